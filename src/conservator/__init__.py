@@ -1,0 +1,49 @@
+"""Conservator: restore damaged documents by composing frozen experts position by position.
+
+The names below are imported when they are first used, so that ``import conservator`` is
+instant and brings in neither torch nor numba nor matplotlib.
+"""
+
+from importlib import import_module
+from importlib.metadata import version as _version
+from typing import Any
+
+__version__ = _version("conservator")
+
+_HOME = {
+    "Channel": "channels",
+    "ConfusionChannel": "channels",
+    "MaskChannel": "channels",
+    "Observation": "channels",
+    "ReplacementChannel": "channels",
+    "BigramExpert": "experts",
+    "CategoricalExpert": "experts",
+    "Expert": "experts",
+    "ExpertSpec": "experts",
+    "EnumeratedEvidence": "field",
+    "FactorisedEvidence": "field",
+    "infer_field": "field",
+    "log_pool": "field",
+    "GroupTotalVariation": "field.smoothing",
+    "MovingAverage": "field.smoothing",
+    "NoSmoothing": "field.smoothing",
+    "PerColumn": "field.smoothing",
+    "TotalVariation": "field.smoothing",
+    "decode_posterior": "decoders",
+    "ConservatorError": "errors",
+}
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from the module that defines it, on first use (PEP 562)."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'conservator' has no attribute {name!r}")
+    value = getattr(import_module(f"conservator.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the lazy names too, for completion in a shell."""
+    return sorted(__all__)

@@ -1,0 +1,138 @@
+"""The command line: results go to standard output, messages and progress to standard error."""
+
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+import conservator
+from conservator.errors import ConservatorError
+from conservator.files import make_folder, write_atomically
+from conservator.studies import PRESETS, STUDIES
+
+app = typer.Typer(
+    name="conservator",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+messages = Console(stderr=True, highlight=False)
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and leave, if that is wanted."""
+    if wanted:
+        print(f"conservator {conservator.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=print_version)] = False,
+) -> None:
+    """Restore damaged documents by composing frozen expert models position by position."""
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "  conservator reproduce --list\n\n"
+    "  conservator reproduce simulator\n\n"
+    "  conservator reproduce simulator --limit 1 --json - | jq .rows\n\n"
+    "Exit codes: 0 done, 2 bad usage, 3 bad input or output, 130 interrupted."
+)
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="The study to run; --list names them.", show_default=False)] = None,
+    show: Annotated[bool, typer.Option("--list", help="List the studies and leave.")] = False,
+    preset: Annotated[
+        str, typer.Option(help="laptop (two CPU cores, minutes) or paper (the paper's sizes).")
+    ] = "laptop",
+    out: Annotated[Path, typer.Option(help="The folder for the result file, the table and the figures.")] = Path("out"),
+    json: Annotated[str | None, typer.Option(help="Write the result file here too; - for standard output.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The seed that everything random follows from.")] = 0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Repeat at most so many times, for a quick try.")] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Write the figures as PDF too.")] = False,
+) -> None:
+    """Run a study of the paper; print its table with the paper's figures beside ours."""
+    if show:
+        list_studies()
+        return
+    if name is None:
+        raise typer.BadParameter(f"which one? Known studies: {', '.join(STUDIES)}", param_hint="NAME")
+    if name not in STUDIES:
+        raise typer.BadParameter(f"no study {name!r}; known: {', '.join(STUDIES)}", param_hint="NAME")
+    if preset not in PRESETS:
+        raise typer.BadParameter(f"no preset {preset!r}; known: {', '.join(PRESETS)}", param_hint="--preset")
+    make_folder(out)  # before the work, not after it
+
+    from conservator.studies.figures import render
+    from conservator.studies.result import Result, as_markdown, as_table, grid
+
+    study = import_module(STUDIES[name].module)
+    config = study.PRESETS[preset]
+    if limit is not None:
+        config = replace(config, repeats=min(limit, config.repeats))
+    start = time.perf_counter()
+    findings = study.run(config, seed, track)
+    result = Result(name, preset, seed, asdict(config), time.perf_counter() - start, findings.rows)
+
+    record = result.to_json()
+    tables = [(spec.title, grid(findings.rows, spec, study.LABELS)) for spec in study.TABLES]
+    markdown = "\n".join(as_markdown(*table) for table in tables)
+    written = {out / f"{name}.json": record.encode(), out / f"{name}.md": markdown.encode()}
+    for title, figure in findings.figures.items():
+        for form in ("png", "pdf") if pdf else ("png",):
+            written[out / f"{title}.{form}"] = render(figure, form)
+    for path, data in written.items():
+        write_atomically(path, data)
+    if json == "-":
+        sys.stdout.write(record)
+    elif json is not None:
+        write_atomically(Path(json), record.encode())
+    console = messages if json == "-" else Console(highlight=False)
+    for table in tables:
+        console.print(as_table(*table))
+    console.print(f"Mean ± standard deviation of {config.repeats} repeats; preset {preset}, seed {seed}.")
+    messages.print(f"{result.seconds:.1f} s; wrote {', '.join(map(str, written))}", soft_wrap=True)
+
+
+def list_studies() -> None:
+    """Print the names of the studies, and what each shows."""
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for name, entry in STUDIES.items():
+        table.add_row(name, entry.summary)
+    Console(highlight=False).print(table)
+
+
+def track(items: Iterable[Any], title: str) -> Iterable[Any]:
+    """Show a progress bar on standard error while ``items`` are worked through, if that is a terminal."""
+    columns = (
+        TextColumn(title),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
+        yield from progress.track(list(items))
+
+
+def main() -> None:
+    """Run the command line; bad input gets one clear line and exit code 3, never a traceback."""
+    try:
+        app()
+    except ConservatorError as error:
+        messages.print(f"[bold red]error:[/] {error}", soft_wrap=True)
+        sys.exit(3)
+    except KeyboardInterrupt:
+        messages.print("interrupted")
+        sys.exit(130)

@@ -1,0 +1,31 @@
+"""The channel-aware posterior decoder: it may overturn an observed token."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from conservator.channels import Observation
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Restored tokens and how sure each is.
+
+    Attributes:
+        tokens: (..., L) the mode of gamma_l at every position.
+        confidence: (..., L) its posterior probability.
+    """
+
+    tokens: Tensor
+    confidence: Tensor
+
+
+def decode_posterior(observation: Observation, log_probs: Tensor) -> Decoded:
+    """Decode x_l = argmax_v c_l(v) pi_l(v), exact for position-factorised priors.
+
+    Args:
+        observation: tokens (..., L).
+        log_probs: (L, V) or (..., L, V), the composed prior log pi.
+    """
+    confidence, tokens = observation.channel.log_posterior(observation, log_probs).max(dim=-1)
+    return Decoded(tokens, confidence.exp())

@@ -1,0 +1,49 @@
+"""The expert contract: what the composition asks of a frozen model (section "Expert requirements")."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+IMPOSSIBLE = -1e4  # exp(-1e4) is 0 in every float type, and 0 * IMPOSSIBLE is 0 where 0 * -inf is nan
+
+
+@dataclass(frozen=True)
+class ExpertSpec:
+    """What a caller must know of an expert; never inferred from a family's name.
+
+    Attributes:
+        name: how tables and reports call it.
+        vocab_size: V, without any mask symbol.
+        max_length: the longest sequence it reads, or None for any.
+    """
+
+    name: str
+    vocab_size: int
+    max_length: int | None = None
+
+
+class Expert(Protocol):
+    """A frozen mask-source denoiser h_i.
+
+    ``log_probs(tokens, hidden, kappa)`` returns log p_i(x_l = v | visible tokens): (B, L, V),
+    normalised over v. It depends on ``tokens`` at visible positions alone. At a visible position an
+    expert copies: its row is a point mass and carries no evidence, which has to be read with the
+    position hidden. ``kappa`` is the time, 0 = noise and 1 = data, that is the expected share of
+    visible tokens: a number or (B,); experts without a time input ignore it.
+    """
+
+    @property
+    def spec(self) -> ExpertSpec:
+        """The expert's description."""
+
+    def log_probs(self, tokens: Tensor, hidden: Tensor, kappa: float | Tensor) -> Tensor:
+        """Return log p_i(x_l = v | visible tokens) for ``tokens`` and ``hidden``, both (B, L)."""
+
+
+def copy_visible(log_probs: Tensor, tokens: Tensor, hidden: Tensor) -> Tensor:
+    """Make the rows of ``log_probs`` (B, L, V) at visible positions point masses at their token."""
+    candidates = torch.arange(log_probs.shape[-1], device=tokens.device)
+    copied = torch.where(tokens[..., None] == candidates, 0.0, IMPOSSIBLE).to(log_probs.dtype)
+    return torch.where(hidden[..., None], log_probs, copied)

@@ -1,0 +1,45 @@
+"""Exact evidence of position-factorised experts: equation (evidence), Propositions 2 and 3."""
+
+import torch
+from torch import Tensor
+
+from conservator.channels import Observation
+from conservator.field.pool import log_pool
+
+
+class FactorisedEvidence:
+    """The evidence of N observations that share one field, under a memoryless channel.
+
+        L(lambda) = sum_l (1/N) sum_n log sum_v c_{n,l}(v) pi_{lambda_l,l}(v)
+
+    Positions decouple, and a position sees an observation only through its output symbol: the N
+    observations enter as frequencies of the channel's outputs, so the cost does not grow with N.
+    """
+
+    def __init__(self, log_probs: Tensor, observation: Observation) -> None:
+        """Take ``log_probs`` (m, L, V) of the experts and an observation of shape (N, L)."""
+        self.log_probs = log_probs
+        count, length = observation.tokens.shape
+        channel = observation.channel
+        symbols = torch.arange(channel.outputs)
+        self._outputs = channel.observe(symbols[:, None].expand(-1, length))
+        seen = torch.zeros(channel.outputs, length, dtype=log_probs.dtype)
+        ones = torch.ones(count, length, dtype=log_probs.dtype)
+        self._frequency = seen.scatter_add_(0, observation.tokens, ones) / count
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(L, m): positions and experts of the field."""
+        experts, length, _ = self.log_probs.shape
+        return length, experts
+
+    def value_and_gradient(self, field: Tensor) -> tuple[Tensor, Tensor]:
+        """Return L and equation (gradient): the mean of a_i under gamma minus that under the pool."""
+        prior = log_pool(self.log_probs, field)
+        channel = self._outputs.channel
+        evidence = channel.log_evidence(self._outputs, prior)
+        seen = self._frequency > 0  # an output that never occurs may be impossible: 0 * -inf
+        value = torch.where(seen, self._frequency * evidence, 0.0).sum()
+        posterior = channel.log_posterior(self._outputs, prior).exp()
+        posterior = torch.where(seen[..., None], self._frequency[..., None] * posterior, 0.0).sum(0)
+        return value, torch.einsum("lv,ilv->li", posterior - prior.exp(), self.log_probs)

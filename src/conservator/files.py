@@ -1,0 +1,43 @@
+"""Files that are written whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from conservator.errors import ConservatorError
+
+
+def make_folder(path: Path) -> Path:
+    """Create ``path`` and its parents; a clear error where that is not possible."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConservatorError(f"cannot create the folder {path}: {error.strerror}") from error
+    return path
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write ``data`` to a temporary file beside ``path``, then rename it over ``path``.
+
+    An interrupted write leaves the previous file, or none, but never half a file.
+    """
+    make_folder(path.parent)
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
+            temporary = Path(handle.name)
+            handle.write(data)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except OSError as error:
+        raise ConservatorError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The process's umask, which temporary files ignore (there is no way to read it but to set it)."""
+    current = os.umask(0o077)
+    os.umask(current)
+    return current

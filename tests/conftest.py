@@ -1,0 +1,12 @@
+import pytest
+import torch
+from hypothesis import settings
+
+# The same examples in every run, and no clock: tests do not time things.
+settings.register_profile("conservator", derandomize=True, deadline=None, max_examples=60)
+settings.load_profile("conservator")
+
+
+@pytest.fixture
+def generator():
+    return torch.Generator().manual_seed(0)

@@ -1,0 +1,127 @@
+"""The laws of every expert, in one list, and the exact experts against enumeration."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conservator import BigramExpert, CategoricalExpert, ConservatorError
+from conservator.experts import all_sequences
+from conservator.studies.denoiser import Denoiser, train_denoiser
+
+SIZE, LENGTH = 4, 5
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+EXPERTS = {
+    "categorical": CategoricalExpert(torch.randn(LENGTH, SIZE, generator=seeded())),
+    "bigram": BigramExpert.random(SIZE, 1.0, seeded()),
+    "untrained denoiser": Denoiser(SIZE, LENGTH, 16, seeded(), "untrained"),
+    "denoiser": train_denoiser(
+        torch.randint(SIZE, (100, LENGTH), generator=seeded()),
+        SIZE,
+        width=16,
+        steps=20,
+        batch=32,
+        generator=seeded(),
+        name="trained",
+    ),
+}
+experts = pytest.mark.parametrize("expert", EXPERTS.values(), ids=EXPERTS.keys())
+
+
+@pytest.fixture
+def batch(generator):
+    tokens = torch.randint(SIZE, (64, LENGTH), generator=generator)
+    return tokens, torch.rand(64, LENGTH, generator=generator) < 0.5
+
+
+@experts
+def test_rows_are_normalised(expert, batch):
+    log_probs = expert.log_probs(*batch, 0.5)
+    assert log_probs.shape == (64, LENGTH, SIZE)
+    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(64, LENGTH, dtype=log_probs.dtype))
+    assert torch.isfinite(log_probs).all()
+
+
+@experts
+def test_hidden_content_is_not_seen(expert, batch, generator):
+    tokens, hidden = batch
+    other = torch.where(hidden, torch.randint(SIZE, tokens.shape, generator=generator), tokens)
+    assert not torch.equal(tokens, other)
+    assert torch.equal(expert.log_probs(tokens, hidden, 0.5), expert.log_probs(other, hidden, 0.5))
+
+
+@experts
+def test_visible_tokens_are_copied(expert, batch):
+    tokens, hidden = batch
+    log_probs = expert.log_probs(tokens, hidden, 0.5)
+    assert torch.equal(log_probs.argmax(-1)[~hidden], tokens[~hidden])
+    assert (log_probs.max(-1).values[~hidden] == 0).all()
+
+
+@experts
+def test_rows_of_a_batch_are_independent(expert, batch):
+    tokens, hidden = batch
+    together = expert.log_probs(tokens, hidden, 0.5)
+    alone = torch.cat([expert.log_probs(t[None], h[None], 0.5) for t, h in zip(tokens, hidden, strict=True)])
+    torch.testing.assert_close(together, alone)
+
+
+@experts
+def test_an_expert_is_deterministic(expert, batch):
+    assert torch.equal(expert.log_probs(*batch, 0.5), expert.log_probs(*batch, 0.5))
+
+
+def conditionals(log_density, sequences, tokens, hidden):
+    """log q(x_l = v | visible tokens) by summing over all sequences: the definition."""
+    agrees = ((sequences == tokens) | hidden).all(-1)
+    weight = torch.where(agrees, log_density.exp(), 0.0)
+    table = torch.zeros(tokens.shape[0], SIZE, dtype=torch.float64)
+    for place in range(len(tokens)):
+        table[place].scatter_add_(0, sequences[:, place], weight)
+    return (table / weight.sum()).log()
+
+
+@given(
+    tokens=st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=LENGTH),
+    pattern=st.integers(0, 2**LENGTH - 1),
+    seed=st.integers(0, 100),
+    scale=st.floats(0, 4),
+)
+def test_bigram_conditionals_are_those_of_the_enumerated_joint(tokens, pattern, seed, scale):
+    expert = BigramExpert.random(SIZE, scale, seeded(seed))
+    tokens = torch.tensor(tokens)
+    hidden = torch.tensor([bool(pattern >> place & 1) for place in range(len(tokens))])
+    sequences = all_sequences(SIZE, len(tokens))
+    log_density = expert.log_density(sequences)
+    torch.testing.assert_close(log_density.exp().sum(), torch.tensor(1.0, dtype=torch.float64))
+    expected = conditionals(log_density, sequences, tokens, hidden)
+    found = expert.log_probs(tokens[None], hidden[None])[0]
+    torch.testing.assert_close(found.exp(), expected.exp())
+    torch.testing.assert_close(found[hidden], expected[hidden])
+
+
+def test_a_categorical_density_is_the_product_of_its_rows(generator):
+    expert = CategoricalExpert(torch.randn(3, SIZE, generator=generator))
+    sequences = all_sequences(SIZE, 3)
+    log_density = expert.log_density(sequences)
+    torch.testing.assert_close(log_density.exp().sum(), torch.tensor(1.0, dtype=torch.float64))
+    table = expert.table
+    by_hand = table[0, sequences[:, 0]] + table[1, sequences[:, 1]] + table[2, sequences[:, 2]]
+    torch.testing.assert_close(log_density, by_hand)
+
+
+def test_all_sequences_are_all_different():
+    sequences = all_sequences(3, 4)
+    assert sequences.shape == (81, 4)
+    assert len(torch.unique(sequences, dim=0)) == 81
+    assert all_sequences(3, 1).tolist() == [[0], [1], [2]]
+
+
+def test_too_many_sequences_are_refused():
+    with pytest.raises(ConservatorError, match="too many to enumerate"):
+        all_sequences(256, 4)
