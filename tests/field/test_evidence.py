@@ -113,6 +113,30 @@ def test_the_surrogate_is_a_minorant_that_touches(kind, experts, count, seed):
     assert gain >= surrogate(there) - surrogate(here) - 1e-12
 
 
+@given(experts=st.integers(1, 4), seed=st.integers(0, 10_000))
+def test_the_score_of_the_pool(experts, seed):
+    """Lemma 2 (pool_score): d log pi(v) / d lambda_i = a_i(v) - E[a_i], with mean zero under the pool."""
+    generator = seeded(seed)
+    table = torch.randn(experts, 1, SIZE, generator=generator, dtype=torch.float64).log_softmax(-1)
+    field = random_field(experts, generator)[:1]
+    score = torch.autograd.functional.jacobian(lambda lam: log_pool(table, lam)[0], field)[:, 0]  # (V, m)
+    pool = log_pool(table, field)[0].exp()
+    torch.testing.assert_close(score, table[:, 0].T - pool @ table[:, 0].T)
+    torch.testing.assert_close(pool @ score, torch.zeros(experts, dtype=torch.float64))
+
+
+@cases
+def test_the_evidence_is_a_difference_of_log_normalisers(kind, experts, count, seed):
+    """Equation (dc)."""
+    generator = seeded(seed)
+    evidence = contextual(kind, experts, count, generator)
+    field = random_field(experts, generator)
+    energy = torch.einsum("li,ils->s", field, evidence.energies)
+    clamped = torch.logsumexp(evidence._log_channel + energy, dim=1)
+    expected = evidence._frequency @ clamped - torch.logsumexp(energy, dim=0)
+    torch.testing.assert_close(evidence.value_and_gradient(field)[0], expected)
+
+
 def test_a_masked_position_has_no_gradient(generator):
     """Proposition 3 (mask_degeneracy): in the factorised model, and only there."""
     channel = MaskChannel(SIZE, 0.4)

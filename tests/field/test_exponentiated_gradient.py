@@ -60,6 +60,23 @@ def test_one_step_is_the_multiplicative_update():
     assert after.eta == pytest.approx(0.11)
 
 
+@given(seed=st.integers(0, 10_000), experts=st.integers(2, 4), eta=st.floats(0.01, 2))
+def test_the_update_solves_the_mirror_problem_without_smoothing(seed, experts, eta):
+    """Equation (mirror) at tau = 0: no other field has a larger <g, lambda> - KL(lambda | lambda^(s)) / eta."""
+    evidence = random_evidence(seed, experts)
+    state = init(evidence, eta)
+    update = torch.softmax(state.field.log() + eta * state.gradient, dim=1)
+
+    def reached(field):
+        divergence = (field * (field / state.field).log()).sum()
+        return (state.gradient * field).sum() - divergence / eta
+
+    generator = torch.Generator().manual_seed(seed)
+    for spread in (0.01, 0.1, 1.0):
+        noise = spread * torch.randn(update.shape, generator=generator, dtype=torch.float64)
+        assert reached(torch.softmax(update.log() + noise, dim=1)) <= reached(update) + 1e-12
+
+
 def test_a_step_that_lowers_the_evidence_is_refused():
     evidence = random_evidence(1)
     state = init(evidence, eta=1e4)

@@ -14,7 +14,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def render(figure: Figure, form: str) -> bytes:
-    """Return the figure as ``png`` or ``pdf``, the same bytes for the same figure."""
+    """Return the figure as ``png`` or ``pdf``, without the date in it."""
     buffer = io.BytesIO()
     dateless = {"CreationDate": None} if form == "pdf" else None
     figure.savefig(buffer, format=form, dpi=160, metadata=dateless)

@@ -16,7 +16,8 @@ from conservator import (
     PerColumn,
     TotalVariation,
 )
-from conservator.field.smoothing.simplex import project_to_simplex
+from conservator.field.smoothing.group import group_prox_kernel
+from conservator.field.smoothing.simplex import project_to_simplex, simplex_prox_kernel
 
 SMOOTHERS = [
     NoSmoothing(),
@@ -170,6 +171,20 @@ def test_a_warm_start_saves_iterations(kind):
     warm = smoother(field, cold.warm)
     assert cold.iterations > warm.iterations > 0
     np.testing.assert_allclose(warm.field, cold.field, atol=1e-5)
+
+
+@pytest.mark.parametrize("experts", [2, 3, 5])
+def test_compiled_and_plain_solvers_agree(experts):
+    target = np.ascontiguousarray(random_field(12, experts, 0).T)
+    zero, jumps = np.zeros_like(target), np.diff(target)
+    calls = [
+        (project_to_simplex, (target - 0.3,)),
+        (simplex_prox_kernel, (target, 0.3, 0.0, 40, target, zero)),
+        (group_prox_kernel, (target, 0.3, 0.0, 40, jumps, 0 * jumps)),
+    ]
+    for kernel, arguments in calls:
+        plain = getattr(kernel, "py_func", kernel)(*arguments)
+        np.testing.assert_allclose(kernel(*arguments)[0], plain[0], atol=1e-12)
 
 
 def test_the_per_column_variant_is_not_the_proximal_map():

@@ -1,0 +1,5 @@
+"""``python -m conservator``."""
+
+from conservator.cli import main
+
+main()

@@ -1,0 +1,37 @@
+"""The contextual study, in full: it takes seconds."""
+
+import itertools
+
+import pytest
+
+from conservator.studies import contextual
+
+
+@pytest.fixture(scope="module")
+def rows():
+    findings = contextual.run(contextual.PRESETS["laptop"], 0, lambda items, _: items)
+    return {row["method"]: row for row in findings.rows}
+
+
+def test_the_exact_gradient_is_that_of_finite_differences(rows):
+    assert rows["exact_exact"]["cosine"] >= 0.99999
+    assert rows["exact_exact"]["rmse"] < 1e-6
+
+
+def test_the_approximations_stand_in_the_papers_order(rows):
+    order = ["exact_exact", "exact_meanfield", "surrogate_exact", "surrogate_meanfield"]
+    for better, worse in itertools.pairwise(order):
+        assert rows[better]["cosine"] > rows[worse]["cosine"]
+        assert rows[better]["rmse"] < rows[worse]["rmse"]
+        assert rows[worse]["cosine_sd"] > 0
+
+
+def test_the_mean_field_law_is_as_far_off_as_the_papers(rows):
+    assert rows["exact_meanfield"]["tv_prior"] == pytest.approx(0.38, abs=0.03)
+    assert rows["exact_meanfield"]["tv_posterior"] == pytest.approx(0.34, abs=0.03)
+
+
+def test_recovery_improves_with_observations(rows):
+    errors = [rows[f"n={count}"]["mae"] for count in (1, 4, 16, 64, 256, 1024)]
+    assert all(after < before for before, after in itertools.pairwise(errors))
+    assert errors[-1] <= 0.12

@@ -1,0 +1,76 @@
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from conservator.studies.figures import new_figure, render
+from conservator.studies.result import Column, Result, TableSpec, as_markdown, commit, grid
+from conservator.studies.statistics import Measurements, summarise
+
+ROWS = [
+    {"method": "ours", "count": 2, "mae": 0.01234, "mae_sd": 0.002, "paper": {"mae": 0.5}},
+    {"method": "theirs", "count": 1, "mae": 1.0, "paper": {}},
+    {"method": "elsewhere", "count": 1, "rmse": 1.0, "paper": {}},
+]
+
+
+def test_the_interval_is_students():
+    values = [0.1, 0.4, 0.2, 0.35]
+    found = summarise("mae", values)
+    low, high = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
+    assert found == pytest.approx(
+        {"mae": np.mean(values), "mae_sd": np.std(values, ddof=1), "mae_low": low, "mae_high": high}
+    )
+
+
+def test_one_repeat_has_no_spread():
+    assert summarise("mae", [0.5]) == {"mae": 0.5}
+
+
+def test_measurements_become_rows():
+    measured = Measurements()
+    measured.add("a", {"mae": 1.0})
+    measured.add("a", {"mae": 3.0})
+    measured.add("b", {"mae": 0.0})
+    first, second = measured.rows({"a": {"mae": 9.0}})
+    assert (first["method"], first["count"], first["mae"], first["paper"]) == ("a", 2, 2.0, {"mae": 9.0})
+    assert (second["count"], second["paper"]) == (1, {})
+
+
+def test_a_table_shows_the_papers_figure_beside_ours():
+    lines = grid(ROWS, TableSpec("T", [Column("mae", "error", 3)]), {"ours": "Ours"})
+    assert lines == [["method", "error", "paper"], ["Ours", "0.012 ± 0.002", "0.500"], ["theirs", "1.000", "·"]]
+    assert as_markdown("T", lines).splitlines()[2:5] == [
+        "| method | error | paper |",
+        "| :-- | --: | --: |",
+        "| Ours | 0.012 ± 0.002 | 0.500 |",
+    ]
+
+
+def test_a_column_the_paper_does_not_have_stands_alone():
+    assert grid(ROWS, TableSpec("T", [Column("rmse", "rmse", 1)]), {}) == [["method", "rmse"], ["elsewhere", "1.0"]]
+
+
+def test_the_result_file_says_how_it_was_made():
+    record = json.loads(Result("study", "laptop", 3, {"repeats": 2}, 1.23456, ROWS).to_json())
+    assert list(record) == ["name", "preset", "commit", "seed", "versions", "config", "seconds", "rows"]
+    assert record["rows"] == ROWS
+    assert {"python", "torch", "numpy", "numba", "conservator"} <= set(record["versions"])
+    assert record["commit"] == commit()
+
+
+def test_a_result_that_is_not_a_number_is_not_written():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        Result("study", "laptop", 0, {}, 0.0, [{"method": "x", "mae": float("nan")}]).to_json()
+
+
+@pytest.mark.parametrize(("form", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_a_figure_is_the_same_bytes_every_time(form, magic):
+    pictures = []
+    for _ in range(2):
+        figure = new_figure(2, 1)
+        figure.subplots().plot([0, 1], [1, 0])
+        pictures.append(render(figure, form))
+    assert pictures[0] == pictures[1]
+    assert pictures[0].startswith(magic)

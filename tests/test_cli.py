@@ -1,0 +1,120 @@
+"""The command line as a person or a script uses it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import conservator
+from conservator.studies import STUDIES
+
+
+def run(*words, cwd=None):
+    command = [sys.executable, "-m", "conservator", *map(str, words)]
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+def test_version():
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"conservator {conservator.__version__}\n")
+
+
+def test_help_has_examples():
+    done = run("reproduce", "--help")
+    assert done.returncode == 0
+    assert "conservator reproduce simulator" in done.stdout
+    assert "Exit codes" in done.stdout
+
+
+def test_the_list_names_every_study():
+    done = run("reproduce", "--list")
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines() if not line.startswith(" ")] == list(STUDIES)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["reproduce", "nothing"], "no study 'nothing'"),
+        (["reproduce"], "which one"),
+        (["reproduce", "contextual", "--preset", "huge"], "no preset 'huge'"),
+        (["reproduce", "contextual", "--limit", "0"], "--limit"),
+        (["reproduce", "contextual", "--seed", "-1"], "--seed"),
+        (["restitute"], "restitute"),
+    ],
+)
+def test_bad_usage_is_said_with_exit_code_2(words, message):
+    done = run(*words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_folder_that_cannot_be_made_is_said_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    done = run("reproduce", "contextual", "--out", tmp_path / "file" / "out")
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: cannot create the folder")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reproduced")
+    return run("reproduce", "contextual", "--limit", 2, "--seed", 5, "--pdf", cwd=folder), folder
+
+
+def test_a_study_prints_its_tables_and_writes_its_files(reproduced):
+    done, folder = reproduced
+    assert done.returncode == 0, done.stderr
+    assert "paper" in done.stdout
+    assert "n=1024" in done.stdout
+    assert {path.name for path in (folder / "out").iterdir()} == {
+        "contextual.json",
+        "contextual.md",
+        "contextual.pdf",
+        "contextual.png",
+    }
+    record = json.loads((folder / "out" / "contextual.json").read_text())
+    assert (record["name"], record["preset"], record["seed"]) == ("contextual", "laptop", 5)
+    assert record["config"]["repeats"] == 2
+    assert {row["method"] for row in record["rows"]} >= {"exact_exact", "surrogate_meanfield", "n=1", "n=1024"}
+
+
+def test_no_progress_bar_where_there_is_no_terminal(reproduced):
+    done, _ = reproduced
+    assert len(done.stderr.splitlines()) == 1
+    assert "wrote out/contextual.json" in done.stderr
+
+
+def test_json_to_standard_output_is_nothing_but_json(reproduced, tmp_path):
+    done = run("reproduce", "contextual", "--limit", 2, "--seed", 5, "--json", "-", cwd=tmp_path)
+    record = json.loads(done.stdout)
+    assert "paper" in done.stderr
+    before = json.loads((reproduced[1] / "out" / "contextual.json").read_text())
+    assert record["rows"] == before["rows"]
+
+
+def test_json_to_a_file(tmp_path):
+    done = run("reproduce", "contextual", "--limit", 1, "--json", "deep/copy.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "deep" / "copy.json").read_bytes() == (tmp_path / "out" / "contextual.json").read_bytes()
+
+
+def test_an_interrupt_leaves_nothing_half_written(tmp_path):
+    command = [sys.executable, "-m", "conservator", "reproduce", "recoverability"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "out").exists():
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in message
+    assert list((tmp_path / "out").iterdir()) == []

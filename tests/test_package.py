@@ -1,0 +1,83 @@
+"""The package as it is imported, and the documents that speak of it."""
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import conservator
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("module", ["conservator", "conservator.cli"])
+def test_the_import_is_light(module):
+    program = f"import sys, {module}; print(sorted({{'torch', 'numba', 'matplotlib', 'scipy'}} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_every_public_name_can_be_had():
+    for name in conservator.__all__:
+        assert getattr(conservator, name) is not None
+    assert set(conservator.__all__) <= set(dir(conservator))
+    with pytest.raises(AttributeError, match="nonsense"):
+        conservator.nonsense  # noqa: B018
+
+
+def block(text, marker):
+    """The fenced block after a marker line."""
+    return re.search(rf"^{re.escape(marker)}\n+```\w+\n(.*?)^```", text, re.MULTILINE | re.DOTALL).group(1)
+
+
+def test_the_first_use_prints_what_the_readme_says():
+    program = block(README, "<!-- first use -->")
+    assert len(program.splitlines()) <= 15
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(program, {})
+    assert printed.getvalue() == block(README, "<!-- first use prints -->")
+
+
+@pytest.mark.parametrize("which", ["main", "test"])
+def test_a_newcomer_gets_one_command(which):
+    assert len(block(README, f"<!-- fresh: {which} -->").splitlines()) == 1
+
+
+@pytest.mark.parametrize("study", ["simulator", "contextual"])
+def test_the_readme_shows_the_recorded_results(study):
+    assert (ROOT / "results" / f"{study}.md").read_text() in README
+
+
+def test_every_name_in_the_map_of_the_paper_exists():
+    text = (ROOT / "docs" / "paper_to_code.md").read_text()
+    names = re.findall(r"`(conservator(?:\.\w+)+)`", text)
+    assert len(names) > 20
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        try:
+            import_module(name)
+        except ModuleNotFoundError:
+            assert hasattr(import_module(module), attribute), name
+
+
+def test_every_test_in_the_map_of_the_paper_exists():
+    text = (ROOT / "docs" / "paper_to_code.md").read_text()
+    tests = {
+        name for path in ROOT.glob("tests/**/test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    named = re.findall(r"`(test_\w+)`", text)
+    assert named
+    assert set(named) <= tests
+
+
+def test_links_in_the_readme_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if not target.startswith("https://"):
+            assert (ROOT / target).exists(), target
