@@ -2,10 +2,8 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -108,13 +106,19 @@ def test_json_to_a_file(tmp_path):
 
 
 def test_an_interrupt_leaves_nothing_half_written(tmp_path):
-    command = [sys.executable, "-m", "conservator", "reproduce", "recoverability"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "out").exists():
-        time.sleep(0.05)
-    time.sleep(1)
-    process.send_signal(signal.SIGINT)
-    _, message = process.communicate()
-    assert process.returncode == 130
-    assert "Traceback" not in message
+    program = """
+import sys
+from conservator.cli import main
+from conservator.studies import contextual
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+contextual.run = interrupted
+sys.argv = ["conservator", "reproduce", "contextual"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
     assert list((tmp_path / "out").iterdir()) == []

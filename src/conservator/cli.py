@@ -114,6 +114,9 @@ def list_studies() -> None:
 
 def track(items: Iterable[Any], title: str) -> Iterable[Any]:
     """Show a progress bar on standard error while ``items`` are worked through, if that is a terminal."""
+    if not messages.is_terminal:
+        yield from items
+        return
     columns = (
         TextColumn(title),
         BarColumn(),
@@ -122,7 +125,7 @@ def track(items: Iterable[Any], title: str) -> Iterable[Any]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal) as progress:
+    with Progress(*columns, console=messages, transient=True) as progress:
         yield from progress.track(list(items))
 
 
@@ -133,6 +136,3 @@ def main() -> None:
     except ConservatorError as error:
         messages.print(f"[bold red]error:[/] {error}", soft_wrap=True)
         sys.exit(3)
-    except KeyboardInterrupt:
-        messages.print("interrupted")
-        sys.exit(130)

@@ -8,6 +8,8 @@ from torch import Tensor
 from conservator.errors import ConservatorError
 from conservator.field.evidence import Evidence
 
+FLOOR = 1e-12  # a weight that one bold step took to 1e-300 would need thousands of steps to come back
+
 
 @dataclass(frozen=True)
 class State:
@@ -17,13 +19,13 @@ class State:
         field: (L, m) lambda^(s), rows on the simplex.
         value: L(lambda^(s)), nats.
         gradient: (L, m) g^(s).
-        eta: the step size to try next.
+        eta: (L, 1) the step sizes to try next.
     """
 
     field: Tensor
     value: float
     gradient: Tensor
-    eta: float
+    eta: Tensor
 
     @property
     def gap(self) -> float:
@@ -40,7 +42,7 @@ class Info:
     """What became of a step.
 
     Attributes:
-        accepted: whether the evidence did not fall; if it did, the field stays and eta is halved.
+        accepted: whether the evidence did not fall; if it did, the field stays and every eta is halved.
     """
 
     accepted: bool
@@ -74,21 +76,26 @@ def init(evidence: Evidence, eta: float = 1.0) -> State:
     value, gradient = evidence.value_and_gradient(field)
     if not torch.isfinite(value):
         raise ConservatorError("the observation is impossible under the experts and the channel: its evidence is zero")
-    return State(field, float(value), gradient, eta)
+    return State(field, float(value), gradient, torch.full((length, 1), eta, dtype=torch.float64))
 
 
 def step(state: State, evidence: Evidence) -> tuple[State, Info]:
     """Take one mirror ascent step, line 5 of Algorithm 1, if it does not lower the evidence.
 
-        lambda^(s+1)_{l,i} proportional to lambda^(s)_{l,i} exp(eta g_{l,i})
+        lambda^(s+1)_{l,i} proportional to lambda^(s)_{l,i} exp(eta_l g_{l,i})
 
-    An accepted step raises eta by a tenth, a refused one halves it.
+    Each position has its own step size: it grows by a fifth where the evidence still rises along the step that was
+    taken, and is halved where the step went past the top. If the evidence fell as a whole, the step is refused and
+    all step sizes are halved.
     """
-    field = torch.softmax(state.field.log() + state.eta * state.gradient, dim=1)
+    field = torch.softmax(state.field.log() + state.eta * state.gradient, dim=1).clamp_min(FLOOR)
+    field /= field.sum(dim=1, keepdim=True)
     value, gradient = evidence.value_and_gradient(field)
     if value < state.value - 1e-14 * abs(state.value):  # less than rounding is not a fall
         return State(state.field, state.value, state.gradient, state.eta / 2), Info(accepted=False)
-    return State(field, float(value), gradient, state.eta * 1.1), Info(accepted=True)
+    rising = ((field - state.field) * gradient).sum(dim=1, keepdim=True) >= 0
+    eta = torch.where(rising, 1.2 * state.eta, 0.5 * state.eta)
+    return State(field, float(value), gradient, eta), Info(accepted=True)
 
 
 def infer_field(evidence: Evidence, *, tolerance: float = 1e-6, max_evaluations: int = 10_000) -> Inference:
