@@ -43,6 +43,7 @@ def test_the_list_names_every_study():
         (["reproduce", "contextual", "--preset", "huge"], "no preset 'huge'"),
         (["reproduce", "contextual", "--limit", "0"], "--limit"),
         (["reproduce", "contextual", "--seed", "-1"], "--seed"),
+        (["reproduce", "contextual", "--seed", "99999999999999999"], "--seed"),
         (["restitute"], "restitute"),
     ],
 )
@@ -60,6 +61,33 @@ def test_a_folder_that_cannot_be_made_is_said_before_the_work(tmp_path):
     assert done.returncode == 3
     assert done.stderr.startswith("error: cannot create the folder")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("target", [".", "", "file/x.json"])
+def test_a_result_file_that_cannot_be_written_is_said_before_the_work(target, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    done = run("reproduce", "contextual", "--json", target, cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: cannot")
+    assert done.stdout == ""
+
+
+def test_brackets_in_a_path_are_not_markup(tmp_path):
+    done = run("reproduce", "contextual", "--limit", 1, "--out", "[red]a[/]b", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "wrote [red]a[/]b/contextual.json" in done.stderr
+    (tmp_path / "file").write_text("in the way")
+    done = run("reproduce", "contextual", "--out", "file/[/]z", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "[/]z" in done.stderr
+
+
+def test_a_terminal_without_unicode_gets_its_table(tmp_path):
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "conservator", "reproduce", "contextual", "--limit", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "n=1024" in done.stdout
 
 
 @pytest.fixture(scope="module")

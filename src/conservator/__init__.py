@@ -6,7 +6,21 @@ instant and brings in neither torch nor numba nor matplotlib.
 
 from importlib import import_module
 from importlib.metadata import version as _version
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for type checkers and editors alone
+    from conservator.channels import Channel, ConfusionChannel, MaskChannel, Observation, ReplacementChannel
+    from conservator.decoders import decode_posterior
+    from conservator.errors import ConservatorError
+    from conservator.experts import BigramExpert, CategoricalExpert, Expert, ExpertSpec
+    from conservator.field import EnumeratedEvidence, FactorisedEvidence, infer_field, log_pool
+    from conservator.field.smoothing import (
+        GroupTotalVariation,
+        MovingAverage,
+        NoSmoothing,
+        PerColumn,
+        TotalVariation,
+    )
 
 __version__ = _version("conservator")
 
@@ -32,7 +46,29 @@ _HOME = {
     "decode_posterior": "decoders",
     "ConservatorError": "errors",
 }
-__all__ = ["__version__", *_HOME]
+__all__ = [
+    "BigramExpert",
+    "CategoricalExpert",
+    "Channel",
+    "ConfusionChannel",
+    "ConservatorError",
+    "EnumeratedEvidence",
+    "Expert",
+    "ExpertSpec",
+    "FactorisedEvidence",
+    "GroupTotalVariation",
+    "MaskChannel",
+    "MovingAverage",
+    "NoSmoothing",
+    "Observation",
+    "PerColumn",
+    "ReplacementChannel",
+    "TotalVariation",
+    "__version__",
+    "decode_posterior",
+    "infer_field",
+    "log_pool",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,6 @@
 """The command line: results go to standard output, messages and progress to standard error."""
 
+import io
 import sys
 import time
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from rich.table import Table
 
 import conservator
 from conservator.errors import ConservatorError
-from conservator.files import make_folder, write_atomically
+from conservator.files import check_writable, write_atomically
 from conservator.studies import PRESETS, STUDIES
 
 app = typer.Typer(
@@ -25,7 +26,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-messages = Console(stderr=True, highlight=False)
+messages = Console(stderr=True, highlight=False, markup=False)
 
 
 def print_version(wanted: bool) -> None:
@@ -57,7 +58,7 @@ def reproduce(
     ] = "laptop",
     out: Annotated[Path, typer.Option(help="The folder for the result file, the table and the figures.")] = Path("out"),
     json: Annotated[str | None, typer.Option(help="Write the result file here too; - for standard output.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The seed that everything random follows from.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=10**12, help="The seed that everything random follows from.")] = 0,
     limit: Annotated[int | None, typer.Option(min=1, help="Repeat at most so many times, for a quick try.")] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="Write the figures as PDF too.")] = False,
 ) -> None:
@@ -71,7 +72,9 @@ def reproduce(
         raise typer.BadParameter(f"no study {name!r}; known: {', '.join(STUDIES)}", param_hint="NAME")
     if preset not in PRESETS:
         raise typer.BadParameter(f"no preset {preset!r}; known: {', '.join(PRESETS)}", param_hint="--preset")
-    make_folder(out)  # before the work, not after it
+    # Before the work, not after it:
+    check_writable(out / f"{name}.json")
+    copy = None if json in (None, "-") else check_writable(Path(json))
 
     from conservator.studies.figures import render
     from conservator.studies.result import Result, as_markdown, as_table, grid
@@ -84,10 +87,18 @@ def reproduce(
     findings = study.run(config, seed, track)
     result = Result(name, preset, seed, asdict(config), time.perf_counter() - start, findings.rows)
 
-    record = result.to_json()
     tables = [(spec.title, grid(findings.rows, spec, study.LABELS)) for spec in study.TABLES]
+    console = messages if json == "-" else Console(highlight=False, markup=False)
+    for table in tables:
+        console.print(as_table(*table))
+    repeats = f"Mean ± standard deviation of {config.repeats} repeats" if config.repeats > 1 else "One repeat"
+    console.print(f"{repeats}; preset {preset}, seed {seed}.")
+
+    record = result.to_json()
     markdown = "\n".join(as_markdown(*table) for table in tables)
     written = {out / f"{name}.json": record.encode(), out / f"{name}.md": markdown.encode()}
+    if copy is not None:
+        written[copy] = record.encode()
     for title, figure in findings.figures.items():
         for form in ("png", "pdf") if pdf else ("png",):
             written[out / f"{title}.{form}"] = render(figure, form)
@@ -95,12 +106,6 @@ def reproduce(
         write_atomically(path, data)
     if json == "-":
         sys.stdout.write(record)
-    elif json is not None:
-        write_atomically(Path(json), record.encode())
-    console = messages if json == "-" else Console(highlight=False)
-    for table in tables:
-        console.print(as_table(*table))
-    console.print(f"Mean ± standard deviation of {config.repeats} repeats; preset {preset}, seed {seed}.")
     messages.print(f"{result.seconds:.1f} s; wrote {', '.join(map(str, written))}", soft_wrap=True)
 
 
@@ -131,8 +136,11 @@ def track(items: Iterable[Any], title: str) -> Iterable[Any]:
 
 def main() -> None:
     """Run the command line; bad input gets one clear line and exit code 3, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ± still gets its table
     try:
         app()
     except ConservatorError as error:
-        messages.print(f"[bold red]error:[/] {error}", soft_wrap=True)
+        messages.print(f"error: {error}", soft_wrap=True)
         sys.exit(3)

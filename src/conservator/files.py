@@ -16,6 +16,16 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+def check_writable(path: Path) -> Path:
+    """Return ``path`` where a file could be written to it, creating its folder; a clear error where not."""
+    make_folder(path.parent)
+    if path.is_dir():
+        raise ConservatorError(f"cannot write {path}: it is a folder")
+    if not os.access(path.parent, os.W_OK):
+        raise ConservatorError(f"cannot write {path}: no permission to write in {path.parent}")
+    return path
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Write ``data`` to a temporary file beside ``path``, then rename it over ``path``.
 

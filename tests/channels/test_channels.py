@@ -79,12 +79,14 @@ def test_the_same_seed_gives_the_same_damage(channel):
 
 
 @channels
-def test_an_observation_keeps_shape_type_and_channel(channel, generator):
-    tokens = torch.zeros(2, 3, 4, dtype=torch.int32)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+def test_an_observation_keeps_its_shape_whatever_the_integers(channel, dtype, generator):
+    tokens = torch.zeros(2, 3, 4, dtype=dtype)
     observation = channel.corrupt(tokens, generator)
     assert observation.channel is channel
     assert observation.tokens.shape == observation.hidden.shape == tokens.shape
-    assert observation.tokens.dtype == tokens.dtype
+    assert observation.tokens.dtype == torch.int64
+    assert channel.log_likelihood(observation).shape == (2, 3, 4, channel.vocab_size)
     assert channel.corrupt(tokens[:0], generator).tokens.shape == (0, 3, 4)
 
 
@@ -112,6 +114,12 @@ def test_visible_tokens_survive_the_mask_channel(generator):
     assert torch.equal(observation.tokens[~observation.hidden], tokens[~observation.hidden])
     assert (observation.tokens[observation.hidden] == 256).all()
     assert 0.25 < observation.hidden.double().mean() < 0.35
+
+
+def test_all_256_bytes_are_tokens(generator):
+    every_byte = torch.arange(256, dtype=torch.uint8)
+    for channel in (MaskChannel(256, 0.0), ReplacementChannel(256, 0.0), ConfusionChannel(torch.eye(256))):
+        assert torch.equal(channel.corrupt(every_byte, generator).tokens, every_byte.long())
 
 
 def test_only_the_mask_channel_says_what_is_lost(generator):

@@ -1,6 +1,7 @@
+import pytest
 import torch
 
-from conservator import MaskChannel, ReplacementChannel, decode_posterior
+from conservator import ConservatorError, MaskChannel, ReplacementChannel, decode_posterior
 
 
 def test_the_mode_and_its_probability_by_hand(generator):
@@ -29,3 +30,10 @@ def test_visible_tokens_are_kept_under_the_mask_channel(generator):
     assert (decoded.confidence[~observed.hidden] == 1).all()
     modes = log_probs.argmax(-1).expand(50, 9)
     assert torch.equal(decoded.tokens[observed.hidden], modes[observed.hidden])
+
+
+@pytest.mark.parametrize(("rate", "tokens"), [(1.0, [4, 1, 2]), (0.0, [0, 4, 1])])
+def test_an_impossible_token_is_refused_not_overwritten(rate, tokens):
+    observed = MaskChannel(4, rate).observe(torch.tensor(tokens))
+    with pytest.raises(ConservatorError, match="position 1 is impossible"):
+        decode_posterior(observed, torch.zeros(3, 4).log_softmax(-1))

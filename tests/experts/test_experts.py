@@ -76,6 +76,18 @@ def test_an_expert_is_deterministic(expert, batch):
     assert torch.equal(expert.log_probs(*batch, 0.5), expert.log_probs(*batch, 0.5))
 
 
+@experts
+def test_what_cannot_be_read_is_refused(expert):
+    for shape in [(LENGTH,), (2, 0)]:
+        tokens = torch.zeros(shape, dtype=torch.long)
+        with pytest.raises(ConservatorError, match="shape"):
+            expert.log_probs(tokens, tokens == 0, 0.0)
+    if expert.spec.max_length is not None:
+        tokens = torch.zeros(1, LENGTH + 1, dtype=torch.long)
+        with pytest.raises(ConservatorError, match=f"reads at most {LENGTH}"):
+            expert.log_probs(tokens, tokens == 0, 0.0)
+
+
 def conditionals(log_density, sequences, tokens, hidden):
     """log q(x_l = v | visible tokens) by summing over all sequences: the definition."""
     agrees = ((sequences == tokens) | hidden).all(-1)
@@ -110,7 +122,7 @@ def test_a_categorical_density_is_the_product_of_its_rows(generator):
     sequences = all_sequences(SIZE, 3)
     log_density = expert.log_density(sequences)
     torch.testing.assert_close(log_density.exp().sum(), torch.tensor(1.0, dtype=torch.float64))
-    table = expert.table
+    table = expert.log_marginals
     by_hand = table[0, sequences[:, 0]] + table[1, sequences[:, 1]] + table[2, sequences[:, 2]]
     torch.testing.assert_close(log_density, by_hand)
 

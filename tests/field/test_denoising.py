@@ -24,7 +24,7 @@ def test_scores_of_a_factorised_expert_are_token_log_densities(generator):
     """Scored at revealed positions too, without the schedule weight, they are half of that."""
     expert = CategoricalExpert(torch.randn(4, 3, generator=generator))
     sequences = all_sequences(3, 4)
-    tokens = -expert.table[torch.arange(4), sequences]
+    tokens = -expert.log_marginals[torch.arange(4), sequences]
     weighted = expected_denoising_score(expert, sequences, schedule_weight=True)
     deployed = expected_denoising_score(expert, sequences, schedule_weight=False)
     torch.testing.assert_close(weighted, tokens)

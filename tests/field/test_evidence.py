@@ -9,6 +9,7 @@ from conservator import (
     BigramExpert,
     CategoricalExpert,
     ConfusionChannel,
+    ConservatorError,
     EnumeratedEvidence,
     FactorisedEvidence,
     MaskChannel,
@@ -53,7 +54,7 @@ def factorised(kind, experts, count, generator):
     clean = torch.randint(SIZE, (count, LENGTH), generator=generator)
     observed = random_channel(kind, generator).corrupt(clean, generator)
     sequences = all_sequences(SIZE, LENGTH)
-    tables = torch.stack([model.table for model in models])
+    tables = torch.stack([model.log_marginals for model in models])
     energies = tables[:, torch.arange(LENGTH), sequences].transpose(1, 2)
     return FactorisedEvidence(tables, observed), EnumeratedEvidence(energies, sequences, observed)
 
@@ -98,7 +99,7 @@ def test_factorised_experts_are_a_special_case_of_the_sequence_model(kind, exper
 
 @cases
 def test_the_surrogate_is_a_minorant_that_touches(kind, experts, count, seed):
-    """Lemma 1 (minorant): L(b) - L(a) >= M(b | a) - M(a | a), with equality at b = a."""
+    """Lemma 1 (minorant): L(b) - L(a) >= M(b | a) - M(a | a), and both have the same gradient at a."""
     generator = seeded(seed)
     evidence = contextual(kind, experts, count, generator)
     here, there = random_field(experts, generator), random_field(experts, generator)
@@ -109,8 +110,10 @@ def test_the_surrogate_is_a_minorant_that_touches(kind, experts, count, seed):
         energy = torch.einsum("li,ils->s", field, evidence.energies)
         return law @ energy - torch.logsumexp(energy, dim=0)
 
-    gain = evidence.value_and_gradient(there)[0] - evidence.value_and_gradient(here)[0]
+    value, gradient = evidence.value_and_gradient(here)
+    gain = evidence.value_and_gradient(there)[0] - value
     assert gain >= surrogate(there) - surrogate(here) - 1e-12
+    torch.testing.assert_close(torch.autograd.functional.jacobian(surrogate, here), gradient)
 
 
 @given(experts=st.integers(1, 4), seed=st.integers(0, 10_000))
@@ -177,6 +180,51 @@ def test_adding_a_constant_to_an_expert_changes_nothing(generator):
     ]
     torch.testing.assert_close(gradients[0], gradients[1])
     assert (gradients[0] - gradients[2]).abs().max() > 0.01
+
+
+def test_one_observation_is_read_as_it_stands(generator):
+    """N = 1 and a vocabulary larger than it: no frequencies of symbols, the same evidence."""
+    tables = torch.randn(2, LENGTH, SIZE, generator=generator, dtype=torch.float64).log_softmax(-1)
+    observed = ReplacementChannel(SIZE, 0.3).observe(torch.tensor([0, 2, 1, 1]))
+    repeated = ReplacementChannel(SIZE, 0.3).observe(torch.tensor([0, 2, 1, 1]).expand(SIZE + 1, -1))
+    field = random_field(2, generator)
+    once, often = (FactorisedEvidence(tables, y).value_and_gradient(field) for y in (observed, repeated))
+    torch.testing.assert_close(once, often)
+
+
+def test_experts_in_float32_are_taken(generator):
+    """The type that learned experts return."""
+    tables = torch.randn(2, LENGTH, SIZE, generator=generator).log_softmax(-1)
+    observed = MaskChannel(SIZE, 0.3).observe(torch.tensor([[0, 1, 3, 2]]))
+    field = random_field(2, generator)
+    assert log_pool(tables, field).dtype == torch.float32
+    value, gradient = FactorisedEvidence(tables, observed).value_and_gradient(field)
+    expected = FactorisedEvidence(tables.double(), observed).value_and_gradient(field)
+    torch.testing.assert_close((value, gradient), expected)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "change", "message"),
+    [
+        (torch.zeros(0, LENGTH, dtype=torch.long), 0.0, "N >= 1"),
+        (torch.zeros(2, LENGTH + 1, dtype=torch.long), 0.0, "5 positions, the experts 4"),
+        (torch.zeros(2, 2, LENGTH, dtype=torch.long), 0.0, "shape"),
+        (torch.zeros(2, LENGTH, dtype=torch.long), -torch.inf, "finite"),
+    ],
+)
+def test_observations_and_experts_must_fit(tokens, change, message):
+    observed = ReplacementChannel(SIZE, 0.3).observe(tokens)
+    sequences = all_sequences(SIZE, LENGTH)
+    with pytest.raises(ConservatorError, match=message):
+        FactorisedEvidence(torch.zeros(2, LENGTH, SIZE) + change, observed)
+    with pytest.raises(ConservatorError, match=message):
+        EnumeratedEvidence(torch.zeros(2, LENGTH, len(sequences)) + change, sequences, observed)
+
+
+def test_channel_and_experts_must_have_one_vocabulary():
+    observed = ReplacementChannel(SIZE + 1, 0.3).observe(torch.zeros(1, LENGTH, dtype=torch.long))
+    with pytest.raises(ConservatorError, match="4 tokens, the experts 3"):
+        FactorisedEvidence(torch.zeros(2, LENGTH, SIZE), observed)
 
 
 @pytest.mark.parametrize("weights", [[1.0, 0.0], [0.0, 1.0]])

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
@@ -23,7 +23,7 @@ def random_evidence(seed, experts=2, rate=0.3):
 def test_evidence_never_falls_and_rows_stay_on_the_simplex(seed, experts):
     found = infer_field(random_evidence(seed, experts), max_evaluations=1000)
     assert found.converged == (found.gap <= 1e-6)
-    assert found.converged or experts > 2  # three and more can be ill-conditioned: then it says so
+    assert found.gap <= (1e-6 if experts <= 2 else 1e-3)  # three and more can be ill-conditioned
     assert all(after >= before - 1e-12 for before, after in itertools.pairwise(found.trace))
     assert found.evidence == found.trace[-1]
     assert len(found.trace) <= found.evaluations
@@ -66,7 +66,9 @@ def test_the_update_solves_the_mirror_problem_without_smoothing(seed, experts, e
     """Equation (mirror) at tau = 0: no other field has a larger <g, lambda> - KL(lambda | lambda^(s)) / eta."""
     evidence = random_evidence(seed, experts)
     state = init(evidence, eta)
-    update = torch.softmax(state.field.log() + eta * state.gradient, dim=1)
+    after, info = step(state, evidence)
+    assume(info.accepted)
+    update = after.field
 
     def reached(field):
         divergence = (field * (field / state.field).log()).sum()
@@ -100,8 +102,19 @@ def test_one_expert_has_a_field_of_ones():
     assert found.evaluations == 1
 
 
+def test_a_tolerance_that_cannot_be_met_does_no_harm():
+    """Step sizes grow where nothing is left to gain: they must not overflow into a field of nan."""
+    generator = torch.Generator().manual_seed(0)
+    tables = torch.randn(2, 5, 4, generator=generator).log_softmax(-1)
+    observed = MaskChannel(4, 0.3).corrupt(torch.randint(4, (1, 5), generator=generator), generator)
+    found = infer_field(FactorisedEvidence(tables, observed), tolerance=0.0, max_evaluations=6000)
+    assert not found.converged
+    assert 0 < found.gap < 1e-9
+    assert torch.isfinite(found.field).all()
+
+
 def test_an_impossible_observation_is_refused():
-    tables = torch.tensor([[[0.0, -torch.inf]], [[0.0, -torch.inf]]], dtype=torch.float64)
-    observed = MaskChannel(2, 0.1).observe(torch.tensor([[1]]))
+    tables = torch.zeros(2, 1, 2, dtype=torch.float64)
+    observed = MaskChannel(2, 0.0).observe(torch.tensor([[2]]))
     with pytest.raises(ConservatorError, match="impossible"):
         infer_field(FactorisedEvidence(tables, observed))

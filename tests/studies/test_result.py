@@ -1,11 +1,12 @@
 import json
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from conservator.studies.figures import new_figure, render
-from conservator.studies.result import Column, Result, TableSpec, as_markdown, commit, grid
+from conservator.studies.result import Column, Result, TableSpec, as_markdown, commit, grid, versions
 from conservator.studies.statistics import Measurements, summarise
 
 ROWS = [
@@ -58,6 +59,14 @@ def test_the_result_file_says_how_it_was_made():
     assert record["rows"] == ROWS
     assert {"python", "torch", "numpy", "numba", "conservator"} <= set(record["versions"])
     assert record["commit"] == commit()
+
+
+def test_a_package_that_is_not_there_has_no_version(monkeypatch):
+    def absent(package):
+        raise PackageNotFoundError(package)
+
+    monkeypatch.setattr("conservator.studies.result.version", absent)
+    assert versions()["numba"] is None
 
 
 def test_a_result_that_is_not_a_number_is_not_written():

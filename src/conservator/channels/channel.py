@@ -14,7 +14,7 @@ class Observation:
     """A damaged sequence y, and the channel that it came through.
 
     Attributes:
-        tokens: (..., L) output symbols of the channel, integers in [0, channel.outputs).
+        tokens: (..., L) output symbols of the channel, int64 in [0, channel.outputs).
         hidden: (..., L) bool, True where the token is known to be unknown.
         channel: the channel whose likelihood explains ``tokens``.
     """
@@ -52,7 +52,7 @@ class Channel(ABC):
 
     def observe(self, tokens: Tensor) -> Observation:
         """Take an already damaged sequence (..., L) as an observation of this channel."""
-        check_tokens(tokens, self.outputs, "output alphabet")
+        tokens = check_tokens(tokens, self.outputs, "output alphabet")
         return Observation(tokens, torch.zeros_like(tokens, dtype=torch.bool), self)
 
     def log_evidence(self, observation: Observation, log_probs: Tensor) -> Tensor:
@@ -60,7 +60,10 @@ class Channel(ABC):
         return torch.logsumexp(self.log_likelihood(observation) + log_probs, dim=-1)
 
     def log_posterior(self, observation: Observation, log_probs: Tensor) -> Tensor:
-        """Return log gamma_l(v) = log c_l(v) pi_l(v) / sum_u c_l(u) pi_l(u): (..., L, V)."""
+        """Return log gamma_l(v) = log c_l(v) pi_l(v) / sum_u c_l(u) pi_l(u): (..., L, V).
+
+        It is nan where the observation is impossible, that is where ``log_evidence`` is -inf.
+        """
         joint = self.log_likelihood(observation) + log_probs
         return joint - torch.logsumexp(joint, dim=-1, keepdim=True)
 
@@ -79,19 +82,22 @@ def check_rate(rate: float) -> float:
 
 
 def check_vocab_size(vocab_size: int) -> int:
-    """Return ``vocab_size`` where it is a positive whole number."""
-    if isinstance(vocab_size, bool) or not isinstance(vocab_size, int) or vocab_size < 1:
+    """Return ``vocab_size`` as an int where it is a positive whole number."""
+    whole = hasattr(vocab_size, "__index__") and not isinstance(vocab_size, bool)
+    if not whole or vocab_size < 1:
         raise ConservatorError(f"the vocabulary size is {vocab_size!r}; it must be a whole number of at least 1")
-    return vocab_size
+    return int(vocab_size)
 
 
-def check_tokens(tokens: Tensor, size: int, alphabet: str = "vocabulary") -> None:
-    """Raise unless ``tokens`` holds integers in [0, size); the message names the first offender."""
+def check_tokens(tokens: Tensor, size: int, alphabet: str = "vocabulary") -> Tensor:
+    """Return ``tokens`` as int64 where they lie in [0, size); else name the first that does not."""
     if tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool:
         raise ConservatorError(f"tokens have the type {tokens.dtype}; they must be integers")
+    tokens = tokens.long()
     outside = (tokens < 0) | (tokens >= size)
     if outside.any():
         where = outside.nonzero()[0].tolist()
         token = int(tokens[tuple(where)])
         place = where[-1] if len(where) == 1 else tuple(where)
         raise ConservatorError(f"token {token} at position {place} is outside the {alphabet} 0 ... {size - 1}")
+    return tokens

@@ -35,10 +35,10 @@ class ConfusionChannel(Channel):
 
     def corrupt(self, tokens: Tensor, generator: torch.Generator) -> Observation:
         """Draw y_l ~ matrix[x_l] for ``tokens`` (..., L)."""
-        check_tokens(tokens, self.vocab_size)
+        tokens = check_tokens(tokens, self.vocab_size)
         rows = self.matrix[tokens.reshape(-1)]
         drawn = torch.multinomial(rows, 1, generator=generator) if len(rows) else tokens.reshape(-1, 1)
-        return self.observe(drawn.reshape(tokens.shape).to(tokens.dtype))
+        return self.observe(drawn.reshape(tokens.shape))
 
     def log_likelihood(self, observation: Observation) -> Tensor:
         """Return log c_l(v) = log matrix[v, y_l]: (..., L, V)."""

@@ -21,20 +21,20 @@ class MaskChannel(Channel):
         """Make the channel for ``vocab_size`` tokens that are lost with probability ``rate``."""
         self.vocab_size = check_vocab_size(vocab_size)
         self.rate = check_rate(rate)
-        self.mask_id = vocab_size
-        self.outputs = vocab_size + 1
+        self.mask_id = self.vocab_size
+        self.outputs = self.vocab_size + 1
         self._log_lost = math.log(rate) if rate > 0 else -math.inf
         self._log_kept = math.log1p(-rate) if rate < 1 else -math.inf
 
     def corrupt(self, tokens: Tensor, generator: torch.Generator) -> Observation:
         """Hide each of ``tokens`` (..., L) with probability ``rate``."""
-        check_tokens(tokens, self.vocab_size)
+        tokens = check_tokens(tokens, self.vocab_size)
         lost = torch.rand(tokens.shape, generator=generator, device=tokens.device) < self.rate
         return self.observe(tokens.masked_fill(lost, self.mask_id))
 
     def observe(self, tokens: Tensor) -> Observation:
         """Take damaged ``tokens`` (..., L), in which V marks a lost token, as an observation."""
-        check_tokens(tokens, self.outputs, "output alphabet")
+        tokens = check_tokens(tokens, self.outputs, "output alphabet")
         return Observation(tokens, tokens == self.mask_id, self)
 
     def log_likelihood(self, observation: Observation) -> Tensor:

@@ -25,10 +25,10 @@ class ReplacementChannel(Channel):
 
     def corrupt(self, tokens: Tensor, generator: torch.Generator) -> Observation:
         """Replace each of ``tokens`` (..., L) with probability ``rate``."""
-        check_tokens(tokens, self.vocab_size)
+        tokens = check_tokens(tokens, self.vocab_size)
         device = tokens.device
         struck = torch.rand(tokens.shape, generator=generator, device=device) < self.rate
-        noise = torch.randint(self.vocab_size, tokens.shape, generator=generator, device=device, dtype=tokens.dtype)
+        noise = torch.randint(self.vocab_size, tokens.shape, generator=generator, device=device)
         return self.observe(torch.where(struck, noise, tokens))
 
     def log_likelihood(self, observation: Observation) -> Tensor:

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from conservator.channels import Observation
+from conservator.errors import ConservatorError
 
 
 @dataclass(frozen=True)
@@ -27,5 +29,9 @@ def decode_posterior(observation: Observation, log_probs: Tensor) -> Decoded:
         observation: tokens (..., L).
         log_probs: (L, V) or (..., L, V), the composed prior log pi.
     """
+    impossible = torch.isneginf(observation.channel.log_evidence(observation, log_probs))
+    if impossible.any():
+        position = impossible.nonzero()[0].tolist()[-1]
+        raise ConservatorError(f"the token at position {position} is impossible under the channel and the experts")
     confidence, tokens = observation.channel.log_posterior(observation, log_probs).max(dim=-1)
     return Decoded(tokens, confidence.exp())

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from conservator.experts.expert import ExpertSpec, copy_visible
+from conservator.experts.expert import ExpertSpec, check_batch, copy_visible
 
 
 class BigramExpert:
@@ -30,6 +30,7 @@ class BigramExpert:
 
     def energies(self, tokens: Tensor) -> Tensor:
         """Return the local energies phi_l(x): (B, L) for ``tokens`` (B, L)."""
+        check_batch(self.spec, tokens)
         first = self.initial[tokens[:, :1]]
         return torch.cat([first, self.transition[tokens[:, :-1], tokens[:, 1:]]], dim=1)
 
@@ -39,16 +40,17 @@ class BigramExpert:
 
     def log_probs(self, tokens: Tensor, hidden: Tensor, kappa: float | Tensor = 0.0) -> Tensor:
         """Return log q(x_l = v | visible tokens): (B, L, V), by forward and backward messages."""
+        check_batch(self.spec, tokens)
         batch, length = tokens.shape
         free = torch.zeros(batch, length, self.spec.vocab_size, dtype=torch.float64)
         seen = copy_visible(free, tokens, hidden)  # log [v agrees with the token, if visible]
         forward = [self.initial + seen[:, 0]]
-        for place in range(1, length):
+        for position in range(1, length):
             step = forward[-1][:, :, None] + self.transition
-            forward.append(torch.logsumexp(step, dim=1) + seen[:, place])
+            forward.append(torch.logsumexp(step, dim=1) + seen[:, position])
         backward = [free[:, 0]]
-        for place in range(length - 1, 0, -1):
-            step = self.transition + (backward[-1] + seen[:, place])[:, None, :]
+        for position in range(length - 1, 0, -1):
+            step = self.transition + (backward[-1] + seen[:, position])[:, None, :]
             backward.append(torch.logsumexp(step, dim=2))
         joint = torch.stack(forward, dim=1) + torch.stack(backward[::-1], dim=1)
         return copy_visible(torch.log_softmax(joint, dim=-1), tokens, hidden)

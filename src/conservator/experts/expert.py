@@ -6,6 +6,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from conservator.errors import ConservatorError
+
 IMPOSSIBLE = -1e4  # exp(-1e4) is 0 in every float type, and 0 * IMPOSSIBLE is 0 where 0 * -inf is nan
 
 
@@ -27,11 +29,11 @@ class ExpertSpec:
 class Expert(Protocol):
     """A frozen mask-source denoiser h_i.
 
-    ``log_probs(tokens, hidden, kappa)`` returns log p_i(x_l = v | visible tokens): (B, L, V),
-    normalised over v. It depends on ``tokens`` at visible positions alone. At a visible position an
-    expert copies: its row is a point mass and carries no evidence, which has to be read with the
-    position hidden. ``kappa`` is the time, 0 = noise and 1 = data, that is the expected share of
-    visible tokens: a number or (B,); experts without a time input ignore it.
+    ``log_probs(tokens, hidden, kappa)`` returns log p_i(x_l = v | visible tokens): (B, L, V), float32 (float64 from
+    the exact experts), finite and normalised over v. It depends on ``tokens`` at visible positions alone. At a
+    visible position an expert copies: its row is a point mass and carries no evidence, which has to be read with
+    the position hidden. ``kappa`` is the time, 0 = noise and 1 = data, that is the expected share of visible
+    tokens: a number or (B,); experts without a time input ignore it.
     """
 
     @property
@@ -40,6 +42,17 @@ class Expert(Protocol):
 
     def log_probs(self, tokens: Tensor, hidden: Tensor, kappa: float | Tensor) -> Tensor:
         """Return log p_i(x_l = v | visible tokens) for ``tokens`` and ``hidden``, both (B, L)."""
+
+
+def check_batch(spec: ExpertSpec, tokens: Tensor) -> None:
+    """Raise unless ``tokens`` is a batch (B, L) of sequences that the expert can read."""
+    if tokens.ndim != 2 or tokens.shape[1] < 1:
+        shape = tuple(tokens.shape)
+        raise ConservatorError(f"tokens have the shape {shape}; the expert {spec.name!r} reads (sequences, positions)")
+    if spec.max_length is not None and tokens.shape[1] > spec.max_length:
+        raise ConservatorError(
+            f"the sequences have {tokens.shape[1]} positions; the expert {spec.name!r} reads at most {spec.max_length}"
+        )
 
 
 def copy_visible(log_probs: Tensor, tokens: Tensor, hidden: Tensor) -> Tensor:

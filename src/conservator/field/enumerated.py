@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from conservator.channels import Observation
+from conservator.field.evidence import check_energies, check_observations
 
 
 class EnumeratedEvidence:
@@ -16,10 +17,11 @@ class EnumeratedEvidence:
     """
 
     def __init__(self, energies: Tensor, sequences: Tensor, observation: Observation) -> None:
-        """Take ``energies`` phi (m, L, S) on ``sequences`` (S, L) and an observation (N, L)."""
-        self.energies = energies
-        symbols, count = torch.unique(observation.tokens, dim=0, return_counts=True)
-        channel = observation.channel
+        """Take ``energies`` phi (m, L, S) on ``sequences`` (S, L) and an observation (N, L) or (L,)."""
+        self.energies = check_energies(energies)
+        observed = check_observations(observation, sequences.shape[1], observation.channel.vocab_size)
+        symbols, count = torch.unique(observed.tokens, dim=0, return_counts=True)
+        channel = observed.channel
         local = channel.log_likelihood(channel.observe(symbols))  # (distinct outputs, L, V)
         places = torch.arange(sequences.shape[1])
         self._log_channel = local[:, places, sequences].sum(-1)  # (distinct outputs, S)

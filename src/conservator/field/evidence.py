@@ -2,7 +2,11 @@
 
 from typing import Protocol
 
+import torch
 from torch import Tensor
+
+from conservator.channels import Observation
+from conservator.errors import ConservatorError
 
 
 class Evidence(Protocol):
@@ -14,3 +18,24 @@ class Evidence(Protocol):
 
     def value_and_gradient(self, field: Tensor) -> tuple[Tensor, Tensor]:
         """Return L(lambda) in nats, a scalar, and dL/dlambda: (L, m), for ``field`` (L, m)."""
+
+
+def check_observations(observation: Observation, length: int, vocab_size: int) -> Observation:
+    """Return observations as (N, L) with N >= 1, where they fit experts of that length and vocabulary."""
+    tokens = torch.atleast_2d(observation.tokens)
+    if tokens.ndim != 2 or len(tokens) == 0:
+        raise ConservatorError(f"the observations have the shape {tuple(tokens.shape)}; it must be (N, L) with N >= 1")
+    if tokens.shape[1] != length:
+        raise ConservatorError(f"the observations have {tokens.shape[1]} positions, the experts {length}")
+    if observation.channel.vocab_size != vocab_size:
+        raise ConservatorError(f"the channel has {observation.channel.vocab_size} tokens, the experts {vocab_size}")
+    return observation.channel.observe(tokens)
+
+
+def check_energies(energies: Tensor) -> Tensor:
+    """Return ``energies`` (m, L, ...) as float64 where they are finite, as the propositions assume."""
+    if energies.ndim != 3 or not torch.isfinite(energies).all():
+        raise ConservatorError(
+            f"the experts' energies, of shape {tuple(energies.shape)}, must be finite and (m, L, ...)"
+        )
+    return energies.double()

@@ -9,6 +9,7 @@ from conservator.errors import ConservatorError
 from conservator.field.evidence import Evidence
 
 FLOOR = 1e-12  # a weight that one bold step took to 1e-300 would need thousands of steps to come back
+MAX_ETA = 1e6  # where nothing is left to gain, the step size would otherwise grow until it overflows
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,10 @@ def step(state: State, evidence: Evidence) -> tuple[State, Info]:
     field = torch.softmax(state.field.log() + state.eta * state.gradient, dim=1).clamp_min(FLOOR)
     field /= field.sum(dim=1, keepdim=True)
     value, gradient = evidence.value_and_gradient(field)
-    if value < state.value - 1e-14 * abs(state.value):  # less than rounding is not a fall
+    if not value >= state.value - 1e-14 * abs(state.value):  # less than rounding is not a fall; nan is one
         return State(state.field, state.value, state.gradient, state.eta / 2), Info(accepted=False)
     rising = ((field - state.field) * gradient).sum(dim=1, keepdim=True) >= 0
-    eta = torch.where(rising, 1.2 * state.eta, 0.5 * state.eta)
+    eta = torch.where(rising, 1.2 * state.eta, 0.5 * state.eta).clamp_max(MAX_ETA)
     return State(field, float(value), gradient, eta), Info(accepted=True)
 
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from conservator.channels import Observation
+from conservator.field.evidence import check_energies, check_observations
 from conservator.field.pool import log_pool
 
 
@@ -12,20 +13,22 @@ class FactorisedEvidence:
 
         L(lambda) = sum_l (1/N) sum_n log sum_v c_{n,l}(v) pi_{lambda_l,l}(v)
 
-    Positions decouple, and a position sees an observation only through its output symbol: the N
-    observations enter as frequencies of the channel's outputs, so the cost does not grow with N.
+    Positions decouple, and a position sees an observation only through its output symbol. Where there are more
+    observations than symbols, they enter as frequencies of the symbols: the cost is O(min(N, outputs) L V).
     """
 
     def __init__(self, log_probs: Tensor, observation: Observation) -> None:
-        """Take ``log_probs`` (m, L, V) of the experts and an observation of shape (N, L)."""
-        self.log_probs = log_probs
-        count, length = observation.tokens.shape
-        channel = observation.channel
-        symbols = torch.arange(channel.outputs)
-        self._outputs = channel.observe(symbols[:, None].expand(-1, length))
-        seen = torch.zeros(channel.outputs, length, dtype=log_probs.dtype)
-        ones = torch.ones(count, length, dtype=log_probs.dtype)
-        self._frequency = seen.scatter_add_(0, observation.tokens, ones) / count
+        """Take ``log_probs`` (m, L, V) of the experts and an observation of shape (N, L) or (L,)."""
+        self.log_probs = check_energies(log_probs)
+        _, length, vocab_size = log_probs.shape
+        observed = check_observations(observation, length, vocab_size)
+        share = torch.full(observed.tokens.shape, 1 / len(observed.tokens), dtype=torch.float64)
+        outputs = observed.channel.outputs
+        if len(share) <= outputs:
+            self._outputs, self._frequency = observed, share
+        else:
+            self._outputs = observed.channel.observe(torch.arange(outputs)[:, None].expand(-1, length))
+            self._frequency = torch.zeros(outputs, length, dtype=torch.float64).scatter_add_(0, observed.tokens, share)
 
     @property
     def shape(self) -> tuple[int, int]:

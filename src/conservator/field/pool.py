@@ -14,7 +14,7 @@ def log_pool(log_probs: Tensor, field: Tensor) -> Tensor:
         field: (L, m) or (..., L, m), rows on the simplex.
 
     Returns:
-        (..., L, V) normalised log-probabilities.
+        (..., L, V) normalised log-probabilities, in the type of ``log_probs``.
     """
-    composed = torch.einsum("i...lv,...li->...lv", log_probs, field)
+    composed = torch.einsum("i...lv,...li->...lv", log_probs, field.to(log_probs.dtype))
     return torch.log_softmax(composed, dim=-1)

@@ -6,11 +6,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from conservator.experts.expert import ExpertSpec, copy_visible
+from conservator.experts.expert import ExpertSpec, check_batch, copy_visible
 
 
 class Denoiser:
     """A mask-source denoiser: one hidden layer from the visible tokens to log p(x_l | visible tokens).
+
+    It reads sequences of exactly the length that it was made for.
 
     h = relu(one_hot(z) W_1 + b_1),   logits_l = (h W_2 + b_2)_l
     """
@@ -24,6 +26,7 @@ class Denoiser:
 
     def logits(self, tokens: Tensor, hidden: Tensor) -> Tensor:
         """Return (B, L, V) logits of the clean token."""
+        check_batch(self.spec, tokens)
         first, first_bias, second, second_bias = self.parameters
         seen = functional.one_hot(tokens.masked_fill(hidden, self.spec.vocab_size), self.spec.vocab_size + 1)
         state = torch.relu(seen.flatten(1).to(first.dtype) @ first + first_bias)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from conservator.channels import ReplacementChannel
 from conservator.experts.categorical import sample_categorical
-from conservator.field import FactorisedEvidence, infer_field, log_pool
+from conservator.field import FactorisedEvidence, Inference, infer_field, log_pool
 from conservator.studies.figures import BLUE, GREY, new_figure
 from conservator.studies.result import Column, Findings, Row, TableSpec, Track
 from conservator.studies.statistics import summarise
@@ -46,29 +46,35 @@ def run(config: Config, seed: int, track: Track[tuple[str, float]]) -> Findings:
     ]
     rows: list[Row] = []
     for axis, value in track(points, "recoverability"):
-        errors, divergences = [], []
+        errors, divergences, converged = [], [], []
         for repeat in range(config.repeats):
             generator = torch.Generator().manual_seed(1000 * seed + repeat)
-            error, separation = once(config, axis, value, generator)
+            found, error, separation = once(config, axis, value, generator)
             errors.append(error)
             divergences.append(separation)
+            converged.append(found.converged)
         row: Row = {"method": f"{axis}={value:g}", "axis": axis, "value": value, "count": config.repeats}
+        row["converged"] = sum(converged) / len(converged)
         rows.append(row | summarise("mae", errors) | summarise("divergence", divergences) | {"paper": {}})
     return Findings(rows, {"recoverability": draw(rows)})
 
 
-def once(config: Config, axis: str, value: float, generator: torch.Generator) -> tuple[float, float]:
-    """Return the field error and the measured KL with ``axis`` at ``value``, the rest at the simulator's point."""
+def once(config: Config, axis: str, value: float, generator: torch.Generator) -> tuple[Inference, float, float]:
+    """Infer with ``axis`` at ``value``, the rest at the simulator's point.
+
+    Returns:
+        The inference, its field error and the measured KL.
+    """
     gap = value if axis == "gap" else config.gap
     rate = value if axis == "rate" else config.rate
     count = int(value) if axis == "n" else config.observations
     experts = draw_experts(config.vocab_size, config.length, gap, generator)
-    table = torch.stack([expert.table for expert in experts])
+    table = torch.stack([expert.log_marginals for expert in experts])
     truth = true_field(config.length)
     clean = sample_categorical(log_pool(table, truth), count, generator)
     observed = ReplacementChannel(config.vocab_size, rate).corrupt(clean, generator)
     found = infer_field(FactorisedEvidence(table, observed))
-    return field_error(found.field, truth), divergence(*experts)
+    return found, field_error(found.field, truth), divergence(*experts)
 
 
 def draw(rows: list[Row]) -> Figure:

@@ -5,7 +5,7 @@ import platform
 import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -116,10 +116,15 @@ def as_markdown(title: str, lines: list[list[str]]) -> str:
     return f"**{title}**\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in [heading, rule, *body])
 
 
-def versions() -> dict[str, str]:
-    """The versions that the figures depend on."""
-    packages = ("conservator", "matplotlib", "numba", "numpy", "scipy", "torch")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+def versions() -> dict[str, str | None]:
+    """The versions that the figures depend on; None for what is not installed (numba may be absent)."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for package in ("conservator", "matplotlib", "numba", "numpy", "scipy", "torch"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
 
 
 def commit() -> str | None:

@@ -1,8 +1,10 @@
 """The scalar fused lasso: against a convex solver, its optimality conditions, and its laws."""
 
 import math
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import cvxpy
 import numpy as np
@@ -15,6 +17,7 @@ from conservator import ConservatorError
 from conservator.field.smoothing import fused_lasso
 from conservator.field.smoothing.fused_lasso import fused_lasso_kernel
 
+benchmark = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "smoothing.py"))
 signals = arrays(np.float64, st.integers(1, 40), elements=st.floats(-5, 5, width=32))
 strengths = st.floats(0, 20)
 
@@ -72,6 +75,18 @@ def test_it_commutes_with_reversal_sign_and_shift(values, tau):
     np.testing.assert_allclose(fused_lasso(values[::-1], tau)[::-1], solution, atol=1e-9)
     np.testing.assert_allclose(-fused_lasso(-values, tau), solution, atol=1e-9)
     np.testing.assert_allclose(fused_lasso(values + 3, tau) - 3, solution, atol=1e-9)
+
+
+@given(length=st.integers(2, 200), tau=st.floats(0.01, 5), seed=st.integers(0, 1000))
+def test_the_direct_algorithm_finds_the_same(length, tau, seed):
+    """Condat's algorithm, the alternative in the benchmark, is a second oracle."""
+    values = np.random.default_rng(seed).normal(size=length)
+    np.testing.assert_allclose(benchmark["direct"](values, tau), fused_lasso(values, tau), atol=1e-9)
+
+
+def test_an_offset_costs_no_digits():
+    values = np.random.default_rng(0).normal(size=50)
+    np.testing.assert_allclose(fused_lasso(values + 1e6, 0.5) - 1e6, fused_lasso(values, 0.5), atol=1e-9)
 
 
 @given(signals)

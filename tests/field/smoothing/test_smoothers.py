@@ -173,6 +173,32 @@ def test_a_warm_start_saves_iterations(kind):
     np.testing.assert_allclose(warm.field, cold.field, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", [TotalVariation, GroupTotalVariation])
+@pytest.mark.parametrize(("length", "experts"), [(30, 3), (20, 4)])
+def test_a_warm_start_of_another_shape_is_refused(kind, length, experts):
+    warm = kind(0.4)(random_field(30, 4, 0)).warm
+    with pytest.raises(ConservatorError, match="warm start"):
+        kind(0.4)(random_field(length, experts, 0), warm)
+
+
+@smoothers
+def test_rounding_off_the_simplex_is_mended(smoother):
+    field = np.array([[1 + 5e-7, -5e-7, 0.0], [0.0, 1.0, 0.0]])
+    for part in (field, field[:, :2]):
+        smoothed = smoother(part).field
+        assert (smoothed >= 0).all()
+        np.testing.assert_allclose(smoothed.sum(axis=1), 1, atol=1e-12)
+
+
+@smoothers
+def test_any_layout_of_the_array_will_do(smoother):
+    field = random_field(20, 3, 0)
+    field.setflags(write=False)
+    expected = smoother(field).field
+    np.testing.assert_allclose(smoother(np.asfortranarray(field)).field, expected, atol=1e-12)
+    np.testing.assert_allclose(smoother(field.astype(np.float32)).field, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("experts", [2, 3, 5])
 def test_compiled_and_plain_solvers_agree(experts):
     target = np.ascontiguousarray(random_field(12, experts, 0).T)

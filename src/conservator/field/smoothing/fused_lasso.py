@@ -29,10 +29,17 @@ def fused_lasso(values: NDArray[np.float64], tau: float) -> NDArray[np.float64]:
     tau = check_tau(tau)
     if tau == 0 or len(values) < 2:
         return values.copy()
-    # From half the range of the cumulated residuals on, the solution is the mean and tau no longer matters.
-    if tau >= np.abs(np.cumsum(values - values.mean())).max():
-        return np.full_like(values, values.mean())
-    return fused_lasso_kernel(values, tau)
+    mean = values.mean()
+    centred = values - mean  # an offset would cost digits
+    if tau >= flat_from(centred):
+        return np.full_like(values, mean)
+    smooth: NDArray[np.float64] = mean + fused_lasso_kernel(centred, tau)
+    return smooth
+
+
+def flat_from(centred: NDArray[np.float64]) -> float:
+    """The tau from which on the fused lasso of values with mean 0 (along the first axis) is constant."""
+    return float(np.abs(np.cumsum(centred, axis=0)).max())
 
 
 def check_tau(tau: float) -> float:
@@ -51,32 +58,32 @@ def fused_lasso_kernel(values: NDArray[np.float64], tau: float) -> NDArray[np.fl
     the best a_l given a_{l+1} is a_{l+1} clipped to [low, high].
     """
     length = len(values)
-    place = np.empty(2 * length)
+    knot = np.empty(2 * length)
     slope = np.empty(2 * length)
     offset = np.empty(2 * length)
     low = np.empty(length)
     high = np.empty(length)
-    first, last = length, length - 1  # knots in use: place[first] <= ... <= place[last]
+    first, last = length, length - 1  # knots in use: knot[first] <= ... <= knot[last]
     for position in range(length):
         # The message from the left is clipped to -tau before the first knot and tau after the last one.
         edge = 0.0 if position == 0 else tau
         target = 0.0 if position == length - 1 else tau
         left_slope, left_offset = 1.0, -values[position] - edge
-        while first <= last and left_slope * place[first] + left_offset <= -target:
+        while first <= last and left_slope * knot[first] + left_offset <= -target:
             left_slope += slope[first]
             left_offset += offset[first]
             first += 1
         low[position] = (-target - left_offset) / left_slope
         right_slope, right_offset = 1.0, -values[position] + edge
-        while last >= first and right_slope * place[last] + right_offset >= target:
+        while last >= first and right_slope * knot[last] + right_offset >= target:
             right_slope -= slope[last]
             right_offset -= offset[last]
             last -= 1
         high[position] = (target - right_offset) / right_slope
         first -= 1
-        place[first], slope[first], offset[first] = low[position], left_slope, left_offset + tau
+        knot[first], slope[first], offset[first] = low[position], left_slope, left_offset + tau
         last += 1
-        place[last], slope[last], offset[last] = high[position], -right_slope, tau - right_offset
+        knot[last], slope[last], offset[last] = high[position], -right_slope, tau - right_offset
     solution = np.empty(length)
     solution[length - 1] = low[length - 1]
     for position in range(length - 2, -1, -1):

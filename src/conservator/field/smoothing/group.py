@@ -36,36 +36,36 @@ def group_prox_kernel(
     field, z, u = target.copy(), jumps.copy(), dual.copy()
     # Elimination of the tridiagonal matrix: its factors do not depend on the right-hand side.
     ratio, pivot = np.empty(length - 1), 1.0 + rho
-    for place in range(length - 1):
-        ratio[place] = -rho / pivot
-        pivot = 1.0 + (2.0 if place < length - 2 else 1.0) * rho + rho * ratio[place]
+    for position in range(length - 1):
+        ratio[position] = -rho / pivot
+        pivot = 1.0 + (2.0 if position < length - 2 else 1.0) * rho + rho * ratio[position]
     gap, iteration = np.inf, 0
     while iteration < max_iterations and gap > tolerance:
         iteration += 1
         for expert in range(experts):
             row = field[expert]
             row[:] = target[expert]
-            for place in range(length - 1):
-                force = rho * (z[expert, place] - u[expert, place])
-                row[place] -= force
-                row[place + 1] += force
-            for place in range(length - 1):
-                row[place + 1] -= ratio[place] * row[place]
+            for position in range(length - 1):
+                force = rho * (z[expert, position] - u[expert, position])
+                row[position] -= force
+                row[position + 1] += force
+            for position in range(length - 1):
+                row[position + 1] -= ratio[position] * row[position]
             row[length - 1] /= pivot
-            for place in range(length - 2, -1, -1):
-                row[place] = -ratio[place] * (row[place] / rho + row[place + 1])
+            for position in range(length - 2, -1, -1):
+                row[position] = -ratio[position] * (row[position] / rho + row[position + 1])
         relaxed = relaxation * (field[:, 1:] - field[:, :-1]) + (1.0 - relaxation) * z + u
-        for place in range(length - 1):
-            size = np.sqrt(np.sum(relaxed[:, place] ** 2))
+        for position in range(length - 1):
+            size = np.sqrt(np.sum(relaxed[:, position] ** 2))
             kept = max(0.0, 1.0 - tau / (rho * size)) if size > 0.0 else 0.0
             for expert in range(experts):
-                z[expert, place] = kept * relaxed[expert, place]
-                u[expert, place] = relaxed[expert, place] - z[expert, place]
+                z[expert, position] = kept * relaxed[expert, position]
+                u[expert, position] = relaxed[expert, position] - z[expert, position]
         if iteration % 10 == 0 or iteration == max_iterations:
             pull = np.zeros_like(target)  # D'w
             pull[:, 1:] += rho * u
             pull[:, :-1] -= rho * u
             gap = 0.5 * np.sum((field - target) ** 2) + 0.5 * np.sum(pull**2) - np.sum(target * pull)
-            for place in range(length - 1):
-                gap += tau * np.sqrt(np.sum((field[:, place + 1] - field[:, place]) ** 2))
+            for position in range(length - 1):
+                gap += tau * np.sqrt(np.sum((field[:, position + 1] - field[:, position]) ** 2))
     return field, z, u, gap, iteration

@@ -2,17 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conservator.errors import ConservatorError
-from conservator.field.smoothing.fused_lasso import check_tau, fused_lasso
+from conservator.field.smoothing.fused_lasso import check_tau, flat_from, fused_lasso
 from conservator.field.smoothing.group import group_prox_kernel
 from conservator.field.smoothing.simplex import project_to_simplex, simplex_prox_kernel
 
 Array = NDArray[np.float64]
+Warm = tuple[Array, Array]  # the variables at which a solver stopped
 
 # The gap that ends a solver, a position: by strong convexity the root-mean-square distance of a row to the
 # optimum is then at most 1.4e-6.
@@ -36,13 +37,13 @@ class Smoothed:
     gap: float = 0.0
     iterations: int = 0
     converged: bool = True
-    warm: Any = None
+    warm: Warm | None = None
 
 
 class Smoother(Protocol):
     """The step Smooth_tau of Algorithm 1."""
 
-    def __call__(self, field: Array, warm: Any = None) -> Smoothed:
+    def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
         """Smooth ``field`` (L, m), rows on the simplex, along its first axis."""
 
 
@@ -50,7 +51,7 @@ class Smoother(Protocol):
 class NoSmoothing:
     """The identity, as in the paper's simulator."""
 
-    def __call__(self, field: Array, warm: Any = None) -> Smoothed:
+    def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
         """Return the field as it is."""
         return Smoothed(check_field(field).copy())
 
@@ -70,7 +71,7 @@ class TotalVariation:
         """Check tau."""
         check_tau(self.tau)
 
-    def __call__(self, field: Array, warm: Any = None) -> Smoothed:
+    def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
         """Smooth ``field`` (L, m)."""
         field = check_field(field)
         length, experts = field.shape
@@ -79,10 +80,10 @@ class TotalVariation:
             return Smoothed(np.stack([first, 1 - first], axis=1))
         if experts == 1 or length < 2 or self.tau == 0:
             return Smoothed(field.copy())
-        if self.tau >= flat_from(field):
+        if self.tau >= flat_from(field - field.mean(axis=0)):
             return Smoothed(np.broadcast_to(field.mean(axis=0), field.shape).copy())
         target, tolerance = np.ascontiguousarray(field.T), TOLERANCE * length
-        start, dual = warm if warm is not None else (target, np.zeros_like(target))
+        start, dual = check_warm(warm, target.shape) if warm else (target, np.zeros_like(target))
         smooth, dual, gap, iterations = simplex_prox_kernel(target, self.tau, tolerance, MAX_ITERATIONS, start, dual)
         return Smoothed(np.ascontiguousarray(smooth.T), gap, iterations, gap <= tolerance, (smooth, dual))
 
@@ -100,7 +101,7 @@ class PerColumn:
         """Check tau."""
         check_tau(self.tau)
 
-    def __call__(self, field: Array, warm: Any = None) -> Smoothed:
+    def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
         """Smooth ``field`` (L, m)."""
         columns = [fused_lasso(column, self.tau) for column in check_field(field).T]
         return Smoothed(renormalise(np.stack(columns, axis=1).clip(min=0)))
@@ -116,15 +117,16 @@ class GroupTotalVariation:
         """Check tau."""
         check_tau(self.tau)
 
-    def __call__(self, field: Array, warm: Any = None) -> Smoothed:
+    def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
         """Smooth ``field`` (L, m)."""
         field = check_field(field)
         if len(field) < 2 or self.tau == 0:
             return Smoothed(field.copy())
-        if self.tau >= math.sqrt(field.shape[1]) * flat_from(field):
+        if self.tau >= math.sqrt(field.shape[1]) * flat_from(field - field.mean(axis=0)):
             return Smoothed(np.broadcast_to(field.mean(axis=0), field.shape).copy())
         target, tolerance = np.ascontiguousarray(field.T), TOLERANCE * len(field)
-        jumps, dual = warm if warm is not None else (np.diff(target), np.zeros_like(target[:, 1:]))
+        jumps = np.diff(target)
+        jumps, dual = check_warm(warm, jumps.shape) if warm else (jumps, np.zeros_like(jumps))
         smooth, jumps, dual, gap, iterations = group_prox_kernel(
             target, self.tau, tolerance, MAX_ITERATIONS, jumps, dual
         )
@@ -152,7 +154,7 @@ class MovingAverage:
         if self.width < 1 or self.width % 2 == 0:
             raise ConservatorError(f"the width of the moving average is {self.width}; it must be odd and positive")
 
-    def __call__(self, field: Array, warm: Any = None) -> Smoothed:
+    def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
         """Smooth ``field`` (L, m)."""
         field = check_field(field)
         half = self.width // 2
@@ -162,7 +164,7 @@ class MovingAverage:
 
 
 def check_field(field: Array) -> Array:
-    """Return ``field`` as a contiguous float64 array (L, m) with rows on the simplex, or say which row is not."""
+    """Return ``field`` (L, m) as float64 with rows exactly on the simplex, where they lie within rounding of it."""
     field = np.ascontiguousarray(field, dtype=np.float64)
     if field.ndim != 2 or 0 in field.shape:
         raise ConservatorError(f"the field has the shape {field.shape}; it must be (positions, experts)")
@@ -170,12 +172,14 @@ def check_field(field: Array) -> Array:
     if off.any():
         row = int(off.argmax())
         raise ConservatorError(f"row {row} of the field is not on the simplex: {field[row].tolist()}")
-    return field
+    return renormalise(field.clip(min=0))
 
 
-def flat_from(field: Array) -> float:
-    """A tau from which on total variation makes the field constant: max |cumulated deviations from the mean|."""
-    return float(np.abs(np.cumsum(field - field.mean(axis=0), axis=0)).max())
+def check_warm(warm: Warm, shape: tuple[int, ...]) -> Warm:
+    """Return ``warm`` where it came from a field of the same shape."""
+    if any(variable.shape != shape for variable in warm):
+        raise ConservatorError(f"the warm start has the shape {warm[0].shape}; this field needs {shape}")
+    return warm
 
 
 def renormalise(field: Array) -> Array:
