@@ -88,12 +88,6 @@ def reproduce(
     result = Result(name, preset, seed, asdict(config), time.perf_counter() - start, findings.rows)
 
     tables = [(spec.title, grid(findings.rows, spec, study.LABELS)) for spec in study.TABLES]
-    console = messages if json == "-" else Console(highlight=False, markup=False)
-    for table in tables:
-        console.print(as_table(*table))
-    repeats = f"Mean ± standard deviation of {config.repeats} repeats" if config.repeats > 1 else "One repeat"
-    console.print(f"{repeats}; preset {preset}, seed {seed}.")
-
     record = result.to_json()
     markdown = "\n".join(as_markdown(*table) for table in tables)
     written = {out / f"{name}.json": record.encode(), out / f"{name}.md": markdown.encode()}
@@ -104,6 +98,12 @@ def reproduce(
             written[out / f"{title}.{form}"] = render(figure, form)
     for path, data in written.items():
         write_atomically(path, data)
+
+    console = messages if json == "-" else Console(highlight=False, markup=False)
+    for table in tables:
+        console.print(as_table(*table))
+    repeats = f"Mean ± standard deviation of {config.repeats} repeats" if config.repeats > 1 else "One repeat"
+    console.print(f"{repeats}; preset {preset}, seed {seed}.")
     if json == "-":
         sys.stdout.write(record)
     messages.print(f"{result.seconds:.1f} s; wrote {', '.join(map(str, written))}", soft_wrap=True)
