@@ -221,6 +221,13 @@ def test_observations_and_experts_must_fit(tokens, change, message):
         EnumeratedEvidence(torch.zeros(2, LENGTH, len(sequences)) + change, sequences, observed)
 
 
+def test_energies_must_be_of_the_sequences():
+    observed = ReplacementChannel(SIZE, 0.3).observe(torch.zeros(1, LENGTH, dtype=torch.long))
+    sequences = all_sequences(SIZE, LENGTH)
+    with pytest.raises(ConservatorError, match="do not fit"):
+        EnumeratedEvidence(torch.zeros(2, LENGTH, len(sequences) - 1), sequences, observed)
+
+
 def test_channel_and_experts_must_have_one_vocabulary():
     observed = ReplacementChannel(SIZE + 1, 0.3).observe(torch.zeros(1, LENGTH, dtype=torch.long))
     with pytest.raises(ConservatorError, match="4 tokens, the experts 3"):

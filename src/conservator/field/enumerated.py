@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from conservator.channels import Observation
+from conservator.errors import ConservatorError
 from conservator.field.evidence import check_energies, check_observations
 
 
@@ -19,6 +20,8 @@ class EnumeratedEvidence:
     def __init__(self, energies: Tensor, sequences: Tensor, observation: Observation) -> None:
         """Take ``energies`` phi (m, L, S) on ``sequences`` (S, L) and an observation (N, L) or (L,)."""
         self.energies = check_energies(energies)
+        if energies.shape[1:] != sequences.T.shape:
+            raise ConservatorError(f"energies {tuple(energies.shape)} do not fit sequences {tuple(sequences.shape)}")
         observed = check_observations(observation, sequences.shape[1], observation.channel.vocab_size)
         symbols, count = torch.unique(observed.tokens, dim=0, return_counts=True)
         channel = observed.channel
