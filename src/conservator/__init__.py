@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # for type checkers and editors alone
     from conservator.channels import Channel, ConfusionChannel, MaskChannel, Observation, ReplacementChannel
     from conservator.decoders import decode_posterior
     from conservator.errors import ConservatorError
-    from conservator.experts import BigramExpert, CategoricalExpert, Expert, ExpertSpec
+    from conservator.experts import BigramExpert, ByteExpert, CategoricalExpert, Expert, ExpertSpec, load_experts
     from conservator.field import EnumeratedEvidence, FactorisedEvidence, infer_field, log_pool
     from conservator.field.smoothing import (
         GroupTotalVariation,
@@ -31,9 +31,11 @@ _HOME = {
     "Observation": "channels",
     "ReplacementChannel": "channels",
     "BigramExpert": "experts",
+    "ByteExpert": "experts",
     "CategoricalExpert": "experts",
     "Expert": "experts",
     "ExpertSpec": "experts",
+    "load_experts": "experts",
     "EnumeratedEvidence": "field",
     "FactorisedEvidence": "field",
     "infer_field": "field",
@@ -48,6 +50,7 @@ _HOME = {
 }
 __all__ = [
     "BigramExpert",
+    "ByteExpert",
     "CategoricalExpert",
     "Channel",
     "ConfusionChannel",
@@ -67,6 +70,7 @@ __all__ = [
     "__version__",
     "decode_posterior",
     "infer_field",
+    "load_experts",
     "log_pool",
 ]
 

@@ -5,9 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator import BigramExpert, CategoricalExpert, ConservatorError
-from conservator.experts import all_sequences
+from conservator import BigramExpert, ByteExpert, CategoricalExpert, ConservatorError
+from conservator.experts import PAD, all_sequences
 from conservator.studies.denoiser import Denoiser, train_denoiser
+from networks import PLAIN, TINY, random_network
 
 SIZE, LENGTH = 4, 5
 
@@ -29,20 +30,29 @@ EXPERTS = {
         generator=seeded(),
         name="trained",
     ),
+    "bytes, hourglass": ByteExpert(random_network(TINY), "hourglass", ""),
+    "bytes, transformer": ByteExpert(random_network(PLAIN), "transformer", ""),
 }
 experts = pytest.mark.parametrize("expert", EXPERTS.values(), ids=EXPERTS.keys())
 
 
+# The surrogate of the simulator reads one length alone.
+any_length = pytest.mark.parametrize(
+    "expert", [e for e in EXPERTS.values() if not isinstance(e, Denoiser)], ids=lambda e: e.spec.name
+)
+
+
 @pytest.fixture
-def batch(generator):
-    tokens = torch.randint(SIZE, (64, LENGTH), generator=generator)
+def batch(expert, generator):
+    tokens = torch.randint(expert.spec.vocab_size, (64, LENGTH), generator=generator)
     return tokens, torch.rand(64, LENGTH, generator=generator) < 0.5
 
 
 @experts
 def test_rows_are_normalised(expert, batch):
     log_probs = expert.log_probs(*batch, 0.5)
-    assert log_probs.shape == (64, LENGTH, SIZE)
+    assert log_probs.shape == (64, LENGTH, expert.spec.vocab_size)
+    assert log_probs.dtype in (torch.float32, torch.float64)
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(64, LENGTH, dtype=log_probs.dtype))
     assert torch.isfinite(log_probs).all()
 
@@ -50,7 +60,7 @@ def test_rows_are_normalised(expert, batch):
 @experts
 def test_hidden_content_is_not_seen(expert, batch, generator):
     tokens, hidden = batch
-    other = torch.where(hidden, torch.randint(SIZE, tokens.shape, generator=generator), tokens)
+    other = torch.where(hidden, torch.randint(expert.spec.vocab_size, tokens.shape, generator=generator), tokens)
     assert not torch.equal(tokens, other)
     assert torch.equal(expert.log_probs(tokens, hidden, 0.5), expert.log_probs(other, hidden, 0.5))
 
@@ -71,6 +81,27 @@ def test_rows_of_a_batch_are_independent(expert, batch):
     torch.testing.assert_close(together, alone)
 
 
+@any_length
+def test_padding_changes_nothing_before_it(expert, batch):
+    tokens, hidden = batch
+    for length in range(1, LENGTH + 1):
+        alone = expert.log_probs(tokens[:, :length], hidden[:, :length], 0.5)
+        padded = tokens.clone()
+        padded[::2, length:] = PAD  # every other row is short
+        together = expert.log_probs(padded, hidden, 0.5)
+        assert torch.isfinite(together).all()
+        torch.testing.assert_close(together[::2, :length], alone[::2])
+        torch.testing.assert_close(together[1::2], expert.log_probs(tokens, hidden, 0.5)[1::2])
+
+
+@any_length
+def test_every_length_up_to_the_context_is_read(expert, generator):
+    for length in range(1, (expert.spec.max_length or 12) + 1):
+        tokens = torch.randint(expert.spec.vocab_size, (2, length), generator=generator)
+        log_probs = expert.log_probs(tokens, tokens >= 0, 0.0)
+        torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(2, length, dtype=log_probs.dtype))
+
+
 @experts
 def test_an_expert_is_deterministic(expert, batch):
     assert torch.equal(expert.log_probs(*batch, 0.5), expert.log_probs(*batch, 0.5))
@@ -83,8 +114,8 @@ def test_what_cannot_be_read_is_refused(expert):
         with pytest.raises(ConservatorError, match="shape"):
             expert.log_probs(tokens, tokens == 0, 0.0)
     if expert.spec.max_length is not None:
-        tokens = torch.zeros(1, LENGTH + 1, dtype=torch.long)
-        with pytest.raises(ConservatorError, match=f"reads at most {LENGTH}"):
+        tokens = torch.zeros(1, expert.spec.max_length + 1, dtype=torch.long)
+        with pytest.raises(ConservatorError, match=f"reads at most {expert.spec.max_length}"):
             expert.log_probs(tokens, tokens == 0, 0.0)
 
 

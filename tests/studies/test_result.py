@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from conservator.studies.figures import new_figure, render
+from conservator.figures import new_figure, render
 from conservator.studies.result import Column, Result, TableSpec, as_markdown, commit, grid, versions
 from conservator.studies.statistics import Measurements, summarise
 

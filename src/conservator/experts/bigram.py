@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from conservator.experts.expert import ExpertSpec, check_batch, copy_visible
+from conservator.experts.expert import PAD, ExpertSpec, check_batch, copy_visible
 
 
 class BigramExpert:
@@ -42,6 +42,8 @@ class BigramExpert:
         """Return log q(x_l = v | visible tokens): (B, L, V), by forward and backward messages."""
         check_batch(self.spec, tokens)
         batch, length = tokens.shape
+        padding = tokens == PAD
+        hidden = hidden | padding
         free = torch.zeros(batch, length, self.spec.vocab_size, dtype=torch.float64)
         seen = copy_visible(free, tokens, hidden)  # log [v agrees with the token, if visible]
         forward = [self.initial + seen[:, 0]]
@@ -51,7 +53,8 @@ class BigramExpert:
         backward = [free[:, 0]]
         for position in range(length - 1, 0, -1):
             step = self.transition + (backward[-1] + seen[:, position])[:, None, :]
-            backward.append(torch.logsumexp(step, dim=2))
+            message = torch.logsumexp(step, dim=2)
+            backward.append(message.masked_fill(padding[:, position, None], 0.0))  # the chain ends before padding
         joint = torch.stack(forward, dim=1) + torch.stack(backward[::-1], dim=1)
         return copy_visible(torch.log_softmax(joint, dim=-1), tokens, hidden)
 

@@ -1,13 +1,14 @@
 """The expert contract: what the composition asks of a frozen model (section "Expert requirements")."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from conservator.errors import ConservatorError
 
+PAD = -1  # the token after the end of a row that is shorter than its batch
 IMPOSSIBLE = -1e4  # exp(-1e4) is 0 in every float type, and 0 * IMPOSSIBLE is 0 where 0 * -inf is nan
 
 
@@ -19,11 +20,17 @@ class ExpertSpec:
         name: how tables and reports call it.
         vocab_size: V, without any mask symbol.
         max_length: the longest sequence it reads, or None for any.
+        source: where its path starts: at masked tokens.
+        time: what it is told of kappa: nothing, it sees how much is hidden.
+        fingerprint: a hash of its weights, or "" for an expert made in memory.
     """
 
     name: str
     vocab_size: int
     max_length: int | None = None
+    source: Literal["mask"] = "mask"
+    time: Literal["none"] = "none"
+    fingerprint: str = ""
 
 
 class Expert(Protocol):
@@ -33,7 +40,8 @@ class Expert(Protocol):
     the exact experts), finite and normalised over v. It depends on ``tokens`` at visible positions alone. At a
     visible position an expert copies: its row is a point mass and carries no evidence, which has to be read with
     the position hidden. ``kappa`` is the time, 0 = noise and 1 = data, that is the expected share of visible
-    tokens: a number or (B,); experts without a time input ignore it.
+    tokens: a number or (B,); experts without a time input ignore it. A row that is shorter than its batch ends in
+    PAD, which changes nothing before it.
     """
 
     @property

@@ -10,7 +10,7 @@ from torch import Tensor
 from conservator.channels import Observation, ReplacementChannel
 from conservator.experts import BigramExpert, all_sequences
 from conservator.field import EnumeratedEvidence, expected_denoising_score, infer_field, log_pool
-from conservator.studies.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.figures import BLUE, GREY, ORANGE, new_figure
 from conservator.studies.result import Column, Findings, TableSpec, Track
 from conservator.studies.statistics import Measurements
 from conservator.studies.world import field_error

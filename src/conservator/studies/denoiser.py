@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from conservator.experts.expert import ExpertSpec, check_batch, copy_visible
+from conservator.experts.path import noise
 
 
 class Denoiser:
@@ -36,13 +37,6 @@ class Denoiser:
     def log_probs(self, tokens: Tensor, hidden: Tensor, kappa: float | Tensor = 0.0) -> Tensor:
         """Return log p(x_l = v | visible tokens): (B, L, V); the network has no time input."""
         return copy_visible(torch.log_softmax(self.logits(tokens, hidden), dim=-1), tokens, hidden)
-
-
-def noise(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draw stratified times kappa (B,) and the positions (B, L) that the mask-source path hides at them."""
-    batch = len(tokens)
-    kappa = (torch.arange(batch) + torch.rand(batch, generator=generator)) / batch
-    return kappa, torch.rand(tokens.shape, generator=generator) >= kappa[:, None]
 
 
 def train_denoiser(

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from conservator.channels import ReplacementChannel
 from conservator.experts.categorical import sample_categorical
 from conservator.field import FactorisedEvidence, Inference, infer_field, log_pool
-from conservator.studies.figures import BLUE, GREY, new_figure
+from conservator.figures import BLUE, GREY, new_figure
 from conservator.studies.result import Column, Findings, Row, TableSpec, Track
 from conservator.studies.statistics import summarise
 from conservator.studies.world import divergence, draw_experts, field_error, true_field

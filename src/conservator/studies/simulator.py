@@ -12,9 +12,10 @@ from conservator.channels import Observation, ReplacementChannel
 from conservator.decoders import decode_posterior
 from conservator.experts import CategoricalExpert
 from conservator.experts.categorical import sample_categorical
+from conservator.experts.path import noise
 from conservator.field import FactorisedEvidence, denoising_score, infer_field, log_pool
-from conservator.studies.denoiser import Denoiser, noise, train_denoiser
-from conservator.studies.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.studies.denoiser import Denoiser, train_denoiser
 from conservator.studies.result import Column, Findings, TableSpec, Track
 from conservator.studies.statistics import Measurements
 from conservator.studies.world import divergence, draw_experts, field_error, true_field

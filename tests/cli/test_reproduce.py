@@ -1,4 +1,4 @@
-"""The command line as a person or a script uses it."""
+"""``conservator reproduce``, and what all commands have in common."""
 
 import json
 import os
@@ -8,13 +8,8 @@ import sys
 import pytest
 
 import conservator
+from commands import run, run_program
 from conservator.studies import STUDIES
-
-
-def run(*words, cwd=None):
-    command = [sys.executable, "-m", "conservator", *map(str, words)]
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
 
 
 def test_version():
@@ -146,7 +141,7 @@ contextual.run = interrupted
 sys.argv = ["conservator", "reproduce", "contextual"]
 main()
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_program(program, tmp_path)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert list((tmp_path / "out").iterdir()) == []

@@ -1,55 +1,29 @@
-"""The command line: results go to standard output, messages and progress to standard error."""
+"""``conservator reproduce``: the paper's studies."""
 
-import io
 import sys
 import time
-from collections.abc import Iterable
 from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-import conservator
-from conservator.errors import ConservatorError
+from conservator.cli.console import messages, track
 from conservator.files import check_writable, write_atomically
 from conservator.studies import PRESETS, STUDIES
 
-app = typer.Typer(
-    name="conservator",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-messages = Console(stderr=True, highlight=False, markup=False)
-
-
-def print_version(wanted: bool) -> None:
-    """Print the version and leave, if that is wanted."""
-    if wanted:
-        print(f"conservator {conservator.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=print_version)] = False,
-) -> None:
-    """Restore damaged documents by composing frozen expert models position by position."""
-
-
-@app.command(
-    epilog="Examples:\n\n"
+EXAMPLES = (
+    "Examples:\n\n"
     "  conservator reproduce --list\n\n"
     "  conservator reproduce simulator\n\n"
     "  conservator reproduce simulator --limit 1 --json - | jq .rows\n\n"
     "Exit codes: 0 done, 2 bad usage, 3 bad input or output, 130 interrupted."
 )
+
+
 def reproduce(
     name: Annotated[str | None, typer.Argument(help="The study to run; --list names them.", show_default=False)] = None,
     show: Annotated[bool, typer.Option("--list", help="List the studies and leave.")] = False,
@@ -76,7 +50,7 @@ def reproduce(
     check_writable(out / f"{name}.json")
     copy = None if json in (None, "-") else check_writable(Path(json))
 
-    from conservator.studies.figures import render
+    from conservator.figures import render
     from conservator.studies.result import Result, as_markdown, as_table, grid
 
     study = import_module(STUDIES[name].module)
@@ -115,32 +89,3 @@ def list_studies() -> None:
     for name, entry in STUDIES.items():
         table.add_row(name, entry.summary)
     Console(highlight=False).print(table)
-
-
-def track(items: Iterable[Any], title: str) -> Iterable[Any]:
-    """Show a progress bar on standard error while ``items`` are worked through, if that is a terminal."""
-    if not messages.is_terminal:
-        yield from items
-        return
-    columns = (
-        TextColumn(title),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=messages, transient=True) as progress:
-        yield from progress.track(list(items))
-
-
-def main() -> None:
-    """Run the command line; bad input gets one clear line and exit code 3, never a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without ± still gets its table
-    try:
-        app()
-    except ConservatorError as error:
-        messages.print(f"error: {error}", soft_wrap=True)
-        sys.exit(3)

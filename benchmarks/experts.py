@@ -1,0 +1,81 @@
+"""Bytes a second of an expert against batch and length, beside what the machine's matrix product reaches.
+
+    python benchmarks/experts.py [--expert prose] [--json FILE]
+
+The arithmetic limit is the best float32 matrix product in the same process, with the same number of threads; the
+share is the arithmetic of the network's products (counted by torch) over its time, over that limit.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from conservator.experts.library import load_experts
+from conservator.experts.network import HIDDEN
+from conservator.files import write_atomically
+from conservator.studies.result import commit, versions
+
+BATCHES, LENGTHS = (1, 4, 16, 64), (64, 256, 512, 1024)
+REPEATS = 5
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """The median time of REPEATS calls, after one that does not count."""
+    work()
+    taken = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+def limit() -> float:
+    """The arithmetic a second of the best square matrix product."""
+    best = 0.0
+    for size in (512, 1024, 2048):
+        left, right = torch.rand(size, size), torch.rand(size, size)
+        best = max(best, 2 * size**3 / seconds(lambda a=left, b=right: a @ b))
+    return best
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--expert", default="prose", help="a built-in expert or a folder")
+    parser.add_argument("--json", help="write the figures to this file too")
+    options = parser.parse_args()
+    (expert,) = load_experts([options.expert])
+    generator = torch.Generator().manual_seed(0)
+    top = limit()
+    print(f"matrix product: {top / 1e9:.0f} GFLOP/s on {torch.get_num_threads()} threads")
+    print(f"{'length':>6} {'batch':>5} {'kB/s':>8} {'GFLOP/s':>8} {'share':>6}")
+    rows = []
+    for length in LENGTHS:
+        for batch in BATCHES:
+            tokens = torch.randint(256, (batch, length), generator=generator)
+            hidden = torch.rand(batch, length, generator=generator) < 0.5
+            with FlopCounterMode(display=False) as counter, torch.no_grad():
+                expert.network(tokens.masked_fill(hidden, HIDDEN), torch.ones_like(hidden))
+            taken = seconds(lambda t=tokens, h=hidden: expert.log_probs(t, h, 0.5))
+            speed = counter.get_total_flops() / taken
+            rows.append(
+                {"length": length, "batch": batch, "bytes_per_second": batch * length / taken, "share": speed / top}
+            )
+            print(f"{length:6} {batch:5} {batch * length / taken / 1e3:8.1f} {speed / 1e9:8.1f} {speed / top:6.0%}")
+    best = max(rows, key=lambda row: row["share"])
+    print(f"best: {best['share']:.0%} of the limit, at batch {best['batch']} and length {best['length']}")
+    if options.json:
+        record = {"commit": commit(), "versions": versions(), "threads": torch.get_num_threads()}
+        record |= {"expert": options.expert, "limit_flops": top, "rows": rows}
+        write_atomically(Path(options.json), (json.dumps(record, indent=2) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()

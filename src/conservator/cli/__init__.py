@@ -1,0 +1,52 @@
+"""The command line: results go to standard output, messages and progress to standard error."""
+
+import io
+import sys
+from typing import Annotated
+
+import typer
+
+import conservator
+from conservator.cli import check, experts, reproduce, train
+from conservator.cli.console import messages
+from conservator.errors import ConservatorError
+
+app = typer.Typer(
+    name="conservator",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and leave, if that is wanted."""
+    if wanted:
+        print(f"conservator {conservator.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=print_version)] = False,
+) -> None:
+    """Restore damaged documents by composing frozen expert models position by position."""
+
+
+app.command(epilog=train.EXAMPLES)(train.train)
+app.command(epilog=check.EXAMPLES)(check.check)
+app.command(epilog=experts.EXAMPLES)(experts.experts)
+app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+
+
+def main() -> None:
+    """Run the command line; bad input gets one clear line and exit code 3, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ± still gets its table
+    try:
+        app()
+    except ConservatorError as error:
+        messages.print(f"error: {error}", soft_wrap=True)
+        sys.exit(3)

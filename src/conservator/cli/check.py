@@ -1,0 +1,162 @@
+"""``conservator check``: is every expert at home in its own domain?"""
+
+import json as json_format
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from conservator.cli.console import messages, track
+from conservator.files import check_writable, write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from conservator.experts.specialisation import Check
+
+EXAMPLES = (
+    "Examples:\n\n"
+    "  conservator check prose code --data prose=articles/ --data code=src/\n\n"
+    "  conservator check experts/notes prose --data notes=notes.jsonl.gz --data prose=articles/ --out checked\n\n"
+    "  conservator check prose code --data prose=articles/ --data code=src/ --json - | jq .margins\n\n"
+    "Exit codes: 0 both verdicts hold, 1 they do not, 2 bad usage, 3 bad input or output, 130 interrupted."
+)
+
+
+def check(
+    experts: Annotated[list[str], typer.Argument(help="Built-in experts by name, or folders of others.")],
+    data: Annotated[
+        list[str],
+        typer.Option(help="NAME=PATH: texts of a domain; the expert of that name is its own. May be repeated."),
+    ],
+    windows: Annotated[int, typer.Option(min=2, help="Windows of each domain.")] = 512,
+    length: Annotated[int, typer.Option(min=1, help="Bytes a window.")] = 256,
+    seed: Annotated[int, typer.Option(min=0, max=10**12, help="Of the windows and what is hidden in them.")] = 0,
+    strip: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=FILTER: take comments out, by python-comments or yaml-comments. May be repeated."),
+    ] = None,
+    json: Annotated[str | None, typer.Option(help="Write the result here; - for standard output.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A folder for check.json, check.md and the heat map.")] = None,
+) -> None:
+    """Score experts on each other's domains: each should prefer its own, and each domain its own expert.
+
+    Energies are nats per byte over all positions, times uniform, with 95 % intervals from a bootstrap over documents.
+    """
+    from conservator.experts.corpus import read_corpus
+    from conservator.experts.library import load_experts
+    from conservator.experts.specialisation import check_specialisation
+    from conservator.experts.strip import FILTERS
+    from conservator.figures import render
+
+    paths = pairs(data, "--data")
+    filters = pairs(strip or [], "--strip")
+    for name, chosen in filters.items():
+        if name not in paths or any(kind not in FILTERS for kind in chosen):
+            raise typer.BadParameter(
+                f"{name}={chosen[0]}: expected a domain ({', '.join(paths)}) and a filter ({', '.join(FILTERS)})",
+                param_hint="--strip",
+            )
+    written = [out / name for name in ("check.json", "check.md", "check.png")] if out else []
+    for path in [*written, *([Path(json)] if json not in (None, "-") else [])]:
+        check_writable(path)
+    loaded = load_experts(experts)
+    domains = {
+        name: read_corpus(list(map(Path, where)), FILTERS[filters[name][0]] if name in filters else None).documents
+        for name, where in paths.items()
+    }
+    result = check_specialisation(loaded, domains, windows=windows, length=length, seed=seed, track=track)
+
+    settings = {"windows": windows, "length": length, "seed": seed}
+    fingerprints = {expert.spec.name: expert.spec.fingerprint for expert in loaded}
+    record = {**result.as_record(), "settings": settings, "experts": fingerprints}
+    text = json_format.dumps(record, indent=2) + "\n"
+    for path, content in zip(written, (text, as_markdown(result), None), strict=False):
+        write_atomically(path, content.encode() if content else render(heat_map(result), "png"))
+    if json == "-":
+        sys.stdout.write(text)
+    elif json is not None:
+        write_atomically(Path(json), text.encode())
+    show(result, messages if json == "-" else Console(highlight=False, markup=False))
+    if not result.passed:
+        raise typer.Exit(1)
+
+
+def pairs(values: list[str], option: str) -> dict[str, list[str]]:
+    """Take NAME=VALUE apart; a name may come several times."""
+    found: dict[str, list[str]] = {}
+    for value in values:
+        name, equals, rest = value.partition("=")
+        if not (name and equals and rest):
+            raise typer.BadParameter(f"{value!r}: expected NAME=VALUE", param_hint=option)
+        found.setdefault(name, []).append(rest)
+    return found
+
+
+def grid(result: "Check") -> list[list[str]]:
+    """The table as text: a heading, then a line a domain with the energies and its margin."""
+    names = list(dict.fromkeys(cell.expert for cell in result.cells))
+    lines = [["domain", *names, "margin"]]
+    for domain in result.counts:
+        cells = [cell.energy for cell in result.cells if cell.domain == domain]
+        margin = result.margins.get(domain)
+        shown = [
+            f"{cell.value:.3f} [{cell.low:.3f}, {cell.high:.3f}]" for cell in [*cells, *([margin] if margin else [])]
+        ]
+        lines.append([domain, *shown, *([] if margin else [""])])
+    return lines
+
+
+def verdicts(result: "Check") -> list[str]:
+    """The two verdicts in words."""
+    return [
+        f"each expert prefers its own domain (row-wise): {'yes' if result.row_wise else 'no'}",
+        f"each domain prefers its own expert (column-wise): {'yes' if result.column_wise else 'no'}",
+    ]
+
+
+def as_markdown(result: "Check") -> str:
+    """The table and the verdicts as Markdown."""
+    head, *lines = grid(result)
+    rows = [head, ["---"] * len(head), *lines]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return table + "\n\n" + "\n".join(f"- {verdict}" for verdict in verdicts(result)) + "\n"
+
+
+def show(result: "Check", console: Console) -> None:
+    """Print the table and the verdicts."""
+    head, *lines = grid(result)
+    table = Table(*head, box=None, padding=(0, 2, 0, 0))
+    for line in lines:
+        table.add_row(*line)
+    console.print(table)
+    for verdict in verdicts(result):
+        console.print(verdict)
+
+
+def heat_map(result: "Check") -> "Figure":
+    """Energies as colours, a row a domain; each domain's own expert is framed."""
+    from conservator.figures import new_figure
+
+    head, *lines = grid(result)
+    experts, domains = head[1:-1], [line[0] for line in lines]
+    values = [[result.energy(domain, name) for name in experts] for domain in domains]
+    middle = (min(map(min, values)) + max(map(max, values))) / 2
+    figure = new_figure(1.6 + 1.1 * len(experts), 1.2 + 0.7 * len(domains))
+    axes = figure.subplots()
+    image = axes.imshow(values, cmap="cividis_r", aspect="auto")
+    for row, domain in enumerate(domains):
+        for column, name in enumerate(experts):
+            value = values[row][column]
+            weight = "bold" if name == domain else "normal"
+            colour = "white" if value > middle else "black"
+            axes.text(column, row, f"{value:.2f}", ha="center", va="center", color=colour, weight=weight)
+    axes.set_xticks(range(len(experts)), experts)
+    axes.set_yticks(range(len(domains)), domains)
+    axes.set(xlabel="expert", ylabel="domain")
+    axes.spines[:].set_visible(False)
+    figure.colorbar(image, label="energy, nats per byte")
+    return figure

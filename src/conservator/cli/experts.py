@@ -1,0 +1,35 @@
+"""``conservator experts``: what comes with the package."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+EXAMPLES = "Examples:\n\n  conservator experts\n\n  conservator experts experts/notes prose"
+
+
+def experts(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experts or folders; all built-in ones if none is given.")
+    ] = None,
+) -> None:
+    """List experts with their size, their data and their loss on held-out documents of it."""
+    from conservator.experts.byte import WEIGHTS, read_config
+    from conservator.experts.library import builtin_names, expert_folder
+
+    table = Table("expert", "MB", "data", "steps", "nats per masked byte", "reads", box=None, padding=(0, 2, 0, 0))
+    for name in names or builtin_names():
+        folder = expert_folder(name)
+        config = read_config(folder)
+        about = config["about"]
+        loss = about.get("held_out", {}).get("nats_per_hidden_byte")
+        table.add_row(
+            config["name"],
+            f"{(folder / WEIGHTS).stat().st_size / 1e6:.1f}",
+            f"{', '.join(about.get('data', []))} ({about.get('bytes', 0) / 1e6:.1f} MB)",
+            str(about.get("steps", "")),
+            f"{loss['value']:.3f} [{loss['low']:.3f}, {loss['high']:.3f}]" if loss else "not measured",
+            f"{config['network']['context']} bytes",
+        )
+    Console(highlight=False, markup=False).print(table)

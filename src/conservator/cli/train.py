@@ -1,0 +1,176 @@
+"""``conservator train``: an expert from a folder of text."""
+
+import shlex
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn
+
+from conservator.cli.console import messages
+from conservator.errors import ConservatorError
+from conservator.files import check_writable
+
+if TYPE_CHECKING:
+    from conservator.experts.runs import Moment
+
+EXAMPLES = (
+    "Examples:\n\n"
+    "  conservator train --data notes/ --out experts/notes --minutes 30\n\n"
+    "  conservator train --data code.jsonl.gz --strip python-comments --out experts/code --steps 3000\n\n"
+    "  conservator train --data notes/ --out experts/notes --minutes 30 --resume\n\n"
+    "Exit codes: 0 trained, 2 bad usage, 3 bad input or output, 130 interrupted (what was reached is kept)."
+)
+
+
+def train(
+    data: Annotated[
+        list[Path],
+        typer.Option(help="A text file, a folder of them, .jsonl or .jsonl.gz with a field text; may be repeated."),
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for the expert; its last name is the expert's.")],
+    preset: Annotated[
+        str, typer.Option(help="small (for two CPU cores) or paper (the paper's size, for a GPU).")
+    ] = "small",
+    minutes: Annotated[float | None, typer.Option(min=0.001, help="Train for so long.", show_default=False)] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Train for so many steps. [default: the preset's]", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=10**12, help="The seed that everything random follows from.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    strip: Annotated[
+        str | None,
+        typer.Option(help="Take comments out of the texts: python-comments (and docstrings) or yaml-comments."),
+    ] = None,
+    about: Annotated[str, typer.Option(help="A line for the model card: what the texts are, and their licence.")] = "",
+    device: Annotated[str, typer.Option(help="Where to train: cpu, or cuda where there is one.")] = "cpu",
+) -> None:
+    """Train a byte expert on texts, and keep it as a folder that every other command accepts.
+
+    A part of the documents is held out and measures the expert. Ctrl-C saves what was reached.
+    """
+    from conservator.experts.card import write_card
+    from conservator.experts.corpus import read_corpus
+    from conservator.experts.runs import Plan, is_finished, run_training
+    from conservator.experts.strip import FILTERS
+    from conservator.experts.training import PRESETS
+
+    if preset not in PRESETS:
+        raise typer.BadParameter(f"no preset {preset!r}; known: {', '.join(PRESETS)}", param_hint="--preset")
+    if strip is not None and strip not in FILTERS:
+        raise typer.BadParameter(f"no filter {strip!r}; known: {', '.join(FILTERS)}", param_hint="--strip")
+    if minutes is not None and steps is not None:
+        raise typer.BadParameter("give --minutes or --steps, not both", param_hint="--minutes")
+    check_device(device)
+    check_writable(out / "config.json")
+    if resume and is_finished(out):
+        messages.print(f"the run in {out} is finished", soft_wrap=True)
+        return
+    keep_memory()
+    config = PRESETS[preset]
+    corpus = read_corpus(data, FILTERS[strip] if strip else None)
+    left_out = f", {corpus.left_out} left out" if corpus.left_out else ""
+    messages.print(f"{len(corpus.documents)} documents, {corpus.size} bytes{left_out}", soft_wrap=True)
+    plan = Plan(config, seed, steps if minutes or steps else config.steps, minutes, corpus.fingerprint)
+    record: dict[str, Any] = {
+        "command": shlex.join(["conservator", *(word for word in sys.argv[1:] if word != "--resume")]),
+        "about": about,
+        "preset": preset,
+        "data": [path.name for path in data],
+        "documents": len(corpus.documents),
+        "bytes": corpus.size,
+        "data_sha256": corpus.fingerprint,
+        "strip": strip,
+    }
+    with Interrupt() as interrupt, TrainingBar() as bar:
+        outcome = run_training(
+            plan, corpus, out, resume=resume, about=record, device=device, report=bar.show, stopped=interrupt.asked
+        )
+    if not outcome.finished:
+        messages.print(f"stopped at step {outcome.step}; --resume goes on; {out} is usable as it is", soft_wrap=True)
+        raise typer.Exit(130)
+    write_card(out)
+    print(f"{out}: {outcome.step} steps, {outcome.seconds / 60:.1f} minutes")
+    if outcome.held_out is not None:
+        loss, bound = outcome.held_out.per_hidden_byte(), outcome.held_out.bits_per_byte()
+        print(f"held out: {loss.value:.3f} [{loss.low:.3f}, {loss.high:.3f}] nats per masked byte, times uniform")
+        print(f"          {bound.value:.3f} [{bound.low:.3f}, {bound.high:.3f}] bits per byte, schedule-weighted bound")
+
+
+class Interrupt:
+    """While it lasts, Ctrl-C and a polite kill are noted instead of raised; a second one is raised."""
+
+    def __init__(self) -> None:
+        """Nothing is noted yet."""
+        self.noted = False
+
+    def __enter__(self) -> "Interrupt":
+        """Take over the signals."""
+        self.before = {number: signal.signal(number, self.note) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the signals back."""
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Remember the first; the second ends the program as it always did."""
+        if self.noted:
+            raise KeyboardInterrupt
+        self.noted = True
+        messages.print("stopping after this step ...")
+
+    def asked(self) -> bool:
+        """Whether to stop."""
+        return self.noted
+
+
+class TrainingBar:
+    """A bar with loss, bytes a second and the time left, if standard error is a terminal."""
+
+    def __enter__(self) -> "TrainingBar":
+        """Start to draw."""
+        columns = (BarColumn(), TextColumn("{task.percentage:3.0f} %  {task.description}"))
+        self.progress = Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal)
+        self.progress.start()
+        self.task = self.progress.add_task("", total=1.0)
+        self.loss: float | None = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Take the bar away."""
+        self.progress.stop()
+
+    def show(self, moment: "Moment") -> None:
+        """Draw the bar as it is after a step; the loss is a running mean."""
+        self.loss = moment.loss if self.loss is None else 0.95 * self.loss + 0.05 * moment.loss
+        left = f"{moment.seconds_left // 60:.0f}:{moment.seconds_left % 60:02.0f}"
+        text = f"step {moment.step}  loss {self.loss:.3f}  {moment.bytes_per_second / 1000:.1f} kB/s  left {left}"
+        self.progress.update(self.task, completed=moment.progress, description=text)
+
+
+def check_device(device: str) -> None:
+    """A clear error for a device that is not there."""
+    import torch
+
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConservatorError(f"no device {device!r} here: {str(error).splitlines()[0]}") from error
+
+
+def keep_memory() -> None:
+    """Ask the C library not to hand memory back between steps: page faults would take a third of the time."""
+    import ctypes
+
+    trim_threshold, mmap_max = -1, -4  # of glibc's malloc.h; other C libraries have no mallopt
+    try:
+        library = ctypes.CDLL(None)
+        library.mallopt(trim_threshold, 2**31 - 1)
+        library.mallopt(mmap_max, 0)
+    except (OSError, AttributeError, TypeError):
+        return

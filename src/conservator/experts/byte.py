@@ -1,0 +1,149 @@
+"""Byte experts: a network with a name, kept as safetensors and a ``config.json``."""
+
+import hashlib
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as parse_safetensors
+from safetensors.torch import save as format_safetensors
+from torch import Tensor
+
+from conservator.errors import ConservatorError
+from conservator.experts.expert import PAD, ExpertSpec, check_batch, copy_visible
+from conservator.experts.network import BYTES, HIDDEN, ByteNetwork, NetworkConfig
+from conservator.files import write_atomically
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+FORMAT = "conservator byte expert 1"
+LARGEST = {"config": 2**20, "weights": 2**31}  # bytes that are read at most
+# No network that this machine could hold is larger in any of these; what is larger is not a config of ours.
+BOUNDS = NetworkConfig(
+    context=2**16,
+    channels=2**13,
+    convolutions=64,
+    reach=32,
+    hidden_channels=2**14,
+    memory=2**24,
+    memory_width=2**10,
+    patch=64,
+    width=2**13,
+    layers=128,
+    heads=128,
+    dropout=0.9,
+)
+
+
+class ByteExpert:
+    """A frozen mask-source expert over bytes; it has no time input."""
+
+    def __init__(self, network: ByteNetwork, name: str, fingerprint: str, about: dict[str, Any] | None = None) -> None:
+        """Freeze ``network``; ``about`` is what its training recorded."""
+        self.network = network.eval().requires_grad_(False)
+        self.spec = ExpertSpec(name, BYTES, network.config.context, fingerprint=fingerprint)
+        self.about = about or {}
+
+    @property
+    def parameters(self) -> int:
+        """The number of weights."""
+        return sum(weight.numel() for weight in self.network.parameters())
+
+    @torch.no_grad()
+    def log_probs(self, tokens: Tensor, hidden: Tensor, kappa: float | Tensor = 0.0) -> Tensor:
+        """Return log p(x_l = v | visible bytes): (B, L, 256), float32."""
+        check_batch(self.spec, tokens)
+        device = self.network.head.weight.device
+        tokens, hidden = tokens.to(device), hidden.to(device)
+        real = tokens != PAD
+        hidden = hidden | ~real
+        strange = ~hidden & ((tokens < 0) | (tokens >= BYTES))
+        if strange.any():
+            raise ConservatorError(f"a visible token is {int(tokens[strange][0])}; bytes are 0 to 255")
+        logits = self.network(tokens.masked_fill(hidden, HIDDEN), real)
+        return copy_visible(torch.log_softmax(logits, dim=-1), tokens, hidden)
+
+
+def save_expert(folder: Path, network: ByteNetwork, name: str, about: dict[str, Any]) -> None:
+    """Write the network to ``folder``: float16 weights, then the config that names their hash."""
+    weights = {key: value.to("cpu", torch.float16).contiguous() for key, value in network.state_dict().items()}
+    data = format_safetensors(weights)
+    config = {
+        "format": FORMAT,
+        "name": name,
+        "network": asdict(network.config),
+        "weights": {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()},
+        "about": about,
+    }
+    write_atomically(folder / WEIGHTS, data)
+    write_atomically(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
+
+
+def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
+    """Read an expert from ``folder``; anything but what ``save_expert`` wrote is refused with the reason."""
+    config = read_config(folder)
+    network_config = _network_config(config["network"], folder / CONFIG)
+    data = _read(folder / WEIGHTS, LARGEST["weights"])
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != config["weights"]["sha256"]:
+        expected = config["weights"]["bytes"]
+        damage = f"it has {len(data)} bytes of {expected}" if len(data) != expected else "its content has changed"
+        raise ConservatorError(f"{folder / WEIGHTS} is not the file that {CONFIG} describes: {damage}")
+    try:
+        weights = parse_safetensors(data)
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise ConservatorError(f"{folder / WEIGHTS} is not a safetensors file: {error}") from error
+    with torch.device("meta"):
+        network = ByteNetwork(network_config)
+    expected_shapes = {key: tuple(value.shape) for key, value in network.state_dict().items()}
+    for key in expected_shapes.keys() | weights.keys():
+        found = tuple(weights[key].shape) if key in weights else "missing"
+        wanted = expected_shapes.get(key, "no such weights")
+        if found != wanted:
+            raise ConservatorError(f"{folder / WEIGHTS} does not fit {CONFIG}: {key} is {found}, expected {wanted}")
+    network.load_state_dict({key: value.to(device, torch.float32) for key, value in weights.items()}, assign=True)
+    return ByteExpert(network, config["name"], digest, config["about"])
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read and check the ``config.json`` of an expert."""
+    path = folder / CONFIG
+    try:
+        config = json.loads(_read(path, LARGEST["config"]))
+    except (ValueError, RecursionError) as error:
+        raise ConservatorError(f"{path} is not JSON: {error}") from error
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        raise ConservatorError(f"{path} does not describe an expert: expected the format {FORMAT!r}")
+    weights = config.get("weights")
+    sound = isinstance(weights, dict) and isinstance(weights.get("sha256"), str) and "bytes" in weights
+    if not sound or not isinstance(config.get("name"), str) or not isinstance(config.get("about"), dict):
+        raise ConservatorError(f"{path} is incomplete: expected name, network, weights (bytes, sha256) and about")
+    return config
+
+
+def _network_config(values: Any, path: Path) -> NetworkConfig:
+    """The network's config, every number within bounds."""
+    names = [field.name for field in fields(NetworkConfig)]
+    if not isinstance(values, dict) or sorted(values) != sorted(names):
+        raise ConservatorError(f"{path}: the network has to give {', '.join(names)}")
+    for name in names:
+        value, largest = values[name], getattr(BOUNDS, name)
+        least = 0 if name in ("convolutions", "reach", "memory", "dropout") else 1
+        if type(value) is not type(largest) or not least <= value <= largest:
+            raise ConservatorError(f"{path}: {name} is {value!r}; expected a number from {least} to {largest}")
+    if values["width"] % (2 * values["heads"]):
+        raise ConservatorError(f"{path}: a width of {values['width']} is no even multiple of {values['heads']} heads")
+    return NetworkConfig(**values)
+
+
+def _read(path: Path, limit: int) -> bytes:
+    """The bytes of a file that is not larger than ``limit``."""
+    try:
+        size = path.stat().st_size
+        if size > limit:
+            raise ConservatorError(f"{path} has {size} bytes; at most {limit} are read")
+        return path.read_bytes()
+    except OSError as error:
+        raise ConservatorError(f"cannot read {path}: {error.strerror}") from error

@@ -1,0 +1,36 @@
+"""The experts that come with the package, and experts of one's own by their folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from conservator.errors import ConservatorError
+from conservator.experts.byte import CONFIG, ByteExpert, load_expert
+
+HOME = Path(__file__).parent / "builtin"
+
+
+def builtin_names() -> list[str]:
+    """The names of the experts that come with the package."""
+    return sorted(folder.name for folder in HOME.iterdir() if (folder / CONFIG).is_file()) if HOME.is_dir() else []
+
+
+def expert_folder(name: str) -> Path:
+    """The folder of an expert: that of a built-in one by its name, else ``name`` as a path."""
+    if name in builtin_names():
+        return HOME / name
+    if not (Path(name) / CONFIG).is_file():
+        raise ConservatorError(
+            f"no expert {name!r}: neither a folder with a {CONFIG} nor one of {', '.join(builtin_names())}"
+        )
+    return Path(name)
+
+
+def load_experts(names: str | Sequence[str | Path], device: str | torch.device = "cpu") -> list[ByteExpert]:
+    """Load experts by name or folder, as ``"prose,code,config"`` or as a list; all of them read bytes."""
+    wanted = names.split(",") if isinstance(names, str) else [str(name) for name in names]
+    wanted = [name.strip() for name in wanted if name.strip()]
+    if not wanted:
+        raise ConservatorError(f"no expert named; built in are {', '.join(builtin_names())}")
+    return [load_expert(expert_folder(name), device) for name in wanted]

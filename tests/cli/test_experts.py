@@ -1,0 +1,146 @@
+"""``conservator train``, ``check`` and ``experts``."""
+
+import csv
+import json
+
+import pytest
+
+from commands import run, run_program
+from conservator.experts import load_expert, save_expert
+from networks import random_network
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """Two domains of text, and an expert for each that was never trained."""
+    (tmp_path / "digits").mkdir()
+    (tmp_path / "letters.jsonl").write_text(
+        "".join(json.dumps({"text": "the quick brown fox " * (20 + n)}) + "\n" for n in range(4))
+    )
+    for number in range(4):
+        (tmp_path / "digits" / f"{number}.txt").write_text("31415926535 " * (40 + number))
+    for seed, name in enumerate(("digits", "letters")):
+        save_expert(tmp_path / "experts" / name, random_network(seed=seed), name, {})
+    return tmp_path
+
+
+def test_an_expert_is_trained_listed_and_resumed(texts):
+    words = ("train", "--data", "digits", "--data", "letters.jsonl", "--out", "experts/mine", "--steps", 2)
+    done = run(*words, cwd=texts)
+    assert done.returncode == 0, done.stderr
+    assert "nats per masked byte" in done.stdout
+    assert "bits per byte" in done.stdout
+    assert done.stderr == "8 documents, 3712 bytes\n"  # no bar: it is no terminal
+    folder = texts / "experts" / "mine"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md",
+        "config.json",
+        "loss.csv",
+        "loss.png",
+        "model.safetensors",
+    ]
+    assert len(list(csv.DictReader((folder / "loss.csv").open()))) == 2
+    about = load_expert(folder).about
+    assert about["command"] == f"conservator {' '.join(map(str, words))}"
+    assert about["finished"]
+    card = (folder / "README.md").read_text()
+    assert "digits, letters.jsonl: 8 documents, 3,712 bytes" in card
+    listed = run("experts", "experts/mine", cwd=texts)
+    assert listed.returncode == 0
+    assert "mine" in listed.stdout
+    again = run(*words, cwd=texts)
+    assert again.returncode == 3
+    assert "holds an expert or a run already" in again.stderr
+    resumed = run(*words, "--resume", cwd=texts)
+    assert resumed.returncode == 0
+    assert "is finished" in resumed.stderr
+
+
+INTERRUPTED = """
+import signal, sys
+from conservator.cli import main
+from conservator.experts import training
+
+step = training.Trainer.step
+
+def interrupted(self, *rest):
+    if self.steps_done == 1:
+        signal.raise_signal(signal.SIGINT)
+    return step(self, *rest)
+
+training.Trainer.step = interrupted
+sys.argv = ["conservator", "train", "--data", "digits", "--out", "mine", "--steps", "3"]
+main()
+"""
+
+
+def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts):
+    done = run_program(INTERRUPTED, texts)
+    assert done.returncode == 130
+    assert "stopped at step 2; --resume goes on" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not load_expert(texts / "mine").about["finished"]
+    words = ("train", "--data", "digits", "--out", "mine", "--steps", 3)
+    other = run(*words, "--seed", 1, "--resume", cwd=texts)
+    assert other.returncode == 3
+    assert "its seed is 0, not 1" in other.stderr
+    resumed = run(*words, "--resume", cwd=texts)
+    assert resumed.returncode == 0, resumed.stderr
+    assert load_expert(texts / "mine").about["steps"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["train", "--data", "digits", "--out", "x", "--preset", "huge"], 2, "no preset 'huge'"),
+        (["train", "--data", "digits", "--out", "x", "--strip", "c"], 2, "no filter 'c'"),
+        (["train", "--data", "digits", "--out", "x", "--steps", "1", "--minutes", "1"], 2, "not both"),
+        (["train", "--out", "x"], 2, "--data"),
+        (["train", "--data", "digits/0.txt", "--out", "x", "--device", "abacus"], 3, "no device 'abacus'"),
+        (["train", "--data", "nowhere", "--out", "x"], 3, "no file or folder nowhere"),
+        (["train", "--data", "digits/0.txt", "--out", "x", "--strip", "python-comments"], 3, "no text in"),
+        (["train", "--data", "digits", "--out", "digits/0.txt"], 3, "cannot create the folder"),
+        (["check", "experts/digits", "--data", "digits"], 2, "expected NAME=VALUE"),
+        (["check", "experts/digits", "--data", "digits=digits"], 3, "at least two experts"),
+        (["check", "nobody", "--data", "digits=digits"], 3, "no expert 'nobody'"),
+        (["check", "experts/digits", "--data", "digits=digits", "--strip", "x=y"], 2, "expected a domain"),
+        (["experts", "nobody"], 3, "no expert 'nobody'"),
+    ],
+)
+def test_what_cannot_be_done_is_said(words, code, message, texts):
+    done = run(*words, cwd=texts)
+    assert done.returncode == code, done.stderr
+    assert message in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_check_has_a_table_a_record_and_a_picture(texts):
+    words = ["check", "experts/digits", "experts/letters", "--data", "digits=digits", "--data", "letters=letters.jsonl"]
+    options = ["--windows", 20, "--length", 40, "--out", "checked"]
+    done = run(*words, *options, cwd=texts)
+    record = json.loads((texts / "checked" / "check.json").read_text())
+    passed = record["row_wise"] and record["column_wise"]
+    assert done.returncode == (0 if passed else 1), done.stderr
+    assert [(row["domain"], row["expert"]) for row in record["rows"]] == [
+        ("digits", "digits"),
+        ("digits", "letters"),
+        ("letters", "digits"),
+        ("letters", "letters"),
+    ]
+    assert all(row["low"] <= row["energy"] <= row["high"] for row in record["rows"])
+    assert list(record["margins"]) == ["digits", "letters"]
+    assert (texts / "checked" / "check.png").read_bytes().startswith(b"\x89PNG")
+    assert "| domain | digits | letters | margin |" in (texts / "checked" / "check.md").read_text()
+    assert f"{record['rows'][0]['energy']:.3f}" in done.stdout
+    piped = run(*words, *options[:4], "--json", "-", cwd=texts)
+    assert json.loads(piped.stdout) == record
+    assert "prefers its own" in piped.stderr
+
+
+def test_help_has_examples_and_exit_codes():
+    for command in ("train", "check"):
+        done = run(command, "--help")
+        assert done.returncode == 0
+        assert f"conservator {command} " in done.stdout
+        assert "Exit codes" in done.stdout

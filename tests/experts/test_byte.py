@@ -1,0 +1,114 @@
+"""Experts in files: what was saved comes back, anything else is refused with the reason."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+from safetensors.torch import save
+
+from conservator import ConservatorError, load_experts
+from conservator.experts.byte import ByteExpert, load_expert, save_expert
+from conservator.experts.expert import PAD
+from networks import PLAIN, TINY, random_network
+
+TOKENS = torch.arange(12)[None] + 60
+HIDDEN = TOKENS % 3 == 0
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save_expert(tmp_path / "mine", random_network(), "mine", {"seed": 7})
+    return tmp_path / "mine"
+
+
+@pytest.mark.parametrize("config", [TINY, PLAIN])
+def test_what_was_saved_comes_back(config, tmp_path):
+    network = random_network(config).half().float()
+    save_expert(tmp_path / "mine", network, "mine", {"seed": 7})
+    expert = load_expert(tmp_path / "mine")
+    assert (expert.spec.name, expert.spec.vocab_size, expert.spec.max_length) == ("mine", 256, 40)
+    assert expert.about == {"seed": 7}
+    made = ByteExpert(network, "made", "")
+    assert torch.equal(expert.log_probs(TOKENS, HIDDEN, 0.5), made.log_probs(TOKENS, HIDDEN, 0.5))
+    assert expert.spec.fingerprint == hashlib.sha256((tmp_path / "mine" / "model.safetensors").read_bytes()).hexdigest()
+
+
+def test_experts_are_loaded_by_folder(folder):
+    (expert,) = load_experts([folder])
+    assert [one.spec for one in load_experts(f"{folder}, {folder}")] == [expert.spec] * 2
+
+
+def edit(folder, **changes):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+def replace_weights(folder, data):
+    (folder / "model.safetensors").write_bytes(data)
+    edit(folder, weights={"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()})
+
+
+def network_of(folder, **changes):
+    return {**json.loads((folder / "config.json").read_text())["network"], **changes}
+
+
+def flip_a_bit(folder):
+    data = bytearray((folder / "model.safetensors").read_bytes())
+    data[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(data)
+
+
+def truncate(folder):
+    data = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(data[:-10])
+
+
+def enlarge(folder):
+    with (folder / "model.safetensors").open("r+b") as handle:
+        handle.truncate(2**31 + 1)  # a sparse file: nothing is written
+
+
+DAMAGES = {
+    "a bit flipped": (flip_a_bit, "content has changed"),
+    "truncated": (truncate, "bytes of"),
+    "too large": (enlarge, "at most 2147483648 are read"),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "cannot read .*model.safetensors"),
+    "no config": (lambda f: (f / "config.json").unlink(), "cannot read .*config.json"),
+    "config is no JSON": (lambda f: (f / "config.json").write_text("{"), "is not JSON"),
+    "config is nested too deep": (lambda f: (f / "config.json").write_text("[" * 10**6), "is not JSON"),
+    "config is too large": (lambda f: (f / "config.json").write_text(" " * (2**20 + 1)), "at most 1048576"),
+    "config of another kind": (lambda f: (f / "config.json").write_text("[1]"), "does not describe an expert"),
+    "config of another format": (lambda f: edit(f, format="2"), "expected the format"),
+    "weights not described": (lambda f: edit(f, weights=None), "incomplete"),
+    "no safetensors": (lambda f: replace_weights(f, b"pickled"), "not a safetensors file"),
+    "another network": (lambda f: edit(f, network=network_of(f, layers=3)), "does not fit"),
+    "another width": (lambda f: edit(f, network=network_of(f, width=20)), r"is \(.*\), expected \("),
+    "weights too many": (lambda f: replace_weights(f, save({"more": torch.ones(1)})), "does not fit"),
+    "a huge network": (lambda f: edit(f, network=network_of(f, layers=10**9)), "layers is 1000000000; expected"),
+    "a negative size": (lambda f: edit(f, network=network_of(f, width=-1)), "width is -1"),
+    "a word for a size": (lambda f: edit(f, network=network_of(f, width="1")), "width is '1'"),
+    "an unknown size": (lambda f: edit(f, network=network_of(f, depth=1)), "has to give"),
+    "odd heads": (lambda f: edit(f, network=network_of(f, heads=3)), "no even multiple"),
+}
+
+
+@pytest.mark.parametrize(("damage", "message"), DAMAGES.values(), ids=DAMAGES.keys())
+def test_a_damaged_expert_is_refused_with_the_reason(folder, damage, message):
+    damage(folder)
+    with pytest.raises(ConservatorError, match=message):
+        load_expert(folder)
+
+
+def test_an_unknown_name_is_said_with_the_known_ones():
+    with pytest.raises(ConservatorError, match=r"no expert 'nonsense'.*prose"):
+        load_experts("nonsense")
+    with pytest.raises(ConservatorError, match="no expert named"):
+        load_experts(" , ")
+
+
+def test_tokens_that_are_no_bytes_are_refused():
+    expert = ByteExpert(random_network(), "mine", "")
+    with pytest.raises(ConservatorError, match="a visible token is 256"):
+        expert.log_probs(torch.tensor([[256]]), torch.tensor([[False]]))
+    assert torch.isfinite(expert.log_probs(torch.tensor([[256, PAD]]), torch.tensor([[True, False]]))).all()
