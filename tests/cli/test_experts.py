@@ -94,6 +94,7 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts):
     [
         (["train", "--data", "digits", "--out", "x", "--preset", "huge"], 2, "no preset 'huge'"),
         (["train", "--data", "digits", "--out", "x", "--strip", "c"], 2, "no filter 'c'"),
+        (["train", "--data", "digits", "--out", "x", "--strip", "y=yaml-comments"], 2, "paths: digits"),
         (["train", "--data", "digits", "--out", "x", "--steps", "1", "--minutes", "1"], 2, "not both"),
         (["train", "--out", "x"], 2, "--data"),
         (["train", "--data", "digits/0.txt", "--out", "x", "--device", "abacus"], 3, "no device 'abacus'"),

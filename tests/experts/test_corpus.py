@@ -36,8 +36,10 @@ def test_documents_come_from_files_folders_and_lines(tmp_path):
 
 def test_what_a_filter_refuses_is_counted(tmp_path):
     (tmp_path / "x.jsonl").write_bytes(lines("x = 1  # c", "def f(:", "# nothing else"))
-    corpus = read_corpus([tmp_path / "x.jsonl"], strip_python_comments)
-    assert (corpus.documents, corpus.left_out) == ((b"x = 1",), 2)
+    (tmp_path / "y.txt").write_text("# kept")
+    paths = [tmp_path / "x.jsonl", tmp_path / "y.txt"]
+    corpus = read_corpus(paths, {paths[0]: strip_python_comments})
+    assert (corpus.documents, corpus.left_out) == ((b"x = 1", b"# kept"), 2)
 
 
 BAD = {

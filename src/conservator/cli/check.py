@@ -64,10 +64,11 @@ def check(
     for path in [*written, *([Path(json)] if json not in (None, "-") else [])]:
         check_writable(path)
     loaded = load_experts(experts)
-    domains = {
-        name: read_corpus(list(map(Path, where)), FILTERS[filters[name][0]] if name in filters else None).documents
-        for name, where in paths.items()
-    }
+    domains = {}
+    for name, where in paths.items():
+        files = list(map(Path, where))
+        strips = dict.fromkeys(files, FILTERS[filters[name][0]]) if name in filters else None
+        domains[name] = read_corpus(files, strips).documents
     result = check_specialisation(loaded, domains, windows=windows, length=length, seed=seed, track=track)
 
     settings = {"windows": windows, "length": length, "seed": seed}

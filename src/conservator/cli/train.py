@@ -16,6 +16,7 @@ from conservator.files import check_writable
 
 if TYPE_CHECKING:
     from conservator.experts.runs import Moment
+    from conservator.experts.strip import Filter
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -42,8 +43,12 @@ def train(
     seed: Annotated[int, typer.Option(min=0, max=10**12, help="The seed that everything random follows from.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     strip: Annotated[
-        str | None,
-        typer.Option(help="Take comments out of the texts: python-comments (and docstrings) or yaml-comments."),
+        list[str] | None,
+        typer.Option(
+            help="Take comments out: python-comments (and docstrings) or yaml-comments, of all texts; "
+            "PATH=FILTER of those from one of the paths.",
+            show_default=False,
+        ),
     ] = None,
     about: Annotated[str, typer.Option(help="A line for the model card: what the texts are, and their licence.")] = "",
     device: Annotated[str, typer.Option(help="Where to train: cpu, or cuda where there is one.")] = "cpu",
@@ -55,13 +60,11 @@ def train(
     from conservator.experts.card import write_card
     from conservator.experts.corpus import read_corpus
     from conservator.experts.runs import Plan, is_finished, run_training
-    from conservator.experts.strip import FILTERS
     from conservator.experts.training import PRESETS
 
     if preset not in PRESETS:
         raise typer.BadParameter(f"no preset {preset!r}; known: {', '.join(PRESETS)}", param_hint="--preset")
-    if strip is not None and strip not in FILTERS:
-        raise typer.BadParameter(f"no filter {strip!r}; known: {', '.join(FILTERS)}", param_hint="--strip")
+    filters = choose_filters(strip or [], data)
     if minutes is not None and steps is not None:
         raise typer.BadParameter("give --minutes or --steps, not both", param_hint="--minutes")
     check_device(device)
@@ -71,7 +74,7 @@ def train(
         return
     keep_memory()
     config = PRESETS[preset]
-    corpus = read_corpus(data, FILTERS[strip] if strip else None)
+    corpus = read_corpus(data, filters)
     left_out = f", {corpus.left_out} left out" if corpus.left_out else ""
     messages.print(f"{len(corpus.documents)} documents, {corpus.size} bytes{left_out}", soft_wrap=True)
     plan = Plan(config, seed, steps if minutes or steps else config.steps, minutes, corpus.fingerprint)
@@ -83,7 +86,7 @@ def train(
         "documents": len(corpus.documents),
         "bytes": corpus.size,
         "data_sha256": corpus.fingerprint,
-        "strip": strip,
+        "strip": strip or [],
     }
     with Interrupt() as interrupt, TrainingBar() as bar:
         outcome = run_training(
@@ -98,6 +101,20 @@ def train(
         loss, bound = outcome.held_out.per_hidden_byte(), outcome.held_out.bits_per_byte()
         print(f"held out: {loss.value:.3f} [{loss.low:.3f}, {loss.high:.3f}] nats per masked byte, times uniform")
         print(f"          {bound.value:.3f} [{bound.low:.3f}, {bound.high:.3f}] bits per byte, schedule-weighted bound")
+
+
+def choose_filters(values: list[str], data: list[Path]) -> "dict[Path, Filter]":
+    """The filter of each path, from FILTER for all of them or PATH=FILTER for one."""
+    from conservator.experts.strip import FILTERS
+
+    chosen = {}
+    for value in values:
+        path, equals, name = value.rpartition("=")
+        if name not in FILTERS or (equals and Path(path) not in data):
+            known = f"known filters: {', '.join(FILTERS)}; paths: {', '.join(map(str, data))}"
+            raise typer.BadParameter(f"no filter {value!r}; {known}", param_hint="--strip")
+        chosen.update(dict.fromkeys([Path(path)] if equals else data, FILTERS[name]))
+    return chosen
 
 
 class Interrupt:

@@ -30,7 +30,7 @@ def write_card(folder: Path) -> None:
     loss, bound = (about["held_out"][key] for key in ("nats_per_hidden_byte", "bits_per_byte"))
     rows = {
         "data": f"{', '.join(about['data'])}: {about['documents']} documents, {about['bytes']:,} bytes",
-        "filter": about["strip"] or "none",
+        "filter": ", ".join(about["strip"]) or "none",
         "about the data": about["about"] or "not recorded",
         "parameters": f"{expert.parameters:,}; {(folder / WEIGHTS).stat().st_size / 1e6:.1f} MB in float16",
         "network": ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in vars(network).items()),

@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from conservator.errors import ConservatorError
+from conservator.experts.strip import Filter
 
 TEXT_SUFFIXES = (
     *(".bib", ".c", ".cfg", ".conf", ".cpp", ".css", ".csv", ".go", ".h", ".html", ".ini", ".java", ".js", ".json"),
@@ -42,17 +43,18 @@ class Corpus:
         return sum(map(len, self.documents))
 
 
-def read_corpus(paths: Sequence[Path], strip: Callable[[str], str | None] | None = None) -> Corpus:
+def read_corpus(paths: Sequence[Path], strip: Mapping[Path, Filter] | None = None) -> Corpus:
     """Read the documents of text files, folders of them, ``.jsonl`` and ``.jsonl.gz`` files with a ``text`` field.
 
     Files of a folder whose suffix is not that of a text are passed over, and so are its empty files; such a file
-    given by name is an error, and so is one that is not UTF-8.
+    given by name is an error, and so is one that is not UTF-8. What comes from a path in ``strip`` goes through its
+    filter; a text that the filter refuses is left out.
     """
     documents: list[bytes] = []
     left_out = total = 0
     digest = hashlib.sha256()
-    for text in (text for path in paths for text in _texts(path)):
-        kept = strip(text) if strip else text
+    for source, text in ((path, text) for path in paths for text in _texts(path)):
+        kept = strip[source](text) if strip and source in strip else text
         if not kept or not kept.strip():
             left_out += 1
             continue

@@ -9,6 +9,7 @@ import io
 import tokenize
 from collections.abc import Callable, Iterable
 
+Filter = Callable[[str], str | None]
 Cut = tuple[int, int, str]  # the characters from, up to, and what stands there instead
 
 
@@ -86,7 +87,7 @@ def _apply(text: str, cuts: Iterable[Cut]) -> str:
     return text
 
 
-FILTERS: dict[str, Callable[[str], str | None]] = {
+FILTERS: dict[str, Filter] = {
     "python-comments": strip_python_comments,
     "yaml-comments": strip_yaml_comments,
 }
