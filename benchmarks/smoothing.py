@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from conservator.field.compiled import compiled
 from conservator.field.smoothing import GroupTotalVariation, PerColumn, TotalVariation, fused_lasso
-from conservator.field.smoothing.compiled import compiled
 from conservator.files import write_atomically
 from conservator.studies.result import commit, versions
 

@@ -2,10 +2,13 @@
 
 import csv
 import json
+import signal
 
 import pytest
+import torch
 
 from commands import run, run_program
+from conservator.cli.train import Interrupt
 from conservator.experts import load_expert, save_expert
 from networks import random_network
 
@@ -39,7 +42,7 @@ def test_an_expert_is_trained_listed_and_resumed(texts):
         "loss.png",
         "model.safetensors",
     ]
-    assert len(list(csv.DictReader((folder / "loss.csv").open()))) == 2
+    assert len(list(csv.DictReader((folder / "loss.csv").read_text().splitlines()))) == 2
     about = load_expert(folder).about
     assert about["command"] == f"conservator {' '.join(map(str, words))}"
     assert about["finished"]
@@ -54,6 +57,9 @@ def test_an_expert_is_trained_listed_and_resumed(texts):
     resumed = run(*words, "--resume", cwd=texts)
     assert resumed.returncode == 0
     assert "is finished" in resumed.stderr
+    (folder / "README.md").unlink()  # as if it had been killed just before
+    assert run(*words, "--resume", cwd=texts).returncode == 0
+    assert (folder / "README.md").read_text() == card
 
 
 INTERRUPTED = """
@@ -97,6 +103,10 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts):
         (["train", "--data", "digits", "--out", "x", "--strip", "y=yaml-comments"], 2, "paths: digits"),
         (["train", "--data", "digits", "--out", "x", "--steps", "1", "--minutes", "1"], 2, "not both"),
         (["train", "--out", "x"], 2, "--data"),
+        (["train", "--data", "", "--out", "x"], 2, "an empty path"),
+        (["train", "--data", "digits", "--out", "x", "--minutes", "inf"], 2, "--minutes"),
+        (["train", "--data", "digits", "--out", "x", *["--strip", "yaml-comments"] * 2], 2, "two filters"),
+        (["train", "--data", "digits", "--out", "x", "--device", "meta"], 3, "no device 'meta'"),
         (["train", "--data", "digits/0.txt", "--out", "x", "--device", "abacus"], 3, "no device 'abacus'"),
         (["train", "--data", "nowhere", "--out", "x"], 3, "no file or folder nowhere"),
         (["train", "--data", "digits/0.txt", "--out", "x", "--strip", "python-comments"], 3, "no text in"),
@@ -106,6 +116,7 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts):
         (["check", "nobody", "--data", "digits=digits"], 3, "no expert 'nobody'"),
         (["check", "experts/digits", "--data", "digits=digits", "--strip", "x=y"], 2, "expected a domain"),
         (["experts", "nobody"], 3, "no expert 'nobody'"),
+        (["check", "experts/digits", "--data", "digits=digits", *["--strip", "digits=yaml-comments"] * 2], 2, "one of"),
     ],
 )
 def test_what_cannot_be_done_is_said(words, code, message, texts):
@@ -132,16 +143,43 @@ def test_a_check_has_a_table_a_record_and_a_picture(texts):
     assert all(row["low"] <= row["energy"] <= row["high"] for row in record["rows"])
     assert list(record["margins"]) == ["digits", "letters"]
     assert (texts / "checked" / "check.png").read_bytes().startswith(b"\x89PNG")
-    assert "| domain | digits | letters | margin |" in (texts / "checked" / "check.md").read_text()
+    assert "| domain | digits | letters | margin |\n" in (texts / "checked" / "check.md").read_text()
     assert f"{record['rows'][0]['energy']:.3f}" in done.stdout
     piped = run(*words, *options[:4], "--json", "-", cwd=texts)
     assert json.loads(piped.stdout) == record
     assert "prefers its own" in piped.stderr
 
 
+def test_a_check_that_passes_has_exit_code_0(texts):
+    """Experts that know nothing but how often each byte occurs."""
+    for name, text in (("digits", b"31415926535 "), ("letters", b"the quick brown fox ")):
+        network = random_network(seed=0)
+        with torch.no_grad():
+            for weight in network.parameters():
+                weight.zero_()
+            network.embed.weight[:, 0] = 1.0
+            network.head.weight[list(text), 0] = 5.0
+        save_expert(texts / "known" / name, network, name, {})
+    words = ["check", "known/digits", "known/letters", "--data", "digits=digits", "--data", "letters=letters.jsonl"]
+    done = run(*words, "--windows", 20, "--length", 40, cwd=texts)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(": yes") == 2
+
+
+def test_a_second_interrupt_is_not_held_back():
+    interrupt = Interrupt()
+    with interrupt:
+        assert not interrupt.asked()
+        signal.raise_signal(signal.SIGTERM)
+        assert interrupt.asked()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_help_has_examples_and_exit_codes():
-    for command in ("train", "check"):
+    for command in ("train", "check", "experts"):
         done = run(command, "--help")
         assert done.returncode == 0
-        assert f"conservator {command} " in done.stdout
+        assert f"  conservator {command}" in done.stdout
         assert "Exit codes" in done.stdout

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -64,6 +65,12 @@ def truncate(folder):
     (folder / "model.safetensors").write_bytes(data[:-10])
 
 
+def scaled(network, factor):
+    with torch.no_grad():
+        network.head.weight *= factor
+    return network
+
+
 def enlarge(folder):
     with (folder / "model.safetensors").open("r+b") as handle:
         handle.truncate(2**31 + 1)  # a sparse file: nothing is written
@@ -89,6 +96,12 @@ DAMAGES = {
     "a negative size": (lambda f: edit(f, network=network_of(f, width=-1)), "width is -1"),
     "a word for a size": (lambda f: edit(f, network=network_of(f, width="1")), "width is '1'"),
     "an unknown size": (lambda f: edit(f, network=network_of(f, depth=1)), "has to give"),
+    "infinite weights": (
+        lambda f: save_expert(f, scaled(random_network(), 1e9), "mine", {}),
+        "holds what is not a finite number",
+    ),
+    "no name": (lambda f: edit(f, name=""), "incomplete"),
+    "no network": (lambda f: edit(f, network=None), "has to give"),
     "odd heads": (lambda f: edit(f, network=network_of(f, heads=3)), "no even multiple"),
 }
 
@@ -101,10 +114,34 @@ def test_a_damaged_expert_is_refused_with_the_reason(folder, damage, message):
 
 
 def test_an_unknown_name_is_said_with_the_known_ones():
-    with pytest.raises(ConservatorError, match=r"no expert 'nonsense'.*prose"):
+    with pytest.raises(ConservatorError, match=r"no expert 'nonsense'.*one of"):
         load_experts("nonsense")
     with pytest.raises(ConservatorError, match="no expert named"):
         load_experts(" , ")
+
+
+def test_tokens_of_any_whole_type_are_read_alike():
+    expert = ByteExpert(random_network(), "mine", "")
+    expected = expert.log_probs(TOKENS, HIDDEN)
+    for kind in (torch.uint8, torch.int16, torch.int32):
+        assert torch.equal(expert.log_probs(TOKENS.to(kind), HIDDEN), expected)
+
+
+@pytest.mark.parametrize("hidden", [HIDDEN[0], HIDDEN.long(), HIDDEN[:, 1:]])
+def test_a_mask_of_another_shape_or_type_is_refused(hidden):
+    with pytest.raises(ConservatorError, match="it must be bool"):
+        ByteExpert(random_network(), "mine", "").log_probs(TOKENS, hidden)
+
+
+def test_an_empty_batch_has_an_empty_answer():
+    assert ByteExpert(random_network(), "mine", "").log_probs(TOKENS[:0], HIDDEN[:0]).shape == (0, 12, 256)
+
+
+def test_a_path_is_a_folder_and_a_name_is_not(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    monkeypatch.setattr("conservator.experts.library.HOME", folder.parent / "builtin")
+    save_expert(folder.parent / "builtin" / "mine", random_network(seed=1), "built in", {})
+    assert [one.spec.name for one in load_experts([Path("mine"), "mine", "./mine"])] == ["mine", "built in", "mine"]
 
 
 def test_tokens_that_are_no_bytes_are_refused():

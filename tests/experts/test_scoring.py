@@ -46,6 +46,32 @@ def test_windows_stay_inside_their_documents():
     assert torch.equal(windows.tokens, cut_windows(documents, 500, 3, 1).tokens)
 
 
+def test_windows_come_from_every_place_of_a_document():
+    windows = cut_windows([bytes(range(100))], 4000, 20, 0).tokens
+    counts = torch.bincount(windows[:, 0], minlength=81).double()
+    assert len(counts) == 81
+    # 4000 draws of 81 places: each about 49, with a standard deviation of 7.
+    assert counts.min() > 49 - 5 * 7
+    assert counts.max() < 49 + 5 * 7
+    assert torch.equal(windows, windows[:, :1] + torch.arange(20))
+
+
+def test_a_single_document_has_an_interval_too():
+    scores = score(letters("one", a=0.5, b=0.1), cut_windows([b"abbabbaabbab" * 3], 50, 6, 0))
+    assert scores.energy().low < scores.energy().value < scores.energy().high
+
+
+def test_windows_without_text_or_without_anything_hidden_are_refused():
+    for documents in ([], [b""]):
+        with pytest.raises(ConservatorError, match="no text"):
+            cut_windows(documents, 3, 4, 0)
+    with pytest.raises(ConservatorError, match="nothing is hidden"):
+        ratio(torch.zeros(3), torch.zeros(3), torch.arange(3))
+    # A draw of documents in which nothing is hidden does not spoil the interval.
+    found = ratio(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 0.0]), torch.arange(2))
+    assert (found.value, found.low, found.high) == (1, 1, 1)
+
+
 @given(seed=st.integers(0, 50), clusters=st.integers(2, 30))
 def test_an_interval_is_around_its_value_and_shrinks_to_it(seed, clusters):
     generator = torch.Generator().manual_seed(seed)

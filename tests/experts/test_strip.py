@@ -47,6 +47,26 @@ def three(x):
         2,
     ]
 ü = "é"  # ü
+
+
+def four():
+    (
+        "doc"  # inside
+        # a docstring
+        "more"
+    )
+    return 1
+
+
+def five():
+    "doc" \\
+        # after a backslash
+    return 1
+
+
+x = 1 \\
+# also
+y = 2
 '''
 
 
@@ -122,6 +142,16 @@ def test_full_line_comments_go_and_scripts_stay():
     ]
 
 
+def test_line_breaks_of_windows_are_those_of_others():
+    assert strip_python_comments("# a\r\nx = 1  # b\r\n") == "x = 1\n"
+    assert strip_yaml_comments("# a\r\nb: 1\r\n") == "b: 1\n"
+
+
+def test_doubtful_escapes_are_no_warning():
+    assert strip_python_comments("x = '\\d'  # a\n") == "x = '\\d'\n"
+
+
 def test_what_is_not_yaml_is_not_taken():
+    assert strip_yaml_comments('a: "x\u2028y"\n# c\nb: |\n  # t\n') is None
     assert strip_yaml_comments('a: "never closed\n# b\n') is None
     assert strip_yaml_comments("a:\n\t- b\n") is None

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save
 
 from conservator import ConservatorError
 from conservator.experts import load_expert
@@ -114,7 +116,7 @@ def test_a_run_of_minutes_ends_and_says_how_far_it_is(tmp_path):
     shares = [moment.progress for moment in moments]
     assert shares == sorted(shares)
     assert shares[-1] == 1
-    assert moments[-1].seconds_left <= 0
+    assert moments[-1].seconds_left == 0
     assert all(moment.bytes_per_second > 0 for moment in moments)
 
 
@@ -128,9 +130,29 @@ def test_a_folder_is_never_overwritten_and_a_run_never_mixed_up(tmp_path):
     for other in (replace(plan, seed=1), replace(plan, data="def"), replace(plan, config=ADAMW)):
         with pytest.raises(ConservatorError, match="is of another run: its"):
             run_training(other, CORPUS, tmp_path / "x", resume=True)
-    (tmp_path / "x" / "training.safetensors").write_bytes(b"broken")
-    with pytest.raises(ConservatorError, match="is damaged"):
-        run_training(plan, CORPUS, tmp_path / "x", resume=True)
+    state = tmp_path / "x" / "training.safetensors"
+    with safe_open(state, "pt") as handle:
+        metadata = handle.metadata()
+    whole = load_file(state)
+    damages = {
+        "not a file of ours": b"broken",
+        "an optimiser's state is missing": save({k: v for k, v in whole.items() if k[:7] == "network"}, metadata),
+        "nothing is said of the run": save(whole),
+        "the curve is odd": save(whole, {"run": metadata["run"].replace('"curve": [', '"curve": [1, ')}),
+        "another optimiser": save({**whole, "optimiser.9.0.momentum": torch.ones(1)}, metadata),
+    }
+    for damage in damages.values():
+        state.write_bytes(damage)
+        with pytest.raises(ConservatorError, match="is damaged"):
+            run_training(plan, CORPUS, tmp_path / "x", resume=True)
+
+
+def test_a_loss_that_is_no_number_ends_the_training():
+    trainer = Trainer(SMALL, 0, torch.device("cpu"))
+    with torch.no_grad():
+        trainer.network.head.weight.fill_(torch.nan)
+    with pytest.raises(ConservatorError, match="the loss is nan at step 0"):
+        trainer.step(as_stream(TEXTS), 0.0)
 
 
 def test_too_little_text_is_said(tmp_path):

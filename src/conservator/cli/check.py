@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from conservator.cli.console import messages, track
 from conservator.files import check_writable, write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.figure import Figure
 
-    from conservator.experts.specialisation import Check
+    from conservator.experts.scoring import Estimate
+    from conservator.experts.specialisation import Cell, Check
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -45,19 +47,21 @@ def check(
     """Score experts on each other's domains: each should prefer its own, and each domain its own expert.
 
     Energies are nats per byte over all positions, times uniform, with 95 % intervals from a bootstrap over documents.
+    The verdicts and margins are among the experts that are named like a domain; others are shown beside them.
     """
     from conservator.experts.corpus import read_corpus
     from conservator.experts.library import load_experts
     from conservator.experts.specialisation import check_specialisation
     from conservator.experts.strip import FILTERS
     from conservator.figures import render
+    from conservator.studies.result import commit, versions
 
     paths = pairs(data, "--data")
     filters = pairs(strip or [], "--strip")
     for name, chosen in filters.items():
-        if name not in paths or any(kind not in FILTERS for kind in chosen):
+        if name not in paths or len(chosen) > 1 or chosen[0] not in FILTERS:
             raise typer.BadParameter(
-                f"{name}={chosen[0]}: expected a domain ({', '.join(paths)}) and a filter ({', '.join(FILTERS)})",
+                f"{name}={','.join(chosen)}: expected a domain ({', '.join(paths)}) and one of {', '.join(FILTERS)}",
                 param_hint="--strip",
             )
     written = [out / name for name in ("check.json", "check.md", "check.png")] if out else []
@@ -71,10 +75,15 @@ def check(
         domains[name] = read_corpus(files, strips).documents
     result = check_specialisation(loaded, domains, windows=windows, length=length, seed=seed, track=track)
 
-    settings = {"windows": windows, "length": length, "seed": seed}
-    fingerprints = {expert.spec.name: expert.spec.fingerprint for expert in loaded}
-    record = {**result.as_record(), "settings": settings, "experts": fingerprints}
-    text = json_format.dumps(record, indent=2) + "\n"
+    record = {
+        **result.as_record(),
+        "settings": {"windows": windows, "length": length, "seed": seed, "strip": filters},
+        "data": {name: [Path(path).name for path in where] for name, where in paths.items()},
+        "experts": {expert.spec.name: expert.spec.fingerprint for expert in loaded},
+        "commit": commit(),
+        "versions": versions(),
+    }
+    text = json_format.dumps(record, indent=2, allow_nan=False) + "\n"
     for path, content in zip(written, (text, as_markdown(result), None), strict=False):
         write_atomically(path, content.encode() if content else render(heat_map(result), "png"))
     if json == "-":
@@ -97,18 +106,30 @@ def pairs(values: list[str], option: str) -> dict[str, list[str]]:
     return found
 
 
-def grid(result: "Check") -> list[list[str]]:
-    """The table as text: a heading, then a line a domain with the energies and its margin."""
+def grids(result: "Check") -> dict[str, list[list[str]]]:
+    """The tables as text, by their titles: a heading, then a line a domain."""
     names = list(dict.fromkeys(cell.expert for cell in result.cells))
-    lines = [["domain", *names, "margin"]]
-    for domain in result.counts:
-        cells = [cell.energy for cell in result.cells if cell.domain == domain]
-        margin = result.margins.get(domain)
-        shown = [
-            f"{cell.value:.3f} [{cell.low:.3f}, {cell.high:.3f}]" for cell in [*cells, *([margin] if margin else [])]
-        ]
-        lines.append([domain, *shown, *([] if margin else [""])])
-    return lines
+
+    def lay_out(chosen: "Callable[[Cell], Estimate]") -> list[list[str]]:
+        lines = [["domain", *names]]
+        for domain in result.counts:
+            lines.append([domain, *(shown(chosen(cell)) for cell in result.cells if cell.domain == domain)])
+        return lines
+
+    energies = lay_out(lambda cell: cell.energy)
+    energies[0].append("margin")
+    for line in energies[1:]:
+        line.append(shown(result.margins[line[0]]) if line[0] in result.margins else "")
+    return {
+        "Energy: nats per byte, over all positions": energies,
+        "Loss: nats per masked byte, times uniform": lay_out(lambda cell: cell.per_hidden_byte),
+        "Bound: bits per byte, schedule-weighted": lay_out(lambda cell: cell.bits_per_byte),
+    }
+
+
+def shown(estimate: "Estimate") -> str:
+    """A figure and its interval."""
+    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
 def verdicts(result: "Check") -> list[str]:
@@ -120,30 +141,28 @@ def verdicts(result: "Check") -> list[str]:
 
 
 def as_markdown(result: "Check") -> str:
-    """The table and the verdicts as Markdown."""
-    head, *lines = grid(result)
-    rows = [head, ["---"] * len(head), *lines]
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return table + "\n\n" + "\n".join(f"- {verdict}" for verdict in verdicts(result)) + "\n"
+    """The tables and the verdicts as Markdown."""
+    from conservator.studies.result import as_markdown as table
+
+    tables = [table(title, lines) for title, lines in grids(result).items()]
+    return "\n".join([*tables, *(f"- {verdict}\n" for verdict in verdicts(result))])
 
 
 def show(result: "Check", console: Console) -> None:
-    """Print the table and the verdicts."""
-    head, *lines = grid(result)
-    table = Table(*head, box=None, padding=(0, 2, 0, 0))
-    for line in lines:
-        table.add_row(*line)
-    console.print(table)
+    """Print the tables and the verdicts."""
+    from conservator.studies.result import as_table
+
+    for title, lines in grids(result).items():
+        console.print(as_table(title, lines))
     for verdict in verdicts(result):
         console.print(verdict)
 
 
 def heat_map(result: "Check") -> "Figure":
-    """Energies as colours, a row a domain; each domain's own expert is framed."""
+    """Energies as colours, a row a domain; each domain's own expert is in bold."""
     from conservator.figures import new_figure
 
-    head, *lines = grid(result)
-    experts, domains = head[1:-1], [line[0] for line in lines]
+    experts, domains = list(dict.fromkeys(cell.expert for cell in result.cells)), list(result.counts)
     values = [[result.energy(domain, name) for name in experts] for domain in domains]
     middle = (min(map(min, values)) + max(map(max, values))) / 2
     figure = new_figure(1.6 + 1.1 * len(experts), 1.2 + 0.7 * len(domains))

@@ -6,7 +6,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-EXAMPLES = "Examples:\n\n  conservator experts\n\n  conservator experts experts/notes prose"
+EXAMPLES = (
+    "Examples:\n\n  conservator experts\n\n  conservator experts experts/notes prose\n\n"
+    "Exit codes: 0 listed, 2 bad usage, 3 no such expert or a damaged one."
+)
 
 
 def experts(
@@ -15,7 +18,7 @@ def experts(
     ] = None,
 ) -> None:
     """List experts with their size, their data and their loss on held-out documents of it."""
-    from conservator.experts.byte import WEIGHTS, read_config
+    from conservator.experts.byte import read_config
     from conservator.experts.library import builtin_names, expert_folder
 
     table = Table("expert", "MB", "data", "steps", "nats per masked byte", "reads", box=None, padding=(0, 2, 0, 0))
@@ -23,11 +26,12 @@ def experts(
         folder = expert_folder(name)
         config = read_config(folder)
         about = config["about"]
-        loss = about.get("held_out", {}).get("nats_per_hidden_byte")
+        figures = about.get("held_out")
+        loss = figures.get("nats_per_masked_byte") if isinstance(figures, dict) else None
         table.add_row(
             config["name"],
-            f"{(folder / WEIGHTS).stat().st_size / 1e6:.1f}",
-            f"{', '.join(about.get('data', []))} ({about.get('bytes', 0) / 1e6:.1f} MB)",
+            f"{config['weights']['bytes'] / 1e6:.1f}",
+            ", ".join(map(str, about.get("data", []))),
             str(about.get("steps", "")),
             f"{loss['value']:.3f} [{loss['low']:.3f}, {loss['high']:.3f}]" if loss else "not measured",
             f"{config['network']['context']} bytes",

@@ -29,14 +29,19 @@ EXAMPLES = (
 
 def train(
     data: Annotated[
-        list[Path],
-        typer.Option(help="A text file, a folder of them, .jsonl or .jsonl.gz with a field text; may be repeated."),
+        list[str],
+        typer.Option(
+            help="A text file, a folder of them, .jsonl or .jsonl.gz with a field text; may be repeated.",
+            metavar="PATH",
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The folder for the expert; its last name is the expert's.")],
     preset: Annotated[
         str, typer.Option(help="small (for two CPU cores) or paper (the paper's size, for a GPU).")
     ] = "small",
-    minutes: Annotated[float | None, typer.Option(min=0.001, help="Train for so long.", show_default=False)] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.001, max=1e6, help="Train for so long.", show_default=False)
+    ] = None,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Train for so many steps. [default: the preset's]", show_default=False)
     ] = None,
@@ -64,17 +69,21 @@ def train(
 
     if preset not in PRESETS:
         raise typer.BadParameter(f"no preset {preset!r}; known: {', '.join(PRESETS)}", param_hint="--preset")
-    filters = choose_filters(strip or [], data)
+    if not all(data):
+        raise typer.BadParameter("an empty path; give a file or a folder", param_hint="--data")
+    paths = list(map(Path, data))
+    filters = choose_filters(strip or [], paths)
     if minutes is not None and steps is not None:
         raise typer.BadParameter("give --minutes or --steps, not both", param_hint="--minutes")
     check_device(device)
-    check_writable(out / "config.json")
     if resume and is_finished(out):
         messages.print(f"the run in {out} is finished", soft_wrap=True)
+        write_card(out)
         return
     keep_memory()
     config = PRESETS[preset]
-    corpus = read_corpus(data, filters)
+    corpus = read_corpus(paths, filters)
+    check_writable(out / "config.json")
     left_out = f", {corpus.left_out} left out" if corpus.left_out else ""
     messages.print(f"{len(corpus.documents)} documents, {corpus.size} bytes{left_out}", soft_wrap=True)
     plan = Plan(config, seed, steps if minutes or steps else config.steps, minutes, corpus.fingerprint)
@@ -82,7 +91,7 @@ def train(
         "command": shlex.join(["conservator", *(word for word in sys.argv[1:] if word != "--resume")]),
         "about": about,
         "preset": preset,
-        "data": [path.name for path in data],
+        "data": [path.name for path in paths],
         "documents": len(corpus.documents),
         "bytes": corpus.size,
         "data_sha256": corpus.fingerprint,
@@ -113,7 +122,10 @@ def choose_filters(values: list[str], data: list[Path]) -> "dict[Path, Filter]":
         if name not in FILTERS or (equals and Path(path) not in data):
             known = f"known filters: {', '.join(FILTERS)}; paths: {', '.join(map(str, data))}"
             raise typer.BadParameter(f"no filter {value!r}; {known}", param_hint="--strip")
-        chosen.update(dict.fromkeys([Path(path)] if equals else data, FILTERS[name]))
+        for one in [Path(path)] if equals else data:
+            if one in chosen:
+                raise typer.BadParameter(f"two filters for {one}", param_hint="--strip")
+            chosen[one] = FILTERS[name]
     return chosen
 
 
@@ -138,8 +150,7 @@ class Interrupt:
         """Remember the first; the second ends the program as it always did."""
         if self.noted:
             raise KeyboardInterrupt
-        self.noted = True
-        messages.print("stopping after this step ...")
+        self.noted = True  # and no word: the bar may be at work on the same terminal just now
 
     def asked(self) -> bool:
         """Whether to stop."""
@@ -165,7 +176,8 @@ class TrainingBar:
     def show(self, moment: "Moment") -> None:
         """Draw the bar as it is after a step; the loss is a running mean."""
         self.loss = moment.loss if self.loss is None else 0.95 * self.loss + 0.05 * moment.loss
-        left = f"{moment.seconds_left // 60:.0f}:{moment.seconds_left % 60:02.0f}"
+        minutes, seconds = divmod(round(moment.seconds_left), 60)
+        left = f"{minutes}:{seconds:02}"
         text = f"step {moment.step}  loss {self.loss:.3f}  {moment.bytes_per_second / 1000:.1f} kB/s  left {left}"
         self.progress.update(self.task, completed=moment.progress, description=text)
 
@@ -175,8 +187,8 @@ def check_device(device: str) -> None:
     import torch
 
     try:
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.ones(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise ConservatorError(f"no device {device!r} here: {str(error).splitlines()[0]}") from error
 
 

@@ -55,8 +55,12 @@ class ByteExpert:
     def log_probs(self, tokens: Tensor, hidden: Tensor, kappa: float | Tensor = 0.0) -> Tensor:
         """Return log p(x_l = v | visible bytes): (B, L, 256), float32."""
         check_batch(self.spec, tokens)
+        if hidden.shape != tokens.shape or hidden.dtype != torch.bool:
+            raise ConservatorError(
+                f"hidden is {hidden.dtype} of the shape {tuple(hidden.shape)}; it must be bool, {tuple(tokens.shape)}"
+            )
         device = self.network.head.weight.device
-        tokens, hidden = tokens.to(device), hidden.to(device)
+        tokens, hidden = tokens.to(device, torch.long), hidden.to(device)
         real = tokens != PAD
         hidden = hidden | ~real
         strange = ~hidden & ((tokens < 0) | (tokens >= BYTES))
@@ -84,13 +88,15 @@ def save_expert(folder: Path, network: ByteNetwork, name: str, about: dict[str, 
 def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
     """Read an expert from ``folder``; anything but what ``save_expert`` wrote is refused with the reason."""
     config = read_config(folder)
-    network_config = _network_config(config["network"], folder / CONFIG)
+    network_config = NetworkConfig(**config["network"])
     data = _read(folder / WEIGHTS, LARGEST["weights"])
     digest = hashlib.sha256(data).hexdigest()
     if digest != config["weights"]["sha256"]:
         expected = config["weights"]["bytes"]
         damage = f"it has {len(data)} bytes of {expected}" if len(data) != expected else "its content has changed"
-        raise ConservatorError(f"{folder / WEIGHTS} is not the file that {CONFIG} describes: {damage}")
+        raise ConservatorError(
+            f"{folder / WEIGHTS} is not the file that {CONFIG} describes: {damage}; training with --resume writes both"
+        )
     try:
         weights = parse_safetensors(data)
     except (SafetensorError, KeyError, ValueError) as error:
@@ -103,6 +109,8 @@ def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
         wanted = expected_shapes.get(key, "no such weights")
         if found != wanted:
             raise ConservatorError(f"{folder / WEIGHTS} does not fit {CONFIG}: {key} is {found}, expected {wanted}")
+        if not weights[key].is_floating_point() or not torch.isfinite(weights[key]).all():
+            raise ConservatorError(f"{folder / WEIGHTS}: {key} holds what is not a finite number")
     network.load_state_dict({key: value.to(device, torch.float32) for key, value in weights.items()}, assign=True)
     return ByteExpert(network, config["name"], digest, config["about"])
 
@@ -116,26 +124,27 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise ConservatorError(f"{path} is not JSON: {error}") from error
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise ConservatorError(f"{path} does not describe an expert: expected the format {FORMAT!r}")
-    weights = config.get("weights")
-    sound = isinstance(weights, dict) and isinstance(weights.get("sha256"), str) and "bytes" in weights
-    if not sound or not isinstance(config.get("name"), str) or not isinstance(config.get("about"), dict):
+    weights, name = config.get("weights"), config.get("name")
+    sound = isinstance(weights, dict) and isinstance(weights.get("sha256"), str) and type(weights.get("bytes")) is int
+    if not sound or not isinstance(name, str) or not name or not isinstance(config.get("about"), dict):
         raise ConservatorError(f"{path} is incomplete: expected name, network, weights (bytes, sha256) and about")
+    _check_network(config.get("network"), path)
     return config
 
 
-def _network_config(values: Any, path: Path) -> NetworkConfig:
-    """The network's config, every number within bounds."""
+def _check_network(values: Any, path: Path) -> None:
+    """Raise unless every size of the network is there and within bounds."""
     names = [field.name for field in fields(NetworkConfig)]
     if not isinstance(values, dict) or sorted(values) != sorted(names):
         raise ConservatorError(f"{path}: the network has to give {', '.join(names)}")
     for name in names:
         value, largest = values[name], getattr(BOUNDS, name)
         least = 0 if name in ("convolutions", "reach", "memory", "dropout") else 1
-        if type(value) is not type(largest) or not least <= value <= largest:
+        kinds = (int, float) if isinstance(largest, float) else (int,)
+        if type(value) not in kinds or not least <= value <= largest:
             raise ConservatorError(f"{path}: {name} is {value!r}; expected a number from {least} to {largest}")
     if values["width"] % (2 * values["heads"]):
         raise ConservatorError(f"{path}: a width of {values['width']} is no even multiple of {values['heads']} heads")
-    return NetworkConfig(**values)
 
 
 def _read(path: Path, limit: int) -> bytes:

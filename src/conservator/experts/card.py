@@ -27,7 +27,7 @@ def write_card(folder: Path) -> None:
     axes.legend(frameon=False)
     write_atomically(folder / PICTURE, render(figure, "png"))
 
-    loss, bound = (about["held_out"][key] for key in ("nats_per_hidden_byte", "bits_per_byte"))
+    loss, bound = (about["held_out"][key] for key in ("nats_per_masked_byte", "bits_per_byte"))
     rows = {
         "data": f"{', '.join(about['data'])}: {about['documents']} documents, {about['bytes']:,} bytes",
         "filter": ", ".join(about["strip"]) or "none",
@@ -41,7 +41,7 @@ def write_card(folder: Path) -> None:
         f"(times uniform); at most {bound['value']:.3f} [{bound['low']:.3f}, {bound['high']:.3f}] bits per byte",
         "fingerprint": f"`{expert.spec.fingerprint[:16]}`",
     }
-    lines = [f"| {key} | {value} |" for key, value in rows.items()]
+    lines = [f"| {key} | {' '.join(value.replace('|', '/').split())} |" for key, value in rows.items()]
     text = f"# {expert.spec.name}\n\nA mask-source byte expert: it predicts hidden bytes from the visible ones.\n\n"
     text += "\n".join(["| | |", "|---|---|", *lines]) + f"\n\n![loss curve]({PICTURE})\n"
     write_atomically(folder / CARD, text.encode())

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ class Corpus:
 
     Attributes:
         documents: the texts, as bytes of UTF-8.
-        left_out: documents that the filter did not accept, or of which it left nothing.
+        left_out: how many documents were blank, not accepted by the filter, or the same as one before.
         fingerprint: SHA-256 over the documents.
     """
 
@@ -52,20 +53,25 @@ def read_corpus(paths: Sequence[Path], strip: Mapping[Path, Filter] | None = Non
     """
     documents: list[bytes] = []
     left_out = total = 0
-    digest = hashlib.sha256()
+    digest, known = hashlib.sha256(), set()
     for source, text in ((path, text) for path in paths for text in _texts(path)):
         kept = strip[source](text) if strip and source in strip else text
         if not kept or not kept.strip():
             left_out += 1
             continue
         document = kept.encode()
+        own = hashlib.sha256(document).digest()
+        if own in known:  # the same text twice could be trained on and held out at once
+            left_out += 1
+            continue
+        known.add(own)
         total += len(document)
         if total > LIMIT:
             raise ConservatorError(f"more than {LIMIT} bytes of text in {', '.join(map(str, paths))}; give less")
         digest.update(len(document).to_bytes(8, "big") + document)
         documents.append(document)
     if not documents:
-        refused = f" ({left_out} documents were left out by the filter)" if left_out else ""
+        refused = f" ({left_out} left out: blank, or not accepted by the filter)" if left_out else ""
         raise ConservatorError(f"no text in {', '.join(map(str, paths))}{refused}")
     return Corpus(tuple(documents), left_out, digest.hexdigest())
 
@@ -84,7 +90,7 @@ def hold_out(corpus: Corpus, seed: int, share: float = 0.05) -> tuple[tuple[byte
         kept = tuple(text for place, text in enumerate(documents) if place not in held)
         return kept, tuple(documents[place] for place in sorted(held))
     longest = max(range(len(documents)), key=lambda place: len(documents[place]))
-    cut = len(documents[longest]) - round(wanted)
+    cut = len(documents[longest]) - max(1, round(wanted))
     kept = (*documents[:longest], documents[longest][:cut], *documents[longest + 1 :])
     return kept, (documents[longest][cut:],)
 
@@ -103,21 +109,28 @@ def draw_windows(stream: Tensor, count: int, length: int, generator: torch.Gener
 def _texts(path: Path) -> Iterator[str]:
     """The texts of a file or folder."""
     if path.is_dir():
-        files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
-        files = sorted(file for file in files if _kind(file) is not None and file.is_file())
+        files = sorted(file for file in _walk(path) if _kind(file) is not None and file.is_file())
         if not files:
-            raise ConservatorError(f"the folder {path} holds no text files (accepted: {_accepted()})")
+            raise ConservatorError(f"the folder {path} holds no text files; {_accepted()}")
         for file in files:
             if file.stat().st_size:
                 yield from _texts_of_file(file)
         return
     if not path.exists():
-        raise ConservatorError(f"there is no file or folder {path}")
+        hint = "; standard input is not read here" if str(path) == "-" else ""
+        raise ConservatorError(f"there is no file or folder {path}{hint}")
     if _kind(path) is None:
         raise ConservatorError(f"{path}: a text file with the suffix {path.suffix!r} is not known; {_accepted()}")
     if path.is_file() and not path.stat().st_size:
         raise ConservatorError(f"{path} is empty")
     yield from _texts_of_file(path)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """The files of a folder and its sub-folders; hidden sub-folders (.git, .venv) are passed over."""
+    for where, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(where, name) for name in names)
 
 
 def _kind(path: Path) -> str | None:
@@ -146,9 +159,11 @@ def _texts_of_file(path: Path) -> Iterator[str]:
             number = 0
             while line := lines.readline(LIMIT + 1):
                 number += 1
+                if len(line) > LIMIT:
+                    raise ConservatorError(f"{path}, line {number} is longer than {LIMIT} bytes")
                 if line.strip():
                     yield _record(line, path, number)
-    except (OSError, EOFError) as error:  # gzip raises both for a damaged file
+    except (OSError, EOFError, zlib.error) as error:  # gzip raises all three for a damaged file
         raise ConservatorError(f"cannot read {path}: {error}") from error
 
 
@@ -156,7 +171,7 @@ def _decode(data: bytes, path: Path) -> str:
     if b"\0" in data:
         raise ConservatorError(f"{path} is a binary file: it holds a zero byte at {data.index(0)}")
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConservatorError(f"{path} is not UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from error
 

@@ -28,9 +28,12 @@ def expert_folder(name: str) -> Path:
 
 
 def load_experts(names: str | Sequence[str | Path], device: str | torch.device = "cpu") -> list[ByteExpert]:
-    """Load experts by name or folder, as ``"prose,code,config"`` or as a list; all of them read bytes."""
-    wanted = names.split(",") if isinstance(names, str) else [str(name) for name in names]
-    wanted = [name.strip() for name in wanted if name.strip()]
-    if not wanted:
+    """Load experts by name or folder, as ``"prose,code,config"`` or as a list; all of them read bytes.
+
+    A name of a built-in expert means that one; a folder of the same name is ``./prose`` or a Path.
+    """
+    wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+    folders = [name if isinstance(name, Path) else expert_folder(name) for name in wanted if str(name)]
+    if not folders:
         raise ConservatorError(f"no expert named; built in are {', '.join(builtin_names())}")
-    return [load_expert(expert_folder(name), device) for name in wanted]
+    return [load_expert(folder, device) for folder in folders]

@@ -182,9 +182,9 @@ class ByteNetwork(nn.Module):
         x = _cut(x, keep)
         for layer in self.before:
             x = _cut(layer(x), keep)
-        patches = normalise(x).reshape(len(x), -1, patch * self.config.channels)
+        patches = normalise(x).reshape(len(x), x.shape[1] // patch, patch * self.config.channels)
         y = self.inward(patches)
-        allowed = real.view(len(x), 1, 1, -1, patch).any(-1) if ragged else None
+        allowed = real.view(len(x), 1, 1, x.shape[1] // patch, patch).any(-1) if ragged else None
         rotation = rotation_of(y.shape[1], self.config.width // self.config.heads, y.device)
         for block in self.blocks:
             y = block(y, rotation, allowed)

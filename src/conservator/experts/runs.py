@@ -29,7 +29,7 @@ CHECKPOINT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What decides a run: the same plan gives the same expert. Exactly one of steps and minutes is given."""
+    """What decides a run. Exactly one of steps and minutes is given; the same steps give the same expert."""
 
     config: TrainingConfig
     seed: int
@@ -110,6 +110,7 @@ def run_training(
             f"{corpus.size} bytes are too little text: one window takes {config.window} bytes, besides a held-out part"
         )
     make_folder(folder)
+    name = folder.resolve().name
     trainer = Trainer(config, plan.seed, torch.device(device))
     curve: list[Point] = []
     recent: list[float] = []  # the losses since the last point of the curve
@@ -123,36 +124,39 @@ def run_training(
     def progress() -> float:
         return trainer.steps_done / plan.steps if plan.steps else seconds / 60 / (plan.minutes or 1)
 
-    def save(**facts: Any) -> None:
+    def export(**facts: Any) -> None:
         known = {"seed": plan.seed, "steps": trainer.steps_done, "batch": config.batch, "window": config.window}
         record = {**(about or {}), **known, "minutes": round(seconds / 60, 1), **facts}
-        save_expert(folder, trainer.network, folder.name, record)
-        write_atomically(folder / CURVE, format_curve(curve))
+        save_expert(folder, trainer.network, name, record)
 
     saved, started = seconds, time.perf_counter() - seconds
     while progress() < 1:
-        recent.append(trainer.step(stream, progress()))
+        loss = trainer.step(stream, progress())
+        recent.append(loss)
         seconds = time.perf_counter() - started
         if progress() >= (len(curve) + 1) / POINTS:
-            expert = ByteExpert(copy.deepcopy(trainer.network), folder.name, "")
+            expert = ByteExpert(copy.deepcopy(trainer.network), name, "")
             held_out = score(expert, watched).per_hidden_byte().value
             seen = trainer.steps_done * config.batch * config.window
             mean = sum(recent) / len(recent)
             curve.append(Point(trainer.steps_done, seen, round(seconds, 1), round(mean, 4), round(held_out, 4)))
             recent = []
-        latest = recent[-1] if recent else curve[-1].loss
         speed = trainer.steps_done * config.batch * config.window / seconds
-        report(Moment(min(progress(), 1.0), trainer.steps_done, latest, speed, seconds * (1 / progress() - 1)))
+        left = max(0.0, seconds * (1 / progress() - 1))
+        report(Moment(min(progress(), 1.0), trainer.steps_done, loss, speed, left))
         stop = stopped()
         if stop or seconds - saved > CHECKPOINT_SECONDS:
             _save_state(folder / STATE, plan, trainer, seconds, curve, recent)
-            save(finished=False)
+            write_atomically(folder / CURVE, format_curve(curve))
             saved = seconds
         if stop:
+            export(finished=False)
             return Outcome(False, trainer.steps_done, seconds, tuple(curve), None)
-    save(finished=False)
+    _save_state(folder / STATE, plan, trainer, seconds, curve, recent)  # a kill from here on costs nothing
+    write_atomically(folder / CURVE, format_curve(curve))
+    export(finished=False)
     scores = score(load_expert(folder, device), cut_windows(held, REPORTED, context, plan.seed))
-    save(finished=True, held_out=figures(scores))
+    export(finished=True, held_out=figures(scores))
     (folder / STATE).unlink(missing_ok=True)
     return Outcome(True, trainer.steps_done, seconds, tuple(curve), scores)
 
@@ -165,7 +169,7 @@ def is_finished(folder: Path) -> bool:
 def figures(scores: Scores) -> dict[str, dict[str, float]]:
     """The three figures of an expert on a corpus, each with its interval."""
     found = {
-        "nats_per_hidden_byte": scores.per_hidden_byte(),
+        "nats_per_masked_byte": scores.per_hidden_byte(),
         "energy": scores.energy(),
         "bits_per_byte": scores.bits_per_byte(),
     }
@@ -204,11 +208,20 @@ def _restore(path: Path, plan: Plan, trainer: Trainer) -> tuple[float, list[Poin
         with safe_open(path, framework="pt") as handle:
             record = json.loads(handle.metadata()["run"])
             tensors = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        theirs, ours = _flat(record["plan"]), _flat(asdict(plan))
+        for key in theirs | ours:
+            if theirs.get(key) != ours.get(key):
+                raise ConservatorError(f"{path} is of another run: its {key} is {theirs.get(key)}, not {ours.get(key)}")
+        trainer.restore(tensors, record["steps_done"])
+        before = float(record["seconds"]), [Point(**point) for point in record["curve"]], list(record["recent"])
+    except (OSError, SafetensorError, KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
         raise ConservatorError(f"{path} is damaged: {error}") from error
-    wanted = json.loads(json.dumps(asdict(plan)))
-    for key, value in record["plan"].items():
-        if wanted[key] != value:
-            raise ConservatorError(f"{path} is of another run: its {key} is {value}, not {wanted[key]}")
-    trainer.restore(tensors, record["steps_done"])
-    return record["seconds"], [Point(**point) for point in record["curve"]], record["recent"]
+    return before
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted names."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from conservator.errors import ConservatorError
 from conservator.experts.expert import PAD, Expert
 from conservator.experts.path import noise
 
@@ -33,7 +34,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % interval, from a bootstrap over documents."""
+    """A figure with its 95 % interval, from a bootstrap over documents (over windows, where there is one document)."""
 
     value: float
     low: float
@@ -72,16 +73,18 @@ class Scores:
 
 
 def cut_windows(documents: Sequence[bytes], count: int, length: int, seed: int) -> Windows:
-    """Cut ``count`` windows out of documents, each byte as likely to be in one; none crosses documents."""
+    """Cut ``count`` windows out of documents: a document by its size, then any place in it; none crosses documents."""
+    if not any(documents):
+        raise ConservatorError("there is no text to cut windows from")
     generator = torch.Generator().manual_seed(seed)
     ends = torch.tensor([len(document) for document in documents]).cumsum(0)
-    places = torch.randint(int(ends[-1]), (count,), generator=generator)
-    chosen = torch.searchsorted(ends, places, right=True)
+    chosen = torch.searchsorted(ends, torch.randint(int(ends[-1]), (count,), generator=generator), right=True)
+    shares = torch.rand(count, generator=generator, dtype=torch.float64).tolist()
     length = min(length, max(map(len, documents)))
     tokens = torch.full((count, length), PAD)
-    for row, (document, place) in enumerate(zip(chosen.tolist(), places.tolist(), strict=True)):
+    for row, (document, share) in enumerate(zip(chosen.tolist(), shares, strict=True)):
         text = documents[document]
-        start = min(place - int(ends[document]) + len(text), max(0, len(text) - length))
+        start = int(share * (max(0, len(text) - length) + 1))
         window = text[start : start + length]
         tokens[row, : len(window)] = torch.frombuffer(bytearray(window), dtype=torch.uint8)
     kappa, hidden = noise(tokens, generator)
@@ -108,25 +111,30 @@ def score(expert: Expert, windows: Windows, batch: int = 16) -> Scores:
 
 def ratio(numerator: Tensor, denominator: Tensor, documents: Tensor) -> Estimate:
     """The ratio of two sums over windows, with a bootstrap over documents."""
+    if not denominator.sum() > 0:
+        raise ConservatorError("nothing is hidden in these windows, so nothing can be scored; take more or longer ones")
     value = float(numerator.sum() / denominator.sum())
     return interval(value, resampled_ratios(numerator, denominator, documents))
 
 
 def interval(value: float, resampled: Tensor) -> Estimate:
-    """An estimate with the middle 95 % of its resampled values."""
-    low, high = resampled.quantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+    """An estimate with the middle 95 % of its resampled values; a draw in which nothing is hidden has none."""
+    low, high = resampled.nanquantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
     return Estimate(value, low, high)
 
 
 def resampled_ratios(numerator: Tensor, denominator: Tensor, documents: Tensor) -> Tensor:
     """The ratio in each of RESAMPLES draws of documents; the draws are the same for every call."""
     _, cluster = documents.unique(return_inverse=True)
+    if cluster.max() == 0:
+        cluster = torch.arange(len(documents))
     count = int(cluster.max()) + 1
+    above, below = torch.zeros(2, count, dtype=torch.float64)
+    above.index_add_(0, cluster, numerator.double())
+    below.index_add_(0, cluster, denominator.double())
     generator = torch.Generator().manual_seed(0)
-    weights = torch.zeros(RESAMPLES, count, dtype=torch.float64)
-    drawn = torch.randint(count, (RESAMPLES, count), generator=generator)
-    weights.scatter_add_(1, drawn, torch.ones_like(drawn, dtype=torch.float64))
-    sums = [
-        torch.zeros(count, dtype=torch.float64).index_add_(0, cluster, x.double()) for x in (numerator, denominator)
-    ]
-    return (weights @ sums[0]) / (weights @ sums[1])
+    ratios = []
+    for _ in range(RESAMPLES):
+        drawn = torch.randint(count, (count,), generator=generator)
+        ratios.append(above[drawn].sum() / below[drawn].sum())
+    return torch.stack(ratios)

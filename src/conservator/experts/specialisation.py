@@ -37,10 +37,10 @@ class Check:
     Attributes:
         cells: domain by domain.
         counts: the windows and documents of each domain.
-        margins: for each domain with an expert of its name, by how much the energy of the best other expert is
-            above that of its own.
-        row_wise: each expert has its lowest energy on its own domain.
-        column_wise: each domain gets its lowest energy from its own expert.
+        margins: for each domain with an expert of its name, by how much the energy of the best other expert (among
+            those named like a domain) is above that of its own.
+        row_wise: each of these experts has its lowest energy on its own domain.
+        column_wise: each of these domains gets its lowest energy from its own expert.
     """
 
     cells: tuple[Cell, ...]

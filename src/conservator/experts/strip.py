@@ -7,9 +7,11 @@ text that is not of its language.
 import ast
 import io
 import tokenize
+import warnings
 from collections.abc import Callable, Iterable
 
 Filter = Callable[[str], str | None]
+NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 Cut = tuple[int, int, str]  # the characters from, up to, and what stands there instead
 
 
@@ -17,9 +19,9 @@ def strip_python_comments(text: str) -> str | None:
     """Return ``text`` without comments and docstrings; a docstring that is all of a body becomes ``pass``."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
-        tree = ast.parse(text)
+        tree = _parse(text)
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
+    except (*NOT_PYTHON, tokenize.TokenError):
         return None
     lines = text.split("\n")
     starts = _line_starts(lines)
@@ -29,10 +31,6 @@ def strip_python_comments(text: str) -> str | None:
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
     cuts: list[Cut] = []
-    for token in tokens:
-        if token.type == tokenize.COMMENT:
-            first = starts[token.start[0] - 1] + token.start[1]
-            cuts.append((first, first + len(token.string), ""))
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -41,13 +39,23 @@ def strip_python_comments(text: str) -> str | None:
             end = place(doc.end_lineno or doc.lineno, doc.end_col_offset or doc.col_offset)
             needed = len(node.body) == 1 and not isinstance(node, ast.Module)
             cuts.append((place(doc.lineno, doc.col_offset), end, "pass" if needed else ""))
-    return _apply(text, cuts)
+    docstrings = list(cuts)
+    for token in tokens:
+        first = starts[token.start[0] - 1] + token.start[1]
+        inside = any(start <= first < end for start, end, _ in docstrings)  # between the parts of a docstring
+        if token.type == tokenize.COMMENT and not inside:
+            cuts.append((first, first + len(token.string), ""))
+    stripped = _apply(text, cuts)
+    return stripped if _parses(stripped) else None
 
 
 def strip_yaml_comments(text: str) -> str | None:
     """Return ``text`` without the lines that hold a comment alone."""
     import yaml
 
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if any(mark in text for mark in "\x85\u2028\u2029"):  # line breaks to YAML, and to nothing else here
+        return None
     try:
         tokens = list(yaml.scan(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except (yaml.YAMLError, RecursionError):
@@ -59,6 +67,21 @@ def strip_yaml_comments(text: str) -> str | None:
     lines = text.split("\n")
     kept = [line for place, line in enumerate(lines) if place in inside or not line.lstrip().startswith("#")]
     return "\n".join(kept)
+
+
+def _parse(text: str) -> ast.Module:
+    """The syntax tree, without a word about doubtful escapes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def _parses(text: str) -> bool:
+    try:
+        _parse(text)
+    except NOT_PYTHON:
+        return False
+    return True
 
 
 def _line_starts(lines: Iterable[str]) -> list[int]:
@@ -82,6 +105,8 @@ def _apply(text: str, cuts: Iterable[Cut]) -> str:
             text = text[:start] + instead + text[end:]
         elif before.strip():
             text = text[:line_start] + before.rstrip() + text[line_end:]
+        elif text[:line_start].endswith("\\\n"):  # the line before goes on here: it needs an end
+            text = text[:line_start] + text[line_end:]
         else:
             text = text[:line_start] + text[line_end + 1 :]
     return text

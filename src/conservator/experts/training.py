@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from conservator.errors import ConservatorError
 from conservator.experts.corpus import draw_windows
 from conservator.experts.muon import Muon
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
@@ -123,6 +124,8 @@ class Trainer:
                 torch.manual_seed(self.seed * 1_000_003 + self.steps_done)
             features = self.network.train().features(windows.masked_fill(hidden, HIDDEN), torch.ones_like(hidden))
         loss = functional.cross_entropy(self.network.logits(features[hidden]), windows[hidden])
+        if not torch.isfinite(loss):
+            raise ConservatorError(f"the loss is {loss.item()} at step {self.steps_done}: training has failed")
         self.network.zero_grad()
         loss.backward()
         for optimiser in self.optimisers:
@@ -151,7 +154,9 @@ class Trainer:
                 _, number, place, name = key.split(".")
                 optimiser = self.optimisers[int(number)]
                 parameter = _parameters(optimiser)[int(place)]
-                optimiser.state[parameter][name] = value.to(parameter.device if value.ndim else "cpu").clone()
+                optimiser.state[parameter][name] = value.to(parameter.device).clone()
+        if any(not optimiser.state[parameter] for optimiser in self.optimisers for parameter in _parameters(optimiser)):
+            raise ValueError("the state of an optimiser is missing")
 
 
 def _parameters(optimiser: torch.optim.Optimizer) -> list[Tensor]:

@@ -102,8 +102,8 @@ def as_table(title: str, lines: list[list[str]]) -> Table:
     """Make a terminal table of a ``grid``."""
     heading, *body = lines
     table = Table(title=title, title_justify="left")
-    for text in heading:
-        table.add_column(text, justify="left" if text == "method" else "right", style="dim" if text == "paper" else "")
+    for number, text in enumerate(heading):
+        table.add_column(text, justify="right" if number else "left", style="dim" if text == "paper" else "")
     for line in body:
         table.add_row(*line)
     return table

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.field.smoothing.compiled import compiled
+from conservator.field.compiled import compiled
 from conservator.field.smoothing.fused_lasso import fused_lasso_kernel
 
 Array = NDArray[np.float64]

@@ -1,0 +1,70 @@
+"""The ``bayes`` engine: the exact posterior of lattice fields under a Markov prior that the evidence chooses."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conservator.errors import ConservatorError
+from conservator.field.forward_backward import posterior
+from conservator.field.lattice import MarkovPrior, constant, two_level
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BayesField:
+    """The posterior of a field.
+
+    Attributes:
+        field: (L, m) the posterior mean of the composition, rows on the simplex.
+        regions: (L, m) the posterior of the region: whose text a position is.
+        states: (L, S) the posterior of the lattice states.
+        prior: the name of the prior that was chosen.
+        log_evidence: nats, of the chosen prior.
+        evidences: prior -> log evidence, for all that were tried.
+    """
+
+    field: Array
+    regions: Array
+    states: Array
+    prior: str
+    log_evidence: float
+    evidences: dict[str, float]
+
+
+def default_priors(weights: Array) -> list[MarkovPrior]:
+    """The grid of priors over a lattice: two levels of several strengths, and one weight for all."""
+    grid = [(jump, resample, own) for jump in (0.002, 0.006) for resample in (0.1, 0.3) for own in (0.6, 0.8)]
+    return [constant(weights), *(two_level(weights, *strength) for strength in grid)]
+
+
+def infer_bayes(emissions: Array, weights: Array, priors: Sequence[MarkovPrior] | None = None) -> BayesField:
+    """Choose the prior under which what was seen is most likely, and return the posterior under it.
+
+    Args:
+        emissions: (L, S) the log-probability of what was seen at each position in each lattice state.
+        weights: (S, m) the lattice.
+        priors: to choose from; each has the lattice's states, one or several times over.
+    """
+    priors = default_priors(weights) if priors is None else priors
+    states = len(weights)
+    if emissions.ndim != 2 or emissions.shape[1] != states or not np.isfinite(emissions.max(axis=1)).all():
+        raise ConservatorError(
+            f"the emissions have the shape {emissions.shape}; they must be (L, {states}), and no position impossible"
+        )
+    found = {}
+    for prior in priors:
+        copies = len(prior.weights) // states
+        found[prior.name] = posterior(np.tile(emissions, (1, copies)), prior)
+    chosen = max(priors, key=lambda prior: found[prior.name][0])
+    evidence, law = found[chosen.name]
+    return BayesField(
+        law @ chosen.weights,
+        law @ chosen.regions,
+        law.reshape(len(law), -1, states).sum(axis=1),
+        chosen.name,
+        evidence,
+        {name: value for name, (value, _) in found.items()},
+    )

@@ -1,0 +1,81 @@
+"""Forward-backward: the exact posterior of a Markov chain of compositions, in linear time."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conservator.field.compiled import compiled
+from conservator.field.lattice import MarkovPrior
+
+Array = NDArray[np.float64]
+
+
+def posterior(emissions: Array, prior: MarkovPrior) -> tuple[float, Array]:
+    """Return the log evidence and the posterior of the states at every position.
+
+        log sum over s_1..s_L of p(s_1) prod_l p(s_l | s_{l-1}) exp(e_l(s_l)),   p(s_l = s | everything)
+
+    Args:
+        emissions: (L, S) e_l(s), the log-probability of what was seen at l in state s; 0 where nothing was.
+        prior: the chain; a prior without a transition table keeps one state throughout.
+
+    Returns:
+        The log evidence in nats, and (L, S) rows on the simplex.
+    """
+    if prior.transition is None:
+        with np.errstate(divide="ignore"):
+            joint = np.log(prior.initial) + emissions.sum(axis=0)
+        evidence = _logsumexp(joint)
+        return evidence, np.broadcast_to(np.exp(joint - evidence), emissions.shape).copy()
+    emissions = np.ascontiguousarray(emissions, dtype=np.float64)
+    return posterior_kernel(emissions, prior.initial, prior.transition)
+
+
+@compiled
+def posterior_kernel(emissions: Array, initial: Array, transition: Array) -> tuple[float, Array]:
+    """Run both passes, every message scaled to sum to 1."""
+    length, states = emissions.shape
+    forward = np.empty((length, states))
+    evidence = 0.0
+    predicted = initial.copy()
+    for place in range(length):
+        top = emissions[place].max()
+        total = 0.0
+        for state in range(states):
+            forward[place, state] = predicted[state] * math.exp(emissions[place, state] - top)
+            total += forward[place, state]
+        evidence += top + math.log(total)
+        predicted[:] = 0.0
+        for state in range(states):
+            weight = forward[place, state] / total
+            forward[place, state] = weight
+            if weight > 0.0:
+                for other in range(states):
+                    predicted[other] += weight * transition[state, other]
+    backward = np.ones(states)
+    carried = np.empty(states)
+    for place in range(length - 1, -1, -1):
+        total = 0.0
+        for state in range(states):
+            forward[place, state] *= backward[state]
+            total += forward[place, state]
+        forward[place] /= total
+        if place > 0:
+            top = emissions[place].max()
+            for state in range(states):
+                carried[state] = backward[state] * math.exp(emissions[place, state] - top)
+            largest = 0.0
+            for state in range(states):
+                reached = 0.0
+                for other in range(states):
+                    reached += transition[state, other] * carried[other]
+                backward[state] = reached
+                largest = max(largest, reached)
+            backward /= largest
+    return evidence, forward
+
+
+def _logsumexp(values: Array) -> float:
+    top = float(values.max())
+    return top + math.log(float(np.exp(values - top).sum()))

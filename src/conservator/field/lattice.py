@@ -1,0 +1,107 @@
+"""Lattices on the simplex, and Markov priors of fields that live on them."""
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conservator.errors import ConservatorError
+
+Array = NDArray[np.float64]
+LARGEST = 4096  # states, beyond which a transition table is no longer a small thing
+
+
+def simplex_lattice(experts: int, parts: int = 2) -> Array:
+    """All points of the simplex whose weights are whole multiples of 1/parts: (S, m), the vertices first.
+
+    One part gives the vertices, two add the midpoints of edges.
+    """
+    if experts < 1 or parts < 1:
+        raise ConservatorError(f"a lattice of {experts} experts in {parts} parts; both must be at least 1")
+    points = []
+    for chosen in combinations_with_replacement(range(experts), parts):
+        points.append(np.bincount(chosen, minlength=experts) / parts)
+        if len(points) > LARGEST:
+            raise ConservatorError(f"a lattice of {experts} experts in {parts} parts has more than {LARGEST} points")
+    return np.array(sorted(points, key=lambda point: (-point.max(), *-point)))
+
+
+@dataclass(frozen=True)
+class MarkovPrior:
+    """A Markov chain of compositions along the sequence.
+
+    Attributes:
+        name: what it is, with its strength, for results.
+        weights: (S, m) the composition of each state.
+        initial: (S,) the law of the first state.
+        transition: (S, S) from a state (row) to the next; rows sum to 1. None where the state never changes.
+        regions: (S, m) the expert that a state is attributed to: its weights, or the slow level of a two-level prior.
+    """
+
+    name: str
+    weights: Array
+    initial: Array
+    transition: Array | None
+    regions: Array
+
+
+def constant(weights: Array) -> MarkovPrior:
+    """One composition for the whole sequence, uniform over the lattice: tau = infinity, the global weight."""
+    states = len(weights)
+    return MarkovPrior("constant", weights, np.full(states, 1 / states), None, weights)
+
+
+def sticky(weights: Array, jump: float) -> MarkovPrior:
+    """Stay with probability 1 - jump, else go to any state, this one included."""
+    _check_share(jump, "jump")
+    states = len(weights)
+    transition = np.full((states, states), jump / states) + (1 - jump) * np.eye(states)
+    return MarkovPrior(f"sticky {jump:g}", weights, np.full(states, 1 / states), transition, weights)
+
+
+def laplace(weights: Array, tau: float) -> MarkovPrior:
+    """The paper's increments on the lattice: p(s' | s) proportional to exp(-tau |w_s' - w_s|_1)."""
+    if not 0 <= tau < np.inf:
+        raise ConservatorError(f"tau is {tau}; it must be finite and not negative (constant is the limit)")
+    distance = np.abs(weights[:, None] - weights[None]).sum(-1)
+    transition = np.exp(-tau * distance)
+    transition /= transition.sum(axis=1, keepdims=True)
+    states = len(weights)
+    return MarkovPrior(f"laplace {tau:g}", weights, np.full(states, 1 / states), transition, weights)
+
+
+def two_level(weights: Array, jump: float, resample: float, own: float) -> MarkovPrior:
+    """A slow chain of regions r, and in it a fast composition s that keeps coming back to the region's expert.
+
+        r' = r but with probability ``jump`` another; s' = s but with probability ``resample``, and wherever r changed,
+        drawn anew from D(. | r'), which gives the vertex of r' the probability ``own`` and the rest evenly to others
+
+    Inside a region some stretches are better served by another expert: the fast level serves restoration, the slow one
+    attribution.
+    """
+    for value, name in ((jump, "jump"), (resample, "resample"), (own, "own")):
+        _check_share(value, name)
+    states, experts = weights.shape
+    if experts == 1:
+        return constant(weights)
+    draw = np.full((experts, states), (1 - own) / (states - 1))  # D(s | r)
+    draw[np.arange(experts), weights.argmax(axis=0)] = own
+    inside = (1 - resample) * np.eye(states)[None] + resample * draw[:, None, :]  # (r, s, s')
+    transition = np.empty((experts, states, experts, states))
+    for region in range(experts):
+        transition[region] = jump / (experts - 1) * draw
+        transition[region, :, region] = (1 - jump) * inside[region]
+    size = experts * states
+    return MarkovPrior(
+        f"two-level {jump:g} {resample:g} {own:g}",
+        np.tile(weights, (experts, 1)),
+        (draw / experts).reshape(size),
+        transition.reshape(size, size),
+        np.repeat(np.eye(experts), states, axis=0),
+    )
+
+
+def _check_share(value: float, name: str) -> None:
+    if not 0 < value < 1:
+        raise ConservatorError(f"{name} is {value}; it must lie between 0 and 1")

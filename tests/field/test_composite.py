@@ -1,0 +1,236 @@
+"""Composite evidence: folds, windows, closed forms, its gradient and its maximum."""
+
+import cvxpy
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conservator import (
+    BigramExpert,
+    CategoricalExpert,
+    ConservatorError,
+    FactorisedEvidence,
+    MaskChannel,
+    ReplacementChannel,
+    infer_field,
+)
+from conservator.field.composite import (
+    CompositeEvidence,
+    Cost,
+    Said,
+    cut_into_windows,
+    gather_evidence,
+    pool_of,
+    read,
+)
+from conservator.field.convex import maximise, variation
+from conservator.field.folds import Schedule
+from conservator.field.lattice import simplex_lattice
+from conservator.field.pool import log_pool
+
+SIZE = 4
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def bigrams(count=2, scale=1.5):
+    return [BigramExpert.random(SIZE, scale, seeded(seed), f"expert {seed}") for seed in range(count)]
+
+
+def masked(length, seed=0, rate=0.3, rows=None):
+    shape = (length,) if rows is None else (rows, length)
+    return MaskChannel(SIZE, rate).corrupt(torch.randint(SIZE, shape, generator=seeded(seed)), seeded(seed + 1))
+
+
+@given(
+    length=st.integers(1, 40),
+    folds=st.integers(1, 7),
+    repeats=st.integers(1, 3),
+    rate=st.floats(0, 1),
+    seed=st.integers(0, 100),
+)
+def test_every_visible_position_is_hidden_once_a_repeat(length, folds, repeats, rate, seed):
+    visible = torch.rand(3, length, generator=seeded(seed)) >= rate
+    schedule = Schedule(folds, repeats)
+    patterns = schedule.draw(visible, seeded(seed))
+    assert patterns.shape == (3, schedule.patterns, length)
+    for part in patterns.split(folds, dim=1):
+        assert torch.equal(part.sum(1), visible.long())
+        sizes = part.sum(-1)
+        assert (sizes.max(1).values - sizes.min(1).values <= 1).all()
+
+
+@given(length=st.integers(1, 300), context=st.integers(1, 64))
+def test_windows_cover_every_position_once(length, context):
+    windows = cut_into_windows(length, context)
+    scored = [place for window in windows for place in range(window.inner_start, window.inner_stop)]
+    assert scored == list(range(length))
+    for window in windows:
+        assert window.stop - window.start == min(length, context)
+        assert 0 <= window.start <= window.inner_start
+        assert window.inner_stop <= window.stop <= length
+        margin = context // 8
+        assert window.start == 0 or window.inner_start - window.start >= margin
+        assert window.stop == length or window.stop - window.inner_stop >= margin
+
+
+def test_what_is_heard_is_the_conditional_with_the_fold_hidden():
+    experts, observation = bigrams(), masked(9, rows=2)
+    patterns = Schedule(3).draw(~observation.hidden, seeded())
+    concealed = patterns | observation.hidden[:, None]
+    cost = Cost()
+    heard = list(read(experts, observation.tokens, concealed, patterns, None, cost))
+    assert cost.evaluations == 2 * 3 * 2
+    assert sum(len(said.position) for said in heard) == int((~observation.hidden).sum())
+    for said in heard:
+        for place, (sequence, position) in enumerate(zip(said.sequence.tolist(), said.position.tolist(), strict=True)):
+            pattern = int(patterns[sequence, :, position].nonzero())
+            for number, expert in enumerate(experts):
+                alone = expert.log_probs(observation.tokens[sequence][None], concealed[sequence, pattern][None])
+                torch.testing.assert_close(said.log_probs[number, place], alone[0, position].float())
+
+
+def test_a_chunk_size_changes_nothing(monkeypatch):
+    experts, observation, weights = bigrams(), masked(9, rows=5), torch.tensor(simplex_lattice(2, 2))
+    whole, _ = gather_evidence(experts, observation, Schedule(3), seeded(), weights)
+    monkeypatch.setattr("conservator.field.composite.CHUNK", 1)
+    pieces, _ = gather_evidence(experts, observation, Schedule(3), seeded(), weights)
+    torch.testing.assert_close(whole, pieces)
+
+
+@pytest.mark.parametrize("channel", [MaskChannel(SIZE, 0.3), ReplacementChannel(SIZE, 0.3)])
+def test_factorised_experts_have_their_exact_evidence(channel):
+    """What a position is says nothing of another: hiding folds changes nothing, and C is the paper's L."""
+    table = torch.randn(3, 12, SIZE, generator=seeded())
+    experts = [CategoricalExpert(rows, f"{number}") for number, rows in enumerate(table)]
+    observation = channel.corrupt(torch.randint(SIZE, (12,), generator=seeded(1)), seeded(2))
+    log_probs = torch.stack([expert.log_marginals for expert in experts])
+    exact = FactorisedEvidence(log_probs, observation)
+    found, cost = CompositeEvidence.gather(experts, observation, Schedule(4, 2), seeded())
+    assert cost.evaluations == 3 * 8
+    lost = observation.hidden.sum() * np.log(0.3)  # a hidden position says that it was hidden, whatever the field
+    for field in (torch.full((12, 3), 1 / 3).double(), torch.rand(12, 3, generator=seeded()).double().softmax(-1)):
+        value, gradient = found.value_and_gradient(field)
+        expected, expected_gradient = exact.value_and_gradient(field)
+        torch.testing.assert_close(value + lost, expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(gradient, expected_gradient, rtol=1e-4, atol=1e-5)
+    fields = [infer_field(evidence, tolerance=1e-5).field[~observation.hidden] for evidence in (exact, found)]
+    torch.testing.assert_close(*fields, rtol=0, atol=0.02)
+
+
+def test_lattice_scores_are_the_evidence_at_constant_fields():
+    experts, observation, weights = bigrams(3), masked(10), torch.tensor(simplex_lattice(3, 2))
+    whole = observation.channel.observe(observation.tokens[None])
+    emissions, _ = gather_evidence(experts, whole, Schedule(3, 2), seeded(), weights)
+    evidence, _ = CompositeEvidence.gather(experts, observation, Schedule(3, 2), seeded())
+    assert (emissions[0][observation.hidden] == 0).all()
+    for state, weight in enumerate(weights):
+        value, _ = evidence.value_and_gradient(weight.expand(10, 3))
+        torch.testing.assert_close(emissions[0, :, state].sum(), value, rtol=1e-5, atol=1e-5)
+
+
+@given(seed=st.integers(0, 40), mask=st.booleans())
+def test_the_gradient_is_that_of_the_evidence(seed, mask):
+    channel = MaskChannel(SIZE, 0.2) if mask else ReplacementChannel(SIZE, 0.2)
+    observation = channel.corrupt(torch.randint(SIZE, (6,), generator=seeded(seed)), seeded(seed))
+    evidence, _ = CompositeEvidence.gather(bigrams(2), observation, Schedule(2), seeded(seed))
+    field = torch.rand(6, 2, generator=seeded(seed)).double().requires_grad_()
+    value, gradient = evidence.value_and_gradient(field)
+    (expected,) = torch.autograd.grad(value, field)
+    torch.testing.assert_close(gradient.detach(), expected, rtol=1e-6, atol=1e-6)
+
+
+def test_without_the_prior_term_the_gradient_is_the_posterior_mean():
+    observation = masked(8)
+    with_prior, _ = CompositeEvidence.gather(bigrams(), observation, Schedule(2), seeded())
+    without, _ = CompositeEvidence.gather(bigrams(), observation, Schedule(2), seeded(), prior_term=False)
+    field = torch.full((8, 2), 0.5).double()
+    pool = log_pool(without.log_probs.double(), field[without.position])
+    expected = torch.einsum("nv,inv->ni", pool.exp(), without.log_probs.double())
+    difference = without.value_and_gradient(field)[1] - with_prior.value_and_gradient(field)[1]
+    torch.testing.assert_close(difference[without.position], expected)
+
+
+@given(
+    seed=st.integers(0, 30), experts=st.integers(2, 4), length=st.integers(1, 12), tau=st.sampled_from([0.0, 0.3, 2.0])
+)
+def test_the_maximum_is_that_of_a_convex_solver(seed, experts, length, tau):
+    log_probs = torch.log_softmax(2 * torch.randn(experts, length, SIZE, generator=seeded(seed)), dim=-1)
+    observation = masked(length, seed)
+    position = (~observation.hidden).nonzero()[:, 0]
+    evidence = CompositeEvidence([Said(position * 0, position, log_probs[:, position])], observation, 1)
+    found = maximise(evidence, tau, tolerance=1e-4)
+    assert found.converged
+    assert (found.field >= 0).all()
+    np.testing.assert_allclose(found.field.sum(axis=1), 1)
+    field, table = cvxpy.Variable((length, experts)), log_probs.double().numpy()
+    terms = [
+        field[place] @ table[:, place, observation.tokens[place]] - cvxpy.log_sum_exp(table[:, place].T @ field[place])
+        for place in position.tolist()
+    ]
+    penalty = tau * cvxpy.sum(cvxpy.abs(field[1:] - field[:-1])) if length > 1 else 0
+    constraints = [field >= 0, cvxpy.sum(field, axis=1) == 1]
+    problem = cvxpy.Problem(cvxpy.Maximize(sum(terms, cvxpy.Constant(0)) - penalty), constraints)
+    problem.solve(solver=cvxpy.CLARABEL)
+    optimum = problem.value + len(position) * np.log(0.7)
+    assert optimum - found.gap - 1e-5 <= found.objective <= optimum + 1e-5
+    assert found.objective == pytest.approx(
+        float(evidence.value_and_gradient(torch.from_numpy(found.field))[0]) - tau * variation(found.field)
+    )
+
+
+def test_edges():
+    experts, weights = bigrams(), torch.tensor(simplex_lattice(2, 2))
+    channel = MaskChannel(SIZE, 0.5)
+    lost = channel.observe(torch.full((1, 5), channel.mask_id))
+    emissions, cost = gather_evidence(experts, lost, Schedule(), seeded(), weights)
+    assert (emissions == 0).all()
+    assert cost.evaluations == 0  # nothing is visible: nothing is read
+    short = channel.observe(torch.tensor([[1, 2]]))
+    emissions, cost = gather_evidence(experts, short, Schedule(5), seeded(), weights)
+    assert torch.isfinite(emissions).all()
+    assert cost.evaluations == 2 * 2  # two of the five folds hold a position
+    other = BigramExpert.random(SIZE + 1, 1.0, seeded(), "other")
+    for bad, message in [([], "no experts"), ([other], "tokens"), ([*experts, other], "different vocabularies")]:
+        with pytest.raises(ConservatorError, match=message):
+            gather_evidence(bad, short, Schedule(), seeded(), weights)
+    with pytest.raises(ConservatorError, match="at least 1"):
+        Schedule(0)
+
+
+def test_long_sequences_are_read_in_windows():
+    table = torch.randn(60, SIZE, generator=seeded())
+
+    class Short(CategoricalExpert):
+        """It reads at most 8 positions, and says what it says by the token before."""
+
+        def log_probs(self, tokens, hidden, kappa=0.0):
+            assert tokens.shape[1] <= 8
+            before = torch.cat([tokens[:, :1] * 0, tokens[:, :-1].masked_fill(hidden[:, :-1], 0)], dim=1)
+            return torch.log_softmax(table[before], dim=-1).double()
+
+    expert = Short(torch.zeros(8, SIZE), "short")
+    observation = masked(50, rows=1)
+    weights = torch.ones(1, 1).double()
+    emissions, _ = gather_evidence([expert], observation, Schedule(1), seeded(), weights)
+    visible = ~observation.hidden[0]
+    expected = torch.log_softmax(table[torch.zeros(50).long()], dim=-1).gather(
+        -1, observation.tokens[0].masked_fill(~visible, 0)[:, None]
+    )[:, 0] + np.log(0.7)
+    torch.testing.assert_close(emissions[0, visible, 0], expected[visible].double(), rtol=1e-5, atol=1e-5)
+
+
+def test_the_memory_of_large_vocabularies_is_bounded():
+    position = torch.arange(3)
+    said = Said(position * 0, position, torch.log_softmax(torch.randn(2, 3, 7, generator=seeded()), -1))
+    for weight in torch.tensor(simplex_lattice(2, 4)):
+        expected = torch.log_softmax(torch.einsum("i,inv->nv", weight.float(), said.log_probs), -1)
+        torch.testing.assert_close(pool_of(said.log_probs, weight), expected)
+    big = BigramExpert(torch.zeros(2), torch.zeros(2, 2))
+    observation = MaskChannel(2, 0.1).observe(torch.zeros(2**20, dtype=torch.long))
+    with pytest.raises(ConservatorError, match="bytes; at most"):
+        CompositeEvidence.gather([big] * 130, observation, Schedule(), seeded())

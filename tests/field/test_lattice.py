@@ -1,0 +1,140 @@
+"""Lattices and priors, and forward-backward against all paths."""
+
+from itertools import pairwise, product
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conservator import ConservatorError
+from conservator.field.bayes import infer_bayes
+from conservator.field.forward_backward import posterior, posterior_kernel
+from conservator.field.lattice import constant, laplace, simplex_lattice, sticky, two_level
+
+
+def some_priors(weights):
+    return [
+        constant(weights),
+        sticky(weights, 0.1),
+        laplace(weights, 1.5),
+        two_level(weights, 0.1, 0.3, 0.7),
+        two_level(weights, 0.01, 0.5, 0.4),
+    ]
+
+
+@pytest.mark.parametrize(("experts", "parts"), [(1, 1), (1, 3), (2, 1), (2, 4), (3, 2), (4, 3)])
+def test_a_lattice_has_every_point_once_and_the_vertices_first(experts, parts):
+    weights = simplex_lattice(experts, parts)
+    assert weights.shape == (comb(experts + parts - 1, parts), experts)
+    assert len(np.unique(weights, axis=0)) == len(weights)
+    np.testing.assert_allclose(weights.sum(axis=1), 1)
+    np.testing.assert_allclose(weights * parts, np.round(weights * parts))
+    np.testing.assert_array_equal(weights[:experts], np.eye(experts))
+
+
+@pytest.mark.parametrize("experts", [1, 2, 3])
+def test_priors_are_stochastic(experts):
+    for prior in some_priors(simplex_lattice(experts, 2)):
+        np.testing.assert_allclose(prior.initial.sum(), 1)
+        np.testing.assert_allclose(prior.weights.sum(axis=1), 1)
+        np.testing.assert_allclose(prior.regions.sum(axis=1), 1)
+        if prior.transition is not None:
+            np.testing.assert_allclose(prior.transition.sum(axis=1), 1)
+            assert (prior.transition >= 0).all()
+            # The first law is that of every later position too, but for laplace, whose ends are rarer.
+            if not prior.name.startswith("laplace"):
+                np.testing.assert_allclose(prior.initial @ prior.transition, prior.initial)
+
+
+def by_enumeration(emissions, prior):
+    length, states = emissions.shape
+    total, law = 0.0, np.zeros((length, states))
+    for path in product(range(states), repeat=length):
+        weight = prior.initial[path[0]]
+        for before, after in pairwise(path):
+            weight *= float(before == after) if prior.transition is None else prior.transition[before, after]
+        weight *= np.exp(sum(emissions[place, state] for place, state in enumerate(path)))
+        total += weight
+        for place, state in enumerate(path):
+            law[place, state] += weight
+    return np.log(total), law / total
+
+
+@given(
+    experts=st.integers(1, 3),
+    parts=st.integers(1, 2),
+    length=st.integers(1, 3),
+    scale=st.floats(0, 20),
+    seed=st.integers(0, 1000),
+    kind=st.integers(0, 4),
+)
+def test_forward_backward_sums_over_all_paths(experts, parts, length, scale, seed, kind):
+    prior = some_priors(simplex_lattice(experts, parts))[kind]
+    emissions = scale * np.random.default_rng(seed).normal(size=(length, len(prior.weights)))
+    evidence, law = posterior(emissions, prior)
+    expected_evidence, expected = by_enumeration(emissions, prior)
+    np.testing.assert_allclose(evidence, expected_evidence, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(law, expected, atol=1e-9)
+
+
+def test_the_compiled_kernel_is_the_plain_one():
+    prior = two_level(simplex_lattice(3, 2), 0.01, 0.2, 0.7)
+    emissions = 5 * np.random.default_rng(0).normal(size=(50, 18))
+    plain = getattr(posterior_kernel, "py_func", posterior_kernel)
+    ours, theirs = (kernel(emissions, prior.initial, prior.transition) for kernel in (posterior_kernel, plain))
+    np.testing.assert_allclose(ours[0], theirs[0])
+    np.testing.assert_allclose(ours[1], theirs[1])
+
+
+def test_overwhelming_evidence_does_not_overflow():
+    weights = simplex_lattice(2, 1)
+    emissions = np.zeros((2000, 2))
+    emissions[:1000, 1] = emissions[1000:, 0] = -9000.0
+    for prior in (sticky(weights, 0.01), two_level(weights, 0.01, 0.2, 0.7), constant(weights)):
+        evidence, law = posterior(np.tile(emissions, (1, len(prior.weights) // 2)), prior)
+        assert np.isfinite(evidence)
+        assert np.isfinite(law).all()
+
+
+def test_no_evidence_leaves_the_prior():
+    weights = simplex_lattice(3, 2)
+    for prior in some_priors(weights):
+        evidence, law = posterior(np.zeros((7, len(prior.weights))), prior)
+        assert evidence == pytest.approx(0, abs=1e-9)
+        np.testing.assert_allclose(law[0], prior.initial, atol=1e-12)
+    found = infer_bayes(np.zeros((7, 6)), weights)
+    np.testing.assert_allclose(found.field, 1 / 3)
+    np.testing.assert_allclose(found.regions, 1 / 3)
+
+
+def test_the_evidence_chooses_the_prior_that_made_the_field():
+    rng = np.random.default_rng(0)
+    weights = simplex_lattice(2, 1)
+    one, two = np.zeros((400, 2)), np.zeros((400, 2))
+    one[:, 1] = -1.0  # the same expert throughout
+    two[:200, 1] = two[200:, 0] = -1.0  # a change in the middle
+    noise = rng.normal(size=(400, 2))
+    priors = [constant(weights), sticky(weights, 0.01)]
+    assert infer_bayes(one + noise, weights, priors).prior == "constant"
+    found = infer_bayes(two + noise, weights, priors)
+    assert found.prior == "sticky 0.01"
+    assert (found.regions.argmax(axis=1) == np.repeat([0, 1], 200)).mean() > 0.98
+    assert found.log_evidence == max(found.evidences.values())
+
+
+@pytest.mark.parametrize("call", [
+    lambda w: sticky(w, 0.0),
+    lambda w: sticky(w, 1.5),
+    lambda w: laplace(w, -1.0),
+    lambda w: laplace(w, np.inf),
+    lambda w: two_level(w, 0.1, 0.0, 0.5),
+    lambda w: simplex_lattice(0, 1),
+    lambda w: simplex_lattice(10, 12),
+    lambda w: infer_bayes(np.zeros((4, 5)), w),
+    lambda w: infer_bayes(np.full((4, 6), -np.inf), w),
+])  # fmt: skip
+def test_impossible_settings_are_said(call):
+    with pytest.raises(ConservatorError):
+        call(simplex_lattice(3, 2))
