@@ -54,12 +54,14 @@ class Cost:
     Attributes:
         evaluations: sequences read, times experts.
         expert_seconds: time spent in the experts.
+        arithmetic_seconds: time spent in everything else.
     """
 
     def __init__(self) -> None:
         """Nothing yet."""
         self.evaluations = 0
         self.expert_seconds = 0.0
+        self.arithmetic_seconds = 0.0
 
 
 def cut_into_windows(length: int, context: int | None) -> list[Window]:
@@ -76,7 +78,7 @@ def cut_into_windows(length: int, context: int | None) -> list[Window]:
     return [Window(s, s + context, a, b) for s, a, b in zip(starts, edges, edges[1:], strict=False)]
 
 
-def check_experts(experts: Sequence[Expert], observation: Observation) -> int | None:
+def check_experts(experts: Sequence[Expert], vocab_size: int) -> int | None:
     """Return the context that all experts can read; a clear error where they do not fit together or the channel."""
     if not experts:
         raise ConservatorError("no experts: at least one is needed")
@@ -84,14 +86,20 @@ def check_experts(experts: Sequence[Expert], observation: Observation) -> int | 
     if len(set(sizes.values())) > 1:
         raise ConservatorError(f"the experts have different vocabularies: {sizes}; they have to share one")
     size = experts[0].spec.vocab_size
-    if observation.channel.vocab_size != size:
-        raise ConservatorError(f"the channel has {observation.channel.vocab_size} tokens, the experts {size}")
+    if vocab_size != size:
+        raise ConservatorError(f"the channel has {vocab_size} tokens, the experts {size}")
     contexts = [expert.spec.max_length for expert in experts if expert.spec.max_length is not None]
     return min(contexts, default=None)
 
 
 def read(
-    experts: Sequence[Expert], tokens: Tensor, hidden: Tensor, scored: Tensor, context: int | None, cost: Cost
+    experts: Sequence[Expert],
+    tokens: Tensor,
+    hidden: Tensor,
+    scored: Tensor,
+    context: int | None,
+    cost: Cost,
+    concealed: Tensor | None = None,
 ) -> Iterator[Said]:
     """Let the experts read sequences, and hear them on the positions that matter.
 
@@ -102,6 +110,7 @@ def read(
         scored: (N, K, L) the hidden positions to hear them on.
         context: the longest stretch to read at once.
         cost: counts what is spent.
+        concealed: (N, L, m) what is hidden from single experts besides.
     """
     vocab_size = experts[0].spec.vocab_size
     for window in cut_into_windows(tokens.shape[1], context):
@@ -114,11 +123,15 @@ def read(
         for which, how in zip(sequence.split(rows), pattern.split(rows), strict=True):
             if len(which) == 0:
                 continue
-            concealed = hidden[which, how, span]
             row, place = wanted[which, how, span].nonzero(as_tuple=True)
-            kappa = 1 - concealed.float().mean(-1)
+            heard = []
             start = time.perf_counter()
-            heard = [expert.log_probs(tokens[which, span], concealed, kappa)[row, place] for expert in experts]
+            for number, expert in enumerate(experts):
+                unseen = hidden[which, how, span]
+                if concealed is not None:
+                    unseen = unseen | concealed[which, span, number]
+                kappa = 1 - unseen.float().mean(-1)
+                heard.append(expert.log_probs(tokens[which, span], unseen, kappa)[row, place])
             cost.expert_seconds += time.perf_counter() - start
             cost.evaluations += len(which) * len(experts)
             yield Said(which[row], window.start + place, torch.stack(heard).float())
@@ -145,7 +158,7 @@ def gather_evidence(
     Returns:
         (N, L, S) float64; 0 at hidden positions, where nothing was seen. And the cost.
     """
-    context = check_experts(experts, observation)
+    context = check_experts(experts, observation.channel.vocab_size)
     cost = Cost()
     visible = ~observation.hidden
     patterns = schedule.draw(visible, generator)
@@ -205,7 +218,7 @@ class CompositeEvidence:
         prior_term: bool = True,
     ) -> tuple["CompositeEvidence", Cost]:
         """Let the experts read the folds of an observation (L,)."""
-        context = check_experts(experts, observation)
+        context = check_experts(experts, observation.channel.vocab_size)
         visible = int((~observation.hidden).sum()) * schedule.repeats
         needed = 4 * len(experts) * experts[0].spec.vocab_size * visible
         if needed > BUDGET:

@@ -136,7 +136,7 @@ def infer_particles(
 
     It costs R x m x 2P x (T + K) network evaluations (half of that without the prior term).
     """
-    context = check_experts(experts, observation)
+    context = check_experts(experts, observation.channel.vocab_size)
     if not isinstance(observation.channel, MaskChannel) or observation.tokens.ndim != 1:
         raise ConservatorError("Algorithm 1 clamps what is visible: it takes one sequence of a mask channel")
     length, m = len(observation.tokens), len(experts)

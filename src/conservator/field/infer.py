@@ -1,0 +1,176 @@
+"""Infer the composition of damaged sequences: the engines on composite evidence, behind one contract."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from conservator.channels import Observation
+from conservator.errors import ConservatorError
+from conservator.experts.expert import Expert
+from conservator.field.bayes import infer_bayes
+from conservator.field.composite import CompositeEvidence, Cost, gather_evidence
+from conservator.field.composition import Composition
+from conservator.field.convex import maximise
+from conservator.field.folds import Schedule
+from conservator.field.lattice import MarkovPrior, constant, simplex_lattice
+from conservator.field.smoothed_ascent import ascend
+from conservator.field.smoothing import PerColumn, Smoother
+
+Priors = Callable[[NDArray[np.float64]], Sequence[MarkovPrior]]
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """What was inferred of N sequences.
+
+    Attributes:
+        composition: what is believed of the field; decoders take it.
+        field: (N, L, m) the mean weights, rows on the simplex.
+        regions: (N, L, m) whose text each position is: the slow level of a two-level prior, else the field.
+        informed: (N,) False where nothing was visible, so that the field is the prior's.
+        outcomes: one a sequence: what the engine says of how it got there.
+        cost: network evaluations and seconds.
+    """
+
+    composition: Composition
+    field: Tensor
+    regions: Tensor
+    informed: Tensor
+    outcomes: tuple[object, ...]
+    cost: Cost
+
+
+def infer_with_bayes(
+    experts: Sequence[Expert],
+    observation: Observation,
+    generator: torch.Generator,
+    *,
+    schedule: Schedule | None = None,
+    parts: int = 2,
+    priors: Priors | None = None,
+) -> Inferred:
+    """The exact posterior of lattice fields, the prior chosen by its evidence.
+
+    Args:
+        experts: m of them.
+        observation: (N, L).
+        generator: draws the folds.
+        schedule: which visible positions are hidden together.
+        parts: the lattice has the weights k / parts.
+        priors: the priors to choose from, as a function of the lattice.
+    """
+    check_batch_of(observation)
+    began = time.perf_counter()
+    weights = simplex_lattice(len(experts), parts)
+    lattice = torch.from_numpy(weights)
+    emissions, cost = gather_evidence(experts, observation, schedule or Schedule(), generator, lattice)
+    choices = priors(weights) if priors else None
+    found = [infer_bayes(rows.numpy(), weights, choices) for rows in emissions]
+    states = torch.stack([torch.from_numpy(one.states) for one in found])
+    composition = Composition.of_states(states, lattice)
+    regions = torch.stack([torch.from_numpy(one.regions) for one in found])
+    cost.arithmetic_seconds = time.perf_counter() - began - cost.expert_seconds
+    return Inferred(composition, composition.mean(), regions, informed(observation), tuple(found), cost)
+
+
+def infer_globally(
+    experts: Sequence[Expert],
+    observation: Observation,
+    generator: torch.Generator,
+    *,
+    schedule: Schedule | None = None,
+    parts: int = 10,
+) -> Inferred:
+    """One weight for the whole sequence: tau = infinity, on a finer lattice."""
+    return infer_with_bayes(
+        experts, observation, generator, schedule=schedule, parts=parts, priors=lambda weights: [constant(weights)]
+    )
+
+
+def infer_maximum(
+    experts: Sequence[Expert],
+    observation: Observation,
+    generator: torch.Generator,
+    *,
+    schedule: Schedule | None = None,
+    tau: float = 4.0,
+) -> Inferred:
+    """The field that maximises composite evidence minus tau times total variation, with its certificate."""
+
+    def solve(evidence: CompositeEvidence) -> tuple[Tensor, object]:
+        found = maximise(evidence, tau)
+        return torch.from_numpy(found.field), found
+
+    return _each(experts, observation, generator, schedule, solve)
+
+
+def infer_by_ascent(
+    experts: Sequence[Expert],
+    observation: Observation,
+    generator: torch.Generator,
+    *,
+    schedule: Schedule | None = None,
+    smoother: Smoother | None = None,
+    iterations: int = 30,
+    eta: float = 1.0,
+    prior_term: bool = True,
+) -> Inferred:
+    """The paper's update, on the composite gradient; without ``prior_term``, on the posterior's part of it alone."""
+
+    def solve(evidence: CompositeEvidence) -> tuple[Tensor, object]:
+        return ascend(
+            lambda lam: evidence.value_and_gradient(lam)[1],
+            evidence.shape,
+            iterations,
+            eta,
+            smoother or PerColumn(0.4),
+        )
+
+    return _each(experts, observation, generator, schedule, solve, prior_term=prior_term)
+
+
+def check_batch_of(observation: Observation) -> None:
+    """Raise unless the observation is a batch (N, L)."""
+    if observation.tokens.ndim != 2 or 0 in observation.tokens.shape:
+        raise ConservatorError(f"the observation has the shape {tuple(observation.tokens.shape)}; it must be (N, L)")
+
+
+def informed(observation: Observation) -> Tensor:
+    """(N,) whether anything is visible."""
+    return ~observation.hidden.all(-1)
+
+
+def _each(
+    experts: Sequence[Expert],
+    observation: Observation,
+    generator: torch.Generator,
+    schedule: Schedule | None,
+    solve: Callable[[CompositeEvidence], tuple[Tensor, object]],
+    *,
+    prior_term: bool = True,
+) -> Inferred:
+    """Solve for the field of each sequence; where nothing is visible it stays uniform."""
+    check_batch_of(observation)
+    began = time.perf_counter()
+    schedule, cost = schedule or Schedule(), Cost()
+    fields, outcomes = [], []
+    for tokens, seen in zip(observation.tokens, informed(observation).tolist(), strict=True):
+        field = torch.full((len(tokens), len(experts)), 1 / len(experts), dtype=torch.float64)
+        outcome: object = None
+        if seen:
+            evidence, spent = CompositeEvidence.gather(
+                experts, observation.channel.observe(tokens), schedule, generator, prior_term=prior_term
+            )
+            cost.evaluations += spent.evaluations
+            cost.expert_seconds += spent.expert_seconds
+            field, outcome = solve(evidence)
+        fields.append(field)
+        outcomes.append(outcome)
+    lam = torch.stack(fields)
+    cost.arithmetic_seconds = time.perf_counter() - began - cost.expert_seconds
+    return Inferred(Composition.of_field(lam), lam, lam, informed(observation), tuple(outcomes), cost)
