@@ -27,6 +27,7 @@ from conservator.field.composite import (
 )
 from conservator.field.convex import maximise, variation
 from conservator.field.folds import Schedule
+from conservator.field.infer import infer_with_bayes
 from conservator.field.lattice import simplex_lattice
 from conservator.field.pool import log_pool
 
@@ -96,9 +97,9 @@ def test_what_is_heard_is_the_conditional_with_the_fold_hidden():
 
 def test_a_chunk_size_changes_nothing(monkeypatch):
     experts, observation, weights = bigrams(), masked(9, rows=5), torch.tensor(simplex_lattice(2, 2))
-    whole, _ = gather_evidence(experts, observation, Schedule(3), seeded(), weights)
+    whole = gather_evidence(experts, observation, Schedule(3), seeded(), weights).emissions
     monkeypatch.setattr("conservator.field.composite.CHUNK", 1)
-    pieces, _ = gather_evidence(experts, observation, Schedule(3), seeded(), weights)
+    pieces = gather_evidence(experts, observation, Schedule(3), seeded(), weights).emissions
     torch.testing.assert_close(whole, pieces)
 
 
@@ -125,7 +126,7 @@ def test_factorised_experts_have_their_exact_evidence(channel):
 def test_lattice_scores_are_the_evidence_at_constant_fields():
     experts, observation, weights = bigrams(3), masked(10), torch.tensor(simplex_lattice(3, 2))
     whole = observation.channel.observe(observation.tokens[None])
-    emissions, _ = gather_evidence(experts, whole, Schedule(3, 2), seeded(), weights)
+    emissions = gather_evidence(experts, whole, Schedule(3, 2), seeded(), weights).emissions
     evidence, _ = CompositeEvidence.gather(experts, observation, Schedule(3, 2), seeded())
     assert (emissions[0][observation.hidden] == 0).all()
     for state, weight in enumerate(weights):
@@ -187,13 +188,14 @@ def test_edges():
     experts, weights = bigrams(), torch.tensor(simplex_lattice(2, 2))
     channel = MaskChannel(SIZE, 0.5)
     lost = channel.observe(torch.full((1, 5), channel.mask_id))
-    emissions, cost = gather_evidence(experts, lost, Schedule(), seeded(), weights)
-    assert (emissions == 0).all()
-    assert cost.evaluations == 0  # nothing is visible: nothing is read
+    heard = gather_evidence(experts, lost, Schedule(), seeded(), weights)
+    assert (heard.emissions == 0).all()
+    assert heard.cost.evaluations == 0  # nothing is visible: nothing is read
     short = channel.observe(torch.tensor([[1, 2]]))
-    emissions, cost = gather_evidence(experts, short, Schedule(5), seeded(), weights)
-    assert torch.isfinite(emissions).all()
-    assert cost.evaluations == 2 * 2  # two of the five folds hold a position
+    heard = gather_evidence(experts, short, Schedule(5), seeded(), weights)
+    assert torch.isfinite(heard.emissions).all()
+    assert (heard.kept == 1).all()
+    assert heard.cost.evaluations == 2 * 2  # two of the five folds hold a position
     other = BigramExpert.random(SIZE + 1, 1.0, seeded(), "other")
     for bad, message in [([], "no experts"), ([other], "tokens"), ([*experts, other], "different vocabularies")]:
         with pytest.raises(ConservatorError, match=message):
@@ -216,7 +218,7 @@ def test_long_sequences_are_read_in_windows():
     expert = Short(torch.zeros(8, SIZE), "short")
     observation = masked(50, rows=1)
     weights = torch.ones(1, 1).double()
-    emissions, _ = gather_evidence([expert], observation, Schedule(1), seeded(), weights)
+    emissions = gather_evidence([expert], observation, Schedule(1), seeded(), weights).emissions
     visible = ~observation.hidden[0]
     expected = torch.log_softmax(table[torch.zeros(50).long()], dim=-1).gather(
         -1, observation.tokens[0].masked_fill(~visible, 0)[:, None]
@@ -234,3 +236,47 @@ def test_the_memory_of_large_vocabularies_is_bounded():
     observation = MaskChannel(2, 0.1).observe(torch.zeros(2**20, dtype=torch.long))
     with pytest.raises(ConservatorError, match="bytes; at most"):
         CompositeEvidence.gather([big] * 130, observation, Schedule(), seeded())
+
+
+def test_what_is_kept_is_the_channels_posterior():
+    channel, weights = ReplacementChannel(SIZE, 0.4), torch.tensor(simplex_lattice(2, 2))
+    table = torch.randn(2, 7, SIZE, generator=seeded())
+    experts = [CategoricalExpert(rows, f"{number}") for number, rows in enumerate(table)]
+    observation = channel.corrupt(torch.randint(SIZE, (1, 7), generator=seeded()), seeded())
+    heard = gather_evidence(experts, observation, Schedule(2, 3), seeded(), weights)
+    log_probs = torch.stack([expert.log_marginals for expert in experts])
+    for state, weight in enumerate(weights):
+        law = channel.log_posterior(observation, log_pool(log_probs, weight.expand(7, 2))).exp()
+        expected = law.gather(-1, observation.tokens[..., None])[..., 0]
+        torch.testing.assert_close(heard.kept[..., state], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_doubted_tokens_are_not_read():
+    read_by = []
+
+    class Watching(BigramExpert):
+        def log_probs(self, tokens, hidden, kappa=0.0):
+            read_by.append(hidden)
+            return super().log_probs(tokens, hidden, kappa)
+
+    expert = Watching(torch.zeros(SIZE), torch.zeros(SIZE, SIZE))
+    observation = ReplacementChannel(SIZE, 0.4).observe(torch.zeros(1, 8, dtype=torch.long))
+    doubt = torch.tensor([[1.0, 0, 0, 0, 1, 0, 0, 0]])
+    gather_evidence([expert], observation, Schedule(4), seeded(), torch.ones(1, 1), doubt)
+    hidden = torch.cat(read_by)
+    assert hidden[:, [0, 4]].all()
+    assert hidden.sum() == 4 * 2 + 6  # the other six, once each
+
+
+def test_replaced_tokens_are_doubted():
+    """Tokens that count up and down, a few of them overwritten: the rounds find out which."""
+    up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
+    experts = [BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")]
+    clean = torch.cat([torch.arange(30) % SIZE, -torch.arange(30) % SIZE])[None]
+    observation = ReplacementChannel(SIZE, 0.2).corrupt(clean, seeded(3))
+    wrong = observation.tokens != clean
+    assert 4 <= wrong.sum() <= 15
+    found = infer_with_bayes(experts, observation, seeded())
+    assert found.doubt[wrong].mean() > 0.6
+    assert found.doubt[~wrong].mean() < 0.1
+    assert found.cost.evaluations == 3 * 5 * 2

@@ -54,17 +54,20 @@ def infer_bayes(emissions: Array, weights: Array, priors: Sequence[MarkovPrior] 
         raise ConservatorError(
             f"the emissions have the shape {emissions.shape}; they must be (L, {states}), and no position impossible"
         )
-    found = {}
+    evidences, best = {}, None
     for prior in priors:
-        copies = len(prior.weights) // states
-        found[prior.name] = posterior(np.tile(emissions, (1, copies)), prior)
-    chosen = max(priors, key=lambda prior: found[prior.name][0])
-    evidence, law = found[chosen.name]
+        evidence, law = posterior(np.tile(emissions, (1, len(prior.weights) // states)), prior)
+        evidences[prior.name] = evidence
+        if best is None or evidence > best[0]:
+            best = evidence, law, prior
+    if best is None:
+        raise ConservatorError("no priors to choose from")
+    evidence, law, chosen = best
     return BayesField(
         law @ chosen.weights,
         law @ chosen.regions,
         law.reshape(len(law), -1, states).sum(axis=1),
         chosen.name,
         evidence,
-        {name: value for name, (value, _) in found.items()},
+        evidences,
     )

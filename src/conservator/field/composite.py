@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from conservator.channels import Observation
+from conservator.channels import MaskChannel, Observation
+from conservator.channels.channel import pick
 from conservator.errors import ConservatorError
 from conservator.experts.expert import Expert
 from conservator.field.folds import Schedule
@@ -62,6 +63,12 @@ class Cost:
         self.evaluations = 0
         self.expert_seconds = 0.0
         self.arithmetic_seconds = 0.0
+
+    def add(self, other: "Cost") -> None:
+        """Count what another counter counted."""
+        self.evaluations += other.evaluations
+        self.expert_seconds += other.expert_seconds
+        self.arithmetic_seconds += other.arithmetic_seconds
 
 
 def cut_into_windows(length: int, context: int | None) -> list[Window]:
@@ -114,16 +121,16 @@ def read(
     """
     vocab_size = experts[0].spec.vocab_size
     for window in cut_into_windows(tokens.shape[1], context):
-        inner = torch.zeros(tokens.shape[1], dtype=torch.bool)
-        inner[window.inner_start : window.inner_stop] = True
-        wanted = scored & inner
-        sequence, pattern = wanted.any(-1).nonzero(as_tuple=True)
         span = slice(window.start, window.stop)
+        wanted = scored[:, :, span].clone()
+        wanted[:, :, : window.inner_start - window.start] = False
+        wanted[:, :, window.inner_stop - window.start :] = False
+        sequence, pattern = wanted.any(-1).nonzero(as_tuple=True)
         rows = max(1, CHUNK // (4 * (window.stop - window.start) * vocab_size * len(experts)))
         for which, how in zip(sequence.split(rows), pattern.split(rows), strict=True):
             if len(which) == 0:
                 continue
-            row, place = wanted[which, how, span].nonzero(as_tuple=True)
+            row, place = wanted[which, how].nonzero(as_tuple=True)
             heard = []
             start = time.perf_counter()
             for number, expert in enumerate(experts):
@@ -137,13 +144,29 @@ def read(
             yield Said(which[row], window.start + place, torch.stack(heard).float())
 
 
+@dataclass(frozen=True)
+class LatticeEvidence:
+    """What the visible positions say of every state of a lattice.
+
+    Attributes:
+        emissions: (N, L, S) e_l(s), float64; 0 at hidden positions, where nothing was seen.
+        kept: (N, L, S) the probability that the token is what was observed, in each state; 1 where that is certain.
+        cost: what it took.
+    """
+
+    emissions: Tensor
+    kept: Tensor
+    cost: Cost
+
+
 def gather_evidence(
     experts: Sequence[Expert],
     observation: Observation,
     schedule: Schedule,
     generator: torch.Generator,
     weights: Tensor,
-) -> tuple[Tensor, Cost]:
+    doubt: Tensor | None = None,
+) -> LatticeEvidence:
     """Score every state of a lattice at every visible position.
 
         e_l(s) = log sum_v c_l(v) pi_{w_s}(v | z_b(l)),   mean over the repeats of the schedule
@@ -154,22 +177,33 @@ def gather_evidence(
         schedule: which positions are hidden together.
         generator: the source of all randomness.
         weights: (S, m) the lattice.
-
-    Returns:
-        (N, L, S) float64; 0 at hidden positions, where nothing was seen. And the cost.
+        doubt: (N, L) with which probability a token is kept from the experts while they speak of others, because it
+            may be wrong; none by default.
     """
-    context = check_experts(experts, observation.channel.vocab_size)
+    channel = observation.channel
+    context = check_experts(experts, channel.vocab_size)
     cost = Cost()
-    visible = ~observation.hidden
-    patterns = schedule.draw(visible, generator)
-    emissions = torch.zeros(*observation.tokens.shape, len(weights), dtype=torch.float64)
+    patterns = schedule.draw(~observation.hidden, generator)
     concealed = patterns | observation.hidden[:, None]
+    if doubt is not None:
+        concealed = concealed | (torch.rand(patterns.shape, generator=generator) < doubt[:, None])
+    emissions = torch.zeros(*observation.tokens.shape, len(weights), dtype=torch.float64)
+    kept = torch.zeros_like(emissions)
+    certain = isinstance(channel, MaskChannel)
     for said in read(experts, observation.tokens, concealed, patterns, context, cost):
-        seen = observation.channel.observe(observation.tokens[said.sequence, said.position])
-        local = [observation.channel.log_evidence(seen, pool_of(said.log_probs, weight)) for weight in weights]
+        seen = channel.observe(observation.tokens[said.sequence, said.position])
+        place = (said.sequence, said.position)
+        pools = [pool_of(said.log_probs, weight) for weight in weights]
+        local = torch.stack([channel.log_evidence(seen, pool) for pool in pools], -1).double()
         # A position comes several times where its repeats share a chunk.
-        emissions.index_put_((said.sequence, said.position), torch.stack(local, -1).double(), accumulate=True)
-    return emissions / schedule.repeats, cost
+        emissions.index_put_(place, local, accumulate=True)
+        if not certain:
+            same = pick(channel.log_likelihood(seen), seen.tokens)
+            own = torch.stack([same + pick(pool, seen.tokens) for pool in pools], -1) - local
+            kept.index_put_(place, own.exp(), accumulate=True)
+    if certain:
+        kept.fill_(schedule.repeats)
+    return LatticeEvidence(emissions / schedule.repeats, kept / schedule.repeats, cost)
 
 
 def pool_of(log_probs: Tensor, weight: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conservator.channels import Observation
+from conservator.channels import MaskChannel, Observation
 from conservator.errors import ConservatorError
 from conservator.experts.expert import Expert
 from conservator.field.bayes import infer_bayes
@@ -32,6 +32,7 @@ class Inferred:
         composition: what is believed of the field; decoders take it.
         field: (N, L, m) the mean weights, rows on the simplex.
         regions: (N, L, m) whose text each position is: the slow level of a two-level prior, else the field.
+        doubt: (N, L) the probability that a visible token is not what was observed; 0 where damage is seen.
         informed: (N,) False where nothing was visible, so that the field is the prior's.
         outcomes: one a sequence: what the engine says of how it got there.
         cost: network evaluations and seconds.
@@ -40,6 +41,7 @@ class Inferred:
     composition: Composition
     field: Tensor
     regions: Tensor
+    doubt: Tensor
     informed: Tensor
     outcomes: tuple[object, ...]
     cost: Cost
@@ -53,8 +55,12 @@ def infer_with_bayes(
     schedule: Schedule | None = None,
     parts: int = 2,
     priors: Priors | None = None,
+    rounds: int | None = None,
 ) -> Inferred:
     """The exact posterior of lattice fields, the prior chosen by its evidence.
+
+    Where a channel does not say which tokens are wrong, contexts must not trust wrong tokens: after each round, a
+    token is hidden from the experts with the probability that it is not what was observed.
 
     Args:
         experts: m of them.
@@ -63,19 +69,26 @@ def infer_with_bayes(
         schedule: which visible positions are hidden together.
         parts: the lattice has the weights k / parts.
         priors: the priors to choose from, as a function of the lattice.
+        rounds: how often the evidence is gathered; by default once where damage is seen (mask), else three times.
     """
     check_batch_of(observation)
     began = time.perf_counter()
     weights = simplex_lattice(len(experts), parts)
     lattice = torch.from_numpy(weights)
-    emissions, cost = gather_evidence(experts, observation, schedule or Schedule(), generator, lattice)
     choices = priors(weights) if priors else None
-    found = [infer_bayes(rows.numpy(), weights, choices) for rows in emissions]
-    states = torch.stack([torch.from_numpy(one.states) for one in found])
+    if rounds is None:
+        rounds = 1 if isinstance(observation.channel, MaskChannel) else 3
+    doubt, cost = torch.zeros(observation.tokens.shape), Cost()
+    for _ in range(rounds):
+        heard = gather_evidence(experts, observation, schedule or Schedule(), generator, lattice, doubt)
+        cost.add(heard.cost)
+        found = [infer_bayes(rows.numpy(), weights, choices) for rows in heard.emissions]
+        states = torch.stack([torch.from_numpy(one.states) for one in found])
+        doubt = 1 - (states * heard.kept).sum(-1)
     composition = Composition.of_states(states, lattice)
     regions = torch.stack([torch.from_numpy(one.regions) for one in found])
     cost.arithmetic_seconds = time.perf_counter() - began - cost.expert_seconds
-    return Inferred(composition, composition.mean(), regions, informed(observation), tuple(found), cost)
+    return Inferred(composition, composition.mean(), regions, doubt, informed(observation), tuple(found), cost)
 
 
 def infer_globally(
@@ -166,11 +179,11 @@ def _each(
             evidence, spent = CompositeEvidence.gather(
                 experts, observation.channel.observe(tokens), schedule, generator, prior_term=prior_term
             )
-            cost.evaluations += spent.evaluations
-            cost.expert_seconds += spent.expert_seconds
+            cost.add(spent)
             field, outcome = solve(evidence)
         fields.append(field)
         outcomes.append(outcome)
     lam = torch.stack(fields)
     cost.arithmetic_seconds = time.perf_counter() - began - cost.expert_seconds
-    return Inferred(Composition.of_field(lam), lam, lam, informed(observation), tuple(outcomes), cost)
+    doubt = torch.zeros(lam.shape[:2], dtype=torch.float64)
+    return Inferred(Composition.of_field(lam), lam, lam, doubt, informed(observation), tuple(outcomes), cost)
