@@ -6,10 +6,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator import BigramExpert, ConservatorError, MaskChannel
+from conservator import BigramExpert, ConservatorError, MaskChannel, ReplacementChannel
+from conservator.decoders.overturn import decode_with_channel
 from conservator.decoders.predict import Reading, decode_iteratively, decode_one_step, predict
 from conservator.field.composite import Cost
 from conservator.field.composition import Composition
+from conservator.field.folds import Schedule
 from conservator.field.infer import infer_by_ascent, infer_globally, infer_maximum, infer_with_bayes
 from conservator.field.lattice import simplex_lattice
 
@@ -181,3 +183,26 @@ def test_regions_are_told_apart(engine):
     else:
         truth = torch.arange(40) >= 20
         assert (found.regions[0].argmax(-1) == truth).double().mean() > 0.9
+
+
+def test_an_overwritten_token_is_overturned():
+    up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
+    experts = [BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")]
+    clean = torch.cat([torch.arange(30) % SIZE, -torch.arange(30) % SIZE])[None]
+    observation = ReplacementChannel(SIZE, 0.2).corrupt(clean, seeded(3))
+    inferred = infer_with_bayes(experts, observation, seeded())
+    cost = Cost()
+    found = decode_with_channel(experts, observation, inferred, Schedule(), seeded(), cost)
+    before, after = ((tokens == clean).double().mean() for tokens in (observation.tokens, found.tokens))
+    assert before < 0.9
+    assert after > before + 0.05
+    assert cost.evaluations == 5 * 2
+
+
+def test_under_a_mask_channel_the_channels_decoder_is_the_one_step_decoder():
+    experts, observation = bigrams(), masked(2, 8)
+    inferred = infer_with_bayes(experts, observation, seeded())
+    with_channel = decode_with_channel(experts, observation, inferred, Schedule(), seeded(), Cost())
+    one_step = decode_one_step(experts, observation, inferred.composition, Cost())
+    assert torch.equal(with_channel.tokens, one_step.tokens)
+    torch.testing.assert_close(with_channel.confidence, one_step.confidence)
