@@ -1,5 +1,8 @@
 """Composite evidence: folds, windows, closed forms, its gradient and its maximum."""
 
+import subprocess
+import sys
+
 import cvxpy
 import numpy as np
 import pytest
@@ -135,7 +138,7 @@ def test_lattice_scores_are_the_evidence_at_constant_fields():
 
 
 @given(seed=st.integers(0, 40), mask=st.booleans())
-def test_the_gradient_is_that_of_the_evidence(seed, mask):
+def test_the_composite_gradient_is_that_of_the_evidence(seed, mask):
     channel = MaskChannel(SIZE, 0.2) if mask else ReplacementChannel(SIZE, 0.2)
     observation = channel.corrupt(torch.randint(SIZE, (6,), generator=seeded(seed)), seeded(seed))
     evidence, _ = CompositeEvidence.gather(bigrams(2), observation, Schedule(2), seeded(seed))
@@ -226,16 +229,67 @@ def test_long_sequences_are_read_in_windows():
     torch.testing.assert_close(emissions[0, visible, 0], expected[visible].double(), rtol=1e-5, atol=1e-5)
 
 
-def test_the_memory_of_large_vocabularies_is_bounded():
-    position = torch.arange(3)
-    said = Said(position * 0, position, torch.log_softmax(torch.randn(2, 3, 7, generator=seeded()), -1))
+def test_pools_of_a_lattice():
+    log_probs = torch.log_softmax(torch.randn(2, 3, 7, generator=seeded()), -1)
     for weight in torch.tensor(simplex_lattice(2, 4)):
-        expected = torch.log_softmax(torch.einsum("i,inv->nv", weight.float(), said.log_probs), -1)
-        torch.testing.assert_close(pool_of(said.log_probs, weight), expected)
-    big = BigramExpert(torch.zeros(2), torch.zeros(2, 2))
+        mixed = torch.einsum("i,inv->nv", weight.float(), log_probs)
+        torch.testing.assert_close(pool_of(log_probs, weight), torch.log_softmax(mixed, -1))
+        torch.testing.assert_close(pool_of(log_probs, weight, normalised=False), mixed)
+
+
+def test_without_the_prior_term_a_state_is_scored_by_its_mean_log_probability():
+    experts, observation, weights = bigrams(), masked(9, rows=2), torch.tensor(simplex_lattice(2, 2))
+    with_prior = gather_evidence(experts, observation, Schedule(3), seeded(), weights).emissions
+    without = gather_evidence(experts, observation, Schedule(3), seeded(), weights, prior_term=False).emissions
+    torch.testing.assert_close(without[..., :2], with_prior[..., :2])  # experts are normalised as they are
+    kept = np.log(0.7) * (~observation.hidden)
+    torch.testing.assert_close(without[..., 2] - kept, (without[..., :2] - kept[..., None]).mean(-1))
+
+
+def test_what_does_not_fit_into_the_budget_is_refused():
+    expert = BigramExpert(torch.zeros(2), torch.zeros(2, 2))
     observation = MaskChannel(2, 0.1).observe(torch.zeros(2**20, dtype=torch.long))
     with pytest.raises(ConservatorError, match="bytes; at most"):
-        CompositeEvidence.gather([big] * 130, observation, Schedule(), seeded())
+        CompositeEvidence.gather([expert] * 130, observation, Schedule(), seeded())
+
+
+LARGE = """
+import resource, torch
+from conservator.channels import MaskChannel
+from conservator.experts.expert import ExpertSpec, copy_visible
+from conservator.field.convex import maximise
+from conservator.field.composite import CompositeEvidence
+from conservator.field.folds import Schedule
+from conservator.field.infer import infer_with_bayes
+
+V, L = 50_257, 512
+torch.set_num_threads(1)
+
+class Large:
+    def __init__(self, seed):
+        self.spec = ExpertSpec(str(seed), V, L)
+        self.row = torch.log_softmax(torch.randn(V, generator=torch.Generator().manual_seed(seed)), -1)
+
+    def log_probs(self, tokens, hidden, kappa):
+        return self.row.expand(*tokens.shape, V)
+
+experts = [Large(0), Large(1)]
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tokens = torch.randint(V, (1, L), generator=torch.Generator().manual_seed(2))
+observation = MaskChannel(V, 0.2).corrupt(tokens, torch.Generator().manual_seed(3))
+infer_with_bayes(experts, observation, torch.Generator().manual_seed(4))
+evidence, _ = CompositeEvidence.gather(
+    experts, observation.channel.observe(observation.tokens[0]), Schedule(), torch.Generator().manual_seed(4)
+)
+evidence.value_and_gradient(torch.full((L, 2), 0.5, dtype=torch.float64))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def test_a_large_vocabulary_fits_into_a_gigabyte():
+    """512 tokens of 50,257, two experts: what is kept and what passes through, in MB."""
+    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
+    assert 50 < float(done.stdout) < 1000
 
 
 def test_what_is_kept_is_the_channels_posterior():

@@ -166,6 +166,8 @@ def gather_evidence(
     generator: torch.Generator,
     weights: Tensor,
     doubt: Tensor | None = None,
+    *,
+    prior_term: bool = True,
 ) -> LatticeEvidence:
     """Score every state of a lattice at every visible position.
 
@@ -179,6 +181,7 @@ def gather_evidence(
         weights: (S, m) the lattice.
         doubt: (N, L) with which probability a token is kept from the experts while they speak of others, because it
             may be wrong; none by default.
+        prior_term: False leaves the normaliser of the pool out: e_l(s) = log sum_v c_l(v) exp(sum_i w_i a_i(v)).
     """
     channel = observation.channel
     context = check_experts(experts, channel.vocab_size)
@@ -193,7 +196,7 @@ def gather_evidence(
     for said in read(experts, observation.tokens, concealed, patterns, context, cost):
         seen = channel.observe(observation.tokens[said.sequence, said.position])
         place = (said.sequence, said.position)
-        pools = [pool_of(said.log_probs, weight) for weight in weights]
+        pools = [pool_of(said.log_probs, weight, normalised=prior_term) for weight in weights]
         local = torch.stack([channel.log_evidence(seen, pool) for pool in pools], -1).double()
         # A position comes several times where its repeats share a chunk.
         emissions.index_put_(place, local, accumulate=True)
@@ -206,13 +209,13 @@ def gather_evidence(
     return LatticeEvidence(emissions / schedule.repeats, kept / schedule.repeats, cost)
 
 
-def pool_of(log_probs: Tensor, weight: Tensor) -> Tensor:
+def pool_of(log_probs: Tensor, weight: Tensor, *, normalised: bool = True) -> Tensor:
     """The pool of ``log_probs`` (m, n, V) at one weight (m,): (n, V). A vertex is an expert as it is."""
     used = weight.nonzero()[:, 0].tolist()
     if len(used) == 1:
         return log_probs[used[0]]
-    mixed = sum(float(weight[expert]) * log_probs[expert] for expert in used)
-    return torch.log_softmax(torch.as_tensor(mixed), dim=-1)
+    mixed = torch.einsum("i,inv->nv", weight[used].to(log_probs.dtype), log_probs[used])
+    return torch.log_softmax(mixed, dim=-1) if normalised else mixed
 
 
 class CompositeEvidence:
@@ -270,12 +273,19 @@ class CompositeEvidence:
 
     def value_and_gradient(self, field: Tensor) -> tuple[Tensor, Tensor]:
         """Return C in nats and its gradient (L, m); rows of hidden positions are 0."""
-        pool = log_pool(self.log_probs.double(), field[self.position])
         channel = self.seen.channel
-        value = channel.log_evidence(self.seen, pool).sum() / self.repeats
-        law = channel.log_posterior(self.seen, pool).exp()
-        if self.prior_term:
-            law = law - pool.exp()
-        local = torch.einsum("nv,inv->ni", law, self.log_probs.double()) / self.repeats
+        value = torch.zeros((), dtype=torch.float64)
         gradient = torch.zeros(self.shape, dtype=torch.float64)
-        return value, gradient.index_add_(0, self.position, local)
+        rows = max(1, CHUNK // (8 * self.log_probs.shape[2] * len(self.log_probs)))
+        for position, tokens, said in zip(
+            self.position.split(rows), self.seen.tokens.split(rows), self.log_probs.split(rows, dim=1), strict=True
+        ):
+            seen, log_probs = channel.observe(tokens), said.double()
+            pool = log_pool(log_probs, field[position])
+            value = value + channel.log_evidence(seen, pool).sum() / self.repeats
+            law = channel.log_posterior(seen, pool).exp()
+            if self.prior_term:
+                law = law - pool.exp()
+            local = torch.einsum("nv,inv->ni", law, log_probs) / self.repeats
+            gradient.index_add_(0, position, local.detach())
+        return value, gradient

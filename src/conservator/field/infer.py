@@ -56,6 +56,7 @@ def infer_with_bayes(
     parts: int = 2,
     priors: Priors | None = None,
     rounds: int | None = None,
+    prior_term: bool = True,
 ) -> Inferred:
     """The exact posterior of lattice fields, the prior chosen by its evidence.
 
@@ -70,8 +71,11 @@ def infer_with_bayes(
         parts: the lattice has the weights k / parts.
         priors: the priors to choose from, as a function of the lattice.
         rounds: how often the evidence is gathered; by default once where damage is seen (mask), else three times.
+        prior_term: False leaves the pool's normaliser out of the evidence, for the ablation.
     """
     check_batch_of(observation)
+    if rounds is not None and rounds < 1:
+        raise ConservatorError(f"{rounds} rounds; at least one is needed")
     began = time.perf_counter()
     weights = simplex_lattice(len(experts), parts)
     lattice = torch.from_numpy(weights)
@@ -80,7 +84,9 @@ def infer_with_bayes(
         rounds = 1 if isinstance(observation.channel, MaskChannel) else 3
     doubt, cost = torch.zeros(observation.tokens.shape), Cost()
     for _ in range(rounds):
-        heard = gather_evidence(experts, observation, schedule or Schedule(), generator, lattice, doubt)
+        heard = gather_evidence(
+            experts, observation, schedule or Schedule(), generator, lattice, doubt, prior_term=prior_term
+        )
         cost.add(heard.cost)
         found = [infer_bayes(rows.numpy(), weights, choices) for rows in heard.emissions]
         states = torch.stack([torch.from_numpy(one.states) for one in found])
