@@ -1,0 +1,129 @@
+"""Restore mixed windows with an inferred composition, and compare with the truth."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from conservator.channels import Observation
+from conservator.decoders.predict import Reading, predict
+from conservator.errors import ConservatorError
+from conservator.experts.corpus import read_corpus
+from conservator.experts.expert import Expert
+from conservator.experts.strip import FILTERS
+from conservator.field.composite import Cost
+from conservator.field.composition import Composition
+from conservator.field.infer import Inferred
+from conservator.studies.metrics import boundary_f1, calibration_error, per_document
+from conservator.studies.mixtures import Mixtures
+
+DOMAINS = {"prose": None, "code": "python-comments", "config": "yaml-comments"}  # and the filter of each
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What became of the hidden positions of mixed windows, n in all.
+
+    Attributes:
+        right: (n,) whether the token was restored.
+        confidence: (n,) the probability of the chosen token.
+        log_likelihood: the mean log-probability of the lost tokens.
+        documents: (n,) the document of each position.
+        regions: (N, L) the expert that each position was attributed to; None where the field does not vary.
+        cost: of inference and decoding.
+    """
+
+    right: Tensor
+    confidence: Tensor
+    log_likelihood: float
+    documents: Tensor
+    regions: Tensor | None
+    cost: Cost
+
+
+def read_domains(corpora: Path, split: str, *, least: int = 256, every: int = 1) -> dict[str, list[bytes]]:
+    """The documents of prose, code and config that have at least ``least`` bytes, comments stripped.
+
+    ``every`` takes every so manieth document: a tuning part of ``train``.
+    """
+    found = {}
+    for name, kind in DOMAINS.items():
+        path = corpora / f"{name}.{split}.jsonl.gz"
+        if not path.exists():
+            raise ConservatorError(f"there is no {path}; the corpora folder holds NAME.SPLIT.jsonl.gz files")
+        documents = read_corpus([path], {path: FILTERS[kind]} if kind else {}).documents
+        found[name] = [document for document in documents[::every] if len(document) >= least]
+    return found
+
+
+def given(field: Tensor, cost: Cost | None = None) -> Inferred:
+    """A field (N, L, m) that is given, not inferred."""
+    nothing = torch.zeros(field.shape[:2], dtype=torch.float64)
+    informed = torch.ones(len(field), dtype=torch.bool)
+    return Inferred(Composition.of_field(field), field, field, nothing, informed, (), cost or Cost())
+
+
+def restore_windows(
+    experts: Sequence[Expert],
+    mixed: Mixtures,
+    observation: Observation,
+    inferred: Inferred,
+    reading: Reading | None = None,
+) -> Restored:
+    """Decode in one step, and compare with the truth."""
+    started = time.perf_counter()
+    decoding = Cost()
+    right, confidence, documents, total = [], [], [], 0.0
+    tokens = observation.tokens.masked_fill(observation.hidden, 0)
+    for said, log_probs in predict(experts, tokens, observation.hidden, inferred.composition, decoding, reading):
+        truth = mixed.tokens[said.sequence, said.position]
+        best, chosen = log_probs.max(-1)
+        right.append(chosen == truth)
+        confidence.append(best.exp())
+        documents.append(mixed.documents[said.sequence, said.position])
+        total += float(log_probs.gather(-1, truth[:, None]).sum())
+    decoding.arithmetic_seconds = time.perf_counter() - started - decoding.expert_seconds
+    decoding.add(inferred.cost)
+    hits = torch.cat(right)
+    varies = bool((inferred.regions != inferred.regions[:, :1]).any())
+    regions = inferred.regions.argmax(-1) if varies else None
+    return Restored(hits, torch.cat(confidence), total / len(hits), torch.cat(documents), regions, decoding)
+
+
+def difference(ours: Restored, other: Restored) -> tuple[float, float, float]:
+    """The mean over documents of the difference in accuracy, with its 95 % bootstrap interval."""
+    paired = per_document(ours.right, ours.documents) - per_document(other.right, other.documents)
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.stack(
+        [paired[torch.randint(len(paired), (len(paired),), generator=generator)].mean() for _ in range(RESAMPLES)]
+    )
+    low, high = drawn.quantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+    return float(paired.mean()), low, high
+
+
+def describe(name: str, found: Restored, labels: Tensor, reference: Restored | None = None) -> dict[str, object]:
+    """A row of a table: quality, cost a window, and the difference of the reference to it."""
+    windows = len(labels)
+    seconds = found.cost.expert_seconds + found.cost.arithmetic_seconds
+    row: dict[str, object] = {
+        "method": name,
+        "windows": windows,
+        "documents": len(found.documents.unique()),
+        "accuracy": float(found.right.double().mean()),
+        "log_likelihood": found.log_likelihood,
+        "calibration_error": calibration_error(found.confidence, found.right),
+        "evaluations": found.cost.evaluations / windows,
+        "seconds": seconds / windows,
+        "arithmetic_share": found.cost.arithmetic_seconds / seconds,
+    }
+    if found.regions is not None:
+        row["field_accuracy"] = float((found.regions == labels).double().mean())
+        row["boundary_f1"] = boundary_f1(found.regions, labels)
+    if reference is not None and reference is not found:
+        value, low, high = difference(reference, found)
+        row |= {"reference_minus": value, "low": low, "high": high}
+    return row

@@ -1,0 +1,67 @@
+"""Restoring mixed windows with experts that know one letter each."""
+
+import gzip
+import json
+
+import pytest
+import torch
+
+from conservator import CategoricalExpert, ConservatorError, MaskChannel
+from conservator.field.infer import infer_with_bayes
+from conservator.studies.mixtures import mix
+from conservator.studies.restoration import describe, difference, given, read_domains, restore_windows
+
+DOMAINS = {"a": [b"a" * 120] * 3, "b": [b"b" * 120] * 2}
+MIXED = mix(DOMAINS, 12, length=100, least=40)
+OBSERVED = MaskChannel(256, 0.3).corrupt(MIXED.tokens, torch.Generator().manual_seed(0))
+LABELS = torch.eye(2, dtype=torch.float64)[MIXED.labels]
+
+
+def knows(letter):
+    table = torch.zeros(100, 256)
+    table[:, ord(letter)] = 8.0
+    return CategoricalExpert(table, letter)
+
+
+EXPERTS = [knows("a"), knows("b")]
+
+
+def test_the_right_labels_restore_everything_and_the_wrong_ones_nothing():
+    right = restore_windows(EXPERTS, MIXED, OBSERVED, given(LABELS))
+    wrong = restore_windows(EXPERTS, MIXED, OBSERVED, given(LABELS.flip(-1)))
+    assert right.right.all()
+    assert not wrong.right.any()
+    assert len(right.right) == int(OBSERVED.hidden.sum())
+    assert torch.equal(right.regions, MIXED.labels)
+    assert right.cost.evaluations == 12 * 2
+    assert difference(right, wrong) == pytest.approx((1, 1, 1))
+    assert difference(right, right) == pytest.approx((0, 0, 0))
+
+
+def test_an_inferred_field_is_described_with_its_cost():
+    inferred = infer_with_bayes(EXPERTS, OBSERVED, torch.Generator().manual_seed(1))
+    found = restore_windows(EXPERTS, MIXED, OBSERVED, inferred)
+    equal = restore_windows(EXPERTS, MIXED, OBSERVED, given(torch.full_like(LABELS, 0.5)))
+    row = describe("bayes", found, MIXED.labels)
+    assert row["accuracy"] > 0.9
+    assert row["field_accuracy"] > 0.9
+    assert row["boundary_f1"] > 0.9
+    assert row["evaluations"] == 2 * 5 + 2
+    assert 0 <= row["arithmetic_share"] <= 1
+    assert equal.regions is None
+    compared = describe("equal", equal, MIXED.labels, found)
+    assert compared["low"] <= compared["reference_minus"] <= compared["high"]
+    assert "field_accuracy" not in compared
+
+
+def test_corpora_are_read_with_their_filters(tmp_path):
+    texts = {"prose": "One. " * 100, "code": "x = 1  # c\n" * 100, "config": "# c\na: 1\n" * 100}
+    for name, text in texts.items():
+        lines = [json.dumps({"text": body}) for body in (text, text + text, "y: 2")]
+        (tmp_path / f"{name}.eval.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    found = read_domains(tmp_path, "eval")
+    assert {name: len(documents) for name, documents in found.items()} == {"prose": 2, "code": 2, "config": 2}
+    assert b"#" not in b"".join(found["code"] + found["config"])
+    assert len(read_domains(tmp_path, "eval", every=2)["prose"]) == 1
+    with pytest.raises(ConservatorError, match="there is no"):
+        read_domains(tmp_path, "train")
