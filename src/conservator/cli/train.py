@@ -43,7 +43,8 @@ def train(
         float | None, typer.Option(min=0.001, max=1e6, help="Train for so long.", show_default=False)
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Train for so many steps. [default: the preset's]", show_default=False)
+        int | None,
+        typer.Option(min=1, help="Train for so many steps; if neither is given, for the preset's.", show_default=False),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=10**12, help="The seed that everything random follows from.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,

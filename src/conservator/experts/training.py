@@ -32,7 +32,7 @@ class TrainingConfig:
     """
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
-    steps: int = 3000
+    steps: int = 5000
     batch: int = 24
     window: int = 256
     long: int = 8
