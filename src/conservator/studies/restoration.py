@@ -19,9 +19,9 @@ from conservator.field.composition import Composition
 from conservator.field.infer import Inferred
 from conservator.studies.metrics import boundary_f1, calibration_error, per_document
 from conservator.studies.mixtures import Mixtures
+from conservator.studies.statistics import Paired, compare
 
 DOMAINS = {"prose": None, "code": "python-comments", "config": "yaml-comments"}  # and the filter of each
-RESAMPLES = 10_000
 
 
 @dataclass(frozen=True)
@@ -94,15 +94,10 @@ def restore_windows(
     return Restored(hits, torch.cat(confidence), total / len(hits), torch.cat(documents), regions, decoding)
 
 
-def difference(ours: Restored, other: Restored) -> tuple[float, float, float]:
-    """The mean over documents of the difference in accuracy, with its 95 % bootstrap interval."""
-    paired = per_document(ours.right, ours.documents) - per_document(other.right, other.documents)
-    generator = torch.Generator().manual_seed(0)
-    drawn = torch.stack(
-        [paired[torch.randint(len(paired), (len(paired),), generator=generator)].mean() for _ in range(RESAMPLES)]
-    )
-    low, high = drawn.quantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
-    return float(paired.mean()), low, high
+def difference(ours: Restored, other: Restored) -> Paired:
+    """Compare two restorations of the same windows by their accuracy on each document."""
+    pair = [per_document(one.right, one.documents).tolist() for one in (ours, other)]
+    return compare(*pair)
 
 
 def describe(name: str, found: Restored, labels: Tensor, reference: Restored | None = None) -> dict[str, object]:
@@ -124,6 +119,7 @@ def describe(name: str, found: Restored, labels: Tensor, reference: Restored | N
         row["field_accuracy"] = float((found.regions == labels).double().mean())
         row["boundary_f1"] = boundary_f1(found.regions, labels)
     if reference is not None and reference is not found:
-        value, low, high = difference(reference, found)
-        row |= {"reference_minus": value, "low": low, "high": high}
+        paired = difference(reference, found)
+        row |= {"reference_minus": paired.difference, "low": paired.low, "high": paired.high}
+        row |= {"p": paired.p, "d_z": paired.d_z}
     return row
