@@ -63,6 +63,7 @@ def test_corpora_are_read_with_their_filters(tmp_path):
     found = read_domains(tmp_path, "eval")
     assert {name: len(documents) for name, documents in found.items()} == {"prose": 2, "code": 2, "config": 2}
     assert b"#" not in b"".join(found["code"] + found["config"])
-    assert len(read_domains(tmp_path, "eval", every=2)["prose"]) == 1
+    held = read_domains(tmp_path, "eval", least=1, held_out=True)
+    assert all(0 < sum(map(len, held[name])) < sum(map(len, found[name])) / 5 for name in found)
     with pytest.raises(ConservatorError, match="there is no"):
         read_domains(tmp_path, "train")

@@ -11,7 +11,7 @@ from torch import Tensor
 from conservator.channels import Observation
 from conservator.decoders.predict import Reading, predict
 from conservator.errors import ConservatorError
-from conservator.experts.corpus import read_corpus
+from conservator.experts.corpus import hold_out, read_corpus
 from conservator.experts.expert import Expert
 from conservator.experts.strip import FILTERS
 from conservator.field.composite import Cost
@@ -45,18 +45,19 @@ class Restored:
     cost: Cost
 
 
-def read_domains(corpora: Path, split: str, *, least: int = 256, every: int = 1) -> dict[str, list[bytes]]:
+def read_domains(corpora: Path, split: str, *, least: int = 256, held_out: bool = False) -> dict[str, list[bytes]]:
     """The documents of prose, code and config that have at least ``least`` bytes, comments stripped.
 
-    ``every`` takes every so manieth document: a tuning part of ``train``.
+    ``held_out`` takes those that the training of the built-in experts (seed 0) held out: for tuning on ``train``.
     """
     found = {}
     for name, kind in DOMAINS.items():
         path = corpora / f"{name}.{split}.jsonl.gz"
         if not path.exists():
             raise ConservatorError(f"there is no {path}; the corpora folder holds NAME.SPLIT.jsonl.gz files")
-        documents = read_corpus([path], {path: FILTERS[kind]} if kind else {}).documents
-        found[name] = [document for document in documents[::every] if len(document) >= least]
+        corpus = read_corpus([path], {path: FILTERS[kind]} if kind else {})
+        documents = hold_out(corpus, 0)[1] if held_out else corpus.documents
+        found[name] = [document for document in documents if len(document) >= least]
     return found
 
 
