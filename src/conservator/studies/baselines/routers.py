@@ -1,0 +1,71 @@
+"""Local weights without the evidence correction (section "Local routers without the evidence correction").
+
+Each in two versions: on the plain scores, as the paper adapts them, and on held-out ones, where a token is scored
+while it is hidden from the experts.
+"""
+
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from conservator.field.forward_backward import posterior
+from conservator.field.infer import Inferred
+from conservator.field.lattice import simplex_lattice, sticky
+from conservator.field.smoothed_ascent import ascend
+from conservator.studies.baselines.setting import Setting
+from conservator.studies.restoration import given
+
+JUMPS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # of the hidden Markov model; the likelihood chooses
+ITERATIONS, ETA = 30, 1.0  # of the paper's byte settings
+
+
+def inherit(scores: Tensor) -> Tensor:
+    """Give each hidden position of ``scores`` (N, L, m) the mean score of the nearest visible ones, on both sides."""
+    filled = scores.clone()
+    for window, rows in enumerate(scores):
+        visible = (~rows[:, 0].isnan()).nonzero()[:, 0]
+        if len(visible) == 0:
+            filled[window] = 0.0
+            continue
+        hidden = rows[:, 0].isnan().nonzero()[:, 0]
+        distance = (hidden[:, None] - visible).abs()
+        nearest = distance == distance.min(dim=1, keepdim=True).values
+        filled[window, hidden] = (nearest.to(rows.dtype) @ rows[visible]) / nearest.sum(dim=1, keepdim=True)
+    return filled
+
+
+def smooth(fields: Tensor, setting: Setting) -> Inferred:
+    """The smoother that every local field gets."""
+    return given(torch.stack([torch.from_numpy(setting.smoother(field.numpy()).field) for field in fields]))
+
+
+def responsibilities(scores: Tensor, setting: Setting) -> Inferred:
+    """DEMix: weights proportional to exp(-score) at every position, smoothed."""
+    return smooth(torch.softmax(-inherit(scores), dim=-1), setting)
+
+
+def raw_loss(scores: Tensor, setting: Setting) -> Inferred:
+    """The paper's update and smoothing, with minus the score for a gradient: neither prior term nor imputation."""
+    fields = []
+    for gradient in -scores.nan_to_num():
+        length, experts = gradient.shape
+        fields.append(ascend(partial(_same, gradient), (length, experts), ITERATIONS, ETA, setting.smoother)[0])
+    return given(torch.stack(fields))
+
+
+def _same(gradient: Tensor, _: Tensor) -> Tensor:
+    """A gradient that does not depend on the field."""
+    return gradient
+
+
+def markov(scores: Tensor, setting: Setting) -> Inferred:
+    """A hidden Markov model with a state an expert, emissions exp(-score), symmetric transitions; its posterior."""
+    corners = simplex_lattice(len(setting.experts), 1)
+    priors = [sticky(corners, jump) for jump in JUMPS]
+    fields = []
+    for rows in (-scores.nan_to_num()).numpy():
+        fitted = [posterior(np.ascontiguousarray(rows), prior) for prior in priors]
+        fields.append(max(fitted, key=lambda one: one[0])[1])
+    return given(torch.from_numpy(np.stack(fields)))

@@ -1,0 +1,145 @@
+"""Every baseline on experts for which its answer is known."""
+
+import numpy as np
+import pytest
+import torch
+
+from conservator import CategoricalExpert, MaskChannel
+from conservator.field.forward_backward import posterior
+from conservator.field.lattice import sticky
+from conservator.field.smoothing import NoSmoothing, PerColumn
+from conservator.studies.baselines import BASELINES, Setting
+from conservator.studies.baselines.constant import GRID, mean_scores, pool_loss
+from conservator.studies.baselines.routers import inherit
+
+SIZE, LENGTH, WINDOWS = 5, 24, 3
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def known(number):
+    """An expert that likes one token."""
+    table = torch.zeros(LENGTH, SIZE)
+    table[:, number] = 3.0
+    return CategoricalExpert(table, f"likes {number}")
+
+
+EXPERTS = [known(number) for number in range(3)]
+LABELS = torch.tensor([[0] * 12 + [1] * 12, [2] * 12 + [0] * 12, [1] * 24])
+OBSERVED = MaskChannel(SIZE, 0.3).corrupt(LABELS, seeded())
+LOSSES = -torch.stack([expert.log_marginals for expert in EXPERTS])  # (m, L, V)
+
+
+@pytest.fixture(scope="module")
+def setting():
+    return Setting(EXPERTS, OBSERVED, LABELS, samples=64)
+
+
+def losses_of_visible():
+    """(N, L, m) the loss of every visible token; factorised experts do not look at the context."""
+    tokens = OBSERVED.tokens.masked_fill(OBSERVED.hidden, 0)
+    places = torch.arange(LENGTH).expand(WINDOWS, -1)
+    return LOSSES[:, places, tokens].permute(1, 2, 0).double().masked_fill(OBSERVED.hidden[..., None], torch.nan)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_baseline_gives_a_field(name, setting):
+    found = BASELINES[name](setting)
+    assert found.field.shape == (WINDOWS, LENGTH, 3)
+    torch.testing.assert_close(found.field.sum(-1), torch.ones(WINDOWS, LENGTH, dtype=torch.float64))
+    assert torch.equal(found.field, BASELINES[name](Setting(EXPERTS, OBSERVED, LABELS, samples=64)).field)
+
+
+def test_held_out_scores_are_the_losses_and_plain_ones_half_of_them(setting):
+    expected = losses_of_visible()
+    torch.testing.assert_close(setting.held_out_scores, expected, rtol=1e-5, atol=1e-5, equal_nan=True)
+    ratio = setting.plain_scores.nansum() / expected.nansum()  # a token is revealed half of the time, and scores 0
+    assert ratio == pytest.approx(0.5, abs=0.02)
+
+
+def test_packllm_sim_is_a_softmax_of_mean_scores(setting):
+    expected = torch.softmax(-setting.plain_scores.nanmean(dim=1) / 0.1, dim=-1)
+    torch.testing.assert_close(BASELINES["packllm_sim"](setting).field[:, 5], expected)
+
+
+def test_packllm_opt_is_the_best_of_its_line_searches(setting):
+    found = BASELINES["packllm_opt"](setting).field[:, 0]
+    order = mean_scores(setting).argsort(dim=-1)
+    corners = torch.eye(3, dtype=torch.float64)
+    for window in range(WINDOWS):
+        weight = corners[order[window, 0]]
+        for place in (1, 2):
+            candidates = [(1 - a) * weight + a * corners[order[window, place]] for a in GRID]
+            scored = [float(pool_loss(setting, c.expand(WINDOWS, 3))[window]) for c in candidates]
+            best = min(range(21), key=lambda one: (scored[one], -one))
+            weight = candidates[best]
+        torch.testing.assert_close(found[window], weight)
+    # The third window is of one token alone: its expert gets everything.
+    assert found[2].argmax() == 1
+
+
+def test_selectors_choose_the_expert_of_a_pure_window(setting):
+    for name in ("best_single_marginal", "best_single_posterior", "global"):
+        field = BASELINES[name](setting).field
+        assert (field == field[:, :1]).all()
+    assert BASELINES["best_single_marginal"](setting).field[2, 0].tolist() == [0, 1, 0]
+
+
+def test_demix_is_a_softmax_of_scores_where_visible():
+    setting = Setting(EXPERTS, OBSERVED, LABELS, smoother=NoSmoothing())
+    visible = ~OBSERVED.hidden
+    expected = torch.softmax(-losses_of_visible(), dim=-1)[visible]
+    found = BASELINES["demix_heldout"](setting).field[visible]
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_hidden_positions_inherit_from_the_nearest():
+    nan = torch.nan
+    scores = torch.tensor([[nan, 1.0, nan, 3.0, nan, nan]])[..., None]
+    assert inherit(scores)[0, :, 0].tolist() == [1, 1, 2, 3, 3, 3]
+    assert (inherit(torch.full((1, 3, 2), nan)) == 0).all()
+
+
+def test_the_raw_loss_router_repeats_the_papers_update():
+    setting = Setting(EXPERTS, OBSERVED, LABELS, smoother=NoSmoothing())
+    expected = torch.softmax(-30 * losses_of_visible().nan_to_num(), dim=-1)
+    found = BASELINES["raw_loss_heldout"](setting).field
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_the_markov_router_is_the_posterior_of_its_best_chain(setting):
+    found = BASELINES["hmm_heldout"](setting).field
+    for window in range(WINDOWS):
+        rows = -losses_of_visible()[window].nan_to_num().numpy()
+        fitted = [posterior(rows, sticky(np.eye(3), jump)) for jump in (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)]
+        best = max(fitted, key=lambda one: one[0])
+        np.testing.assert_allclose(found[window].numpy(), best[1], atol=1e-4)
+
+
+def test_shuffled_fields_have_the_same_weights_in_other_places(setting):
+    ours = BASELINES["local_bayes"](setting).field
+    within = BASELINES["shuffled_within"](setting).field
+    for before, after in zip(ours, within, strict=True):
+        assert sorted(before.tolist()) == sorted(after.tolist())
+        assert not torch.equal(before, after)
+    assert torch.equal(BASELINES["shuffled_across"](setting).field[1], ours[0])
+    average = BASELINES["field_average"](setting).field
+    torch.testing.assert_close(average[:, 3], ours.mean(dim=1))
+
+
+def test_labels_are_for_the_privileged_router_alone(setting):
+    assert torch.equal(BASELINES["hard_label"](setting).field.argmax(-1), LABELS)
+    other = Setting(EXPERTS, OBSERVED, LABELS.roll(1), samples=64)
+    for name in BASELINES:
+        same = torch.equal(BASELINES[name](setting).field, BASELINES[name](other).field)
+        assert same == (name != "hard_label"), name
+
+
+def test_local_methods_find_the_regions(setting):
+    for name in ("local_bayes", "local_map", "local_eg", "demix_heldout", "raw_loss_heldout", "hmm_heldout"):
+        found = BASELINES[name](setting)
+        accuracy = (found.regions.argmax(-1) == LABELS).double().mean()
+        assert accuracy > 0.85, (name, accuracy)
+    assert isinstance(setting.smoother, PerColumn)
