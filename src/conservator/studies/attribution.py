@@ -1,0 +1,71 @@
+"""How well a field tells whose text a position is (appendix "Quality of the recovered field")."""
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from conservator.studies.metrics import TOLERANCE, boundaries, boundary_f1
+
+
+def attribution(weights: Tensor, labels: Tensor, hidden: Tensor) -> dict[str, float]:
+    """Compare weights (N, L, m) with the true regions ``labels`` (N, L).
+
+    Returns:
+        ``field_accuracy`` (and ``_masked``, ``_boundary`` within four positions of a true change, ``_interior``),
+        ``macro_auroc`` one against the rest, ``recall_K`` of each region, ``macro_f1``, ``iou``, ``segment_f1`` and
+        ``boundary_f1``. A constant field has a field accuracy, which means nothing.
+    """
+    from sklearn.metrics import f1_score, jaccard_score, recall_score, roc_auc_score
+
+    found = weights.argmax(-1)
+    right = (found == labels).double()
+    near = near_boundaries(labels)
+    truth, guess, experts = labels.flatten().numpy(), found.flatten().numpy(), weights.shape[-1]
+    classes = list(range(experts))
+    recalls = recall_score(truth, guess, labels=classes, average=None, zero_division=0)
+    areas = [roc_auc_score(truth == one, weights[..., one].flatten().numpy()) for one in classes]
+    return {
+        "field_accuracy": float(right.mean()),
+        "field_accuracy_masked": float(right[hidden].mean()),
+        "field_accuracy_boundary": float(right[near].mean()),
+        "field_accuracy_interior": float(right[~near].mean()),
+        "macro_auroc": float(sum(areas) / experts),
+        **{f"recall_{one}": float(recalls[one]) for one in classes},
+        "macro_f1": float(f1_score(truth, guess, labels=classes, average="macro")),
+        "iou": float(jaccard_score(truth, guess, labels=classes, average="macro")),
+        "segment_f1": segment_f1(found, labels),
+        "boundary_f1": boundary_f1(found, labels),
+    }
+
+
+def near_boundaries(labels: Tensor) -> Tensor:
+    """(N, L) True within four positions of a change of region: the four before it and the four from it on."""
+    near = torch.zeros(labels.shape, dtype=torch.bool)
+    for row, places in enumerate(map(boundaries, labels)):
+        for place in places:
+            near[row, max(0, place - TOLERANCE) : place + TOLERANCE] = True
+    return near
+
+
+def segments(labels: Tensor) -> list[tuple[int, int, int]]:
+    """The runs of ``labels`` (L,): start, stop, label."""
+    edges = [0, *boundaries(labels), len(labels)]
+    return [(start, stop, int(labels[start])) for start, stop in pairwise(edges)]
+
+
+def segment_f1(found: Tensor, truth: Tensor) -> float:
+    """F1 of segments over all windows: one matches a true one of its label if they share at least half their union.
+
+    At that threshold no segment can match two.
+    """
+    matched = total = 0
+    for ours, theirs in zip(found, truth, strict=True):
+        left, right = segments(ours), segments(theirs)
+        total += len(left) + len(right)
+        for start, stop, label in left:
+            for first, last, other in right:
+                shared = min(stop, last) - max(start, first)
+                union = max(stop, last) - min(start, first)
+                matched += label == other and shared > 0 and 2 * shared >= union
+    return 2 * matched / total if total else 1.0
