@@ -144,7 +144,7 @@ def test_every_engine_gives_a_field_its_cost_and_follows_from_the_seed(engine):
     torch.testing.assert_close(found.composition.mean(), found.field)
     assert found.informed.all()
     assert len(found.outcomes) == 2
-    assert 0 < found.cost.evaluations <= 2 * 2 * 5
+    assert 0 < found.cost.evaluations <= 2 * 2 * 6
     assert found.cost.arithmetic_seconds >= 0
     assert torch.equal(found.field, engine(experts, observation, seeded()).field)
 
@@ -192,7 +192,7 @@ def test_an_overwritten_token_is_overturned():
     observation = ReplacementChannel(SIZE, 0.2).corrupt(clean, seeded(3))
     inferred = infer_with_bayes(experts, observation, seeded())
     cost = Cost()
-    found = decode_with_channel(experts, observation, inferred, Schedule(), seeded(), cost)
+    found = decode_with_channel(experts, observation, inferred, Schedule(5), seeded(), cost)
     before, after = ((tokens == clean).double().mean() for tokens in (observation.tokens, found.tokens))
     assert before < 0.9
     assert after > before + 0.05
@@ -202,7 +202,7 @@ def test_an_overwritten_token_is_overturned():
 def test_under_a_mask_channel_the_channels_decoder_is_the_one_step_decoder():
     experts, observation = bigrams(), masked(2, 8)
     inferred = infer_with_bayes(experts, observation, seeded())
-    with_channel = decode_with_channel(experts, observation, inferred, Schedule(), seeded(), Cost())
+    with_channel = decode_with_channel(experts, observation, inferred, Schedule(5), seeded(), Cost())
     one_step = decode_one_step(experts, observation, inferred.composition, Cost())
     assert torch.equal(with_channel.tokens, one_step.tokens)
     torch.testing.assert_close(with_channel.confidence, one_step.confidence)

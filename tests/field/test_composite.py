@@ -191,7 +191,7 @@ def test_edges():
     experts, weights = bigrams(), torch.tensor(simplex_lattice(2, 2))
     channel = MaskChannel(SIZE, 0.5)
     lost = channel.observe(torch.full((1, 5), channel.mask_id))
-    heard = gather_evidence(experts, lost, Schedule(), seeded(), weights)
+    heard = gather_evidence(experts, lost, Schedule(5), seeded(), weights)
     assert (heard.emissions == 0).all()
     assert heard.cost.evaluations == 0  # nothing is visible: nothing is read
     short = channel.observe(torch.tensor([[1, 2]]))
@@ -202,7 +202,7 @@ def test_edges():
     other = BigramExpert.random(SIZE + 1, 1.0, seeded(), "other")
     for bad, message in [([], "no experts"), ([other], "tokens"), ([*experts, other], "different vocabularies")]:
         with pytest.raises(ConservatorError, match=message):
-            gather_evidence(bad, short, Schedule(), seeded(), weights)
+            gather_evidence(bad, short, Schedule(5), seeded(), weights)
     with pytest.raises(ConservatorError, match="at least 1"):
         Schedule(0)
 
@@ -250,7 +250,7 @@ def test_what_does_not_fit_into_the_budget_is_refused():
     expert = BigramExpert(torch.zeros(2), torch.zeros(2, 2))
     observation = MaskChannel(2, 0.1).observe(torch.zeros(2**20, dtype=torch.long))
     with pytest.raises(ConservatorError, match="bytes; at most"):
-        CompositeEvidence.gather([expert] * 130, observation, Schedule(), seeded())
+        CompositeEvidence.gather([expert] * 130, observation, Schedule(5), seeded())
 
 
 LARGE = """
@@ -279,7 +279,7 @@ tokens = torch.randint(V, (1, L), generator=torch.Generator().manual_seed(2))
 observation = MaskChannel(V, 0.2).corrupt(tokens, torch.Generator().manual_seed(3))
 infer_with_bayes(experts, observation, torch.Generator().manual_seed(4))
 evidence, _ = CompositeEvidence.gather(
-    experts, observation.channel.observe(observation.tokens[0]), Schedule(), torch.Generator().manual_seed(4)
+    experts, observation.channel.observe(observation.tokens[0]), Schedule(5), torch.Generator().manual_seed(4)
 )
 evidence.value_and_gradient(torch.full((L, 2), 0.5, dtype=torch.float64))
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
@@ -333,4 +333,4 @@ def test_replaced_tokens_are_doubted():
     found = infer_with_bayes(experts, observation, seeded())
     assert found.doubt[wrong].mean() > 0.6
     assert found.doubt[~wrong].mean() < 0.1
-    assert found.cost.evaluations == 3 * 5 * 2
+    assert found.cost.evaluations == 3 * 6 * 2

@@ -47,7 +47,7 @@ def test_an_inferred_field_is_described_with_its_cost():
     assert row["accuracy"] > 0.9
     assert row["field_accuracy"] > 0.9
     assert row["boundary_f1"] > 0.9
-    assert row["evaluations"] == 2 * 5 + 2
+    assert row["evaluations"] == 2 * 6 + 2
     assert 0 <= row["arithmetic_share"] <= 1
     assert equal.regions is None
     compared = describe("equal", equal, MIXED.labels, found)

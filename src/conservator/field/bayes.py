@@ -35,9 +35,8 @@ class BayesField:
 
 
 def default_priors(weights: Array) -> list[MarkovPrior]:
-    """The grid of priors over a lattice: two levels of several strengths, and one weight for all."""
-    grid = [(jump, resample, own) for jump in (0.002, 0.006) for resample in (0.1, 0.3) for own in (0.6, 0.8)]
-    return [constant(weights), *(two_level(weights, *strength) for strength in grid)]
+    """The priors that the evidence chooses from: regions of about 100, 300 or 1000 positions, or one for all."""
+    return [constant(weights), *(two_level(weights, jump, 0.2, 0.95) for jump in (0.001, 0.003, 0.01))]
 
 
 def infer_bayes(emissions: Array, weights: Array, priors: Sequence[MarkovPrior] | None = None) -> BayesField:

@@ -16,7 +16,7 @@ from conservator.field.bayes import infer_bayes
 from conservator.field.composite import CompositeEvidence, Cost, gather_evidence
 from conservator.field.composition import Composition
 from conservator.field.convex import maximise
-from conservator.field.folds import Schedule
+from conservator.field.folds import DEFAULT, Schedule
 from conservator.field.lattice import MarkovPrior, constant, simplex_lattice
 from conservator.field.smoothed_ascent import ascend
 from conservator.field.smoothing import PerColumn, Smoother
@@ -85,7 +85,7 @@ def infer_with_bayes(
     doubt, cost = torch.zeros(observation.tokens.shape), Cost()
     for _ in range(rounds):
         heard = gather_evidence(
-            experts, observation, schedule or Schedule(), generator, lattice, doubt, prior_term=prior_term
+            experts, observation, schedule or DEFAULT, generator, lattice, doubt, prior_term=prior_term
         )
         cost.add(heard.cost)
         found = [infer_bayes(rows.numpy(), weights, choices) for rows in heard.emissions]
@@ -176,7 +176,7 @@ def _each(
     """Solve for the field of each sequence; where nothing is visible it stays uniform."""
     check_batch_of(observation)
     began = time.perf_counter()
-    schedule, cost = schedule or Schedule(), Cost()
+    schedule, cost = schedule or DEFAULT, Cost()
     fields, outcomes = [], []
     for tokens, seen in zip(observation.tokens, informed(observation).tolist(), strict=True):
         field = torch.full((len(tokens), len(experts)), 1 / len(experts), dtype=torch.float64)

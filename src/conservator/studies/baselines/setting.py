@@ -10,7 +10,7 @@ from torch import Tensor
 from conservator.channels import Observation
 from conservator.experts.expert import Expert
 from conservator.field.composite import Cost, Said, gather_evidence, read
-from conservator.field.folds import Schedule
+from conservator.field.folds import DEFAULT
 from conservator.field.infer import Inferred, infer_with_bayes
 from conservator.field.smoothing import PerColumn, Smoother
 
@@ -77,7 +77,7 @@ class Setting:
     def held_out_scores(self) -> Tensor:
         """(N, L, m) the loss of visible tokens while they are hidden, by folds; nan if hidden."""
         corners = torch.eye(len(self.experts), dtype=torch.float64)
-        heard = gather_evidence(self.experts, self.observation, Schedule(), self.generator(), corners)
+        heard = gather_evidence(self.experts, self.observation, DEFAULT, self.generator(), corners)
         certain = torch.zeros(self.observation.channel.vocab_size)  # what the channel adds to a certain token
         unlost = self.observation.channel.observe(torch.zeros((), dtype=torch.long))
         kept = self.observation.channel.log_evidence(unlost, certain)

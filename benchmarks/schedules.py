@@ -1,0 +1,89 @@
+"""What each fold schedule brings for its network evaluations, and each prior, on tuning data.
+
+    python benchmarks/schedules.py --corpora PATH [--windows 96] [--json FILE]
+
+Mixed windows of 256 bytes at mask rate 0.2, from the documents of ``train`` that the built-in experts' training held
+out. Not on ``eval``: what is chosen here is reported there.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from conservator.channels import MaskChannel
+from conservator.experts import load_experts
+from conservator.field.folds import Schedule
+from conservator.field.infer import infer_with_bayes
+from conservator.field.lattice import constant, laplace, sticky, two_level
+from conservator.files import write_atomically
+from conservator.studies.mixtures import mix
+from conservator.studies.restoration import DOMAINS, describe, read_domains, restore_windows
+from conservator.studies.result import commit, versions
+
+SCHEDULES = [Schedule(*pair) for pair in ((2, 1), (3, 1), (5, 1), (10, 1), (2, 2), (3, 2), (5, 2), (2, 3), (2, 5))]
+PRIORS = {
+    "constant": constant,
+    "laplace 3": lambda weights: laplace(weights, 3.0),
+    "sticky 0.01": lambda weights: sticky(weights, 0.01),
+    "two-level 0.003 0.2 0.8": lambda weights: two_level(weights, 0.003, 0.2, 0.8),
+    "two-level 0.003 0.2 0.95": lambda weights: two_level(weights, 0.003, 0.2, 0.95),
+    "two-level 0.003 0.05 0.95": lambda weights: two_level(weights, 0.003, 0.05, 0.95),
+    "two-level 0.001 0.2 0.95": lambda weights: two_level(weights, 0.001, 0.2, 0.95),
+    "two-level 0.01 0.2 0.95": lambda weights: two_level(weights, 0.01, 0.2, 0.95),
+}
+COLUMNS = (
+    "evaluations",
+    "accuracy",
+    "log_likelihood",
+    "calibration_error",
+    "field_accuracy",
+    "boundary_f1",
+    "evidence",
+)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpora", type=Path, required=True, help="the folder with NAME.train.jsonl.gz")
+    parser.add_argument("--experts", nargs=3, default=list(DOMAINS), help="three experts: prose, code, config")
+    parser.add_argument("--windows", type=int, default=96)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+
+    experts = load_experts(options.experts)
+    mixed = mix(read_domains(options.corpora, "train", held_out=True), options.windows, seed=options.seed)
+    observation = MaskChannel(256, 0.2).corrupt(mixed.tokens, torch.Generator().manual_seed(options.seed))
+    rows = []
+
+    def run(name: str, **settings: object) -> None:
+        generator = torch.Generator().manual_seed(options.seed)
+        inferred = infer_with_bayes(experts, observation, generator, **settings)  # type: ignore[arg-type]
+        found = restore_windows(experts, mixed, observation, inferred)
+        evidence = sum(one.log_evidence for one in inferred.outcomes) / options.windows  # type: ignore[attr-defined]
+        rows.append({**describe(name, found, mixed.labels), "evidence": evidence})
+
+    for schedule in SCHEDULES:
+        run(f"{schedule.folds} folds x {schedule.repeats}", schedule=schedule)
+    for parts in (1, 2, 4):
+        run(f"lattice of {parts} parts", parts=parts)
+    for name, prior in PRIORS.items():
+        run(name, priors=lambda weights, one=prior: [one(weights)])
+
+    table = Table("setting", *(heading.replace("_", " ") for heading in COLUMNS))
+    for row in rows:
+        table.add_row(str(row["method"]), *(f"{row[key]:.4g}" if key in row else "" for key in COLUMNS))
+    Console(width=140).print(table)
+    if options.json:
+        record = {"commit": commit(), "versions": versions(), "seed": options.seed, "windows": options.windows}
+        record |= {"experts": {expert.spec.name: expert.spec.fingerprint for expert in experts}, "rows": rows}
+        write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()
