@@ -1,3 +1,8 @@
+import os
+
+# One thread: the tensors of tests are small, and threads that wait for each other are slow on a busy machine.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 import pytest
 import torch
 from hypothesis import settings
