@@ -22,7 +22,7 @@ def expert_folder(name: str) -> Path:
         return HOME / name
     if not (Path(name) / CONFIG).is_file():
         raise ConservatorError(
-            f"no expert {name!r}: neither a folder with a {CONFIG} nor one of {', '.join(builtin_names())}"
+            f"no expert {name!r}: neither a folder with a {CONFIG} nor one of {', '.join(builtin_names()) or 'none'}"
         )
     return Path(name)
 
@@ -35,5 +35,5 @@ def load_experts(names: str | Sequence[str | Path], device: str | torch.device =
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
     folders = [name if isinstance(name, Path) else expert_folder(name) for name in wanted if str(name)]
     if not folders:
-        raise ConservatorError(f"no expert named; built in are {', '.join(builtin_names())}")
+        raise ConservatorError(f"no expert named; built in are {', '.join(builtin_names()) or 'none'}")
     return [load_expert(folder, device) for folder in folders]
