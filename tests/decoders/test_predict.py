@@ -202,7 +202,9 @@ def test_an_overwritten_token_is_overturned():
 def test_under_a_mask_channel_the_channels_decoder_is_the_one_step_decoder():
     experts, observation = bigrams(), masked(2, 8)
     inferred = infer_with_bayes(experts, observation, seeded())
-    with_channel = decode_with_channel(experts, observation, inferred, Schedule(5), seeded(), Cost())
+    cost = Cost()
+    with_channel = decode_with_channel(experts, observation, inferred, Schedule(5), seeded(), cost)
+    assert cost.evaluations == 2 * 2  # what is visible is certain: nothing of it is read again
     one_step = decode_one_step(experts, observation, inferred.composition, Cost())
     assert torch.equal(with_channel.tokens, one_step.tokens)
     torch.testing.assert_close(with_channel.confidence, one_step.confidence)

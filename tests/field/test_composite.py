@@ -221,12 +221,16 @@ def test_long_sequences_are_read_in_windows():
     expert = Short(torch.zeros(8, SIZE), "short")
     observation = masked(50, rows=1)
     weights = torch.ones(1, 1).double()
-    emissions = gather_evidence([expert], observation, Schedule(1), seeded(), weights).emissions
-    visible = ~observation.hidden[0]
-    expected = torch.log_softmax(table[torch.zeros(50).long()], dim=-1).gather(
-        -1, observation.tokens[0].masked_fill(~visible, 0)[:, None]
-    )[:, 0] + np.log(0.7)
-    torch.testing.assert_close(emissions[0, visible, 0], expected[visible].double(), rtol=1e-5, atol=1e-5)
+    emissions = gather_evidence([expert], observation, Schedule(2), seeded(), weights).emissions
+    # The same by hand: every position in its window, with its fold hidden. A window's first position has no token
+    # before it, but none of those is scored, except the first of all.
+    patterns = Schedule(2).draw(~observation.hidden, seeded())[0]
+    tokens, hidden = observation.tokens[0], observation.hidden[0]
+    for place in (~hidden).nonzero()[:, 0].tolist():
+        unseen = hidden | patterns[int(patterns[:, place].nonzero())]
+        before = 0 if place == 0 or unseen[place - 1] else int(tokens[place - 1])
+        expected = torch.log_softmax(table[before], dim=-1)[tokens[place]] + np.log(0.7)
+        assert float(emissions[0, place, 0]) == pytest.approx(float(expected), abs=1e-5)
 
 
 def test_pools_of_a_lattice():

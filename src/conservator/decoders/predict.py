@@ -14,8 +14,6 @@ from conservator.experts.expert import Expert
 from conservator.field.composite import Cost, Said, check_experts, read
 from conservator.field.composition import Composition
 
-DECODING_TIME = 0.9  # t_dec of the paper; experts without a time input ignore it
-
 
 @dataclass(frozen=True)
 class Reading:

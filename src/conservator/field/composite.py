@@ -196,14 +196,18 @@ def gather_evidence(
     for said in read(experts, observation.tokens, concealed, patterns, context, cost):
         seen = channel.observe(observation.tokens[said.sequence, said.position])
         place = (said.sequence, said.position)
-        pools = [pool_of(said.log_probs, weight, normalised=prior_term) for weight in weights]
-        local = torch.stack([channel.log_evidence(seen, pool) for pool in pools], -1).double()
+        same = None if certain else pick(channel.log_likelihood(seen), seen.tokens)
+        local = torch.empty(len(said.position), len(weights), dtype=torch.float64)
+        own = torch.empty_like(local)
+        for state, weight in enumerate(weights):
+            pool = pool_of(said.log_probs, weight, normalised=prior_term)
+            local[:, state] = channel.log_evidence(seen, pool)
+            if same is not None:
+                own[:, state] = (same + pick(pool, seen.tokens) - local[:, state]).exp()
         # A position comes several times where its repeats share a chunk.
         emissions.index_put_(place, local, accumulate=True)
         if not certain:
-            same = pick(channel.log_likelihood(seen), seen.tokens)
-            own = torch.stack([same + pick(pool, seen.tokens) for pool in pools], -1) - local
-            kept.index_put_(place, own.exp(), accumulate=True)
+            kept.index_put_(place, own, accumulate=True)
     if certain:
         kept.fill_(schedule.repeats)
     return LatticeEvidence(emissions / schedule.repeats, kept / schedule.repeats, cost)

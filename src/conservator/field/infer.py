@@ -90,7 +90,8 @@ def infer_with_bayes(
         cost.add(heard.cost)
         found = [infer_bayes(rows.numpy(), weights, choices) for rows in heard.emissions]
         states = torch.stack([torch.from_numpy(one.states) for one in found])
-        doubt = 1 - (states * heard.kept).sum(-1)
+        if not isinstance(observation.channel, MaskChannel):
+            doubt = (1 - (states * heard.kept).sum(-1)).clamp(0, 1)
     composition = Composition.of_states(states, lattice)
     regions = torch.stack([torch.from_numpy(one.regions) for one in found])
     cost.arithmetic_seconds = time.perf_counter() - began - cost.expert_seconds
@@ -119,7 +120,11 @@ def infer_maximum(
     schedule: Schedule | None = None,
     tau: float = 4.0,
 ) -> Inferred:
-    """The field that maximises composite evidence minus tau times total variation, with its certificate."""
+    """The field that maximises composite evidence minus tau times total variation, with its certificate.
+
+    The certificate is for the mask channel, under which the evidence is concave; under others the result is a
+    stationary field.
+    """
 
     def solve(evidence: CompositeEvidence) -> tuple[Tensor, object]:
         found = maximise(evidence, tau)

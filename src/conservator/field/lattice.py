@@ -65,7 +65,7 @@ def laplace(weights: Array, tau: float) -> MarkovPrior:
     if not 0 <= tau < np.inf:
         raise ConservatorError(f"tau is {tau}; it must be finite and not negative (constant is the limit)")
     distance = np.abs(weights[:, None] - weights[None]).sum(-1)
-    transition = np.exp(-tau * distance)
+    transition = np.exp(-np.minimum(tau * distance, 600.0))  # no move is impossible, or messages could vanish
     transition /= transition.sum(axis=1, keepdims=True)
     states = len(weights)
     return MarkovPrior(f"laplace {tau:g}", weights, np.full(states, 1 / states), transition, weights)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from conservator.field.smoothing import Smoother
 
-FLOOR = 1e-300  # a smoother may return a weight of exactly 0, which no factor would bring back
+FLOOR = 1e-300  # a smoother may return a weight of exactly 0, of which there is no logarithm
 
 
 def ascend(
