@@ -35,6 +35,11 @@ def test_what_was_saved_comes_back(config, tmp_path):
     assert expert.spec.fingerprint == hashlib.sha256((tmp_path / "mine" / "model.safetensors").read_bytes()).hexdigest()
 
 
+def test_a_device_that_is_not_there_is_said(folder):
+    with pytest.raises(ConservatorError, match="no device 'abacus' here"):
+        load_expert(folder, "abacus")
+
+
 def test_experts_are_loaded_by_folder(folder):
     (expert,) = load_experts([folder])
     assert [one.spec for one in load_experts(f"{folder}, {folder}")] == [expert.spec] * 2

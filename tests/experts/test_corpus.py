@@ -80,6 +80,8 @@ def test_bad_files_are_named_with_the_reason(name, tmp_path):
 def test_folders_without_text_and_paths_without_files_are_named(tmp_path):
     with pytest.raises(ConservatorError, match="holds no text files"):
         read_corpus([tmp_path])
+    with pytest.raises(ConservatorError, match="cannot read a"):
+        read_corpus([Path("a" * 300)])
     with pytest.raises(ConservatorError, match="there is no file or folder"):
         read_corpus([tmp_path / "nothing"])
 

@@ -6,6 +6,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from conservator.cli.console import messages
+
 EXAMPLES = (
     "Examples:\n\n  conservator experts\n\n  conservator experts experts/notes prose\n\n"
     "Exit codes: 0 listed, 2 bad usage, 3 no such expert or a damaged one."
@@ -21,6 +23,9 @@ def experts(
     from conservator.experts.byte import read_config
     from conservator.experts.library import builtin_names, expert_folder
 
+    if not names and not builtin_names():
+        messages.print("no experts come with this package; name folders that conservator train wrote")
+        return
     table = Table("expert", "MB", "data", "steps", "nats per masked byte", "reads", box=None, padding=(0, 2, 0, 0))
     for name in names or builtin_names():
         folder = expert_folder(name)

@@ -111,7 +111,11 @@ def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
             raise ConservatorError(f"{folder / WEIGHTS} does not fit {CONFIG}: {key} is {found}, expected {wanted}")
         if not weights[key].is_floating_point() or not torch.isfinite(weights[key]).all():
             raise ConservatorError(f"{folder / WEIGHTS}: {key} holds what is not a finite number")
-    network.load_state_dict({key: value.to(device, torch.float32) for key, value in weights.items()}, assign=True)
+    try:
+        placed = {key: value.to(device, torch.float32) for key, value in weights.items()}
+    except (RuntimeError, AssertionError) as error:
+        raise ConservatorError(f"no device {str(device)!r} here: {str(error).splitlines()[0]}") from error
+    network.load_state_dict(placed, assign=True)
     return ByteExpert(network, config["name"], digest, config["about"])
 
 

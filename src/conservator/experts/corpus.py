@@ -108,6 +108,12 @@ def draw_windows(stream: Tensor, count: int, length: int, generator: torch.Gener
 
 def _texts(path: Path) -> Iterator[str]:
     """The texts of a file or folder."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass  # said below, with a hint
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
     if path.is_dir():
         files = sorted(file for file in _walk(path) if _kind(file) is not None and file.is_file())
         if not files:

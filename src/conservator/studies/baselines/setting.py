@@ -45,11 +45,6 @@ class Setting:
         return (*self.observation.tokens.shape, len(self.experts))
 
     @cached_property
-    def cost_of_scores(self) -> Cost:
-        """What the plain scores took."""
-        return Cost()
-
-    @cached_property
     def noised(self) -> list[Said]:
         """What the experts say of visible tokens that K noisings hide: stratified times, the mask-source path."""
         generator, (windows, length, _) = self.generator(), self.shape
@@ -61,7 +56,7 @@ class Setting:
         context = min(contexts, default=None)
         hidden = lost | ~visible
         tokens = self.observation.tokens
-        return list(read(self.experts, tokens, hidden, lost & visible, context, self.cost_of_scores))
+        return list(read(self.experts, tokens, hidden, lost & visible, context, Cost()))
 
     @cached_property
     def plain_scores(self) -> Tensor:
