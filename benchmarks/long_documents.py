@@ -27,7 +27,7 @@ from conservator.studies.result import commit, versions
 
 def build(corpora: Path, size: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """A document of ``size`` bytes, and the domain of each byte."""
-    domains = list(read_domains(corpora, "eval").values())
+    domains = list(read_domains(corpora, "eval", least=500).values())
     generator = torch.Generator().manual_seed(seed)
 
     def draw(stop: int) -> int:
@@ -37,7 +37,9 @@ def build(corpora: Path, size: int, seed: int) -> tuple[torch.Tensor, torch.Tens
     while len(text) < size:
         label = (label + 1 + draw(len(domains) - 1)) % len(domains)
         document = domains[label][draw(len(domains[label]))]
-        piece = document[draw(max(1, len(document) - 500)) :][: 500 + draw(4500)]
+        wanted = min(500 + draw(4500), len(document))
+        start = draw(len(document) - wanted + 1)
+        piece = document[start : start + wanted]
         text += piece
         labels += [label] * len(piece)
     return torch.tensor(list(text[:size])), torch.tensor(labels[:size])
@@ -79,7 +81,7 @@ def main() -> None:
     common = ["--corpora", str(options.corpora), "--experts", *options.experts, "--seed", str(options.seed), "--alone"]
     for size in options.sizes:
         command = [sys.executable, __file__, *common, "--sizes", str(size)]
-        row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
         rows.append(row)
         print("  ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in row.items()), flush=True)
     if options.json:

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from conservator import BigramExpert, ConservatorError, MaskChannel, ReplacementChannel
 from conservator.decoders.overturn import decode_with_channel
 from conservator.decoders.predict import Reading, decode_iteratively, decode_one_step, predict
-from conservator.field.composite import Cost
 from conservator.field.composition import Composition
-from conservator.field.folds import Schedule
+from conservator.field.cost import Cost
 from conservator.field.infer import infer_by_ascent, infer_globally, infer_maximum, infer_with_bayes
 from conservator.field.lattice import simplex_lattice
 
@@ -45,15 +44,14 @@ def pools(experts, observation, field):
 def test_one_step_takes_the_mode_of_the_pool_and_copies_the_rest(seed, length):
     experts, observation = bigrams(), masked(3, length, seed)
     field = some_field(3, length, 2, seed)
-    cost = Cost()
-    found = decode_one_step(experts, observation, Composition.of_field(field), cost)
+    found = decode_one_step(experts, observation, Composition.of_field(field))
     expected = pools(experts, observation, field)
     hidden = observation.hidden
     assert torch.equal(found.tokens[~hidden], observation.tokens[~hidden])
     assert (found.confidence[~hidden] == 1).all()
     assert torch.equal(found.tokens[hidden], expected.argmax(-1)[hidden])
     torch.testing.assert_close(found.confidence[hidden], expected.max(-1).values.exp()[hidden], rtol=1e-5, atol=1e-6)
-    assert cost.evaluations == 2 * int(hidden.any(-1).sum())
+    assert found.cost.evaluations == 2 * int(hidden.any(-1).sum())
 
 
 def test_the_predictive_is_the_average_of_pools():
@@ -78,7 +76,7 @@ def test_many_steps_fill_the_surest_first_and_read_it(seed):
     """One token a step: the same as doing it by hand."""
     experts, observation = bigrams(), masked(1, 5, seed)
     field = some_field(1, 5, 2, seed)
-    found = decode_iteratively(experts, observation, Composition.of_field(field), Cost(), steps=5)
+    found = decode_iteratively(experts, observation, Composition.of_field(field), steps=5)
     tokens, hidden = observation.tokens.masked_fill(observation.hidden, 0), observation.hidden.clone()
     confidence = torch.ones(1, 5, dtype=torch.float64)
     while hidden.any():
@@ -95,14 +93,13 @@ def test_many_steps_fill_the_surest_first_and_read_it(seed):
 def test_any_number_of_steps_fills_everything_and_keeps_what_is_visible(seed, steps):
     experts, observation = bigrams(), masked(3, 7, seed)
     composition = Composition.of_field(some_field(3, 7, 2, seed))
-    cost = Cost()
-    found = decode_iteratively(experts, observation, composition, cost, steps=steps)
+    found = decode_iteratively(experts, observation, composition, steps=steps)
     visible = ~observation.hidden
     assert torch.equal(found.tokens[visible], observation.tokens[visible])
     assert ((found.tokens >= 0) & (found.tokens < SIZE)).all()
-    assert cost.evaluations <= 2 * 3 * steps
+    assert found.cost.evaluations <= 2 * 3 * steps
     if steps == 1:
-        alone = decode_one_step(experts, observation, composition, Cost())
+        alone = decode_one_step(experts, observation, composition)
         assert torch.equal(found.tokens, alone.tokens)
 
 
@@ -121,15 +118,14 @@ def test_the_own_context_is_all_that_an_expert_sees():
 def test_nothing_hidden_costs_nothing():
     observation = MaskChannel(SIZE, 0.0).observe(torch.zeros(2, 4, dtype=torch.long))
     for decode in (decode_one_step, decode_iteratively):
-        cost = Cost()
-        found = decode(bigrams(), observation, Composition.of_field(some_field(2, 4, 2)), cost)
+        found = decode(bigrams(), observation, Composition.of_field(some_field(2, 4, 2)))
         assert torch.equal(found.tokens, observation.tokens)
-        assert cost.evaluations == 0
+        assert found.cost.evaluations == 0
 
 
 def test_no_steps_are_refused():
     with pytest.raises(ConservatorError, match="at least one"):
-        decode_iteratively(bigrams(), masked(1, 3), Composition.of_field(some_field(1, 3, 2)), Cost(), steps=0)
+        decode_iteratively(bigrams(), masked(1, 3), Composition.of_field(some_field(1, 3, 2)), steps=0)
 
 
 ENGINES = {"bayes": infer_with_bayes, "global": infer_globally, "map": infer_maximum, "eg": infer_by_ascent}
@@ -191,20 +187,18 @@ def test_an_overwritten_token_is_overturned():
     clean = torch.cat([torch.arange(30) % SIZE, -torch.arange(30) % SIZE])[None]
     observation = ReplacementChannel(SIZE, 0.2).corrupt(clean, seeded(3))
     inferred = infer_with_bayes(experts, observation, seeded())
-    cost = Cost()
-    found = decode_with_channel(experts, observation, inferred, Schedule(5), seeded(), cost)
+    found = decode_with_channel(experts, observation, inferred, 5, seeded())
     before, after = ((tokens == clean).double().mean() for tokens in (observation.tokens, found.tokens))
     assert before < 0.9
     assert after > before + 0.05
-    assert cost.evaluations == 5 * 2
+    assert found.cost.evaluations == 5 * 2
 
 
 def test_under_a_mask_channel_the_channels_decoder_is_the_one_step_decoder():
     experts, observation = bigrams(), masked(2, 8)
     inferred = infer_with_bayes(experts, observation, seeded())
-    cost = Cost()
-    with_channel = decode_with_channel(experts, observation, inferred, Schedule(5), seeded(), cost)
-    assert cost.evaluations == 2 * 2  # what is visible is certain: nothing of it is read again
-    one_step = decode_one_step(experts, observation, inferred.composition, Cost())
+    with_channel = decode_with_channel(experts, observation, inferred, 5, seeded())
+    assert with_channel.cost.evaluations == 2 * 2  # what is visible is certain: nothing of it is read again
+    one_step = decode_one_step(experts, observation, inferred.composition)
     assert torch.equal(with_channel.tokens, one_step.tokens)
     torch.testing.assert_close(with_channel.confidence, one_step.confidence)

@@ -13,24 +13,27 @@ from hypothesis import strategies as st
 from conservator import (
     BigramExpert,
     CategoricalExpert,
+    ConfusionChannel,
     ConservatorError,
     FactorisedEvidence,
     MaskChannel,
     ReplacementChannel,
     infer_field,
 )
+from conservator.decoders.overturn import decode_with_channel
+from conservator.decoders.predict import decode_one_step
+from conservator.experts import all_sequences
 from conservator.field.composite import (
     CompositeEvidence,
-    Cost,
-    Said,
     cut_into_windows,
     gather_evidence,
     pool_of,
     read,
 )
 from conservator.field.convex import maximise, variation
+from conservator.field.cost import Cost
 from conservator.field.folds import Schedule
-from conservator.field.infer import infer_with_bayes
+from conservator.field.infer import infer_by_ascent, infer_maximum, infer_with_bayes
 from conservator.field.lattice import simplex_lattice
 from conservator.field.pool import log_pool
 
@@ -68,7 +71,7 @@ def test_every_visible_position_is_hidden_once_a_repeat(length, folds, repeats, 
         assert (sizes.max(1).values - sizes.min(1).values <= 1).all()
 
 
-@given(length=st.integers(1, 300), context=st.integers(1, 64))
+@given(length=st.integers(1, 300), context=st.integers(8, 64))
 def test_windows_cover_every_position_once(length, context):
     windows = cut_into_windows(length, context)
     scored = [place for window in windows for place in range(window.inner_start, window.inner_stop)]
@@ -87,7 +90,7 @@ def test_what_is_heard_is_the_conditional_with_the_fold_hidden():
     patterns = Schedule(3).draw(~observation.hidden, seeded())
     concealed = patterns | observation.hidden[:, None]
     cost = Cost()
-    heard = list(read(experts, observation.tokens, concealed, patterns, None, cost))
+    heard = list(read(experts, observation.tokens, concealed, patterns, 9, cost))
     assert cost.evaluations == 2 * 3 * 2
     assert sum(len(said.position) for said in heard) == int((~observation.hidden).sum())
     for said in heard:
@@ -166,7 +169,7 @@ def test_the_maximum_is_that_of_a_convex_solver(seed, experts, length, tau):
     log_probs = torch.log_softmax(2 * torch.randn(experts, length, SIZE, generator=seeded(seed)), dim=-1)
     observation = masked(length, seed)
     position = (~observation.hidden).nonzero()[:, 0]
-    evidence = CompositeEvidence([Said(position * 0, position, log_probs[:, position])], observation, 1)
+    evidence = CompositeEvidence(position, log_probs[:, position], observation, 1)
     found = maximise(evidence, tau, tolerance=1e-4)
     assert found.converged
     assert (found.field >= 0).all()
@@ -237,8 +240,9 @@ def test_pools_of_a_lattice():
     log_probs = torch.log_softmax(torch.randn(2, 3, 7, generator=seeded()), -1)
     for weight in torch.tensor(simplex_lattice(2, 4)):
         mixed = torch.einsum("i,inv->nv", weight.float(), log_probs)
-        torch.testing.assert_close(pool_of(log_probs, weight), torch.log_softmax(mixed, -1))
-        torch.testing.assert_close(pool_of(log_probs, weight, normalised=False), mixed)
+        pool, log_norm = pool_of(log_probs, weight)
+        torch.testing.assert_close(pool, torch.log_softmax(mixed, -1))
+        torch.testing.assert_close(log_norm.expand(3), torch.logsumexp(mixed, -1), rtol=1e-5, atol=1e-6)
 
 
 def test_without_the_prior_term_a_state_is_scored_by_its_mean_log_probability():
@@ -263,7 +267,8 @@ from conservator.channels import MaskChannel
 from conservator.experts.expert import ExpertSpec, copy_visible
 from conservator.field.convex import maximise
 from conservator.field.composite import CompositeEvidence
-from conservator.field.folds import Schedule
+from conservator.field.cost import Cost
+from conservator.field.folds import DEFAULT
 from conservator.field.infer import infer_with_bayes
 
 V, L = 50_257, 512
@@ -283,7 +288,7 @@ tokens = torch.randint(V, (1, L), generator=torch.Generator().manual_seed(2))
 observation = MaskChannel(V, 0.2).corrupt(tokens, torch.Generator().manual_seed(3))
 infer_with_bayes(experts, observation, torch.Generator().manual_seed(4))
 evidence, _ = CompositeEvidence.gather(
-    experts, observation.channel.observe(observation.tokens[0]), Schedule(5), torch.Generator().manual_seed(4)
+    experts, observation.channel.observe(observation.tokens[0]), DEFAULT, torch.Generator().manual_seed(4)
 )
 evidence.value_and_gradient(torch.full((L, 2), 0.5, dtype=torch.float64))
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
@@ -338,3 +343,112 @@ def test_replaced_tokens_are_doubted():
     assert found.doubt[wrong].mean() > 0.6
     assert found.doubt[~wrong].mean() < 0.1
     assert found.cost.evaluations == 3 * 6 * 2
+
+
+def test_composite_evidence_is_that_of_enumerated_conditionals():
+    """Two chains whose every sequence is listed: conditionals by summing, pools and the channel by hand."""
+    experts, weights, length = bigrams(), torch.tensor(simplex_lattice(2, 2)), 5
+    sequences = all_sequences(SIZE, length)
+    laws = [expert.log_density(sequences).exp() for expert in experts]
+    for channel in (MaskChannel(SIZE, 0.3), ReplacementChannel(SIZE, 0.3)):
+        observation = channel.corrupt(torch.randint(SIZE, (1, length), generator=seeded(5)), seeded(6))
+        emissions = gather_evidence(experts, observation, Schedule(2), seeded(), weights).emissions[0]
+        patterns = Schedule(2).draw(~observation.hidden, seeded())[0]
+        tokens, hidden = observation.tokens[0], observation.hidden[0]
+        for place in (~hidden).nonzero()[:, 0].tolist():
+            shown = ~(hidden | patterns[int(patterns[:, place].nonzero())])
+            fits = (sequences[:, shown] == tokens[shown]).all(-1)
+            table = torch.stack(
+                [torch.stack([law[fits & (sequences[:, place] == v)].sum() for v in range(SIZE)]) for law in laws]
+            )
+            log_probs = (table / table.sum(-1, keepdim=True)).log()
+            likelihood = channel.log_likelihood(channel.observe(tokens[[place]]))[0]
+            for state, weight in enumerate(weights):
+                pool = torch.log_softmax(weight @ log_probs, dim=-1)
+                expected = torch.logsumexp(likelihood + pool, dim=-1)
+                torch.testing.assert_close(emissions[place, state], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_composite_gradient_agrees_with_finite_differences():
+    observation = ReplacementChannel(SIZE, 0.2).observe(torch.randint(SIZE, (6,), generator=seeded()))
+    evidence, _ = CompositeEvidence.gather(bigrams(), observation, Schedule(2, 2), seeded())
+    field = torch.rand(6, 2, generator=seeded(), dtype=torch.float64).softmax(-1)
+    _, gradient = evidence.value_and_gradient(field)
+    for place in range(6):
+        for expert in range(2):
+            step = torch.zeros_like(field)
+            step[place, expert] = 1e-5
+            up, down = (evidence.value_and_gradient(field + sign * step)[0] for sign in (1, -1))
+            assert float((up - down) / 2e-5) == pytest.approx(float(gradient[place, expert]), abs=1e-6)
+
+
+def test_without_the_prior_term_any_channel_sums_the_unnormalised_pool():
+    channel, weights = ReplacementChannel(SIZE, 0.3), torch.tensor(simplex_lattice(2, 2))
+    experts = [CategoricalExpert(torch.randn(6, SIZE, generator=seeded(n)), f"{n}") for n in range(2)]
+    observation = channel.observe(torch.randint(SIZE, (1, 6), generator=seeded()))
+    heard = gather_evidence(experts, observation, Schedule(2), seeded(), weights, prior_term=False)
+    log_probs = torch.stack([expert.log_marginals for expert in experts])
+    for state, weight in enumerate(weights):
+        mixed = torch.einsum("i,ilv->lv", weight, log_probs)
+        expected = torch.logsumexp(channel.log_likelihood(observation) + mixed, dim=-1)
+        torch.testing.assert_close(heard.emissions[..., state], expected, rtol=1e-5, atol=1e-6)
+    whole = gather_evidence(experts, observation, Schedule(2), seeded(), weights)
+    torch.testing.assert_close(heard.kept, whole.kept)  # how likely a token is kept does not depend on it
+
+
+def test_symbols_that_are_no_tokens_are_evidence_but_not_read():
+    """A channel with one symbol more than tokens: seen by its column, never by an expert."""
+    matrix = torch.full((SIZE, SIZE + 1), 0.05) + torch.cat([0.7 * torch.eye(SIZE), torch.full((SIZE, 1), 0.05)], 1)
+    channel = ConfusionChannel(matrix)
+
+    class Careful(BigramExpert):
+        def log_probs(self, tokens, hidden, kappa=0.0):
+            assert (tokens[~hidden] < SIZE).all()
+            return super().log_probs(tokens.masked_fill(hidden, 0), hidden, kappa)
+
+    experts = [Careful(one.initial, one.transition, one.spec.name) for one in bigrams()]
+    observation = channel.observe(torch.tensor([[0, 1, SIZE, 2, 3, SIZE, SIZE, 1, 0]]))
+    foreign = observation.tokens == SIZE
+    for infer in (infer_with_bayes, infer_maximum, infer_by_ascent):
+        found = infer(experts, observation, seeded())
+        assert (found.doubt[foreign] == 1).all()
+        assert (found.doubt[~foreign] < 1).all()
+        restored = decode_with_channel(experts, observation, found, 3, seeded())
+        assert (restored.tokens < SIZE).all()
+        copied = decode_one_step(experts, observation, found.composition)
+        assert torch.equal(copied.tokens[~foreign], observation.tokens[~foreign])
+        assert (copied.tokens < SIZE).all()
+
+
+@pytest.mark.parametrize("infer", [infer_maximum, infer_by_ascent])
+def test_every_engine_doubts_and_its_tokens_are_overturned(infer):
+    up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
+    experts = [BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")]
+    clean = torch.cat([torch.arange(30) % SIZE, -torch.arange(30) % SIZE])[None]
+    observation = ReplacementChannel(SIZE, 0.2).corrupt(clean, seeded(3))
+    found = infer(experts, observation, seeded())
+    wrong = observation.tokens != clean
+    assert found.doubt[wrong].mean() > 0.5 > 0.15 > found.doubt[~wrong].mean()
+    restored = decode_with_channel(experts, observation, found, 5, seeded())
+    assert (restored.tokens == clean).double().mean() > (~wrong).double().mean() + 0.05
+
+
+def test_experts_that_read_any_length_are_read_in_stretches(monkeypatch):
+    lengths = []
+
+    class Watching(BigramExpert):
+        def log_probs(self, tokens, hidden, kappa=0.0):
+            lengths.append(tokens.shape[1])
+            return super().log_probs(tokens, hidden, kappa)
+
+    monkeypatch.setattr("conservator.field.composite.LONGEST", 16)
+    monkeypatch.setattr("conservator.field.composite.CHUNK", 1)
+    expert = Watching(torch.zeros(SIZE), torch.zeros(SIZE, SIZE))
+    gather_evidence([expert], masked(50, rows=1), Schedule(2), seeded(), torch.ones(1, 1))
+    assert max(lengths) == 16
+
+
+def test_too_short_a_context_is_said():
+    with pytest.raises(ConservatorError, match="at least 8"):
+        cut_into_windows(9, 7)
+    assert len(cut_into_windows(7, 7)) == 1

@@ -138,3 +138,8 @@ def test_the_evidence_chooses_the_prior_that_made_the_field():
 def test_impossible_settings_are_said(call):
     with pytest.raises(ConservatorError):
         call(simplex_lattice(3, 2))
+
+
+def test_more_states_than_a_table_holds_are_refused():
+    with pytest.raises(ConservatorError, match="take fewer parts"):
+        two_level(simplex_lattice(6, 7), 0.1, 0.2, 0.9)

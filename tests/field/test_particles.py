@@ -105,13 +105,13 @@ def test_a_run_counts_its_evaluations_and_follows_from_the_seed():
     experts = [Counted(expert.initial, expert.transition, expert.spec.name) for expert in EXPERTS]
     settings = ParticleSettings(3, 4, 2, steps=3)
     first = infer_particles(experts, OBSERVED, settings, seeded())
-    assert first.evaluations == sum(calls) == 3 * 2 * 2 * 4 * (3 + 2)
+    assert first.cost.evaluations == sum(calls) == 3 * 2 * 2 * 4 * (3 + 2)
     torch.testing.assert_close(first.field.sum(1), torch.ones(LENGTH, dtype=torch.float64))
     assert torch.equal(first.field, infer_particles(EXPERTS, OBSERVED, settings, seeded()).field)
     assert not torch.equal(first.field, infer_particles(EXPERTS, OBSERVED, settings, seeded(1)).field)
     calls.clear()
     without = infer_particles(experts, OBSERVED, replace(settings, prior_term=False), seeded())
-    assert without.evaluations == sum(calls) == first.evaluations // 2
+    assert without.cost.evaluations == sum(calls) == first.cost.evaluations // 2
 
 
 def test_a_shared_weight_is_the_same_everywhere():

@@ -54,3 +54,10 @@ def test_a_segmentation_matches_itself_and_no_other_better(labels):
     assert segment_f1(truth, truth) == 1
     other = (truth + 1) % 3
     assert segment_f1(other, truth) == 0
+
+
+def test_regions_that_do_not_occur_are_left_out():
+    labels = LABELS[:1]
+    found = attribution(weights_of(labels), labels, HIDDEN[:1])
+    assert all(value == 1 for value in found.values()), found
+    assert "recall_2" not in found

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from conservator import CategoricalExpert, MaskChannel
+from conservator import CategoricalExpert, ConservatorError, MaskChannel
 from conservator.field.forward_backward import posterior
 from conservator.field.lattice import sticky
 from conservator.field.smoothing import NoSmoothing, PerColumn
 from conservator.studies.baselines import BASELINES, Setting
-from conservator.studies.baselines.constant import GRID, mean_scores, pool_loss
+from conservator.studies.baselines.constant import GRID, pool_loss
 from conservator.studies.baselines.routers import inherit
 
 SIZE, LENGTH, WINDOWS = 5, 24, 3
@@ -54,19 +54,21 @@ def test_every_baseline_gives_a_field(name, setting):
 
 def test_held_out_scores_are_the_losses_and_plain_ones_half_of_them(setting):
     expected = losses_of_visible()
-    torch.testing.assert_close(setting.held_out_scores, expected, rtol=1e-5, atol=1e-5, equal_nan=True)
-    ratio = setting.plain_scores.nansum() / expected.nansum()  # a token is revealed half of the time, and scores 0
+    torch.testing.assert_close(setting.held_out_scores.values, expected, rtol=1e-5, atol=1e-5, equal_nan=True)
+    ratio = (
+        setting.plain_scores.values.nansum() / expected.nansum()
+    )  # a token is revealed half of the time, and scores 0
     assert ratio == pytest.approx(0.5, abs=0.02)
 
 
 def test_packllm_sim_is_a_softmax_of_mean_scores(setting):
-    expected = torch.softmax(-setting.plain_scores.nanmean(dim=1) / 0.1, dim=-1)
+    expected = torch.softmax(-setting.plain_scores.values.nanmean(dim=1) / 0.1, dim=-1)
     torch.testing.assert_close(BASELINES["packllm_sim"](setting).field[:, 5], expected)
 
 
 def test_packllm_opt_is_the_best_of_its_line_searches(setting):
     found = BASELINES["packllm_opt"](setting).field[:, 0]
-    order = mean_scores(setting).argsort(dim=-1)
+    order = setting.plain_scores.mean().argsort(dim=-1)
     corners = torch.eye(3, dtype=torch.float64)
     for window in range(WINDOWS):
         weight = corners[order[window, 0]]
@@ -143,3 +145,18 @@ def test_local_methods_find_the_regions(setting):
         accuracy = (found.regions.argmax(-1) == LABELS).double().mean()
         assert accuracy > 0.85, (name, accuracy)
     assert isinstance(setting.smoother, PerColumn)
+
+
+def test_costs_are_counted(setting):
+    """Evaluations a window: what a baseline asked of the experts before it decodes."""
+    asked = {name: found(setting).cost.evaluations / WINDOWS for name, found in BASELINES.items()}
+    assert asked["equal"] == asked["hard_label"] == 0
+    assert asked["local_bayes"] == asked["shuffled_within"] == asked["hmm_heldout"] == 2 * 3 * 3
+    assert asked["hmm"] == asked["packllm_sim"] == asked["packllm_opt"] <= 64 * 3
+    assert asked["best_single_posterior"] == 3 * 48 * (12 + 4)
+
+
+def test_one_window_has_no_other_to_shuffle_with():
+    alone = Setting(EXPERTS, OBSERVED.channel.observe(OBSERVED.tokens[:1]), LABELS[:1])
+    with pytest.raises(ConservatorError, match="at least two"):
+        BASELINES["shuffled_across"](alone)

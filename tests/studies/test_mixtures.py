@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from conservator import ConservatorError
-from conservator.studies.metrics import boundaries, boundary_f1, calibration_error, per_document
+from conservator.studies.metrics import boundaries, boundary_f1, calibration_error, per_group
 from conservator.studies.mixtures import mix
 
 DOMAINS = {
@@ -53,7 +53,7 @@ def test_what_cannot_be_mixed_is_said(domains, length, least):
 
 def test_documents_count_alike_however_long_they_are():
     right = torch.tensor([True, True, False, True, False])
-    assert per_document(right, torch.tensor([7, 7, 7, 2, 2])).tolist() == pytest.approx([0.5, 2 / 3])
+    assert per_group(right, torch.tensor([7, 7, 7, 2, 2])).tolist() == pytest.approx([0.5, 2 / 3])
 
 
 def test_calibration_by_hand():

@@ -67,3 +67,22 @@ def test_corpora_are_read_with_their_filters(tmp_path):
     assert all(0 < sum(map(len, held[name])) < sum(map(len, found[name])) / 5 for name in found)
     with pytest.raises(ConservatorError, match="there is no"):
         read_domains(tmp_path, "train")
+
+
+def test_nothing_hidden_is_said():
+    whole = MaskChannel(256, 0.3).observe(MIXED.tokens)
+    with pytest.raises(ConservatorError, match="nothing is hidden"):
+        restore_windows(EXPERTS, MIXED, whole, given(LABELS))
+
+
+def test_accuracy_is_weighted_by_position_window_and_document():
+    found = restore_windows(EXPERTS, MIXED, OBSERVED, given(LABELS.roll(20, dims=1)))
+    row = describe("late", found, MIXED.labels)
+    right = torch.zeros(MIXED.tokens.shape)
+    right[OBSERVED.hidden] = found.right.float()
+    by_window = [float(right[n][OBSERVED.hidden[n]].mean()) for n in range(12)]
+    assert row["accuracy"] == pytest.approx(float(found.right.float().mean()))
+    assert row["accuracy_windows"] == pytest.approx(sum(by_window) / 12, abs=1e-6)
+    numbers = MIXED.documents[OBSERVED.hidden]
+    by_document = [float(found.right[numbers == one].float().mean()) for one in numbers.unique()]
+    assert row["accuracy_documents"] == pytest.approx(sum(by_document) / len(by_document), abs=1e-6)

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 import torch
 
-from conservator.channels import Observation
+from conservator.channels import MaskChannel, Observation
 from conservator.decoders.posterior import Decoded, decode_posterior
+from conservator.decoders.predict import Reading
 from conservator.experts.expert import Expert
-from conservator.field.composite import Cost, check_experts, read
+from conservator.field.composite import check_experts, conceal, read, readable
+from conservator.field.cost import Cost
 from conservator.field.folds import Schedule
 from conservator.field.infer import Inferred
 
@@ -16,9 +18,9 @@ def decode_with_channel(
     experts: Sequence[Expert],
     observation: Observation,
     inferred: Inferred,
-    schedule: Schedule,
+    folds: int,
     generator: torch.Generator,
-    cost: Cost,
+    reading: Reading | None = None,
 ) -> Decoded:
     """Decode x_l = argmax_v c_l(v) p(v | the others), with p the posterior predictive of the composition.
 
@@ -29,22 +31,23 @@ def decode_with_channel(
         experts: m of them.
         observation: (N, L).
         inferred: what was inferred of it.
-        schedule: its first partition says which positions are hidden together.
+        folds: into how many parts the visible positions are hidden, in turn.
         generator: the source of all randomness.
-        cost: counts what is spent.
+        reading: how the experts read.
     """
-    context = check_experts(experts, observation.channel.vocab_size)
-    doubtful = inferred.doubt > 0
-    patterns = Schedule(schedule.folds).draw(doubtful, generator)
-    scored = torch.cat([patterns, observation.hidden[:, None]], dim=1)
-    distrusted = torch.rand(scored.shape, generator=generator) < inferred.doubt[:, None]
-    concealed = scored | observation.hidden[:, None] | distrusted
-    tokens = observation.tokens.masked_fill(observation.hidden, 0)
-    confidence = torch.ones(tokens.shape, dtype=torch.float64)
-    restored = tokens.clone()
-    for said in read(experts, tokens, concealed, scored, context, cost):
-        place = (said.sequence, said.position)
-        log_probs = inferred.composition.log_probs(said.log_probs, *place)
-        local = decode_posterior(observation.channel.observe(observation.tokens[place]), log_probs.double())
-        restored[place], confidence[place] = local.tokens, local.confidence
-    return Decoded(restored, confidence)
+    channel, cost = observation.channel, Cost()
+    context = check_experts(experts, channel.vocab_size)
+    doubtful = torch.zeros_like(observation.hidden) if isinstance(channel, MaskChannel) else ~observation.hidden
+    with cost.timed():
+        patterns = Schedule(folds).draw(doubtful, generator)
+        scored = torch.cat([patterns, observation.hidden[:, None]], dim=1)
+        concealed = conceal(scored, observation, inferred.doubt, generator)
+        restored = readable(observation)
+        confidence = torch.ones(restored.shape, dtype=torch.float64)
+        foreign = (reading or Reading()).concealed(inferred.composition)
+        for said in read(experts, observation.tokens, concealed, scored, context, cost, foreign):
+            place = (said.sequence, said.position)
+            log_probs = inferred.composition.log_probs(said.log_probs, *place)
+            local = decode_posterior(channel.observe(observation.tokens[place]), log_probs.double())
+            restored[place], confidence[place] = local.tokens, local.confidence
+    return Decoded(restored, confidence, cost)

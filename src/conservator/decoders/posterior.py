@@ -1,12 +1,13 @@
 """The channel-aware posterior decoder: it may overturn an observed token."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.errors import ConservatorError
+from conservator.field.cost import Cost
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,12 @@ class Decoded:
     Attributes:
         tokens: (..., L) the mode of gamma_l at every position.
         confidence: (..., L) its posterior probability.
+        cost: what it took.
     """
 
     tokens: Tensor
     confidence: Tensor
+    cost: Cost = field(default_factory=Cost)
 
 
 def decode_posterior(observation: Observation, log_probs: Tensor) -> Decoded:

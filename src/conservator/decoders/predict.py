@@ -11,8 +11,9 @@ from conservator.channels import Observation
 from conservator.decoders.posterior import Decoded
 from conservator.errors import ConservatorError
 from conservator.experts.expert import Expert
-from conservator.field.composite import Cost, Said, check_experts, read
+from conservator.field.composite import Said, check_experts, read, readable, unknown
 from conservator.field.composition import Composition
+from conservator.field.cost import Cost
 
 
 @dataclass(frozen=True)
@@ -62,54 +63,42 @@ def decode_one_step(
     experts: Sequence[Expert],
     observation: Observation,
     composition: Composition,
-    cost: Cost,
     reading: Reading | None = None,
 ) -> Decoded:
-    """Fill every hidden position by its most likely token, all at once; what is visible is copied."""
-    tokens, confidence = _start(observation)
-    for said, log_probs in predict(experts, tokens, observation.hidden, composition, cost, reading):
-        best, chosen = log_probs.max(dim=-1)
-        tokens[said.sequence, said.position] = chosen
-        confidence[said.sequence, said.position] = best.exp().double()
-    return Decoded(tokens, confidence)
+    """Fill every unknown position by its most likely token, all at once; what is visible is copied."""
+    return decode_iteratively(experts, observation, composition, reading, steps=1)
 
 
 def decode_iteratively(
     experts: Sequence[Expert],
     observation: Observation,
     composition: Composition,
-    cost: Cost,
     reading: Reading | None = None,
     steps: int = 12,
 ) -> Decoded:
-    """Fill the hidden positions in ``steps`` equal parts, the surest first; each part is read with the ones before.
+    """Fill the unknown positions in ``steps`` equal parts, the surest first; each part is read with the ones before.
 
     The confidence of a token is its probability in the step that chose it.
     """
     if steps < 1:
         raise ConservatorError(f"{steps} steps; at least one is needed")
-    tokens, confidence = _start(observation)
-    hidden = observation.hidden.clone()
-    for step in range(steps):
-        if not hidden.any():
-            break
-        best = torch.full(tokens.shape, -math.inf, dtype=torch.float64)
-        choice = tokens.clone()
-        for said, log_probs in predict(experts, tokens, hidden, composition, cost, reading):
-            top, chosen = log_probs.max(dim=-1)
-            best[said.sequence, said.position] = top.double()
-            choice[said.sequence, said.position] = chosen
-        left = hidden.sum(-1, keepdim=True)
-        wanted = (left + steps - step - 1) // (steps - step)  # an equal part of what is left, rounded up
-        rank = best.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
-        filled = hidden & (rank < wanted)
-        tokens = torch.where(filled, choice, tokens)
-        confidence = torch.where(filled, best.exp(), confidence)
-        hidden = hidden & ~filled
-    return Decoded(tokens, confidence)
-
-
-def _start(observation: Observation) -> tuple[Tensor, Tensor]:
-    """The visible tokens with certainty, and 0 at hidden positions, which nobody reads."""
-    tokens = observation.tokens.masked_fill(observation.hidden, 0)
-    return tokens, torch.ones(tokens.shape, dtype=torch.float64)
+    tokens, hidden, cost = readable(observation), unknown(observation), Cost()
+    confidence = torch.ones(tokens.shape, dtype=torch.float64)
+    with cost.timed():
+        for step in range(steps):
+            if not hidden.any():
+                break
+            best = torch.full(tokens.shape, -math.inf, dtype=torch.float64)
+            choice = tokens.clone()
+            for said, log_probs in predict(experts, tokens, hidden, composition, cost, reading):
+                top, chosen = log_probs.max(dim=-1)
+                best[said.sequence, said.position] = top.double()
+                choice[said.sequence, said.position] = chosen
+            left = hidden.sum(-1, keepdim=True)
+            wanted = (left + steps - step - 1) // (steps - step)  # an equal part of what is left, rounded up
+            rank = best.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+            filled = hidden & (rank < wanted)
+            tokens = torch.where(filled, choice, tokens)
+            confidence = torch.where(filled, best.exp(), confidence)
+            hidden = hidden & ~filled
+    return Decoded(tokens, confidence, cost)

@@ -55,7 +55,8 @@ def infer_bayes(emissions: Array, weights: Array, priors: Sequence[MarkovPrior] 
         )
     evidences, best = {}, None
     for prior in priors:
-        evidence, law = posterior(np.tile(emissions, (1, len(prior.weights) // states)), prior)
+        levels = len(prior.weights) // states
+        evidence, law = posterior(np.tile(emissions, (1, levels)) if levels > 1 else emissions, prior)
         evidences[prior.name] = evidence
         if best is None or evidence > best[0]:
             best = evidence, law, prior

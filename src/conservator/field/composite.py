@@ -6,7 +6,6 @@ with z_b the observation in which fold b of the visible positions is hidden too.
 minus prior, on conditionals that are exact: no sampler, no particle noise.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,11 +16,14 @@ from conservator.channels import MaskChannel, Observation
 from conservator.channels.channel import pick
 from conservator.errors import ConservatorError
 from conservator.experts.expert import Expert
+from conservator.field.cost import Cost, count
 from conservator.field.folds import Schedule
 from conservator.field.pool import log_pool
 
 CHUNK = 64 * 2**20  # bytes of log-probabilities that are in memory at a time, besides what is kept
 BUDGET = 2**30  # bytes that a CompositeEvidence keeps at most
+LONGEST = 4096  # positions that are read at once of experts that read any number, or more where CHUNK allows
+SHORTEST = 8  # positions: what reads less has no surroundings to go by
 
 
 @dataclass(frozen=True)
@@ -49,44 +51,26 @@ class Said:
     log_probs: Tensor
 
 
-class Cost:
-    """What was spent: a counter that readers add to.
-
-    Attributes:
-        evaluations: sequences read, times experts.
-        expert_seconds: time spent in the experts.
-        arithmetic_seconds: time spent in everything else.
-    """
-
-    def __init__(self) -> None:
-        """Nothing yet."""
-        self.evaluations = 0
-        self.expert_seconds = 0.0
-        self.arithmetic_seconds = 0.0
-
-    def add(self, other: "Cost") -> None:
-        """Count what another counter counted."""
-        self.evaluations += other.evaluations
-        self.expert_seconds += other.expert_seconds
-        self.arithmetic_seconds += other.arithmetic_seconds
-
-
-def cut_into_windows(length: int, context: int | None) -> list[Window]:
+def cut_into_windows(length: int, context: int) -> list[Window]:
     """Cover ``length`` positions by windows of at most ``context``, overlapping by a quarter of it.
 
     Every position is scored in one window, at least an eighth of the context from its cut ends.
     """
-    if context is None or length <= context:
+    if length <= context:
         return [Window(0, length, 0, length)]
+    if context < SHORTEST:
+        raise ConservatorError(
+            f"the experts read {context} positions at a time, too few for a sequence of {length}; at least {SHORTEST}"
+        )
     margin = context // 8
-    stride = max(1, context - 2 * margin)
+    stride = context - 2 * margin
     starts = [*range(0, length - context, stride), length - context]
     edges = [0, *(start + margin for start in starts[1:]), length]
     return [Window(s, s + context, a, b) for s, a, b in zip(starts, edges, edges[1:], strict=False)]
 
 
-def check_experts(experts: Sequence[Expert], vocab_size: int) -> int | None:
-    """Return the context that all experts can read; a clear error where they do not fit together or the channel."""
+def check_experts(experts: Sequence[Expert], vocab_size: int) -> int:
+    """Return how much all experts can read at once; a clear error where they do not fit together or the channel."""
     if not experts:
         raise ConservatorError("no experts: at least one is needed")
     sizes = {expert.spec.name: expert.spec.vocab_size for expert in experts}
@@ -96,7 +80,17 @@ def check_experts(experts: Sequence[Expert], vocab_size: int) -> int | None:
     if vocab_size != size:
         raise ConservatorError(f"the channel has {vocab_size} tokens, the experts {size}")
     contexts = [expert.spec.max_length for expert in experts if expert.spec.max_length is not None]
-    return min(contexts, default=None)
+    return min(contexts, default=max(LONGEST, rows_at_once(1, size, len(experts))))
+
+
+def rows_at_once(length: int, vocab_size: int, experts: int) -> int:
+    """How many sequences are read at a time, for their log-probabilities to fit into CHUNK; at least one."""
+    return max(1, CHUNK // (4 * length * vocab_size * experts))
+
+
+def unknown(observation: Observation) -> Tensor:
+    """(..., L) True where an expert has nothing to read: hidden, or a symbol of the channel that is no token."""
+    return observation.hidden | (observation.tokens >= observation.channel.vocab_size)
 
 
 def read(
@@ -104,7 +98,7 @@ def read(
     tokens: Tensor,
     hidden: Tensor,
     scored: Tensor,
-    context: int | None,
+    context: int,
     cost: Cost,
     concealed: Tensor | None = None,
 ) -> Iterator[Said]:
@@ -119,28 +113,25 @@ def read(
         cost: counts what is spent.
         concealed: (N, L, m) what is hidden from single experts besides.
     """
-    vocab_size = experts[0].spec.vocab_size
+    vocab_size, counted = experts[0].spec.vocab_size, count(experts, cost)
     for window in cut_into_windows(tokens.shape[1], context):
         span = slice(window.start, window.stop)
         wanted = scored[:, :, span].clone()
         wanted[:, :, : window.inner_start - window.start] = False
         wanted[:, :, window.inner_stop - window.start :] = False
         sequence, pattern = wanted.any(-1).nonzero(as_tuple=True)
-        rows = max(1, CHUNK // (4 * (window.stop - window.start) * vocab_size * len(experts)))
+        rows = rows_at_once(window.stop - window.start, vocab_size, len(experts))
         for which, how in zip(sequence.split(rows), pattern.split(rows), strict=True):
             if len(which) == 0:
                 continue
             row, place = wanted[which, how].nonzero(as_tuple=True)
             heard = []
-            start = time.perf_counter()
-            for number, expert in enumerate(experts):
+            for number, expert in enumerate(counted):
                 unseen = hidden[which, how, span]
                 if concealed is not None:
                     unseen = unseen | concealed[which, span, number]
                 kappa = 1 - unseen.float().mean(-1)
                 heard.append(expert.log_probs(tokens[which, span], unseen, kappa)[row, place])
-            cost.expert_seconds += time.perf_counter() - start
-            cost.evaluations += len(which) * len(experts)
             yield Said(which[row], window.start + place, torch.stack(heard).float())
 
 
@@ -187,39 +178,59 @@ def gather_evidence(
     context = check_experts(experts, channel.vocab_size)
     cost = Cost()
     patterns = schedule.draw(~observation.hidden, generator)
-    concealed = patterns | observation.hidden[:, None]
-    if doubt is not None:
-        concealed = concealed | (torch.rand(patterns.shape, generator=generator) < doubt[:, None])
+    concealed = conceal(patterns, observation, doubt, generator)
     emissions = torch.zeros(*observation.tokens.shape, len(weights), dtype=torch.float64)
-    kept = torch.zeros_like(emissions)
     certain = isinstance(channel, MaskChannel)
+    kept = torch.ones((), dtype=torch.float64).expand_as(emissions) if certain else torch.zeros_like(emissions)
     for said in read(experts, observation.tokens, concealed, patterns, context, cost):
         seen = channel.observe(observation.tokens[said.sequence, said.position])
         place = (said.sequence, said.position)
-        same = None if certain else pick(channel.log_likelihood(seen), seen.tokens)
         local = torch.empty(len(said.position), len(weights), dtype=torch.float64)
         own = torch.empty_like(local)
+        same = None if certain else log_same(seen)
         for state, weight in enumerate(weights):
-            pool = pool_of(said.log_probs, weight, normalised=prior_term)
+            pool, log_norm = pool_of(said.log_probs, weight)
             local[:, state] = channel.log_evidence(seen, pool)
             if same is not None:
-                own[:, state] = (same + pick(pool, seen.tokens) - local[:, state]).exp()
+                own[:, state] = (same + pick(pool, readable(seen)) - local[:, state]).exp()
+            if not prior_term:
+                local[:, state] += log_norm
         # A position comes several times where its repeats share a chunk.
         emissions.index_put_(place, local, accumulate=True)
         if not certain:
-            kept.index_put_(place, own, accumulate=True)
-    if certain:
-        kept.fill_(schedule.repeats)
-    return LatticeEvidence(emissions / schedule.repeats, kept / schedule.repeats, cost)
+            kept.index_put_(place, own / schedule.repeats, accumulate=True)
+    return LatticeEvidence(emissions.div_(schedule.repeats), kept, cost)
 
 
-def pool_of(log_probs: Tensor, weight: Tensor, *, normalised: bool = True) -> Tensor:
-    """The pool of ``log_probs`` (m, n, V) at one weight (m,): (n, V). A vertex is an expert as it is."""
+def conceal(patterns: Tensor, observation: Observation, doubt: Tensor | None, generator: torch.Generator) -> Tensor:
+    """What experts do not see while they speak of ``patterns`` (N, K, L): those, what is unknown, what is doubted."""
+    concealed = patterns | unknown(observation)[:, None]
+    if doubt is not None and (doubt > 0).any():
+        concealed = concealed | (torch.rand(patterns.shape, generator=generator) < doubt[:, None])
+    return concealed
+
+
+def readable(observation: Observation) -> Tensor:
+    """The tokens (..., L) that were observed, and 0 where what was observed is none."""
+    return observation.tokens.masked_fill(unknown(observation), 0)
+
+
+def log_same(seen: Observation) -> Tensor:
+    """(..., L) log c_l(y_l): how likely a token is to come out as it is; -inf where what came out is no token."""
+    return pick(seen.channel.log_likelihood(seen), readable(seen)).masked_fill(unknown(seen), -torch.inf)
+
+
+def pool_of(log_probs: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """The pool of ``log_probs`` (m, n, V) at one weight (m,): (n, V) normalised, and its log normaliser (n,).
+
+    A vertex is an expert as it is.
+    """
     used = weight.nonzero()[:, 0].tolist()
     if len(used) == 1:
-        return log_probs[used[0]]
+        return log_probs[used[0]], torch.zeros(())
     mixed = torch.einsum("i,inv->nv", weight[used].to(log_probs.dtype), log_probs[used])
-    return torch.log_softmax(mixed, dim=-1) if normalised else mixed
+    log_norm = torch.logsumexp(mixed, dim=-1)
+    return mixed.sub_(log_norm[:, None]), log_norm
 
 
 class CompositeEvidence:
@@ -233,20 +244,20 @@ class CompositeEvidence:
     """
 
     def __init__(
-        self, said: Sequence[Said], observation: Observation, repeats: int, *, prior_term: bool = True
+        self, position: Tensor, log_probs: Tensor, observation: Observation, repeats: int, *, prior_term: bool = True
     ) -> None:
         """Take what the experts said of an observation (L,).
 
         Args:
-            said: for every visible position, once for each repeat.
+            position: (n,) every visible position, once for each repeat.
+            log_probs: (m, n, V) what the experts say of them.
             observation: the sequence.
             repeats: how often each position was scored; the evidence is the mean over them.
             prior_term: False leaves E_pi[a_i] out of the gradient (the value stays that of the evidence).
         """
-        self.position = torch.cat([part.position for part in said])
-        self.log_probs = torch.cat([part.log_probs for part in said], dim=1)
+        self.position, self.log_probs = position, log_probs
         self.length, self.repeats, self.prior_term = len(observation.tokens), repeats, prior_term
-        self.seen = observation.channel.observe(observation.tokens[self.position])
+        self.seen = observation.channel.observe(observation.tokens[position])
 
     @classmethod
     def gather(
@@ -255,20 +266,29 @@ class CompositeEvidence:
         observation: Observation,
         schedule: Schedule,
         generator: torch.Generator,
+        doubt: Tensor | None = None,
         *,
         prior_term: bool = True,
     ) -> tuple["CompositeEvidence", Cost]:
-        """Let the experts read the folds of an observation (L,)."""
-        context = check_experts(experts, observation.channel.vocab_size)
-        visible = int((~observation.hidden).sum()) * schedule.repeats
-        needed = 4 * len(experts) * experts[0].spec.vocab_size * visible
+        """Let the experts read the folds of an observation (L,); ``doubt`` (L,) as in ``gather_evidence``."""
+        vocab_size = observation.channel.vocab_size
+        context = check_experts(experts, vocab_size)
+        scored = int((~observation.hidden).sum()) * schedule.repeats
+        needed = 4 * len(experts) * vocab_size * scored
         if needed > BUDGET:
-            raise ConservatorError(f"{visible} scored positions take {needed} bytes; at most {BUDGET} are kept")
+            raise ConservatorError(f"{scored} scored positions take {needed} bytes; at most {BUDGET} are kept")
         cost = Cost()
-        patterns = schedule.draw(~observation.hidden[None], generator)
-        concealed = patterns | observation.hidden
-        said = list(read(experts, observation.tokens[None], concealed, patterns, context, cost))
-        return cls(said, observation, schedule.repeats, prior_term=prior_term), cost
+        batch = observation.channel.observe(observation.tokens[None])
+        patterns = schedule.draw(~batch.hidden, generator)
+        concealed = conceal(patterns, batch, None if doubt is None else doubt[None], generator)
+        position = torch.empty(scored, dtype=torch.long)
+        log_probs = torch.empty(len(experts), scored, vocab_size)
+        filled = 0
+        for said in read(experts, batch.tokens, concealed, patterns, context, cost):
+            part = slice(filled, filled + len(said.position))
+            position[part], log_probs[:, part] = said.position, said.log_probs
+            filled = part.stop
+        return cls(position, log_probs, observation, schedule.repeats, prior_term=prior_term), cost
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -280,10 +300,7 @@ class CompositeEvidence:
         channel = self.seen.channel
         value = torch.zeros((), dtype=torch.float64)
         gradient = torch.zeros(self.shape, dtype=torch.float64)
-        rows = max(1, CHUNK // (8 * self.log_probs.shape[2] * len(self.log_probs)))
-        for position, tokens, said in zip(
-            self.position.split(rows), self.seen.tokens.split(rows), self.log_probs.split(rows, dim=1), strict=True
-        ):
+        for position, tokens, said in self._parts():
             seen, log_probs = channel.observe(tokens), said.double()
             pool = log_pool(log_probs, field[position])
             value = value + channel.log_evidence(seen, pool).sum() / self.repeats
@@ -293,3 +310,19 @@ class CompositeEvidence:
             local = torch.einsum("nv,inv->ni", law, log_probs) / self.repeats
             gradient.index_add_(0, position, local.detach())
         return value, gradient
+
+    def kept(self, field: Tensor) -> Tensor:
+        """(L,) the probability that a visible token is what was observed, under the pool at ``field``; else 0."""
+        total = torch.zeros(self.length, dtype=torch.float64)
+        for position, tokens, said in self._parts():
+            seen, pool = self.seen.channel.observe(tokens), log_pool(said.double(), field[position])
+            own = log_same(seen) + pick(pool, readable(seen)) - seen.channel.log_evidence(seen, pool)
+            total.index_add_(0, position, own.exp())
+        return total / self.repeats
+
+    def _parts(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Positions, tokens and log-probabilities, in parts that may be copied."""
+        rows = rows_at_once(2, self.log_probs.shape[2], len(self.log_probs))
+        yield from zip(
+            self.position.split(rows), self.seen.tokens.split(rows), self.log_probs.split(rows, dim=1), strict=True
+        )

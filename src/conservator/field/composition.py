@@ -35,7 +35,10 @@ class Composition:
 
     def mean(self) -> Tensor:
         """The mean weight of each expert: (N, L, m), rows on the simplex."""
-        return torch.einsum("nls,nlsi->nli", self.share, self.weights)
+        total = torch.zeros_like(self.weights[:, :, 0])
+        for state in range(self.share.shape[2]):  # no table of all states and experts at every position
+            total += self.share[:, :, state, None] * self.weights[:, :, state]
+        return total
 
     def log_probs(self, said: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
         """Mix what the experts ``said`` (m, n, V) of n positions: (n, V) normalised log-probabilities."""

@@ -27,7 +27,7 @@ def posterior(emissions: Array, prior: MarkovPrior) -> tuple[float, Array]:
         with np.errstate(divide="ignore"):
             joint = np.log(prior.initial) + emissions.sum(axis=0)
         evidence = _logsumexp(joint)
-        return evidence, np.broadcast_to(np.exp(joint - evidence), emissions.shape).copy()
+        return evidence, np.broadcast_to(np.exp(joint - evidence), emissions.shape)
     emissions = np.ascontiguousarray(emissions, dtype=np.float64)
     return posterior_kernel(emissions, prior.initial, prior.transition)
 

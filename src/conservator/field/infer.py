@@ -1,6 +1,5 @@
 """Infer the composition of damaged sequences: the engines on composite evidence, behind one contract."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,14 +12,16 @@ from conservator.channels import MaskChannel, Observation
 from conservator.errors import ConservatorError
 from conservator.experts.expert import Expert
 from conservator.field.bayes import infer_bayes
-from conservator.field.composite import CompositeEvidence, Cost, gather_evidence
+from conservator.field.composite import CompositeEvidence, gather_evidence
 from conservator.field.composition import Composition
 from conservator.field.convex import maximise
+from conservator.field.cost import Cost
 from conservator.field.folds import DEFAULT, Schedule
 from conservator.field.lattice import MarkovPrior, constant, simplex_lattice
 from conservator.field.smoothed_ascent import ascend
 from conservator.field.smoothing import PerColumn, Smoother
 
+ROUNDS = 3  # of gathering evidence and doubting tokens, where a channel does not say which are wrong
 Priors = Callable[[NDArray[np.float64]], Sequence[MarkovPrior]]
 
 
@@ -70,32 +71,28 @@ def infer_with_bayes(
         schedule: which visible positions are hidden together.
         parts: the lattice has the weights k / parts.
         priors: the priors to choose from, as a function of the lattice.
-        rounds: how often the evidence is gathered; by default once where damage is seen (mask), else three times.
+        rounds: how often the evidence is gathered; by default once where damage is seen (mask), else ROUNDS times.
         prior_term: False leaves the pool's normaliser out of the evidence, for the ablation.
     """
     check_batch_of(observation)
-    if rounds is not None and rounds < 1:
-        raise ConservatorError(f"{rounds} rounds; at least one is needed")
-    began = time.perf_counter()
     weights = simplex_lattice(len(experts), parts)
     lattice = torch.from_numpy(weights)
     choices = priors(weights) if priors else None
-    if rounds is None:
-        rounds = 1 if isinstance(observation.channel, MaskChannel) else 3
-    doubt, cost = torch.zeros(observation.tokens.shape), Cost()
-    for _ in range(rounds):
-        heard = gather_evidence(
-            experts, observation, schedule or DEFAULT, generator, lattice, doubt, prior_term=prior_term
-        )
-        cost.add(heard.cost)
-        found = [infer_bayes(rows.numpy(), weights, choices) for rows in heard.emissions]
-        states = torch.stack([torch.from_numpy(one.states) for one in found])
-        if not isinstance(observation.channel, MaskChannel):
-            doubt = (1 - (states * heard.kept).sum(-1)).clamp(0, 1)
-    composition = Composition.of_states(states, lattice)
-    regions = torch.stack([torch.from_numpy(one.regions) for one in found])
-    cost.arithmetic_seconds = time.perf_counter() - began - cost.expert_seconds
-    return Inferred(composition, composition.mean(), regions, doubt, informed(observation), tuple(found), cost)
+    doubt, cost = torch.zeros(observation.tokens.shape, dtype=torch.float64), Cost()
+    with cost.timed():
+        for _ in range(_rounds(observation, rounds)):
+            heard = gather_evidence(
+                experts, observation, schedule or DEFAULT, generator, lattice, doubt, prior_term=prior_term
+            )
+            cost.add(heard.cost)
+            found = [infer_bayes(rows.numpy(), weights, choices) for rows in heard.emissions]
+            states = torch.stack([torch.from_numpy(one.states) for one in found])
+            if not isinstance(observation.channel, MaskChannel):
+                doubt = (1 - (states * heard.kept).sum(-1)).clamp(0, 1)
+        composition = Composition.of_states(states, lattice)
+        field = composition.mean()
+        regions = torch.stack([torch.from_numpy(one.regions) for one in found])
+    return Inferred(composition, field, regions, doubt, informed(observation), tuple(found), cost)
 
 
 def infer_globally(
@@ -180,21 +177,27 @@ def _each(
 ) -> Inferred:
     """Solve for the field of each sequence; where nothing is visible it stays uniform."""
     check_batch_of(observation)
-    began = time.perf_counter()
-    schedule, cost = schedule or DEFAULT, Cost()
-    fields, outcomes = [], []
-    for tokens, seen in zip(observation.tokens, informed(observation).tolist(), strict=True):
-        field = torch.full((len(tokens), len(experts)), 1 / len(experts), dtype=torch.float64)
-        outcome: object = None
-        if seen:
-            evidence, spent = CompositeEvidence.gather(
-                experts, observation.channel.observe(tokens), schedule, generator, prior_term=prior_term
-            )
-            cost.add(spent)
-            field, outcome = solve(evidence)
-        fields.append(field)
-        outcomes.append(outcome)
-    lam = torch.stack(fields)
-    cost.arithmetic_seconds = time.perf_counter() - began - cost.expert_seconds
-    doubt = torch.zeros(lam.shape[:2], dtype=torch.float64)
+    shape, cost = (*observation.tokens.shape, len(experts)), Cost()
+    lam = torch.full(shape, 1 / len(experts), dtype=torch.float64)
+    doubt = torch.zeros(shape[:2], dtype=torch.float64)
+    outcomes: list[object] = [None] * len(lam)
+    with cost.timed():
+        for row in informed(observation).nonzero()[:, 0].tolist():
+            one = observation.channel.observe(observation.tokens[row])
+            for _ in range(_rounds(observation, None)):
+                evidence, spent = CompositeEvidence.gather(
+                    experts, one, schedule or DEFAULT, generator, doubt[row], prior_term=prior_term
+                )
+                cost.add(spent)
+                lam[row], outcomes[row] = solve(evidence)
+                if not isinstance(observation.channel, MaskChannel):
+                    doubt[row] = (1 - evidence.kept(lam[row])).clamp(0, 1)
     return Inferred(Composition.of_field(lam), lam, lam, doubt, informed(observation), tuple(outcomes), cost)
+
+
+def _rounds(observation: Observation, rounds: int | None) -> int:
+    if rounds is None:
+        return 1 if isinstance(observation.channel, MaskChannel) else ROUNDS
+    if rounds < 1:
+        raise ConservatorError(f"{rounds} rounds; at least one is needed")
+    return rounds

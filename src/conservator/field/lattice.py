@@ -85,6 +85,8 @@ def two_level(weights: Array, jump: float, resample: float, own: float) -> Marko
     states, experts = weights.shape
     if experts == 1:
         return constant(weights)
+    if experts * states > LARGEST:
+        raise ConservatorError(f"{experts} regions of {states} states are more than {LARGEST}; take fewer parts")
     draw = np.full((experts, states), (1 - own) / (states - 1))  # D(s | r)
     draw[np.arange(experts), weights.argmax(axis=0)] = own
     inside = (1 - resample) * np.eye(states)[None] + resample * draw[:, None, :]  # (r, s, s')

@@ -9,7 +9,8 @@ from torch import Tensor
 from conservator.channels import MaskChannel, Observation
 from conservator.errors import ConservatorError
 from conservator.experts.expert import Expert
-from conservator.field.composite import check_experts
+from conservator.field.composite import check_experts, rows_at_once
+from conservator.field.cost import Cost, count
 from conservator.field.denoising import denoising_score
 from conservator.field.pool import log_pool
 from conservator.field.smoothed_ascent import ascend
@@ -56,12 +57,12 @@ class ParticleField:
 
     Attributes:
         field: (L, m), rows on the simplex.
-        evaluations: sequences read, times experts.
+        cost: network evaluations and seconds.
         steps: the largest change of a weight in each iteration; the paper claims no convergence.
     """
 
     field: Tensor
-    evaluations: int
+    cost: Cost
     steps: tuple[float, ...]
 
 
@@ -86,6 +87,10 @@ def draw_particles(
         steps: T.
         generator: the source of all randomness.
     """
+    rows = rows_at_once(len(lam), experts[0].spec.vocab_size, len(experts))
+    if len(tokens) > rows:
+        parts = zip(tokens.split(rows), hidden.split(rows), strict=True)
+        return torch.cat([draw_particles(experts, lam, *part, steps, generator) for part in parts])
     tokens, hidden = tokens.masked_fill(hidden, 0), hidden.clone()
     for step in range(steps):
         kappa = step / steps
@@ -122,7 +127,14 @@ def estimate_gradient(
         nothing = torch.zeros(shape, dtype=torch.long)
         particles.append(draw_particles(experts, lam, nothing, everything, settings.steps, generator))
     both = torch.cat(particles)
-    scores = torch.stack([denoising_score(expert, both, settings.samples, generator) for expert in experts], dim=-1)
+    rows = rows_at_once(length, observation.channel.vocab_size, 1)
+    scores = torch.stack(
+        [
+            torch.cat([denoising_score(expert, part, settings.samples, generator) for part in both.split(rows)])
+            for expert in experts
+        ],
+        dim=-1,
+    )
     gradient = -scores[: settings.particles].mean(0)
     if settings.prior_term:
         gradient = gradient + scores[settings.particles :].mean(0)
@@ -140,16 +152,17 @@ def infer_particles(
     if not isinstance(observation.channel, MaskChannel) or observation.tokens.ndim != 1:
         raise ConservatorError("Algorithm 1 clamps what is visible: it takes one sequence of a mask channel")
     length, m = len(observation.tokens), len(experts)
-    if context is not None and length > context:
+    if length > context:
         raise ConservatorError(f"the sequence has {length} positions; the experts read at most {context}")
-    lam, changes = ascend(
-        lambda lam: estimate_gradient(experts, lam, observation, settings, generator),
-        (length, m),
-        settings.iterations,
-        settings.eta,
-        settings.smoother,
-        shared=settings.shared,
-    )
-    rows = settings.particles * (2 if settings.prior_term else 1)
-    evaluations = settings.iterations * m * rows * (settings.steps + settings.samples)
-    return ParticleField(lam, evaluations, changes)
+    cost = Cost()
+    counted = count(experts, cost)
+    with cost.timed():
+        lam, changes = ascend(
+            lambda lam: estimate_gradient(counted, lam, observation, settings, generator),
+            (length, m),
+            settings.iterations,
+            settings.eta,
+            settings.smoother,
+            shared=settings.shared,
+        )
+    return ParticleField(lam, cost, changes)

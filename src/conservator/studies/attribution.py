@@ -1,6 +1,7 @@
 """How well a field tells whose text a position is (appendix "Quality of the recovered field")."""
 
 from itertools import pairwise
+from math import nan
 
 import torch
 from torch import Tensor
@@ -14,24 +15,27 @@ def attribution(weights: Tensor, labels: Tensor, hidden: Tensor) -> dict[str, fl
     Returns:
         ``field_accuracy`` (and ``_masked``, ``_boundary`` within four positions of a true change, ``_interior``),
         ``macro_auroc`` one against the rest, ``recall_K`` of each region, ``macro_f1``, ``iou``, ``segment_f1`` and
-        ``boundary_f1``. A constant field has a field accuracy, which means nothing.
+        ``boundary_f1``. Means over regions leave out those that no position belongs to. A constant field has a field
+        accuracy, which means nothing.
     """
     from sklearn.metrics import f1_score, jaccard_score, recall_score, roc_auc_score
 
     found = weights.argmax(-1)
     right = (found == labels).double()
     near = near_boundaries(labels)
-    truth, guess, experts = labels.flatten().numpy(), found.flatten().numpy(), weights.shape[-1]
-    classes = list(range(experts))
-    recalls = recall_score(truth, guess, labels=classes, average=None, zero_division=0)
-    areas = [roc_auc_score(truth == one, weights[..., one].flatten().numpy()) for one in classes]
+    truth, guess = labels.flatten().numpy(), found.flatten().numpy()
+    classes = labels.unique().tolist()
+    recalls = recall_score(truth, guess, labels=classes, average=None)
+    areas = [
+        roc_auc_score(truth == one, weights[..., one].flatten().numpy()) if len(classes) > 1 else nan for one in classes
+    ]
     return {
         "field_accuracy": float(right.mean()),
         "field_accuracy_masked": float(right[hidden].mean()),
         "field_accuracy_boundary": float(right[near].mean()),
         "field_accuracy_interior": float(right[~near].mean()),
-        "macro_auroc": float(sum(areas) / experts),
-        **{f"recall_{one}": float(recalls[one]) for one in classes},
+        "macro_auroc": float(sum(areas) / len(classes)),
+        **{f"recall_{one}": float(recall) for one, recall in zip(classes, recalls, strict=True)},
         "macro_f1": float(f1_score(truth, guess, labels=classes, average="macro")),
         "iou": float(jaccard_score(truth, guess, labels=classes, average="macro")),
         "segment_f1": segment_f1(found, labels),

@@ -7,9 +7,9 @@ BINS = 15
 TOLERANCE = 4
 
 
-def per_document(right: Tensor, documents: Tensor) -> Tensor:
-    """The mean of ``right`` (n,) over the positions of each document (n,): (D,), documents in order of number."""
-    _, cluster = documents.unique(return_inverse=True)
+def per_group(right: Tensor, groups: Tensor) -> Tensor:
+    """The mean of ``right`` (n,) over the positions of each group (n,), a document or a window, in their order."""
+    _, cluster = groups.unique(return_inverse=True)
     count = int(cluster.max()) + 1
     sums = torch.zeros(count, dtype=torch.float64).index_add_(0, cluster, right.double())
     return sums / torch.bincount(cluster, minlength=count)

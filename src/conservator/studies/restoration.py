@@ -1,6 +1,5 @@
 """Restore mixed windows with an inferred composition, and compare with the truth."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +13,11 @@ from conservator.errors import ConservatorError
 from conservator.experts.corpus import hold_out, read_corpus
 from conservator.experts.expert import Expert
 from conservator.experts.strip import FILTERS
-from conservator.field.composite import Cost
+from conservator.field.composite import readable
 from conservator.field.composition import Composition
+from conservator.field.cost import Cost
 from conservator.field.infer import Inferred
-from conservator.studies.metrics import boundary_f1, calibration_error, per_document
+from conservator.studies.metrics import boundary_f1, calibration_error, per_group
 from conservator.studies.mixtures import Mixtures
 from conservator.studies.statistics import Paired, compare
 
@@ -33,6 +33,7 @@ class Restored:
         confidence: (n,) the probability of the chosen token.
         log_likelihood: the mean log-probability of the lost tokens.
         documents: (n,) the document of each position.
+        windows: (n,) the window of each position.
         regions: (N, L) the expert that each position was attributed to; None where the field does not vary.
         cost: of inference and decoding.
     """
@@ -41,6 +42,7 @@ class Restored:
     confidence: Tensor
     log_likelihood: float
     documents: Tensor
+    windows: Tensor
     regions: Tensor | None
     cost: Cost
 
@@ -61,11 +63,13 @@ def read_domains(corpora: Path, split: str, *, least: int = 256, held_out: bool 
     return found
 
 
-def given(field: Tensor, cost: Cost | None = None) -> Inferred:
-    """A field (N, L, m) that is given, not inferred."""
-    nothing = torch.zeros(field.shape[:2], dtype=torch.float64)
+def given(belief: Tensor | Composition, cost: Cost | None = None, doubt: Tensor | None = None) -> Inferred:
+    """A field (N, L, m) or a composition that some other method than an engine came to, at a cost."""
+    composition = belief if isinstance(belief, Composition) else Composition.of_field(belief)
+    field = composition.mean()
+    doubt = torch.zeros(field.shape[:2], dtype=torch.float64) if doubt is None else doubt
     informed = torch.ones(len(field), dtype=torch.bool)
-    return Inferred(Composition.of_field(field), field, field, nothing, informed, (), cost or Cost())
+    return Inferred(composition, field, field, doubt, informed, (), cost or Cost())
 
 
 def restore_windows(
@@ -76,40 +80,43 @@ def restore_windows(
     reading: Reading | None = None,
 ) -> Restored:
     """Decode in one step, and compare with the truth."""
-    started = time.perf_counter()
-    decoding = Cost()
-    right, confidence, documents, total = [], [], [], 0.0
-    tokens = observation.tokens.masked_fill(observation.hidden, 0)
-    for said, log_probs in predict(experts, tokens, observation.hidden, inferred.composition, decoding, reading):
-        truth = mixed.tokens[said.sequence, said.position]
-        best, chosen = log_probs.max(-1)
-        right.append(chosen == truth)
-        confidence.append(best.exp())
-        documents.append(mixed.documents[said.sequence, said.position])
-        total += float(log_probs.gather(-1, truth[:, None]).sum())
-    decoding.arithmetic_seconds = time.perf_counter() - started - decoding.expert_seconds
-    decoding.add(inferred.cost)
-    hits = torch.cat(right)
+    hidden, cost = observation.hidden, Cost()
+    if not hidden.any():
+        raise ConservatorError("nothing is hidden in these windows, so there is nothing to restore")
+    right = torch.zeros(hidden.shape, dtype=torch.bool)
+    confidence, likelihood = torch.zeros(2, *hidden.shape, dtype=torch.float64)
+    with cost.timed():
+        for said, log_probs in predict(experts, readable(observation), hidden, inferred.composition, cost, reading):
+            place = (said.sequence, said.position)
+            best, chosen = log_probs.max(-1)
+            right[place] = chosen == mixed.tokens[place]
+            confidence[place] = best.exp().double()
+            likelihood[place] = log_probs.gather(-1, mixed.tokens[place][:, None])[:, 0].double()
     varies = bool((inferred.regions != inferred.regions[:, :1]).any())
     regions = inferred.regions.argmax(-1) if varies else None
-    return Restored(hits, torch.cat(confidence), total / len(hits), torch.cat(documents), regions, decoding)
+    windows = hidden.nonzero()[:, 0]
+    mean = float(likelihood[hidden].mean())
+    cost.add(inferred.cost)
+    return Restored(right[hidden], confidence[hidden], mean, mixed.documents[hidden], windows, regions, cost)
 
 
 def difference(ours: Restored, other: Restored) -> Paired:
     """Compare two restorations of the same windows by their accuracy on each document."""
-    pair = [per_document(one.right, one.documents).tolist() for one in (ours, other)]
+    pair = [per_group(one.right, one.documents).tolist() for one in (ours, other)]
     return compare(*pair)
 
 
 def describe(name: str, found: Restored, labels: Tensor, reference: Restored | None = None) -> dict[str, object]:
     """A row of a table: quality, cost a window, and the difference of the reference to it."""
     windows = len(labels)
-    seconds = found.cost.expert_seconds + found.cost.arithmetic_seconds
+    seconds = found.cost.seconds
     row: dict[str, object] = {
         "method": name,
         "windows": windows,
         "documents": len(found.documents.unique()),
         "accuracy": float(found.right.double().mean()),
+        "accuracy_windows": float(per_group(found.right, found.windows).mean()),
+        "accuracy_documents": float(per_group(found.right, found.documents).mean()),
         "log_likelihood": found.log_likelihood,
         "calibration_error": calibration_error(found.confidence, found.right),
         "evaluations": found.cost.evaluations / windows,

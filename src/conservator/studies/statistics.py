@@ -76,7 +76,7 @@ def compare(ours: Sequence[float], theirs: Sequence[float], *, resamples: int = 
     for place in range(resamples):
         means[place] = paired[rng.integers(count, size=count)].mean()
         flipped[place] = (paired * rng.choice([-1.0, 1.0], size=count)).mean()
-    extreme = int((np.abs(flipped) >= abs(mean) - 1e-15).sum())
+    extreme = int((np.abs(flipped) >= abs(mean) * (1 - 1e-9)).sum())
     spread = float(paired.std(ddof=1)) if count > 1 else 0.0
     low, high = np.quantile(means, [0.025, 0.975])
     size = mean / spread if spread > 0 else 0.0

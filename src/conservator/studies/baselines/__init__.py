@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import torch
 
+from conservator.errors import ConservatorError
+from conservator.field.composition import Composition
 from conservator.field.infer import Inferred, infer_by_ascent, infer_globally, infer_maximum
 from conservator.studies.baselines import constant, routers
 from conservator.studies.baselines.setting import Setting
@@ -13,15 +15,19 @@ __all__ = ["BASELINES", "Setting"]
 
 
 def shuffled_within(setting: Setting) -> Inferred:
-    """Our field with its positions in random order: the same weights, in the wrong places."""
-    generator, (windows, length, _) = setting.generator(), setting.shape
-    order = torch.rand(windows, length, generator=generator).argsort(dim=-1)
-    return given(setting.bayes.field.gather(1, order[..., None].expand(setting.shape)))
+    """What we believe of a window with its positions in random order: the same weights, in the wrong places."""
+    generator, ours = setting.generator(), setting.bayes.composition
+    order = torch.rand(ours.share.shape[:2], generator=generator).argsort(dim=-1)
+    share = ours.share.gather(1, order[..., None].expand_as(ours.share))
+    return given(Composition(share, ours.weights), setting.bayes.cost)
 
 
 def shuffled_across(setting: Setting) -> Inferred:
-    """Our field of another window."""
-    return given(setting.bayes.field.roll(1, dims=0))
+    """What we believe of another window."""
+    ours = setting.bayes.composition
+    if len(ours.share) < 2:
+        raise ConservatorError("fields are shuffled across windows: it takes at least two")
+    return given(Composition(ours.share.roll(1, dims=0), ours.weights), setting.bayes.cost)
 
 
 def hard_label(setting: Setting) -> Inferred:
@@ -32,7 +38,9 @@ def hard_label(setting: Setting) -> Inferred:
 BASELINES: dict[str, Callable[[Setting], Inferred]] = {
     "local_bayes": lambda setting: setting.bayes,
     "local_map": lambda setting: infer_maximum(setting.experts, setting.observation, setting.generator()),
-    "local_eg": lambda setting: infer_by_ascent(setting.experts, setting.observation, setting.generator()),
+    "local_eg": lambda setting: infer_by_ascent(
+        setting.experts, setting.observation, setting.generator(), smoother=setting.smoother
+    ),
     "hard_label": hard_label,
     "packllm_sim": constant.packllm_sim,
     "packllm_opt": constant.packllm_opt,

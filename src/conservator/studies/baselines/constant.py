@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from conservator.field.composition import Composition
+from conservator.field.cost import Cost, count
 from conservator.field.denoising import denoising_score
 from conservator.field.infer import Inferred
 from conservator.field.particles import PRESETS, draw_particles
@@ -13,9 +15,9 @@ TEMPERATURE = 0.1  # nats, of PackLLM-sim
 GRID = torch.linspace(0, 1, 21, dtype=torch.float64)  # of PackLLM-opt
 
 
-def everywhere(weights: Tensor, setting: Setting) -> Inferred:
+def everywhere(weights: Tensor, setting: Setting, cost: Cost) -> Inferred:
     """One weight (N, m) for all positions of each window."""
-    return given(weights[:, None].expand(setting.shape).contiguous())
+    return given(weights[:, None].expand(setting.shape).contiguous(), cost)
 
 
 def equal(setting: Setting) -> Inferred:
@@ -23,14 +25,10 @@ def equal(setting: Setting) -> Inferred:
     return given(torch.full(setting.shape, 1 / len(setting.experts), dtype=torch.float64))
 
 
-def mean_scores(setting: Setting) -> Tensor:
-    """(N, m) the mean plain score of the visible tokens."""
-    return setting.plain_scores.nanmean(dim=1).nan_to_num()
-
-
 def packllm_sim(setting: Setting) -> Inferred:
     """PackLLM, softmax variant: weights proportional to exp(-mean score / T)."""
-    return everywhere(torch.softmax(-mean_scores(setting) / TEMPERATURE, dim=-1), setting)
+    scores = setting.plain_scores
+    return everywhere(torch.softmax(-scores.mean() / TEMPERATURE, dim=-1), setting, scores.cost)
 
 
 def packllm_opt(setting: Setting) -> Inferred:
@@ -39,7 +37,7 @@ def packllm_opt(setting: Setting) -> Inferred:
     A candidate is scored by the cross-entropy of the pool that the decoder uses, on the same noisings.
     """
     experts = len(setting.experts)
-    order = mean_scores(setting).argsort(dim=-1, stable=True)
+    order = setting.plain_scores.mean().argsort(dim=-1, stable=True)
     corners = torch.eye(experts, dtype=torch.float64)
     weights = corners[order[:, 0]]
     for place in range(1, experts):
@@ -49,13 +47,13 @@ def packllm_opt(setting: Setting) -> Inferred:
         best = len(GRID) - 1 - losses.flip(0).argmin(dim=0)
         share = GRID[best][:, None]
         weights = (1 - share) * weights + share * newcomer
-    return everywhere(weights, setting)
+    return everywhere(weights, setting, setting.noised.cost)
 
 
 def pool_loss(setting: Setting, weights: Tensor) -> Tensor:
     """(N,) the mean loss of noised visible tokens under the pool at one weight (N, m) a window."""
     total, count = torch.zeros(2, len(weights), dtype=torch.float64)
-    for said in setting.noised:
+    for said in setting.noised.said:
         pool = torch.log_softmax(torch.einsum("ni,inv->nv", weights[said.sequence].float(), said.log_probs), dim=-1)
         truth = setting.observation.tokens[said.sequence, said.position]
         total.index_add_(0, said.sequence, -pool.gather(-1, truth[:, None])[:, 0].double())
@@ -67,26 +65,31 @@ def pool_loss(setting: Setting, weights: Tensor) -> Tensor:
 def best_single_marginal(setting: Setting) -> Inferred:
     """The expert with the lowest mean score of visible tokens: marginal evidence under the mask channel."""
     corners = torch.eye(len(setting.experts), dtype=torch.float64)
-    return everywhere(corners[mean_scores(setting).argmin(dim=-1)], setting)
+    scores = setting.plain_scores
+    return everywhere(corners[scores.mean().argmin(dim=-1)], setting, scores.cost)
 
 
 def best_single_posterior(setting: Setting) -> Inferred:
     """The expert that scores its own reconstructions best: a heuristic that leaves the free energy out."""
     windows, length, experts = setting.shape
     generator, settings = setting.generator(), PRESETS["byte"]
-    energies = torch.zeros(windows, experts, dtype=torch.float64)
+    energies, cost = torch.zeros(windows, experts, dtype=torch.float64), Cost()
+    counted = count(setting.experts, cost)
     alone = torch.ones(length, 1, dtype=torch.float64)
     shape = (settings.particles, length)
-    for window in range(windows):
-        tokens = setting.observation.tokens[window].expand(shape)
-        hidden = setting.observation.hidden[window].expand(shape)
-        for number, expert in enumerate(setting.experts):
-            drawn = draw_particles([expert], alone, tokens, hidden, settings.steps, generator)
-            energies[window, number] = denoising_score(expert, drawn, settings.samples, generator).mean()
+    with cost.timed():
+        for window in range(windows):
+            tokens = setting.observation.tokens[window].expand(shape)
+            hidden = setting.observation.hidden[window].expand(shape)
+            for number, expert in enumerate(counted):
+                drawn = draw_particles([expert], alone, tokens, hidden, settings.steps, generator)
+                energies[window, number] = denoising_score(expert, drawn, settings.samples, generator).mean()
     corners = torch.eye(experts, dtype=torch.float64)
-    return everywhere(corners[energies.argmin(dim=-1)], setting)
+    return everywhere(corners[energies.argmin(dim=-1)], setting, cost)
 
 
 def field_average(setting: Setting) -> Inferred:
-    """The mean of our field over the window: the same experts, without where."""
-    return everywhere(setting.bayes.field.mean(dim=1), setting)
+    """The mean of what we believe of a window, at all of its positions: the same experts, without where."""
+    ours = setting.bayes.composition
+    share = ours.share.mean(dim=1, keepdim=True).expand_as(ours.share)
+    return given(Composition(share, ours.weights), setting.bayes.cost)

@@ -14,7 +14,7 @@ from conservator.field.forward_backward import posterior
 from conservator.field.infer import Inferred
 from conservator.field.lattice import simplex_lattice, sticky
 from conservator.field.smoothed_ascent import ascend
-from conservator.studies.baselines.setting import Setting
+from conservator.studies.baselines.setting import Scores, Setting
 from conservator.studies.restoration import given
 
 JUMPS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # of the hidden Markov model; the likelihood chooses
@@ -36,23 +36,20 @@ def inherit(scores: Tensor) -> Tensor:
     return filled
 
 
-def smooth(fields: Tensor, setting: Setting) -> Inferred:
-    """The smoother that every local field gets."""
-    return given(torch.stack([torch.from_numpy(setting.smoother(field.numpy()).field) for field in fields]))
-
-
-def responsibilities(scores: Tensor, setting: Setting) -> Inferred:
+def responsibilities(scores: Scores, setting: Setting) -> Inferred:
     """DEMix: weights proportional to exp(-score) at every position, smoothed."""
-    return smooth(torch.softmax(-inherit(scores), dim=-1), setting)
+    fields = torch.softmax(-inherit(scores.values), dim=-1)
+    smoothed = [torch.from_numpy(setting.smoother(field.numpy()).field) for field in fields]
+    return given(torch.stack(smoothed), scores.cost)
 
 
-def raw_loss(scores: Tensor, setting: Setting) -> Inferred:
+def raw_loss(scores: Scores, setting: Setting) -> Inferred:
     """The paper's update and smoothing, with minus the score for a gradient: neither prior term nor imputation."""
     fields = []
-    for gradient in -scores.nan_to_num():
+    for gradient in -scores.values.nan_to_num():
         length, experts = gradient.shape
         fields.append(ascend(partial(_same, gradient), (length, experts), ITERATIONS, ETA, setting.smoother)[0])
-    return given(torch.stack(fields))
+    return given(torch.stack(fields), scores.cost)
 
 
 def _same(gradient: Tensor, _: Tensor) -> Tensor:
@@ -60,12 +57,12 @@ def _same(gradient: Tensor, _: Tensor) -> Tensor:
     return gradient
 
 
-def markov(scores: Tensor, setting: Setting) -> Inferred:
+def markov(scores: Scores, setting: Setting) -> Inferred:
     """A hidden Markov model with a state an expert, emissions exp(-score), symmetric transitions; its posterior."""
     corners = simplex_lattice(len(setting.experts), 1)
     priors = [sticky(corners, jump) for jump in JUMPS]
     fields = []
-    for rows in (-scores.nan_to_num()).numpy():
+    for rows in (-scores.values.nan_to_num()).numpy():
         fitted = [posterior(np.ascontiguousarray(rows), prior) for prior in priors]
         fields.append(max(fitted, key=lambda one: one[0])[1])
-    return given(torch.from_numpy(np.stack(fields)))
+    return given(torch.from_numpy(np.stack(fields)), scores.cost)

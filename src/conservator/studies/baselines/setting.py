@@ -9,10 +9,36 @@ from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.experts.expert import Expert
-from conservator.field.composite import Cost, Said, gather_evidence, read
+from conservator.field.composite import Said, check_experts, gather_evidence, read
+from conservator.field.cost import Cost
 from conservator.field.folds import DEFAULT
 from conservator.field.infer import Inferred, infer_with_bayes
 from conservator.field.smoothing import PerColumn, Smoother
+
+
+@dataclass(frozen=True)
+class Noised:
+    """What the experts said of noised windows, and what that cost."""
+
+    said: list[Said]
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How badly each expert predicts each visible token.
+
+    Attributes:
+        values: (N, L, m) in nats; nan at hidden positions.
+        cost: what it took.
+    """
+
+    values: Tensor
+    cost: Cost
+
+    def mean(self) -> Tensor:
+        """(N, m) over the visible tokens of a window; 0 where there are none."""
+        return self.values.nanmean(dim=1).nan_to_num()
 
 
 @dataclass(frozen=True)
@@ -36,7 +62,7 @@ class Setting:
     smoother: Smoother = field(default_factory=lambda: PerColumn(0.6))
 
     def generator(self) -> torch.Generator:
-        """A fresh generator: the same draws for every baseline."""
+        """A fresh generator: a baseline's draws do not depend on which others ran."""
         return torch.Generator().manual_seed(self.seed)
 
     @property
@@ -45,38 +71,39 @@ class Setting:
         return (*self.observation.tokens.shape, len(self.experts))
 
     @cached_property
-    def noised(self) -> list[Said]:
+    def noised(self) -> "Noised":
         """What the experts say of visible tokens that K noisings hide: stratified times, the mask-source path."""
         generator, (windows, length, _) = self.generator(), self.shape
         strata = torch.rand(self.samples, windows, generator=generator).argsort(dim=0)
         kappa = (strata + torch.rand(self.samples, windows, generator=generator)) / self.samples
         lost = torch.rand(windows, self.samples, length, generator=generator) >= kappa.T[:, :, None]
         visible = ~self.observation.hidden[:, None]
-        contexts = [expert.spec.max_length for expert in self.experts if expert.spec.max_length is not None]
-        context = min(contexts, default=None)
-        hidden = lost | ~visible
-        tokens = self.observation.tokens
-        return list(read(self.experts, tokens, hidden, lost & visible, context, Cost()))
+        context, cost = check_experts(self.experts, self.observation.channel.vocab_size), Cost()
+        with cost.timed():
+            said = read(self.experts, self.observation.tokens, lost | ~visible, lost & visible, context, cost)
+            return Noised(list(said), cost)
 
     @cached_property
-    def plain_scores(self) -> Tensor:
-        """(N, L, m) the paper's denoising score of visible tokens, where a revealed token scores 0; nan if hidden."""
+    def plain_scores(self) -> "Scores":
+        """The paper's denoising score of visible tokens, where a revealed token scores 0."""
         total = torch.zeros(self.shape, dtype=torch.float64)
-        for said in self.noised:
+        for said in self.noised.said:
             truth = self.observation.tokens[said.sequence, said.position]
             losses = -said.log_probs.gather(-1, truth.expand(len(self.experts), -1)[..., None])[..., 0].T.double()
             total.index_put_((said.sequence, said.position), losses, accumulate=True)
-        return (total / self.samples).masked_fill(self.observation.hidden[..., None], torch.nan)
+        return Scores(
+            (total / self.samples).masked_fill(self.observation.hidden[..., None], torch.nan), self.noised.cost
+        )
 
     @cached_property
-    def held_out_scores(self) -> Tensor:
-        """(N, L, m) the loss of visible tokens while they are hidden, by folds; nan if hidden."""
+    def held_out_scores(self) -> "Scores":
+        """The loss of visible tokens while they are hidden, by folds."""
         corners = torch.eye(len(self.experts), dtype=torch.float64)
         heard = gather_evidence(self.experts, self.observation, DEFAULT, self.generator(), corners)
         certain = torch.zeros(self.observation.channel.vocab_size)  # what the channel adds to a certain token
         unlost = self.observation.channel.observe(torch.zeros((), dtype=torch.long))
         kept = self.observation.channel.log_evidence(unlost, certain)
-        return (kept - heard.emissions).masked_fill(self.observation.hidden[..., None], torch.nan)
+        return Scores((kept - heard.emissions).masked_fill(self.observation.hidden[..., None], torch.nan), heard.cost)
 
     @cached_property
     def bayes(self) -> Inferred:
