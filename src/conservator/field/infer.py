@@ -1,7 +1,7 @@
 """Infer the composition of damaged sequences: the engines on composite evidence, behind one contract."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -92,7 +92,7 @@ def infer_with_bayes(
             emissions = torch.zeros(*observation.tokens.shape, len(weights), dtype=torch.float64)
             kept, foreign = torch.zeros((), dtype=torch.float64), None
             for repeat in range(1, schedule.repeats + 1):
-                once = Schedule(schedule.folds)
+                once = replace(schedule, repeats=1)
                 heard = gather_evidence(
                     experts, observation, once, generator, lattice, doubt, foreign, prior_term=prior_term
                 )
