@@ -17,7 +17,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from conservator.channels import MaskChannel, Observation
+from conservator.channels import MaskChannel
 from conservator.decoders.predict import Reading
 from conservator.experts import load_experts
 from conservator.field.infer import Inferred, infer_by_ascent, infer_globally, infer_maximum, infer_with_bayes
@@ -26,7 +26,7 @@ from conservator.files import write_atomically
 from conservator.studies.baselines import Setting
 from conservator.studies.baselines.particles import by_particles
 from conservator.studies.corpora import DOMAINS, read_domains
-from conservator.studies.mixtures import Mixtures, mix
+from conservator.studies.mixtures import mix
 from conservator.studies.restoration import Restored, describe, given, restore_windows
 from conservator.studies.result import commit, versions
 
@@ -40,12 +40,6 @@ COLUMNS = (
     "field_accuracy",
 )
 COSTS = ("boundary_f1", "evaluations", "seconds", "arithmetic_share")
-
-
-def first(mixed: Mixtures, observation: Observation, count: int) -> tuple[Mixtures, Observation]:
-    """The first windows."""
-    fewer = Mixtures(mixed.tokens[:count], mixed.labels[:count], mixed.documents[:count], mixed.names)
-    return fewer, observation.channel.observe(observation.tokens[:count])
 
 
 def main() -> None:
@@ -91,7 +85,8 @@ def main() -> None:
         ("particles, the paper's", options.paper, PRESETS["byte"]),
     ):
         if count:
-            few, damaged = first(mixed, observation, count)
+            few = mixed.first(count)
+            damaged = observation.channel.observe(observation.tokens[:count])
             bayes = restore_windows(experts, few, damaged, infer_with_bayes(experts, damaged, drawn()))
             rows.append(describe(f"bayes, first {count}", bayes, few.labels))
             particles = by_particles(Setting(experts, damaged, few.labels, options.seed), settings)

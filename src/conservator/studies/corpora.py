@@ -28,8 +28,8 @@ def find_corpora(where: str | None, cache: Path) -> Path:
     if where is None:
         raise ConservatorError(
             f"this study needs texts: give --corpora PATH or set {VARIABLE} to a folder with NAME.SPLIT.jsonl.gz files "
-            f"(NAME: {', '.join(DOMAINS)}; SPLIT: train, eval; a field text in each line). --corpora huggingface fetches "
-            "the paper's public data sets, --corpora demo takes the small one in the package, for a try"
+            f"(NAME: {', '.join(DOMAINS)}; SPLIT: train, eval; a field text in each line). --corpora huggingface "
+            "fetches the paper's public data sets, --corpora demo takes the small one in the package, for a try"
         )
     if where == "demo":
         return DEMO

@@ -137,7 +137,7 @@ def describe(name: str, found: Restored, labels: Tensor, reference: Restored | N
         "calibration_error": calibration_error(found.confidence, found.right),
         "evaluations": found.cost.evaluations / windows,
         "seconds": seconds / windows,
-        "arithmetic_share": found.cost.arithmetic_seconds / seconds,
+        "arithmetic_share": found.cost.arithmetic_seconds / seconds if seconds else 0.0,
     }
     if found.log_likelihood is not None:
         row["log_likelihood"] = float(found.log_likelihood.mean())
