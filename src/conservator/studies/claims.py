@@ -8,7 +8,7 @@ from conservator.studies.result import Row
 
 Results = Mapping[str, list[Row]]  # the rows of each study
 PRIVILEGED = ("local_bayes_own", "hard_label", "hard_label_own")  # ours too, or told the truth
-ENGINES = ("local_map", "local_eg", "local_particles")  # the same evidence, other engines: no rivals
+ENGINES = ("local_map", "local_eg", "local_particles")  # the same evidence or the paper's method: no rivals
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ def of_restoration(rows: Mapping[str, Row]) -> Iterator[Claim]:
         better = accuracy[f"{plain}_heldout"] >= accuracy[plain]
         names = (f"{plain}_heldout", plain)
         yield Claim(f"{NAMES[plain]}: held-out scores are the stronger version", better, listed(*names))
-    rivals = [name for name in rows if name not in (OURS, *PRIVILEGED, *ENGINES)]
+    whole = [name for name, row in rows.items() if row["windows"] == rows[OURS]["windows"]]
+    rivals = [name for name in whole if name not in (OURS, *PRIVILEGED, *ENGINES)]
     behind = [name for name in rivals if not (rows[name]["difference"] > 0 and rows[name]["p"] < 0.001)]
     exceptions = "; ".join(f"{NAMES[n]}: {rows[n]['difference']:+.3f}, p = {rows[n]['p']:.4f}" for n in behind)
     text = f"above each of {len(rivals)} rivals that see no labels, p < 0.001"

@@ -152,10 +152,10 @@ def draw(fields: dict[str, Tensor], mixed: Mixtures) -> Figure:
     distance = signed_distance(mixed.labels)
     places = np.arange(-REACH, REACH)
     for name, colour, style in (
-        (OURS, BLUE, "-"),
-        (WEIGHTS, BLUE, ":"),
-        ("hmm_heldout", ORANGE, "-"),
         ("demix", GREY, "-"),
+        ("hmm_heldout", ORANGE, "-"),
+        (WEIGHTS, BLUE, ":"),
+        (OURS, BLUE, "-"),
     ):
         right = (fields[name].argmax(-1) == mixed.labels).double()
         shares = [float(right[distance == place].mean()) for place in places]

@@ -55,7 +55,8 @@ def draw(rows: list[Row]) -> Figure:
         filled = colour if "heldout" in row["method"] or row["method"] == OURS else "white"
         point = (row["field_accuracy"], row["accuracy_documents"])
         axes.plot(*point, "o", color=colour, mfc=filled, ms=7)
-        axes.annotate(LABELS[row["method"]], point, xytext=(7, 4), textcoords="offset points", fontsize=8)
+        offset = (7, -11) if row["method"] == OURS else (7, 4)
+        axes.annotate(LABELS[row["method"]], point, xytext=offset, textcoords="offset points", fontsize=8)
     axes.set(xlabel="field accuracy", ylabel="restoration accuracy")
     axes.margins(x=0.35, y=0.15)
     axes.spines[["top", "right"]].set_visible(False)
