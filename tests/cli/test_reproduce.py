@@ -182,10 +182,7 @@ main()
     assert first.returncode == second.returncode == 0, first.stderr
     assert "recoverability: " in first.stderr
     assert "done before" not in first.stderr
-    assert second.stderr.splitlines() == [
-        "recoverability: done before",
-        "contextual: done before",
-        "wrote made/RESULTS.md",
-    ]
+    said = ["recoverability: done before", "contextual: done before", "wrote made/RESULTS.md"]
+    assert second.stderr.splitlines() == said
     report = (tmp_path / "made" / "RESULTS.md").read_text()
     assert report.index("## recoverability") < report.index("## contextual")

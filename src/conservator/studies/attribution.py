@@ -6,6 +6,7 @@ from math import nan
 import torch
 from torch import Tensor
 
+from conservator.errors import ConservatorError
 from conservator.studies.metrics import TOLERANCE, boundaries, boundary_f1
 
 
@@ -18,7 +19,10 @@ def attribution(weights: Tensor, labels: Tensor, hidden: Tensor) -> dict[str, fl
         ``segment_f1`` and ``boundary_f1``. Means over regions leave out those that no position belongs to. A constant
         field has a field accuracy, which means nothing.
     """
-    from sklearn.metrics import f1_score, jaccard_score, recall_score, roc_auc_score
+    try:
+        from sklearn.metrics import f1_score, jaccard_score, recall_score, roc_auc_score
+    except ImportError as error:
+        raise ConservatorError("attribution metrics need an extra: pip install 'conservator[studies]'") from error
 
     found = weights.argmax(-1)
     right = (found == labels).double()

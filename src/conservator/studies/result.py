@@ -150,7 +150,7 @@ def as_markdown(title: str, lines: list[list[str]]) -> str:
 def versions() -> dict[str, str | None]:
     """The versions that the figures depend on; None for what is not installed (numba may be absent)."""
     found: dict[str, str | None] = {"python": platform.python_version()}
-    for package in ("conservator", "matplotlib", "numba", "numpy", "scipy", "torch"):
+    for package in ("conservator", "matplotlib", "numba", "numpy", "scikit-learn", "scipy", "torch"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
