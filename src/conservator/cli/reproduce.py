@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -13,6 +13,7 @@ from conservator.files import check_writable, write_atomically
 from conservator.studies import PRESETS, STUDIES
 
 if TYPE_CHECKING:
+    from conservator.studies.execution import Request
     from conservator.studies.materials import Materials
 
 EXAMPLES = (
@@ -83,11 +84,10 @@ def reproduce(
     from conservator.studies.materials import open_materials
     from conservator.studies.result import as_table
 
-    needed = name == "all" or STUDIES[name].materials
-    materials = open_materials(corpora, experts or [], out) if needed else None
     if name == "all":
-        reproduce_all(preset, seed, limit, materials, out, pdf=pdf)
+        reproduce_all(preset, seed, limit, open_materials(corpora, experts or [], out), out, pdf=pdf)
         return
+    materials = open_materials(corpora, experts or [], out) if STUDIES[name].materials else None
     request = Request(name, preset, seed, limit, materials)
     result, written = execute(request, out, track, pdf=pdf)
     record = written[0].read_bytes()
@@ -103,13 +103,14 @@ def reproduce(
     messages.print(f"{result.seconds:.1f} s; wrote {', '.join(map(str, written))}", soft_wrap=True)
 
 
-def reproduce_all(
-    preset: str, seed: int, limit: int | None, materials: "Materials | None", out: Path, *, pdf: bool
-) -> None:
+def reproduce_all(preset: str, seed: int, limit: int | None, materials: "Materials", out: Path, *, pdf: bool) -> None:
     """Run the studies whose results are not there yet, then write the report."""
+    from conservator.studies.corpora import DOMAINS
     from conservator.studies.execution import Request, execute, is_current
     from conservator.studies.report import report
 
+    if any(entry.materials for entry in STUDIES.values()):
+        materials.choose(list(DOMAINS))  # a missing expert is said now, not in an hour
     for name, entry in track(STUDIES.items(), "studies"):
         request = Request(name, preset, seed, limit, materials if entry.materials else None)
         if is_current(out / f"{name}.json", request):
@@ -121,7 +122,7 @@ def reproduce_all(
     messages.print(f"wrote {out / 'RESULTS.md'}", soft_wrap=True)
 
 
-def describe_size(request: Any) -> str:
+def describe_size(request: "Request") -> str:
     """How much the figures rest on, and what stands after ± or in brackets."""
     count = getattr(request.config, request.study.UNIT)
     if request.study.UNIT == "windows":

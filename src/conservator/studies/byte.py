@@ -85,7 +85,7 @@ class ByteConfig:
     least: int = 64
     rate: float = 0.2
     particles: str = "reduced"
-    particle_windows: int = 8
+    particle_windows: int = 0
 
 
 def with_the_papers_particles(config: ByteConfig) -> ByteConfig:
@@ -126,7 +126,7 @@ def damage(mixed: Mixtures, config: ByteConfig, seed: int, materials: Materials)
         materials.choose(config.domains),
         observation,
         mixed.labels,
-        seed,
+        seed + 1,  # not the draws that decided what is lost
         particles=PARTICLES[config.particles],
         generalists=materials.generalists(),
     )

@@ -1,5 +1,7 @@
 """Two byte-level experts, prose and code: section "Byte-level experts"."""
 
+from dataclasses import replace
+
 from conservator.studies.byte import (
     COMPARISON,
     COST,
@@ -14,8 +16,8 @@ from conservator.studies.byte import (
 from conservator.studies.materials import Materials
 from conservator.studies.result import Column, Findings, TableSpec, Track
 
-CONFIG = ByteConfig(windows=128, domains=("prose", "code"), particle_windows=0)
-PRESETS = {"laptop": CONFIG, "paper": ByteConfig(128, ("prose", "code"), particles="byte", particle_windows=0)}
+CONFIG = ByteConfig(windows=128, domains=("prose", "code"))
+PRESETS = {"laptop": CONFIG, "paper": replace(CONFIG, particles="byte")}
 UNIT = "windows"
 TABLES = [
     TableSpec("Restoration, each document counted alike", COMPARISON, "section Byte-level experts"),

@@ -14,13 +14,14 @@ from conservator.studies.byte import (
     QUALITY,
     ByteConfig,
     damage,
+    interval,
     restore_all,
     tabulate,
 )
 from conservator.studies.corpora import read_domain
 from conservator.studies.materials import Materials
 from conservator.studies.mixtures import Mixtures
-from conservator.studies.result import Column, Findings, TableSpec, Track
+from conservator.studies.result import Column, Findings, Row, TableSpec, Track
 
 ATTEMPTS = 1000  # windows that are looked at for each that is wanted
 
@@ -31,7 +32,6 @@ class Config(ByteConfig):
 
     windows: int = 128
     domains: tuple[str, ...] = ("prose", "code")
-    particle_windows: int = 0
     share: float = 0.25
 
 
@@ -61,6 +61,17 @@ def run(config: Config, seed: int, track: Track[str], materials: Materials) -> F
     trial = damage(cut(documents, config, seed), config, seed, materials)
     found = restore_all(trial, BASELINES, track, "comments")
     return Findings(tabulate(found, trial, PAPER, found[OURS]), {})
+
+
+def conclude(rows: list[Row]) -> str:
+    """What stands for the paper's expert of comments, and what follows from it."""
+    found = {row["method"]: row for row in rows}
+    return (
+        "The paper trains an expert on comments and docstrings; here the prose expert stands for it, which never read "
+        "one, and the texts of the code expert had all of them taken out. Local evidence minus the code expert alone: "
+        f"{interval(found['single:code'])}; minus the global weight: {interval(found['global'])}; minus the label "
+        f"router: {interval(found['hard_label'])}."
+    )
 
 
 def cut(documents: tuple[bytes, ...], config: Config, seed: int) -> Mixtures:

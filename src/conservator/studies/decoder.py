@@ -17,7 +17,6 @@ class Config(ByteConfig):
     """The sizes of the study, and the steps of the iterative decoder."""
 
     windows: int = 128
-    particle_windows: int = 0
     steps: int = 12
 
 

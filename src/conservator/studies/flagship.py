@@ -15,7 +15,7 @@ from conservator.studies.metrics import per_group
 from conservator.studies.restoration import Restored, restore_windows
 from conservator.studies.result import Column, Findings, Row, TableSpec, Track
 
-PRESETS = {"laptop": ByteConfig(particle_windows=0), "paper": ByteConfig(particle_windows=0)}
+PRESETS = {"laptop": ByteConfig(), "paper": ByteConfig()}
 UNIT = "windows"
 TABLES = [
     TableSpec(

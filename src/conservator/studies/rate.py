@@ -19,7 +19,6 @@ class Config(ByteConfig):
 
     windows: int = 32
     domains: tuple[str, ...] = ("prose", "code")
-    particle_windows: int = 0
     rates: tuple[float, ...] = (0.1, 0.2, 0.3)
     seeds: int = 3
 

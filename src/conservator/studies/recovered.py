@@ -17,7 +17,7 @@ from conservator.studies.metrics import boundaries
 from conservator.studies.mixtures import Mixtures
 from conservator.studies.result import Column, Findings, Row, TableSpec, Track
 
-PRESETS = {"laptop": ByteConfig(particle_windows=0), "paper": ByteConfig(particle_windows=0)}
+PRESETS = {"laptop": ByteConfig(), "paper": ByteConfig()}
 UNIT = "windows"
 WEIGHTS = "local_bayes_weights"
 ALL = (

@@ -29,7 +29,6 @@ class Config(ByteConfig):
     """
 
     windows: int = 32
-    particle_windows: int = 0
     rates: tuple[float, ...] = (0.1, 0.2, 0.3)
     folds: int = 6
 
@@ -92,7 +91,7 @@ def infer_all(experts: Sequence[Expert], observation: Observation, mixed: Mixtur
     """What each method believes of the field."""
 
     def generator() -> torch.Generator:
-        return torch.Generator().manual_seed(seed)
+        return torch.Generator().manual_seed(seed + 1)  # not the draws that decided what is overwritten
 
     ours = infer_with_bayes(experts, observation, generator())
     corners, count = torch.eye(len(experts), dtype=torch.float64), len(experts)
@@ -110,7 +109,7 @@ def overturn(
     experts: Sequence[Expert], mixed: Mixtures, observation: Observation, belief: Inferred, folds: int, seed: int
 ) -> Restored:
     """Decode with the channel, every position while it is hidden itself."""
-    decoded = decode_with_channel(experts, observation, belief, folds, torch.Generator().manual_seed(seed))
+    decoded = decode_with_channel(experts, observation, belief, folds, torch.Generator().manual_seed(seed + 2))
     everywhere = torch.ones_like(observation.hidden)
     return judge(
         decoded.tokens == mixed.tokens, decoded.confidence, mixed, everywhere, belief, decoded.cost.add(belief.cost)

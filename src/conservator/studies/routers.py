@@ -7,7 +7,7 @@ from conservator.studies.byte import COMPARISON, NAMES, OURS, ByteConfig, interv
 from conservator.studies.materials import Materials
 from conservator.studies.result import Column, Findings, Row, TableSpec, Track
 
-PRESETS = {"laptop": ByteConfig(particle_windows=0), "paper": ByteConfig(particle_windows=0)}
+PRESETS = {"laptop": ByteConfig(), "paper": ByteConfig()}
 UNIT = "windows"
 TABLES = [
     TableSpec(

@@ -29,7 +29,6 @@ class Config(ByteConfig):
 
     windows: int = 64
     domains: tuple[str, ...] = ("prose", "code")
-    particle_windows: int = 0
     training: TrainingConfig = field(default_factory=lambda: TRAINING["small"])
     steps: int = 180
     checked: int = 64

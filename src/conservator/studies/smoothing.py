@@ -37,7 +37,6 @@ class Config(ByteConfig):
     """
 
     windows: int = 48
-    particle_windows: int = 0
     sweep: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0, 2.0)
     laplace: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
 
