@@ -114,7 +114,7 @@ def test_a_pair_that_was_trained_on_everything_fails_the_check(found):
 
 
 def test_trained_experts_are_kept(found, materials):
-    kept = sorted(path.parent.name for path in (materials.folder / "experts").glob("*/*/config.json"))
+    kept = sorted(path.parent.name for path in (materials.folder / "experts").glob("*/*/*/config.json"))
     assert kept == ["code", "code", "prose", "prose"]
 
 

@@ -1,12 +1,14 @@
 """Two retrained pairs of experts, one of which does not specialise: table "seeds"."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from conservator.experts.byte import CONFIG, ByteExpert, load_expert, save_expert
-from conservator.experts.corpus import as_stream
+from conservator.experts.corpus import Corpus, as_stream
 from conservator.experts.specialisation import Check, check_specialisation
 from conservator.experts.training import PRESETS as TRAINING
 from conservator.experts.training import Trainer, TrainingConfig
@@ -65,11 +67,13 @@ PAPER = {
 def run(config: Config, seed: int, track: Track[Any], materials: Materials) -> Findings:
     """Train both pairs, check whether they specialise, and restore with each."""
     rows: list[Row] = []
+    texts = {role: read_domain(materials.corpora, role, "train") for role in config.domains}
     for number, pair in enumerate(LABELS):
-        experts = {
-            role: train_once(role, pair, config, 10 * seed + 2 * number + place, track, materials)
-            for place, role in enumerate(config.domains)
-        }
+        experts = {}
+        for place, role in enumerate(config.domains):
+            own = [texts[role]] if pair == "specialised" else list(texts.values())
+            home = materials.folder / "experts" / pair
+            experts[role] = train_once(role, own, config, 10 * seed + 2 * number + place, home, track)
         held = {role: materials.evaluation[role] for role in config.domains}
         check = check_specialisation(
             list(experts.values()), held, windows=config.checked, length=config.length, seed=seed
@@ -98,18 +102,18 @@ def judged(check: Check) -> dict[str, Any]:
     return {**margins, "passed": int(check.passed), "warning": said}
 
 
-def train_once(role: str, pair: str, config: Config, seed: int, track: Track[int], materials: Materials) -> ByteExpert:
-    """Train an expert on its domain (or, in the pair that shall not specialise, on all of them), or load it."""
-    domains = [role] if pair == "specialised" else list(config.domains)
-    corpora = [read_domain(materials.corpora, domain, "train") for domain in domains]
-    key = "-".join([str(config.steps), str(seed), *(corpus.fingerprint[:8] for corpus in corpora)])
-    folder = materials.folder / "experts" / f"{pair}-{key}" / role
+def train_once(
+    role: str, corpora: Sequence[Corpus], config: Config, seed: int, home: Path, track: Track[int]
+) -> ByteExpert:
+    """Train an expert on texts and keep it below ``home``, or load it from there."""
+    key = "-".join([f"{config.steps}-steps", f"seed-{seed}", *(corpus.fingerprint[:8] for corpus in corpora)])
+    folder = home / key / role
     if not (folder / CONFIG).is_file():
         stream = as_stream([document for corpus in corpora for document in corpus.documents])
         trainer = Trainer(config.training, seed, torch.device("cpu"))
-        for step in track(range(config.steps), f"seeds, training {role} ({pair})"):
+        for step in track(range(config.steps), f"seeds, training {role} ({home.name})"):
             trainer.step(stream, step / config.steps)
-        save_expert(folder, trainer.network, role, {"seed": seed, "steps": config.steps, "domains": domains})
+        save_expert(folder, trainer.network, role, {"seed": seed, "steps": config.steps})
     return load_expert(folder)
 
 
