@@ -47,7 +47,7 @@ def found(materials):
                 config = replace(config, particle_windows=2)
             if name == "seeds":
                 training = replace(config.training, network=replace(TINY, context=LENGTH), window=64, batch=4)
-                config = replace(config, training=training, steps=3, checked=2)
+                config = replace(config, training=training, steps_per_window=0.75, checked=2)
             results[name] = study.run(config, 0, lambda items, _: items, materials)
         return results
 

@@ -17,15 +17,15 @@ from conservator.studies.statistics import summarise
 class Config(ByteConfig):
     """The sizes of the study: ``windows`` for each rate and each corruption seed."""
 
-    windows: int = 32
+    windows: int = 64
     domains: tuple[str, ...] = ("prose", "code")
     rates: tuple[float, ...] = (0.1, 0.2, 0.3)
     seeds: int = 3
 
 
-PRESETS = {"laptop": Config(), "paper": Config(windows=128, particles="byte")}
+PRESETS = {"laptop": Config(), "paper": Config(windows=128)}
 UNIT = "windows"
-BASELINES = ("local_bayes", "hard_label", "best_single_posterior", "global", "equal")
+BASELINES = ("local_bayes", "hard_label", "best_single_marginal", "global", "equal")
 TABLES = [
     TableSpec(
         "Accuracy against the share that is lost, mean ± standard deviation over corruption seeds",

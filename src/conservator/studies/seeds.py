@@ -25,20 +25,27 @@ class Config(ByteConfig):
 
     Attributes:
         training: how an expert is trained.
-        steps: for how long.
+        steps_per_window: for how long, so that a quick try on few windows is quick in training, too.
         checked: windows of each domain for the specialisation check.
     """
 
     windows: int = 64
     domains: tuple[str, ...] = ("prose", "code")
     training: TrainingConfig = field(default_factory=lambda: TRAINING["small"])
-    steps: int = 180
+    steps_per_window: float = 3.0
     checked: int = 64
+
+    @property
+    def steps(self) -> int:
+        """The steps of each training."""
+        return round(self.steps_per_window * self.windows)
 
 
 PRESETS = {
     "laptop": Config(),
-    "paper": Config(windows=128, particles="byte", training=TRAINING["paper"], steps=20_000, checked=512),
+    "paper": Config(
+        windows=128, particles="byte", training=TRAINING["paper"], steps_per_window=20_000 / 128, checked=512
+    ),
 }
 UNIT = "windows"
 BASELINES = ("local_bayes", "hard_label", "best_single_posterior", "global", "equal")
