@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from conservator.figures import BLUE, GREEN, GREY, ORANGE, new_figure
+from conservator.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, new_figure
 from conservator.studies.byte import NAMES, ByteConfig, prepare, restore_all
 from conservator.studies.materials import Materials
 from conservator.studies.metrics import per_group
@@ -67,7 +67,7 @@ def draw(rows: list[Row]) -> Figure:
     figure = new_figure(6.5, 3.8)
     axes = figure.subplots()
     rates = [row["rate"] for row in rows]
-    colours = (BLUE, ORANGE, GREEN, "#CC79A7", GREY)
+    colours = (BLUE, ORANGE, GREEN, PURPLE, GREY)
     for name, colour in zip(BASELINES, colours, strict=True):
         means = np.array([row[name] for row in rows])
         spread = np.array([row.get(f"{name}_sd", 0.0) for row in rows])

@@ -11,7 +11,7 @@ from conservator.decoders.overturn import decode_with_channel
 from conservator.experts.expert import Expert
 from conservator.field.cost import Cost
 from conservator.field.infer import Inferred, infer_globally, infer_with_bayes
-from conservator.figures import BLUE, GREEN, GREY, ORANGE, new_figure
+from conservator.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, new_figure
 from conservator.studies.byte import NAMES, OURS, VOCABULARY, ByteConfig, interval
 from conservator.studies.materials import Materials
 from conservator.studies.mixtures import Mixtures, mix
@@ -129,7 +129,7 @@ def draw(rows: list[Row]) -> Figure:
     axes = figure.subplots()
     rates = sorted({row["rate"] for row in rows})
     by_name = {row["method"]: row for row in rows}
-    for name, colour in zip(METHODS, (BLUE, ORANGE, GREY, "#CC79A7", GREEN), strict=True):
+    for name, colour in zip(METHODS, (BLUE, ORANGE, GREY, PURPLE, GREEN), strict=True):
         gains = [
             by_name[f"{name} r={rate:g}"]["accuracy_documents"] - by_name[f"{COPIED} r={rate:g}"]["accuracy_documents"]
             for rate in rates

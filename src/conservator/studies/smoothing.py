@@ -113,7 +113,7 @@ def as_inferred(found: list[BayesField], weights: NDArray[np.float64]) -> Inferr
 
 def draw(rows: list[Row]) -> Figure:
     """Accuracy and field accuracy against tau, for the sweep and for the prior."""
-    figure = new_figure(9, 3.6)
+    figure = new_figure(9, 3.8)
     panels = figure.subplots(1, 2, sharey=True)
     by_name = {row["method"]: row for row in rows}
     for panel, kind, label in zip(
@@ -133,13 +133,12 @@ def draw(rows: list[Row]) -> Figure:
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(axis="y", color="0.92")
     panels[0].axvline(0.6, color=GREY, linewidth=1)
-    panels[0].annotate(
-        " deployed by the paper", (0.6, 0.02), xycoords=("data", "axes fraction"), fontsize=8, color=GREY
-    )
+    panels[0].annotate(" deployed by the paper", (0.6, 0.4), xycoords=("data", "axes fraction"), fontsize=8, color=GREY)
     panels[1].plot([], [], "--", color="black", linewidth=1, label="tau chosen by the evidence, window by window")
     panels[1].plot([], [], ":", color=GREY, linewidth=1, label="restoration with equal weights")
     panels[0].set_ylabel("accuracy")
-    panels[1].legend(frameon=False, fontsize=8)
+    handles = panels[1].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     return figure
 
 
