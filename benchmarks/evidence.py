@@ -12,52 +12,36 @@ while it decodes; "whole context" shows everything to everyone, as all other row
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
-from conservator.channels import MaskChannel, Observation
+from conservator.channels import MaskChannel
 from conservator.decoders.predict import Reading
-from conservator.experts import ByteExpert, load_experts
-from conservator.field.cost import Cost
-from conservator.field.infer import (
-    Inferred,
-    infer_by_ascent,
-    infer_globally,
-    infer_maximum,
-    infer_with_bayes,
-)
-from conservator.field.particles import PRESETS, ParticleSettings, infer_particles
+from conservator.experts import load_experts
+from conservator.field.infer import Inferred, infer_by_ascent, infer_globally, infer_maximum, infer_with_bayes
+from conservator.field.particles import PRESETS
 from conservator.files import write_atomically
-from conservator.studies.mixtures import Mixtures, mix
-from conservator.studies.restoration import DOMAINS, Restored, describe, given, read_domains, restore_windows
+from conservator.studies.baselines import Setting
+from conservator.studies.baselines.particles import by_particles
+from conservator.studies.corpora import DOMAINS, read_domains
+from conservator.studies.mixtures import mix
+from conservator.studies.restoration import Restored, describe, given, restore_windows
 from conservator.studies.result import commit, versions
 
-REDUCED = ParticleSettings(iterations=12, particles=8, samples=2, steps=6)
-COLUMNS = ("accuracy", "reference_minus", "low", "high", "log_likelihood", "calibration_error", "field_accuracy")
+COLUMNS = (
+    "accuracy",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "log_likelihood",
+    "calibration_error",
+    "field_accuracy",
+)
 COSTS = ("boundary_f1", "evaluations", "seconds", "arithmetic_share")
-
-
-def first(mixed: Mixtures, observation: Observation, count: int) -> tuple[Mixtures, Observation]:
-    """The first windows."""
-    fewer = Mixtures(mixed.tokens[:count], mixed.labels[:count], mixed.documents[:count], mixed.names)
-    return fewer, observation.channel.observe(observation.tokens[:count])
-
-
-def with_particles(
-    experts: Sequence[ByteExpert], observation: Observation, settings: ParticleSettings, seed: int
-) -> Inferred:
-    """The paper's algorithm, window by window."""
-    fields, cost = [], Cost()
-    for number, tokens in enumerate(observation.tokens):
-        one = observation.channel.observe(tokens)
-        found = infer_particles(experts, one, settings, torch.Generator().manual_seed(seed + number))
-        fields.append(found.field)
-        cost.add(found.cost)
-    return given(torch.stack(fields), cost)
 
 
 def main() -> None:
@@ -99,14 +83,15 @@ def main() -> None:
         reference = reference or found
         rows.append(describe(name, found, mixed.labels, reference))
     for name, count, settings in (
-        ("particles, reduced", options.particles, REDUCED),
+        ("particles, reduced", options.particles, PRESETS["reduced"]),
         ("particles, the paper's", options.paper, PRESETS["byte"]),
     ):
         if count:
-            few, damaged = first(mixed, observation, count)
+            few = mixed.first(count)
+            damaged = observation.channel.observe(observation.tokens[:count])
             bayes = restore_windows(experts, few, damaged, infer_with_bayes(experts, damaged, drawn()), own)
             rows.append(describe(f"bayes, first {count}", bayes, few.labels))
-            particles = with_particles(experts, damaged, settings, options.seed)
+            particles = by_particles(Setting(experts, damaged, few.labels, options.seed), settings)
             found = restore_windows(experts, few, damaged, particles)
             rows.append(describe(name, found, few.labels, bayes))
 

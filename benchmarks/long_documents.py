@@ -21,7 +21,7 @@ from conservator.channels import MaskChannel
 from conservator.experts import load_experts
 from conservator.field.infer import infer_with_bayes
 from conservator.files import write_atomically
-from conservator.studies.restoration import DOMAINS, read_domains
+from conservator.studies.corpora import DOMAINS, read_domains
 from conservator.studies.result import commit, versions
 
 

@@ -20,8 +20,9 @@ from conservator.field.folds import Schedule
 from conservator.field.infer import infer_with_bayes
 from conservator.field.lattice import constant, laplace, sticky, two_level
 from conservator.files import write_atomically
+from conservator.studies.corpora import DOMAINS, read_domains
 from conservator.studies.mixtures import mix
-from conservator.studies.restoration import DOMAINS, describe, read_domains, restore_windows
+from conservator.studies.restoration import describe, restore_windows
 from conservator.studies.result import commit, versions
 
 SCHEDULES = [Schedule(*pair) for pair in ((2, 1), (3, 1), (5, 1), (10, 1), (2, 2), (3, 2), (5, 2), (2, 3), (2, 5))]

@@ -5,7 +5,7 @@ import io
 from matplotlib.figure import Figure
 
 # Okabe and Ito's palette (2008).
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#777777"
+BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#777777"
 
 
 def new_figure(width: float, height: float) -> Figure:

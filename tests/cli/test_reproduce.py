@@ -36,6 +36,7 @@ def test_the_list_names_every_study():
         (["reproduce", "nothing"], "no study 'nothing'"),
         (["reproduce"], "which one"),
         (["reproduce", "contextual", "--preset", "huge"], "no preset 'huge'"),
+        (["reproduce", "all", "--json", "-"], "--json"),
         (["reproduce", "contextual", "--limit", "0"], "--limit"),
         (["reproduce", "contextual", "--seed", "-1"], "--seed"),
         (["reproduce", "contextual", "--seed", "99999999999999999"], "--seed"),
@@ -145,3 +146,43 @@ main()
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "this study needs texts: give --corpora PATH or set CONSERVATOR_CORPORA"),
+        (["--corpora", "nowhere"], "there is no folder nowhere"),
+        (["--corpora", "demo", "--experts", "prose=nowhere"], "no expert 'nowhere'"),
+        (["--corpora", "demo", "--experts", "poems=x"], "expected ROLE=FOLDER"),
+    ],
+)
+def test_what_a_byte_study_lacks_is_said(words, message, tmp_path, monkeypatch):
+    monkeypatch.delenv("CONSERVATOR_CORPORA", raising=False)
+    done = run("reproduce", "byte3", *words, cwd=tmp_path)
+    assert done.returncode == 3
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_all_runs_what_is_not_there_yet_and_writes_the_report(tmp_path):
+    program = """
+import sys
+from conservator.cli import main
+from conservator.studies import STUDIES, execution, result
+
+for name in list(STUDIES):
+    if name not in ("contextual", "recoverability"):
+        del STUDIES[name]
+execution.commit = result.commit = lambda: "abc"
+sys.argv = ["conservator", "reproduce", "all", "--limit", "1", "--corpora", "demo", "--out", "made"]
+main()
+"""
+    first, second = (run_program(program, tmp_path) for _ in range(2))
+    assert first.returncode == second.returncode == 0, first.stderr
+    assert "recoverability: " in first.stderr
+    assert "done before" not in first.stderr
+    said = ["recoverability: done before", "contextual: done before", "wrote made/RESULTS.md"]
+    assert second.stderr.splitlines() == said
+    report = (tmp_path / "made" / "RESULTS.md").read_text()
+    assert report.index("## recoverability") < report.index("## contextual")

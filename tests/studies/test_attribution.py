@@ -1,10 +1,13 @@
 """Attribution metrics by hand, and laws that they keep."""
 
+import sys
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conservator import ConservatorError
 from conservator.studies.attribution import attribution, near_boundaries, segment_f1, segments
 
 LABELS = torch.tensor([[0] * 10 + [1] * 10, [2] * 8 + [0] * 12])
@@ -61,3 +64,9 @@ def test_regions_that_do_not_occur_are_left_out():
     found = attribution(weights_of(labels), labels, HIDDEN[:1])
     assert all(value == 1 for value in found.values()), found
     assert "recall_2" not in found
+
+
+def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
+    with pytest.raises(ConservatorError, match=r"conservator\[studies\]"):
+        attribution(weights_of(LABELS), LABELS, HIDDEN)

@@ -5,10 +5,12 @@ import pytest
 import torch
 
 from conservator import CategoricalExpert, ConservatorError, MaskChannel
+from conservator.decoders.predict import decode_one_step
 from conservator.field.forward_backward import posterior
 from conservator.field.lattice import sticky
+from conservator.field.particles import ParticleSettings
 from conservator.field.smoothing import NoSmoothing, PerColumn
-from conservator.studies.baselines import BASELINES, Setting
+from conservator.studies.baselines import BASELINES, Setting, find_baseline
 from conservator.studies.baselines.constant import GRID, pool_loss
 from conservator.studies.baselines.routers import inherit
 
@@ -32,9 +34,25 @@ OBSERVED = MaskChannel(SIZE, 0.3).corrupt(LABELS, seeded())
 LOSSES = -torch.stack([expert.log_marginals for expert in EXPERTS])  # (m, L, V)
 
 
+SMALL = ParticleSettings(8, 16, 4, steps=4)
+GENERALISTS = [
+    CategoricalExpert(torch.zeros(LENGTH, SIZE), "generalist"),
+    CategoricalExpert(torch.arange(SIZE).expand(LENGTH, SIZE).float(), "generalist_3x"),
+]
+NAMES = [*BASELINES, "single:likes 1"]
+
+
+def make(labels=LABELS):
+    return Setting(EXPERTS, OBSERVED, labels, samples=64, particles=SMALL, generalists=GENERALISTS)
+
+
 @pytest.fixture(scope="module")
 def setting():
-    return Setting(EXPERTS, OBSERVED, LABELS, samples=64)
+    return make()
+
+
+def inferred(name, setting):
+    return find_baseline(name)(setting).inferred
 
 
 def losses_of_visible():
@@ -44,12 +62,13 @@ def losses_of_visible():
     return LOSSES[:, places, tokens].permute(1, 2, 0).double().masked_fill(OBSERVED.hidden[..., None], torch.nan)
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", NAMES)
 def test_every_baseline_gives_a_field(name, setting):
-    found = BASELINES[name](setting)
-    assert found.field.shape == (WINDOWS, LENGTH, 3)
-    torch.testing.assert_close(found.field.sum(-1), torch.ones(WINDOWS, LENGTH, dtype=torch.float64))
-    assert torch.equal(found.field, BASELINES[name](Setting(EXPERTS, OBSERVED, LABELS, samples=64)).field)
+    answer = find_baseline(name)(setting)
+    field = answer.inferred.field
+    assert field.shape == (WINDOWS, LENGTH, len(answer.experts))
+    torch.testing.assert_close(field.sum(-1), torch.ones(WINDOWS, LENGTH, dtype=torch.float64))
+    assert torch.equal(field, inferred(name, make()).field)
 
 
 def test_held_out_scores_are_the_losses_and_plain_ones_half_of_them(setting):
@@ -63,11 +82,11 @@ def test_held_out_scores_are_the_losses_and_plain_ones_half_of_them(setting):
 
 def test_packllm_sim_is_a_softmax_of_mean_scores(setting):
     expected = torch.softmax(-setting.plain_scores.values.nanmean(dim=1) / 0.1, dim=-1)
-    torch.testing.assert_close(BASELINES["packllm_sim"](setting).field[:, 5], expected)
+    torch.testing.assert_close(inferred("packllm_sim", setting).field[:, 5], expected)
 
 
 def test_packllm_opt_is_the_best_of_its_line_searches(setting):
-    found = BASELINES["packllm_opt"](setting).field[:, 0]
+    found = inferred("packllm_opt", setting).field[:, 0]
     order = setting.plain_scores.mean().argsort(dim=-1)
     corners = torch.eye(3, dtype=torch.float64)
     for window in range(WINDOWS):
@@ -84,16 +103,16 @@ def test_packllm_opt_is_the_best_of_its_line_searches(setting):
 
 def test_selectors_choose_the_expert_of_a_pure_window(setting):
     for name in ("best_single_marginal", "best_single_posterior", "global"):
-        field = BASELINES[name](setting).field
+        field = inferred(name, setting).field
         assert (field == field[:, :1]).all()
-    assert BASELINES["best_single_marginal"](setting).field[2, 0].tolist() == [0, 1, 0]
+    assert inferred("best_single_marginal", setting).field[2, 0].tolist() == [0, 1, 0]
 
 
 def test_demix_is_a_softmax_of_scores_where_visible():
     setting = Setting(EXPERTS, OBSERVED, LABELS, smoother=NoSmoothing())
     visible = ~OBSERVED.hidden
     expected = torch.softmax(-losses_of_visible(), dim=-1)[visible]
-    found = BASELINES["demix_heldout"](setting).field[visible]
+    found = inferred("demix_heldout", setting).field[visible]
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
@@ -107,12 +126,12 @@ def test_hidden_positions_inherit_from_the_nearest():
 def test_the_raw_loss_router_repeats_the_papers_update():
     setting = Setting(EXPERTS, OBSERVED, LABELS, smoother=NoSmoothing())
     expected = torch.softmax(-30 * losses_of_visible().nan_to_num(), dim=-1)
-    found = BASELINES["raw_loss_heldout"](setting).field
+    found = inferred("raw_loss_heldout", setting).field
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_the_markov_router_is_the_posterior_of_its_best_chain(setting):
-    found = BASELINES["hmm_heldout"](setting).field
+    found = inferred("hmm_heldout", setting).field
     for window in range(WINDOWS):
         rows = -losses_of_visible()[window].nan_to_num().numpy()
         fitted = [posterior(rows, sticky(np.eye(3), jump)) for jump in (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)]
@@ -121,27 +140,66 @@ def test_the_markov_router_is_the_posterior_of_its_best_chain(setting):
 
 
 def test_shuffled_fields_have_the_same_weights_in_other_places(setting):
-    ours = BASELINES["local_bayes"](setting).field
-    within = BASELINES["shuffled_within"](setting).field
+    ours = inferred("local_bayes", setting).field
+    within = inferred("shuffled_within", setting).field
     for before, after in zip(ours, within, strict=True):
         assert sorted(before.tolist()) == sorted(after.tolist())
         assert not torch.equal(before, after)
-    assert torch.equal(BASELINES["shuffled_across"](setting).field[1], ours[0])
-    average = BASELINES["field_average"](setting).field
+    assert torch.equal(inferred("shuffled_across", setting).field[1], ours[0])
+    average = inferred("field_average", setting).field
     torch.testing.assert_close(average[:, 3], ours.mean(dim=1))
 
 
 def test_labels_are_for_the_privileged_router_alone(setting):
-    assert torch.equal(BASELINES["hard_label"](setting).field.argmax(-1), LABELS)
-    other = Setting(EXPERTS, OBSERVED, LABELS.roll(1), samples=64)
-    for name in BASELINES:
-        same = torch.equal(BASELINES[name](setting).field, BASELINES[name](other).field)
-        assert same == (name != "hard_label"), name
+    assert torch.equal(inferred("hard_label", setting).field.argmax(-1), LABELS)
+    other = make(LABELS.roll(1))
+    for name in NAMES:
+        same = torch.equal(inferred(name, setting).field, inferred(name, other).field)
+        assert same == (name not in ("hard_label", "hard_label_own")), name
+
+
+def test_in_its_own_context_an_expert_does_not_read_where_it_has_no_weight(setting):
+    for name in ("local_bayes", "hard_label"):
+        plain, own = find_baseline(name)(setting), find_baseline(f"{name}_own")(setting)
+        assert plain.reading is None
+        assert torch.equal(own.inferred.field, plain.inferred.field)
+        assert torch.equal(own.reading.concealed(own.inferred.composition), own.inferred.field < 0.05)
+    foreign = own.reading.concealed(own.inferred.composition)
+    assert torch.equal(foreign, LABELS[..., None] != torch.arange(3))
+
+
+@pytest.mark.parametrize(("name", "liked"), [("single:likes 1", 1), ("single:likes 2", 2), ("generalist_3x", SIZE - 1)])
+def test_a_single_expert_decides_alone(name, liked, setting):
+    answer = find_baseline(name)(setting)
+    assert [expert.spec.name for expert in answer.experts] == [name.removeprefix("single:")]
+    decoded = decode_one_step(answer.experts, OBSERVED, answer.inferred.composition)
+    assert (decoded.tokens[OBSERVED.hidden] == liked).all()
+    assert answer.inferred.cost.evaluations == 0
+
+
+def test_names_that_do_not_exist_are_said(setting):
+    with pytest.raises(ConservatorError, match="no baseline 'nothing'"):
+        find_baseline("nothing")
+    with pytest.raises(ConservatorError, match="there are: likes 0, likes 1, likes 2"):
+        find_baseline("single:nobody")(setting)
+    with pytest.raises(ConservatorError, match="there are: none"):
+        find_baseline("generalist")(Setting(EXPERTS, OBSERVED, LABELS))
+
+
+def test_particles_find_regions_and_one_weight_for_a_pure_window(setting):
+    """Of visible tokens the posterior score is the loss, and the prior score is that of the composition alike."""
+    found = inferred("local_particles", setting)
+    assert (found.field.argmax(-1) == LABELS).double().mean() > 0.85
+    one = inferred("global_particles", setting)
+    assert (one.field == one.field[:, :1]).all()
+    assert one.field[2, 0, 1] > 0.9
+    first = inferred("local_particles", setting.first(1))
+    assert torch.equal(first.field, found.field[:1])
 
 
 def test_local_methods_find_the_regions(setting):
     for name in ("local_bayes", "local_map", "local_eg", "demix_heldout", "raw_loss_heldout", "hmm_heldout"):
-        found = BASELINES[name](setting)
+        found = inferred(name, setting)
         accuracy = (found.regions.argmax(-1) == LABELS).double().mean()
         assert accuracy > 0.85, (name, accuracy)
     assert isinstance(setting.smoother, PerColumn)
@@ -149,11 +207,12 @@ def test_local_methods_find_the_regions(setting):
 
 def test_costs_are_counted(setting):
     """Evaluations a window: what a baseline asked of the experts before it decodes."""
-    asked = {name: found(setting).cost.evaluations / WINDOWS for name, found in BASELINES.items()}
+    asked = {name: inferred(name, setting).cost.evaluations / WINDOWS for name in NAMES}
     assert asked["equal"] == asked["hard_label"] == 0
     assert asked["local_bayes"] == asked["shuffled_within"] == asked["hmm_heldout"] == 2 * 3 * 3
     assert asked["hmm"] == asked["packllm_sim"] == asked["packllm_opt"] <= 64 * 3
-    assert asked["best_single_posterior"] == 3 * 48 * (12 + 4)
+    assert asked["best_single_posterior"] == 3 * SMALL.particles * (SMALL.steps + SMALL.samples)
+    assert asked["local_particles"] == asked["global_particles"] == 8 * 3 * 2 * 16 * (4 + 4)
 
 
 def test_one_window_has_no_other_to_shuffle_with():

@@ -1,15 +1,12 @@
 """Restoring mixed windows with experts that know one letter each."""
 
-import gzip
-import json
-
 import pytest
 import torch
 
 from conservator import CategoricalExpert, ConservatorError, MaskChannel
 from conservator.field.infer import infer_with_bayes
 from conservator.studies.mixtures import mix
-from conservator.studies.restoration import describe, difference, given, read_domains, restore_windows
+from conservator.studies.restoration import by_region, describe, difference, given, restore_windows
 
 DOMAINS = {"a": [b"a" * 120] * 3, "b": [b"b" * 120] * 2}
 MIXED = mix(DOMAINS, 12, length=100, least=40)
@@ -51,22 +48,8 @@ def test_an_inferred_field_is_described_with_its_cost():
     assert 0 <= row["arithmetic_share"] <= 1
     assert equal.regions is None
     compared = describe("equal", equal, MIXED.labels, found)
-    assert compared["low"] <= compared["reference_minus"] <= compared["high"]
+    assert compared["difference_low"] <= compared["difference"] <= compared["difference_high"]
     assert "field_accuracy" not in compared
-
-
-def test_corpora_are_read_with_their_filters(tmp_path):
-    texts = {"prose": "One. " * 100, "code": "x = 1  # c\n" * 100, "config": "# c\na: 1\n" * 100}
-    for name, text in texts.items():
-        lines = [json.dumps({"text": body}) for body in (text, text + text, "y: 2")]
-        (tmp_path / f"{name}.eval.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    found = read_domains(tmp_path, "eval")
-    assert {name: len(documents) for name, documents in found.items()} == {"prose": 2, "code": 2, "config": 2}
-    assert b"#" not in b"".join(found["code"] + found["config"])
-    held = read_domains(tmp_path, "eval", least=1, held_out=True)
-    assert all(0 < sum(map(len, held[name])) < sum(map(len, found[name])) / 5 for name in found)
-    with pytest.raises(ConservatorError, match="there is no"):
-        read_domains(tmp_path, "train")
 
 
 def test_nothing_hidden_is_said():
@@ -86,3 +69,16 @@ def test_accuracy_is_weighted_by_position_window_and_document():
     numbers = MIXED.documents[OBSERVED.hidden]
     by_document = [float(found.right[numbers == one].float().mean()) for one in numbers.unique()]
     assert row["accuracy_documents"] == pytest.approx(sum(by_document) / len(by_document), abs=1e-6)
+
+
+def test_the_first_windows_alone_and_each_region_alone():
+    found = restore_windows(EXPERTS, MIXED, OBSERVED, given(LABELS.roll(20, dims=1)))
+    few = found.first(5)
+    assert torch.equal(few.right, found.right[: int(OBSERVED.hidden[:5].sum())])
+    assert len(few.regions) == 5
+    row = describe("few", few, MIXED.labels[:5], found)
+    assert (row["difference"], row["windows"]) == (0, 5)
+    shares = by_region(found, MIXED.names)
+    where = MIXED.labels[OBSERVED.hidden] == 1
+    assert shares["accuracy_b"] == pytest.approx(float(found.right[where].double().mean()))
+    assert set(shares) == {"accuracy_a", "accuracy_b"}

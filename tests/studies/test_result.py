@@ -55,7 +55,9 @@ def test_a_column_the_paper_does_not_have_stands_alone():
 
 def test_the_result_file_says_how_it_was_made():
     record = json.loads(Result("study", "laptop", 3, {"repeats": 2}, 1.23456, ROWS).to_json())
-    assert list(record) == ["name", "preset", "commit", "seed", "versions", "config", "seconds", "rows"]
+    assert list(record) == [
+        *("name", "preset", "commit", "seed", "versions", "config", "experts", "corpora", "seconds", "figures", "rows")
+    ]
     assert record["rows"] == ROWS
     assert {"python", "torch", "numpy", "numba", "conservator"} <= set(record["versions"])
     assert record["commit"] == commit()

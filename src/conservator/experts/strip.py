@@ -18,6 +18,15 @@ Cut = tuple[int, int, str]  # the characters from, up to, and what stands there 
 def strip_python_comments(text: str) -> str | None:
     """Return ``text`` without comments and docstrings; a docstring that is all of a body becomes ``pass``."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
+    cuts = find_python_comments(text)
+    if cuts is None:
+        return None
+    stripped = _apply(text, cuts)
+    return stripped if _parses(stripped) else None
+
+
+def find_python_comments(text: str) -> list[Cut] | None:
+    """Where comments and docstrings are in ``text``, whose newlines are bare; None if it is not Python."""
     try:
         tree = _parse(text)
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
@@ -45,8 +54,7 @@ def strip_python_comments(text: str) -> str | None:
         inside = any(start <= first < end for start, end, _ in docstrings)  # between the parts of a docstring
         if token.type == tokenize.COMMENT and not inside:
             cuts.append((first, first + len(token.string), ""))
-    stripped = _apply(text, cuts)
-    return stripped if _parses(stripped) else None
+    return cuts
 
 
 def strip_yaml_comments(text: str) -> str | None:

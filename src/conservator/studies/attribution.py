@@ -6,6 +6,7 @@ from math import nan
 import torch
 from torch import Tensor
 
+from conservator.errors import ConservatorError
 from conservator.studies.metrics import TOLERANCE, boundaries, boundary_f1
 
 
@@ -14,11 +15,14 @@ def attribution(weights: Tensor, labels: Tensor, hidden: Tensor) -> dict[str, fl
 
     Returns:
         ``field_accuracy`` (and ``_masked``, ``_boundary`` within four positions of a true change, ``_interior``),
-        ``macro_auroc`` one against the rest, ``recall_K`` of each region, ``macro_f1``, ``iou``, ``segment_f1`` and
-        ``boundary_f1``. Means over regions leave out those that no position belongs to. A constant field has a field
-        accuracy, which means nothing.
+        ``macro_auroc`` one against the rest, ``auroc_K`` and ``recall_K`` of each region, ``macro_f1``, ``iou``,
+        ``segment_f1`` and ``boundary_f1``. Means over regions leave out those that no position belongs to. A constant
+        field has a field accuracy, which means nothing.
     """
-    from sklearn.metrics import f1_score, jaccard_score, recall_score, roc_auc_score
+    try:
+        from sklearn.metrics import f1_score, jaccard_score, recall_score, roc_auc_score
+    except ImportError as error:
+        raise ConservatorError("attribution metrics need an extra: pip install 'conservator[studies]'") from error
 
     found = weights.argmax(-1)
     right = (found == labels).double()
@@ -35,6 +39,7 @@ def attribution(weights: Tensor, labels: Tensor, hidden: Tensor) -> dict[str, fl
         "field_accuracy_boundary": float(right[near].mean()),
         "field_accuracy_interior": float(right[~near].mean()),
         "macro_auroc": float(sum(areas) / len(classes)),
+        **{f"auroc_{one}": float(area) for one, area in zip(classes, areas, strict=True)},
         **{f"recall_{one}": float(recall) for one, recall in zip(classes, recalls, strict=True)},
         "macro_f1": float(f1_score(truth, guess, labels=classes, average="macro")),
         "iou": float(jaccard_score(truth, guess, labels=classes, average="macro")),

@@ -34,6 +34,7 @@ class Config:
 
 
 PRESETS = {"laptop": Config(), "paper": Config()}
+UNIT = "repeats"
 TABLES = [
     TableSpec("Agreement with the exact gradient", [Column("cosine", "cosine", 3), Column("rmse", "RMSE", 3)]),
     TableSpec(

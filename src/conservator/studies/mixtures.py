@@ -26,6 +26,10 @@ class Mixtures:
     documents: Tensor
     names: tuple[str, ...]
 
+    def first(self, count: int) -> "Mixtures":
+        """The first windows alone."""
+        return Mixtures(self.tokens[:count], self.labels[:count], self.documents[:count], self.names)
+
 
 def mix(
     domains: Mapping[str, Sequence[bytes]], count: int, *, length: int = 256, least: int = 64, seed: int = 0

@@ -31,6 +31,7 @@ class Config:
 
 
 PRESETS = {"laptop": Config(), "paper": Config(repeats=20)}
+UNIT = "repeats"
 TABLES = [
     TableSpec("Field error along each axis", [Column("mae", "field MAE", 4), Column("divergence", "measured KL", 2)])
 ]

@@ -1,8 +1,7 @@
 """Restore mixed windows with an inferred composition, and compare with the truth."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -10,9 +9,7 @@ from torch import Tensor
 from conservator.channels import Observation
 from conservator.decoders.predict import Reading, predict
 from conservator.errors import ConservatorError
-from conservator.experts.corpus import hold_out, read_corpus
 from conservator.experts.expert import Expert
-from conservator.experts.strip import FILTERS
 from conservator.field.composite import readable
 from conservator.field.composition import Composition
 from conservator.field.cost import Cost
@@ -20,8 +17,6 @@ from conservator.field.infer import Inferred
 from conservator.studies.metrics import boundary_f1, calibration_error, per_group
 from conservator.studies.mixtures import Mixtures
 from conservator.studies.statistics import Paired, compare
-
-DOMAINS = {"prose": None, "code": "python-comments", "config": "yaml-comments"}  # and the filter of each
 
 
 @dataclass(frozen=True)
@@ -31,36 +26,36 @@ class Restored:
     Attributes:
         right: (n,) whether the token was restored.
         confidence: (n,) the probability of the chosen token.
-        log_likelihood: the mean log-probability of the lost tokens.
+        log_likelihood: (n,) the log-probability of the lost token; None where a decoder does not give it.
         documents: (n,) the document of each position.
         windows: (n,) the window of each position.
+        labels: (n,) the true region of each position.
         regions: (N, L) the expert that each position was attributed to; None where the field does not vary.
         cost: of inference and decoding.
     """
 
     right: Tensor
     confidence: Tensor
-    log_likelihood: float
+    log_likelihood: Tensor | None
     documents: Tensor
     windows: Tensor
+    labels: Tensor
     regions: Tensor | None
     cost: Cost
 
-
-def read_domains(corpora: Path, split: str, *, least: int = 256, held_out: bool = False) -> dict[str, list[bytes]]:
-    """The documents of prose, code and config that have at least ``least`` bytes, comments stripped.
-
-    ``held_out`` takes those that the training of the built-in experts (seed 0) held out: for tuning on ``train``.
-    """
-    found = {}
-    for name, kind in DOMAINS.items():
-        path = corpora / f"{name}.{split}.jsonl.gz"
-        if not path.exists():
-            raise ConservatorError(f"there is no {path}; the corpora folder holds NAME.SPLIT.jsonl.gz files")
-        corpus = read_corpus([path], {path: FILTERS[kind]} if kind else {})
-        documents = hold_out(corpus, 0)[1] if held_out else corpus.documents
-        found[name] = [document for document in documents if len(document) >= least]
-    return found
+    def first(self, count: int) -> "Restored":
+        """What became of the first windows alone; the cost stays that of all."""
+        kept = self.windows < count
+        return replace(
+            self,
+            right=self.right[kept],
+            confidence=self.confidence[kept],
+            log_likelihood=None if self.log_likelihood is None else self.log_likelihood[kept],
+            documents=self.documents[kept],
+            windows=self.windows[kept],
+            labels=self.labels[kept],
+            regions=None if self.regions is None else self.regions[:count],
+        )
 
 
 def given(belief: Tensor | Composition, cost: Cost | None = None, doubt: Tensor | None = None) -> Inferred:
@@ -92,22 +87,44 @@ def restore_windows(
             right[place] = chosen == mixed.tokens[place]
             confidence[place] = best.exp().double()
             likelihood[place] = log_probs.gather(-1, mixed.tokens[place][:, None])[:, 0].double()
-    varies = bool((inferred.regions != inferred.regions[:, :1]).any())
-    regions = inferred.regions.argmax(-1) if varies else None
-    windows = hidden.nonzero()[:, 0]
-    mean = float(likelihood[hidden].mean())
     cost.add(inferred.cost)
-    return Restored(right[hidden], confidence[hidden], mean, mixed.documents[hidden], windows, regions, cost)
+    return judge(right, confidence, mixed, hidden, inferred, cost, likelihood)
+
+
+def judge(
+    right: Tensor,
+    confidence: Tensor,
+    mixed: Mixtures,
+    judged: Tensor,
+    inferred: Inferred,
+    cost: Cost,
+    log_likelihood: Tensor | None = None,
+) -> Restored:
+    """Keep of (N, L) tables what became of the ``judged`` positions (N, L)."""
+    varies = bool((inferred.regions != inferred.regions[:, :1]).any())
+    return Restored(
+        right[judged],
+        confidence[judged],
+        None if log_likelihood is None else log_likelihood[judged],
+        mixed.documents[judged],
+        judged.nonzero()[:, 0],
+        mixed.labels[judged],
+        inferred.regions.argmax(-1) if varies else None,
+        cost,
+    )
 
 
 def difference(ours: Restored, other: Restored) -> Paired:
-    """Compare two restorations of the same windows by their accuracy on each document."""
+    """Compare two restorations of the same positions by their accuracy on each document."""
     pair = [per_group(one.right, one.documents).tolist() for one in (ours, other)]
     return compare(*pair)
 
 
 def describe(name: str, found: Restored, labels: Tensor, reference: Restored | None = None) -> dict[str, object]:
-    """A row of a table: quality, cost a window, and the difference of the reference to it."""
+    """A row of a table: quality, cost a window, and by how much the reference is better on the same windows.
+
+    ``difference`` is the reference's accuracy minus this one's, a document a unit.
+    """
     windows = len(labels)
     seconds = found.cost.seconds
     row: dict[str, object] = {
@@ -117,17 +134,24 @@ def describe(name: str, found: Restored, labels: Tensor, reference: Restored | N
         "accuracy": float(found.right.double().mean()),
         "accuracy_windows": float(per_group(found.right, found.windows).mean()),
         "accuracy_documents": float(per_group(found.right, found.documents).mean()),
-        "log_likelihood": found.log_likelihood,
         "calibration_error": calibration_error(found.confidence, found.right),
         "evaluations": found.cost.evaluations / windows,
         "seconds": seconds / windows,
-        "arithmetic_share": found.cost.arithmetic_seconds / seconds,
+        "arithmetic_share": found.cost.arithmetic_seconds / seconds if seconds else 0.0,
     }
+    if found.log_likelihood is not None:
+        row["log_likelihood"] = float(found.log_likelihood.mean())
     if found.regions is not None:
         row["field_accuracy"] = float((found.regions == labels).double().mean())
         row["boundary_f1"] = boundary_f1(found.regions, labels)
     if reference is not None and reference is not found:
-        paired = difference(reference, found)
-        row |= {"reference_minus": paired.difference, "low": paired.low, "high": paired.high}
+        paired = difference(reference.first(windows), found)
+        row |= {"difference": paired.difference, "difference_low": paired.low, "difference_high": paired.high}
         row |= {"p": paired.p, "d_z": paired.d_z}
     return row
+
+
+def by_region(found: Restored, names: Sequence[str]) -> dict[str, float]:
+    """The accuracy on the positions of each true region, as ``accuracy_NAME``."""
+    shares = {f"accuracy_{name}": found.right[found.labels == number] for number, name in enumerate(names)}
+    return {key: float(right.double().mean()) for key, right in shares.items() if len(right)}

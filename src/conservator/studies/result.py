@@ -4,7 +4,7 @@ import json
 import platform
 import subprocess
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,10 +28,17 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table: its title and its columns. It shows the rows that have one of its metrics."""
+    """A table: its title and its columns. It shows the rows that have one of its metrics.
+
+    Attributes:
+        title: what it shows.
+        columns: its metrics.
+        source: the label of the paper's table (or the section) that its figures stand beside.
+    """
 
     title: str
     columns: list[Column]
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,19 @@ class Findings:
 
 @dataclass(frozen=True)
 class Result:
-    """Findings, and everything needed to obtain them again."""
+    """Findings, and everything needed to obtain them again.
+
+    Attributes:
+        name: the study.
+        preset: its sizes, by name.
+        seed: what everything random follows from.
+        config: its sizes.
+        seconds: how long it took.
+        rows: what it found.
+        figures: the names of its figures.
+        experts: name -> fingerprint of the experts that it may use; empty where it makes its own.
+        corpora: the fingerprint of the texts; None where there are none.
+    """
 
     name: str
     preset: str
@@ -57,6 +76,9 @@ class Result:
     config: dict[str, Any]
     seconds: float
     rows: list[Row]
+    figures: tuple[str, ...] = ()
+    experts: dict[str, str] = field(default_factory=dict)
+    corpora: str | None = None
 
     def to_json(self) -> str:
         """Return the result file."""
@@ -67,19 +89,28 @@ class Result:
             "seed": self.seed,
             "versions": versions(),
             "config": self.config,
+            "experts": self.experts,
+            "corpora": self.corpora,
             "seconds": round(self.seconds, 3),
+            "figures": self.figures,
             "rows": self.rows,
         }
         return json.dumps(record, indent=2, allow_nan=False) + "\n"
 
 
 def cell(row: Row, column: Column) -> str:
-    """Write a metric as mean and standard deviation, or a dot where it was not measured."""
+    """Write a metric with its standard deviation or its interval, or a dot where it was not measured."""
     if column.metric not in row:
         return "·"
-    text = f"{row[column.metric]:.{column.decimals}f}"
-    spread = row.get(f"{column.metric}_sd")
-    return text if spread is None else f"{text} ± {spread:.{column.decimals}f}"
+
+    def shown(suffix: str = "") -> str:
+        return f"{row[column.metric + suffix]:.{column.decimals}f}"
+
+    if f"{column.metric}_sd" in row:
+        return f"{shown()} ± {shown('_sd')}"
+    if f"{column.metric}_low" in row:
+        return f"{shown()} [{shown('_low')}, {shown('_high')}]"
+    return shown()
 
 
 def grid(rows: list[Row], spec: TableSpec, labels: dict[str, str]) -> list[list[str]]:
@@ -119,7 +150,7 @@ def as_markdown(title: str, lines: list[list[str]]) -> str:
 def versions() -> dict[str, str | None]:
     """The versions that the figures depend on; None for what is not installed (numba may be absent)."""
     found: dict[str, str | None] = {"python": platform.python_version()}
-    for package in ("conservator", "matplotlib", "numba", "numpy", "scipy", "torch"):
+    for package in ("conservator", "matplotlib", "numba", "numpy", "scikit-learn", "scipy", "torch"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
@@ -128,7 +159,10 @@ def versions() -> dict[str, str | None]:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that this code runs from (with ``-dirty`` if changed), or None outside of one."""
+    """The commit of the checkout that this code runs from, or None outside of one.
+
+    It ends in ``-dirty`` where the code is not that of the commit; files beside the package do not count.
+    """
     here = Path(__file__)
 
     def git(*words: str) -> str:
@@ -137,6 +171,7 @@ def commit() -> str | None:
 
     try:
         git("ls-files", "--error-unmatch", here.name)  # a checkout around an installed copy is another project's
-        return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+        changed = git("status", "--porcelain", "--", str(here.parent.parent))
+        return git("rev-parse", "HEAD") + ("-dirty" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -40,6 +40,7 @@ class Config:
 
 
 PRESETS = {"laptop": Config(), "paper": Config(repeats=20)}
+UNIT = "repeats"
 TABLES = [
     TableSpec("Field recovery and reconstruction", [Column("mae", "field MAE", 4), Column("accuracy", "accuracy", 4)]),
     TableSpec(

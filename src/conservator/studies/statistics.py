@@ -72,10 +72,8 @@ def compare(ours: Sequence[float], theirs: Sequence[float], *, resamples: int = 
     paired = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
     count, mean = len(paired), float(paired.mean())
     rng = np.random.default_rng(seed)
-    means, flipped = np.empty(resamples), np.empty(resamples)
-    for place in range(resamples):
-        means[place] = paired[rng.integers(count, size=count)].mean()
-        flipped[place] = (paired * rng.choice([-1.0, 1.0], size=count)).mean()
+    means = paired[rng.integers(count, size=(resamples, count))].mean(axis=1)
+    flipped = (2.0 * rng.integers(2, size=(resamples, count)) - 1) @ paired / count
     extreme = int((np.abs(flipped) >= abs(mean) * (1 - 1e-9)).sum())
     spread = float(paired.std(ddof=1)) if count > 1 else 0.0
     low, high = np.quantile(means, [0.025, 0.975])

@@ -1,60 +1,51 @@
-"""The baselines, by the names that tables use; each takes a ``Setting`` and returns a field."""
+"""The baselines, by the names that tables use; each takes a ``Setting`` and gives an ``Answer``."""
 
-from collections.abc import Callable
-
-import torch
-
+from conservator.decoders.predict import Reading
 from conservator.errors import ConservatorError
-from conservator.field.composition import Composition
-from conservator.field.infer import Inferred, infer_by_ascent, infer_globally, infer_maximum
-from conservator.studies.baselines import constant, routers
+from conservator.field.infer import infer_globally
+from conservator.studies.baselines import constant, local, particles, privileged, routers, shuffled
+from conservator.studies.baselines.answer import Answer, Baseline, composed
 from conservator.studies.baselines.setting import Setting
-from conservator.studies.restoration import given
+from conservator.studies.baselines.single import generalist, single
 
-__all__ = ["BASELINES", "Setting"]
+__all__ = ["BASELINES", "Answer", "Baseline", "Setting", "find_baseline"]
 
+OWN = Reading(own_context=0.05)
 
-def shuffled_within(setting: Setting) -> Inferred:
-    """What we believe of a window with its positions in random order: the same weights, in the wrong places."""
-    generator, ours = setting.generator(), setting.bayes.composition
-    order = torch.rand(ours.share.shape[:2], generator=generator).argsort(dim=-1)
-    share = ours.share.gather(1, order[..., None].expand_as(ours.share))
-    return given(Composition(share, ours.weights), setting.bayes.cost)
-
-
-def shuffled_across(setting: Setting) -> Inferred:
-    """What we believe of another window."""
-    ours = setting.bayes.composition
-    if len(ours.share) < 2:
-        raise ConservatorError("fields are shuffled across windows: it takes at least two")
-    return given(Composition(ours.share.roll(1, dims=0), ours.weights), setting.bayes.cost)
-
-
-def hard_label(setting: Setting) -> Inferred:
-    """The expert of the true region: privileged, not an upper bound."""
-    return given(torch.eye(len(setting.experts), dtype=torch.float64)[setting.labels])
-
-
-BASELINES: dict[str, Callable[[Setting], Inferred]] = {
-    "local_bayes": lambda setting: setting.bayes,
-    "local_map": lambda setting: infer_maximum(setting.experts, setting.observation, setting.generator()),
-    "local_eg": lambda setting: infer_by_ascent(
-        setting.experts, setting.observation, setting.generator(), smoother=setting.smoother
-    ),
-    "hard_label": hard_label,
-    "packllm_sim": constant.packllm_sim,
-    "packllm_opt": constant.packllm_opt,
-    "global": lambda setting: infer_globally(setting.experts, setting.observation, setting.generator()),
-    "field_average": constant.field_average,
-    "best_single_marginal": constant.best_single_marginal,
-    "best_single_posterior": constant.best_single_posterior,
-    "demix": lambda setting: routers.responsibilities(setting.plain_scores, setting),
-    "demix_heldout": lambda setting: routers.responsibilities(setting.held_out_scores, setting),
-    "raw_loss": lambda setting: routers.raw_loss(setting.plain_scores, setting),
-    "raw_loss_heldout": lambda setting: routers.raw_loss(setting.held_out_scores, setting),
-    "hmm": lambda setting: routers.markov(setting.plain_scores, setting),
-    "hmm_heldout": lambda setting: routers.markov(setting.held_out_scores, setting),
-    "equal": constant.equal,
-    "shuffled_within": shuffled_within,
-    "shuffled_across": shuffled_across,
+BASELINES: dict[str, Baseline] = {
+    "local_bayes": composed(local.bayes),
+    "local_bayes_own": composed(local.bayes, OWN),
+    "local_map": composed(local.maximum),
+    "local_eg": composed(local.ascent),
+    "local_particles": composed(particles.local),
+    "hard_label": composed(privileged.hard_label),
+    "hard_label_own": composed(privileged.hard_label, OWN),
+    "packllm_sim": composed(constant.packllm_sim),
+    "packllm_opt": composed(constant.packllm_opt),
+    "global": composed(lambda setting: infer_globally(setting.experts, setting.observation, setting.generator())),
+    "global_particles": composed(particles.shared),
+    "field_average": composed(constant.field_average),
+    "best_single_marginal": composed(constant.best_single_marginal),
+    "best_single_posterior": composed(constant.best_single_posterior),
+    "demix": composed(lambda setting: routers.responsibilities(setting.plain_scores, setting)),
+    "demix_heldout": composed(lambda setting: routers.responsibilities(setting.held_out_scores, setting)),
+    "raw_loss": composed(lambda setting: routers.raw_loss(setting.plain_scores, setting)),
+    "raw_loss_heldout": composed(lambda setting: routers.raw_loss(setting.held_out_scores, setting)),
+    "hmm": composed(lambda setting: routers.markov(setting.plain_scores, setting)),
+    "hmm_heldout": composed(lambda setting: routers.markov(setting.held_out_scores, setting)),
+    "equal": composed(constant.equal),
+    "generalist": generalist("generalist"),
+    "generalist_3x": generalist("generalist_3x"),
+    "shuffled_within": composed(shuffled.within),
+    "shuffled_across": composed(shuffled.across),
 }
+
+
+def find_baseline(name: str) -> Baseline:
+    """The baseline of that name; ``single:NAME`` is the domain expert NAME alone."""
+    kind, colon, which = name.partition(":")
+    if kind == "single" and colon:
+        return single(which)
+    if name not in BASELINES:
+        raise ConservatorError(f"no baseline {name!r}; known: {', '.join(BASELINES)}, single:NAME")
+    return BASELINES[name]

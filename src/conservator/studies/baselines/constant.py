@@ -7,7 +7,7 @@ from conservator.field.composition import Composition
 from conservator.field.cost import Cost, count
 from conservator.field.denoising import denoising_score
 from conservator.field.infer import Inferred
-from conservator.field.particles import PRESETS, draw_particles
+from conservator.field.particles import draw_particles
 from conservator.studies.baselines.setting import Setting
 from conservator.studies.restoration import given
 
@@ -72,7 +72,7 @@ def best_single_marginal(setting: Setting) -> Inferred:
 def best_single_posterior(setting: Setting) -> Inferred:
     """The expert that scores its own reconstructions best: a heuristic that leaves the free energy out."""
     windows, length, experts = setting.shape
-    generator, settings = setting.generator(), PRESETS["byte"]
+    generator, settings = setting.generator(), setting.particles
     energies, cost = torch.zeros(windows, experts, dtype=torch.float64), Cost()
     counted = count(setting.experts, cost)
     alone = torch.ones(length, 1, dtype=torch.float64)

@@ -1,7 +1,7 @@
 """What every baseline is given: the same experts, windows and noisings; what several need is computed once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -13,6 +13,7 @@ from conservator.field.composite import Said, check_experts, gather_evidence, re
 from conservator.field.cost import Cost
 from conservator.field.folds import DEFAULT
 from conservator.field.infer import Inferred, infer_with_bayes
+from conservator.field.particles import PRESETS, ParticleSettings
 from conservator.field.smoothing import PerColumn, Smoother
 
 
@@ -52,6 +53,8 @@ class Setting:
         seed: what every baseline's randomness follows from.
         samples: K, how often a window is noised for the plain scores.
         smoother: the one that every local field gets.
+        particles: the settings of Algorithm 1, and of all that draws particles.
+        generalists: experts that were trained on all domains, by their names; not composed.
     """
 
     experts: Sequence[Expert]
@@ -60,6 +63,13 @@ class Setting:
     seed: int = 0
     samples: int = 4
     smoother: Smoother = field(default_factory=lambda: PerColumn(0.6))
+    particles: ParticleSettings = PRESETS["byte"]
+    generalists: Sequence[Expert] = ()
+
+    def first(self, count: int) -> "Setting":
+        """The first windows alone."""
+        fewer = self.observation.channel.observe(self.observation.tokens[:count])
+        return replace(self, observation=fewer, labels=self.labels[:count])
 
     def generator(self) -> torch.Generator:
         """A fresh generator: a baseline's draws do not depend on which others ran."""

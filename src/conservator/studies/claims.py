@@ -1,0 +1,70 @@
+"""What the paper claims of the byte experts, held against our figures: generated, so that it cannot be wished."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from conservator.studies.byte import NAMES, OURS
+from conservator.studies.result import Row
+
+Results = Mapping[str, list[Row]]  # the rows of each study
+PRIVILEGED = ("local_bayes_own", "hard_label", "hard_label_own")  # ours too, or told the truth
+ENGINES = ("local_map", "local_eg", "local_particles")  # the same evidence or the paper's method: no rivals
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement, whether our figures bear it out, and the figures."""
+
+    text: str
+    holds: bool
+    figures: str
+
+
+def judge(results: Results) -> Iterator[Claim]:
+    """Judge every claim that the studies at hand allow."""
+    if "byte3" in results:
+        yield from of_restoration({row["method"]: row for row in results["byte3"]})
+    if "field" in results:
+        yield from of_attribution({row["method"]: row for row in results["field"]})
+
+
+def of_restoration(rows: Mapping[str, Row]) -> Iterator[Claim]:
+    """Table "byte3": the ordering, and by how much."""
+    accuracy = {name: float(row["accuracy_documents"]) for name, row in rows.items()}
+
+    def listed(*names: str) -> str:
+        return ", ".join(f"{NAMES[name]} {accuracy[name]:.3f}" for name in names)
+
+    local, shared, equal = (accuracy[name] for name in (OURS, "global", "equal"))
+    yield Claim("local above global above equal weights", local > shared > equal, listed(OURS, "global", "equal"))
+    shuffled = ("shuffled_within", "shuffled_across")
+    below = all(accuracy[name] < equal for name in shuffled)
+    yield Claim("shuffled fields below equal weights", below, listed(*shuffled, "equal"))
+    for plain in ("demix", "raw_loss", "hmm"):
+        better = accuracy[f"{plain}_heldout"] >= accuracy[plain]
+        names = (f"{plain}_heldout", plain)
+        yield Claim(f"{NAMES[plain]}: held-out scores are the stronger version", better, listed(*names))
+    whole = [name for name, row in rows.items() if row["windows"] == rows[OURS]["windows"]]
+    rivals = [name for name in whole if name not in (OURS, *PRIVILEGED, *ENGINES)]
+    behind = [name for name in rivals if not (rows[name]["difference"] > 0 and rows[name]["p"] < 0.001)]
+    exceptions = "; ".join(f"{NAMES[n]}: {rows[n]['difference']:+.3f}, p = {rows[n]['p']:.4f}" for n in behind)
+    text = f"above each of {len(rivals)} rivals that see no labels, p < 0.001"
+    yield Claim(text, not behind, exceptions or "no exception")
+    privileged = rows["hard_label"]
+    ahead = privileged["difference"] > 0 and privileged["p"] < 0.01
+    figures = f"{privileged['difference']:+.3f}, p = {privileged['p']:.4f} (paper: +0.001, p = 0.50)"
+    yield Claim("above the privileged label router, p < 0.01", ahead, figures)
+    if "generalist_3x" in rows:
+        one = rows["generalist_3x"]
+        yield Claim("above the compute-matched generalist", one["difference"] > 0, f"{one['difference']:+.3f}")
+
+
+def of_attribution(rows: Mapping[str, Row]) -> Iterator[Claim]:
+    """Table "fieldmetrics": how well the field tells the regions."""
+    for metric, text, least in (
+        ("field_accuracy", "field accuracy", 0.95),
+        ("macro_auroc", "macro AUROC", 0.985),
+        ("boundary_f1", "boundary F1", 0.75),
+    ):
+        value, paper = rows[OURS][metric], rows[OURS]["paper"][metric]
+        yield Claim(f"{text} of at least {least}", value >= least, f"{value:.3f} (paper: {paper:.3f})")

@@ -1,0 +1,137 @@
+"""Two retrained pairs of experts, one of which does not specialise: table "seeds"."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conservator.experts.byte import CONFIG, ByteExpert, load_expert, save_expert
+from conservator.experts.corpus import Corpus, as_stream
+from conservator.experts.specialisation import Check, check_specialisation
+from conservator.experts.training import PRESETS as TRAINING
+from conservator.experts.training import Trainer, TrainingConfig
+from conservator.studies.byte import NAMES, OURS, ByteConfig, prepare, restore_all
+from conservator.studies.corpora import read_domain
+from conservator.studies.materials import Materials
+from conservator.studies.metrics import per_group
+from conservator.studies.result import Column, Findings, Row, TableSpec, Track
+
+
+@dataclass(frozen=True)
+class Config(ByteConfig):
+    """The sizes of the study.
+
+    Attributes:
+        training: how an expert is trained.
+        steps_per_window: for how long, so that a quick try on few windows is quick in training, too.
+        checked: windows of each domain for the specialisation check.
+    """
+
+    windows: int = 64
+    domains: tuple[str, ...] = ("prose", "code")
+    training: TrainingConfig = field(default_factory=lambda: TRAINING["small"])
+    steps_per_window: float = 3.0
+    checked: int = 64
+
+    @property
+    def steps(self) -> int:
+        """The steps of each training."""
+        return round(self.steps_per_window * self.windows)
+
+
+PRESETS = {
+    "laptop": Config(),
+    "paper": Config(
+        windows=128, particles="byte", training=TRAINING["paper"], steps_per_window=20_000 / 128, checked=512
+    ),
+}
+UNIT = "windows"
+BASELINES = ("local_bayes", "hard_label", "best_single_posterior", "global", "equal")
+TABLES = [
+    TableSpec(
+        "Accuracy, each document counted alike; read each row against itself",
+        [Column("field_accuracy", "field accuracy", 2), *(Column(name, NAMES[name], 3) for name in BASELINES)],
+        "tab:seeds",
+    ),
+    TableSpec(
+        "The specialisation check: by how much each domain prefers its own expert, nats per byte",
+        [
+            Column("margin_prose", "prose", 2),
+            Column("margin_code", "code", 2),
+            Column("passed", "passed (1) or not (0)", 0),
+        ],
+    ),
+]
+LABELS = {"specialised": "Pair 1, each on its domain", "unspecialised": "Pair 2, both on the union"}
+PAPER = {
+    "specialised": dict(zip(("field_accuracy", *BASELINES), (0.92, 0.362, 0.361, 0.339, 0.306, 0.290), strict=True)),
+    "unspecialised": dict(zip(("field_accuracy", *BASELINES), (0.51, 0.449, 0.326, 0.447, 0.446, 0.410), strict=True)),
+}
+
+
+def run(config: Config, seed: int, track: Track[Any], materials: Materials) -> Findings:
+    """Train both pairs, check whether they specialise, and restore with each."""
+    rows: list[Row] = []
+    texts = {role: read_domain(materials.corpora, role, "train") for role in config.domains}
+    for number, pair in enumerate(LABELS):
+        experts = {}
+        for place, role in enumerate(config.domains):
+            own = [texts[role]] if pair == "specialised" else list(texts.values())
+            home = materials.folder / "experts" / pair
+            experts[role] = train_once(role, own, config, 10 * seed + 2 * number + place, home, track)
+        held = {role: materials.evaluation[role] for role in config.domains}
+        check = check_specialisation(
+            list(experts.values()), held, windows=config.checked, length=config.length, seed=seed
+        )
+        trial = prepare(config, seed, Materials(materials.corpora, experts, materials.folder))
+        found = restore_all(trial, BASELINES, track, f"seeds, {pair}")
+        accuracy = {name: float(per_group(one.right, one.documents).mean()) for name, one in found.items()}
+        regions = trial.setting.bayes.regions.argmax(-1)
+        attributed = float((regions == trial.mixed.labels).double().mean())
+        rows.append(
+            {"method": pair, "windows": config.windows, "field_accuracy": attributed, **accuracy}
+            | judged(check)
+            | {"paper": PAPER[pair]}
+        )
+    return Findings(rows, {})
+
+
+def judged(check: Check) -> dict[str, Any]:
+    """The verdict of the check, and its warning where it has one."""
+    margins = {f"margin_{domain}": margin.value for domain, margin in check.margins.items()}
+    warnings = {
+        "an expert finds another domain easier than its own": not check.row_wise,
+        "a domain is better served by the expert of another": not check.column_wise,
+    }
+    said = "; ".join(text for text, applies in warnings.items() if applies)
+    return {**margins, "passed": int(check.passed), "warning": said}
+
+
+def train_once(
+    role: str, corpora: Sequence[Corpus], config: Config, seed: int, home: Path, track: Track[int]
+) -> ByteExpert:
+    """Train an expert on texts and keep it below ``home``, or load it from there."""
+    key = "-".join([f"{config.steps}-steps", f"seed-{seed}", *(corpus.fingerprint[:8] for corpus in corpora)])
+    folder = home / key / role
+    if not (folder / CONFIG).is_file():
+        stream = as_stream([document for corpus in corpora for document in corpus.documents])
+        trainer = Trainer(config.training, seed, torch.device("cpu"))
+        for step in track(range(config.steps), f"seeds, training {role} ({home.name})"):
+            trainer.step(stream, step / config.steps)
+        save_expert(folder, trainer.network, role, {"seed": seed, "steps": config.steps})
+    return load_expert(folder)
+
+
+def conclude(rows: list[Row]) -> str:
+    """What the check says of each pair, and whether the composition bears it out."""
+    sentences = []
+    for row in rows:
+        verdict = "passes the check" if row["passed"] else f"fails it: {row['warning']}"
+        gain = row[OURS] - row["best_single_posterior"]
+        sentences.append(
+            f"{LABELS[row['method']]}: {verdict}. Field accuracy {row['field_accuracy']:.2f}; local evidence is "
+            f"{gain:+.3f} from the best single expert and {row[OURS] - row['equal']:+.3f} from equal weights."
+        )
+    return " ".join(sentences)

@@ -1,0 +1,28 @@
+"""Progress bars: one display, a bar for each loop that is under way."""
+
+import io
+
+from rich.console import Console
+
+from conservator.cli import console
+from conservator.cli.console import Bars
+
+
+def test_a_loop_in_a_loop_has_its_own_bar(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(console, "messages", Console(file=screen, force_terminal=True, width=100))
+    bars = Bars()
+    seen = [(a, b) for a in bars.track(range(2), "outer") for b in bars.track("xy", "inner")]
+    assert seen == [(0, "x"), (0, "y"), (1, "x"), (1, "y")]
+    assert bars.display is None
+    assert "outer" in screen.getvalue()
+    assert next(iter(bars.track(range(2), "left early"))) == 0
+    assert bars.display is None
+    assert list(bars.track(range(3), "again")) == [0, 1, 2]
+
+
+def test_without_a_terminal_nothing_is_shown(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr(console, "messages", Console(file=screen))
+    assert list(Bars().track(range(3), "quiet")) == [0, 1, 2]
+    assert screen.getvalue() == ""

@@ -1,0 +1,69 @@
+"""Running a study, and telling whether a result is still good."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from conservator.studies import contextual, execution, result
+from conservator.studies.execution import Request, execute, is_current
+from conservator.studies.materials import Materials
+
+
+@pytest.fixture
+def committed(monkeypatch):
+    """A checkout whose code is that of a commit."""
+    for module in (execution, result):
+        monkeypatch.setattr(module, "commit", lambda: "abc")
+
+
+def test_a_result_is_current_until_something_it_depends_on_changes(tmp_path, committed, monkeypatch):
+    request, path = Request("contextual", "laptop", 3, 1), tmp_path / "contextual.json"
+    assert not is_current(path, request)
+    found, written = execute(request, tmp_path, lambda items, _: items)
+    assert written[0] == path
+    assert {one.name for one in written} == {"contextual.json", "contextual.md", "contextual.png"}
+    assert json.loads(path.read_text())["rows"] == found.rows
+    assert is_current(path, request)
+    assert not is_current(path, replace(request, seed=4))
+    assert not is_current(path, replace(request, limit=2))
+    assert not is_current(path, replace(request, preset="paper"))
+    (tmp_path / "contextual.png").rename(tmp_path / "elsewhere.png")
+    assert not is_current(path, request)
+    (tmp_path / "elsewhere.png").rename(tmp_path / "contextual.png")
+    monkeypatch.setattr(execution, "commit", lambda: "abd")
+    assert not is_current(path, request)
+
+
+@pytest.mark.parametrize("commit", [None, "abc-dirty"])
+def test_code_that_is_of_no_commit_vouches_for_nothing(tmp_path, commit, monkeypatch):
+    for module in (execution, result):
+        monkeypatch.setattr(module, "commit", lambda: commit)
+    request = Request("contextual", "laptop", 0, 1)
+    execute(request, tmp_path, lambda items, _: items)
+    assert not is_current(tmp_path / "contextual.json", request)
+
+
+def test_a_damaged_result_is_made_again(tmp_path, committed):
+    for text in ("", "{}", "[]", '{"figures": 3}'):
+        (tmp_path / "contextual.json").write_text(text)
+        assert not is_current(tmp_path / "contextual.json", Request("contextual", "laptop", 0, 1))
+
+
+def test_other_experts_or_texts_make_another_result(tmp_path, committed, monkeypatch):
+    class Known:
+        def __init__(self, fingerprint):
+            self.spec = type("Spec", (), {"fingerprint": fingerprint})
+
+    def given(fingerprint, texts):
+        materials = Materials(tmp_path, {"prose": Known(fingerprint)}, tmp_path)
+        materials.__dict__["evaluation"] = {"prose": texts}
+        return Request("contextual", "laptop", 0, 1, materials)
+
+    run = contextual.run
+    monkeypatch.setattr(contextual, "run", lambda config, seed, track, materials: run(config, seed, track))
+    execute(given("a", [b"x"]), tmp_path, lambda items, _: items)
+    path = tmp_path / "contextual.json"
+    assert is_current(path, given("a", [b"x"]))
+    assert not is_current(path, given("b", [b"x"]))
+    assert not is_current(path, given("a", [b"y"]))

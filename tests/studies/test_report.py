@@ -1,0 +1,82 @@
+"""RESULTS.md, from result files alone."""
+
+import json
+
+import pytest
+
+from conservator.studies.claims import judge
+from conservator.studies.report import report
+
+
+def row(method, accuracy, difference=None, p=0.0001, **more):
+    made = {"method": method, "accuracy_documents": accuracy, "windows": 9, "paper": {}, **more}
+    if difference is not None:
+        made |= {"difference": difference, "difference_low": difference, "difference_high": difference, "p": p}
+    return made
+
+
+BYTE3 = [
+    row("local_bayes", 0.8),
+    row("hard_label", 0.79, 0.01, 0.001),
+    row("global", 0.7, 0.1),
+    row("equal", 0.6, 0.2),
+    row("shuffled_within", 0.5, 0.3),
+    row("shuffled_across", 0.4, 0.4),
+    row("global_particles", 0.79, 0.01, 0.5, windows=2),  # too few windows to claim anything
+    *(row(f"{name}{end}", 0.65, 0.15) for name in ("demix", "raw_loss", "hmm") for end in ("", "_heldout")),
+]
+FIELD = [
+    {
+        "method": "local_bayes",
+        "field_accuracy": 0.96,
+        "macro_auroc": 0.98,
+        "boundary_f1": 0.8,
+        "paper": {"field_accuracy": 0.976, "macro_auroc": 0.993, "boundary_f1": 0.720},
+    }
+]
+
+
+def test_claims_are_judged_by_the_figures():
+    claims = {claim.text: claim for claim in judge({"byte3": BYTE3, "field": FIELD})}
+    assert claims["local above global above equal weights"].holds
+    assert claims["shuffled fields below equal weights"].holds
+    assert claims["above the privileged label router, p < 0.01"].holds
+    assert claims["field accuracy of at least 0.95"].holds
+    assert not claims["macro AUROC of at least 0.985"].holds
+    assert claims["boundary F1 of at least 0.75"].figures == "0.800 (paper: 0.720)"
+    assert "above the compute-matched generalist" not in claims
+
+
+def test_a_rival_that_is_not_clearly_behind_is_named():
+    worse = [one if one["method"] != "hmm" else row("hmm", 0.79, 0.01, 0.2) for one in BYTE3]
+    claim = next(claim for claim in judge({"byte3": worse}) if "rivals" in claim.text)
+    assert not claim.holds
+    assert claim.figures == "HMM router: +0.010, p = 0.2000"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    record = {
+        "name": "contextual",
+        "preset": "laptop",
+        "commit": "abc",
+        "seed": 0,
+        "config": {"repeats": 2},
+        "experts": {},
+        "corpora": None,
+        "seconds": 60.0,
+        "figures": ["contextual"],
+        "rows": [{"method": "n=1", "count": 2, "mae": 0.5, "mae_sd": 0.1, "paper": {"mae": 0.362}}],
+    }
+    (tmp_path / "contextual.json").write_text(json.dumps(record))
+    return tmp_path
+
+
+def test_the_report_has_the_papers_figure_beside_ours(folder):
+    text = report(folder)
+    assert "| n=1 | 0.500 ± 0.100 | 0.362 |" in text
+    assert "2 repeats, 1.0 minutes" in text
+    assert "![contextual: contextual](contextual.png)" in text
+    assert "code at abc" in text
+    assert "## Claims" not in text
+    assert "## simulator" not in text
