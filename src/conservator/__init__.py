@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # for type checkers and editors alone
     from conservator.channels import Channel, ConfusionChannel, MaskChannel, Observation, ReplacementChannel
     from conservator.decoders import decode_posterior
+    from conservator.documents.restored import Restoration
     from conservator.errors import ConservatorError
     from conservator.experts import BigramExpert, ByteExpert, CategoricalExpert, Expert, ExpertSpec, load_experts
     from conservator.field import EnumeratedEvidence, FactorisedEvidence, infer_field, log_pool
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # for type checkers and editors alone
         PerColumn,
         TotalVariation,
     )
+    from conservator.restoration import restore
 
 __version__ = _version("conservator")
 
@@ -47,6 +49,8 @@ _HOME = {
     "TotalVariation": "field.smoothing",
     "decode_posterior": "decoders",
     "ConservatorError": "errors",
+    "Restoration": "documents.restored",
+    "restore": "restoration",
 }
 __all__ = [
     "BigramExpert",
@@ -66,12 +70,14 @@ __all__ = [
     "Observation",
     "PerColumn",
     "ReplacementChannel",
+    "Restoration",
     "TotalVariation",
     "__version__",
     "decode_posterior",
     "infer_field",
     "load_experts",
     "log_pool",
+    "restore",
 ]
 
 
