@@ -187,9 +187,9 @@ def _read_beams(
         rows = rows[:, : int((rows != PAD).sum(-1).max())]
         hidden = rows == LOST
         kappa = 1 - hidden.float().mean(-1)
-        line = torch.arange(len(part))
+        each = torch.arange(len(part))
         said = torch.stack(
-            [expert.log_probs(rows.masked_fill(hidden, 0), hidden, kappa)[line, places] for expert in counted]
+            [expert.log_probs(rows.masked_fill(hidden, 0), hidden, kappa)[each, places] for expert in counted]
         ).float()
         mixed = composition.log_probs(said, torch.zeros(len(part), dtype=torch.long), torch.tensor(positions))
         for (number, _), one_row in zip(part, mixed.double().numpy(), strict=True):
