@@ -35,7 +35,7 @@ def test_a_document_is_restored_and_compared(folder):
     record = json.loads((folder / "r.json").read_text())
     assert record["text"] == text
     assert "".join(piece["text"] for piece in record["pieces"]) == text
-    assert [len(piece["fills"]) for piece in record["pieces"] if "fills" in piece][0] == 4
+    assert next(len(piece["fills"]) for piece in record["pieces"] if "fills" in piece) == 4
     assert (folder / "r.html").read_text().startswith("<!doctype html>")
     done = call("compare", "clean.txt", "out/restored.txt", "damaged.txt", cwd=folder)
     assert done.returncode == 0, done.stderr

@@ -25,10 +25,10 @@ def as_record(restoration: Restoration) -> Record:
 
     ``pieces`` in order, whose ``text`` together is the document. All have ``at``, the byte positions from and up to
     which they stand, and ``expert``, whose text they are (None where nothing was read). Restored ones have besides:
-    ``origin`` (where they stand in the damaged document), ``sure`` (a probability for each character of ``guess``),
-    ``guess`` (what was restored, or would be where ``open`` says that it was left as it was), ``weights`` of the
-    experts, and ``fills``: the best joint fills with their probabilities (and ``hex``, where a fill by itself is half
-    a character).
+    ``origin`` (where they stand in the damaged document, from and up to a byte), ``sure`` (a probability for each
+    character of ``guess``), ``guess`` (what was restored, or would be where ``open`` says that it was left as it was),
+    ``weights`` of the experts, and ``fills``: the best joint fills with their probabilities. A gap within a character
+    is shown with the rest of it.
     """
     changed, opened = restoration.changed, restoration.left_open
     filled = changed & ~opened
@@ -97,7 +97,7 @@ def _visible(restoration: Restoration, start: int, stop: int, following: np.ndar
 def _restored(restoration: Restoration, span: Span, start: int, stop: int, fills: tuple[Fill, ...]) -> list[Record]:
     """What was lost, with the rest of characters that it is part of; what was left open is a piece of its own."""
     pieces = []
-    opened = restoration.left_open[start:stop]
+    opened, origin = restoration.left_open[start:stop], restoration.damaged.origin
     edges = sorted({start, *(start + edge for one in runs(opened) for edge in one), stop})
     for first, last in pairwise(edges):
         guess = restoration.tokens[first:last].astype(np.uint8).tobytes().decode()
@@ -107,12 +107,12 @@ def _restored(restoration: Restoration, span: Span, start: int, stop: int, fills
                 "at": [first, last],
                 "text": restoration.render(first, last).decode(),
                 "expert": _expert(restoration, first),
-                "origin": list(span.origin),
+                "origin": [int(origin[start, 0]), int(origin[stop - 1, 1])],
                 "open": bool(restoration.left_open[first]),
                 "guess": guess,
                 "sure": _of_characters(restoration, first, guess),
                 "weights": [_round(weight) for weight in restoration.field[first:last].mean(axis=0)],
-                "fills": [_fill(one, bytes(left.tolist()), bytes(right.tolist())) for one in fills],
+                "fills": _fills(fills, bytes(left.tolist()), bytes(right.tolist())),
             }
         )
     return pieces
@@ -128,13 +128,15 @@ def _of_characters(restoration: Restoration, start: int, text: str) -> list[floa
     return found
 
 
-def _fill(fill: Fill, left: bytes, right: bytes) -> Record:
-    """A way to fill a gap, shown with the visible rest of its characters."""
-    record: Record = {
-        "text": (left + fill.data + right).decode(errors="replace"),
-        "probability": _round(fill.probability),
-    }
-    return {**record, "hex": fill.data.hex()} if left or right else record
+def _fills(fills: tuple[Fill, ...], left: bytes, right: bytes) -> list[Record]:
+    """Ways to fill a gap, with the visible rest of its characters; not those that need other gaps to be characters."""
+    found = []
+    for fill in fills:
+        try:
+            found.append({"text": (left + fill.data + right).decode(), "probability": _round(fill.probability)})
+        except UnicodeDecodeError:
+            continue
+    return found
 
 
 def _expert(restoration: Restoration, position: int) -> int | None:
