@@ -228,6 +228,8 @@ const ConservatorView = (() => {
     sheet.addEventListener("click", (event) => { const node = target(event); if (node) { select(+node.dataset.i, false); show(+node.dataset.i, true); } });
     const outside = (event) => { if (pinned && !tip.contains(event.target) && !target(event)) hide(); };
     document.addEventListener("pointerdown", outside);
+    const moved = () => hide();
+    window.addEventListener("resize", moved);
 
     // From place to place.
     const filter = make("select", { ariaLabel: "Which restored places to show" },
@@ -293,7 +295,7 @@ const ConservatorView = (() => {
     tally();
     return {
       select,
-      destroy() { window.removeEventListener("beforeprint", all); document.removeEventListener("pointerdown", outside); root.replaceChildren(); },
+      destroy() { window.removeEventListener("beforeprint", all); window.removeEventListener("resize", moved); document.removeEventListener("pointerdown", outside); root.replaceChildren(); },
     };
   }
 
