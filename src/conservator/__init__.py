@@ -10,11 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors alone
     from conservator.channels import Channel, ConfusionChannel, MaskChannel, Observation, ReplacementChannel
-    from conservator.decoders import decode_posterior
+    from conservator.decoders import (
+        Decoded,
+        Reading,
+        decode_iteratively,
+        decode_one_step,
+        decode_posterior,
+        decode_with_channel,
+    )
     from conservator.documents.restored import Restoration
     from conservator.errors import ConservatorError
     from conservator.experts import BigramExpert, ByteExpert, CategoricalExpert, Expert, ExpertSpec, load_experts
     from conservator.field import EnumeratedEvidence, FactorisedEvidence, infer_field, log_pool
+    from conservator.field.composition import Composition
+    from conservator.field.folds import Schedule
+    from conservator.field.infer import (
+        Inferred,
+        infer_by_ascent,
+        infer_globally,
+        infer_maximum,
+        infer_with_bayes,
+    )
+    from conservator.field.particles import ParticleSettings, infer_particles
     from conservator.field.smoothing import (
         GroupTotalVariation,
         MovingAverage,
@@ -42,12 +59,26 @@ _HOME = {
     "FactorisedEvidence": "field",
     "infer_field": "field",
     "log_pool": "field",
+    "Composition": "field.composition",
+    "Schedule": "field.folds",
+    "Inferred": "field.infer",
+    "infer_by_ascent": "field.infer",
+    "infer_globally": "field.infer",
+    "infer_maximum": "field.infer",
+    "infer_with_bayes": "field.infer",
+    "ParticleSettings": "field.particles",
+    "infer_particles": "field.particles",
     "GroupTotalVariation": "field.smoothing",
     "MovingAverage": "field.smoothing",
     "NoSmoothing": "field.smoothing",
     "PerColumn": "field.smoothing",
     "TotalVariation": "field.smoothing",
+    "Decoded": "decoders",
+    "Reading": "decoders",
+    "decode_iteratively": "decoders",
+    "decode_one_step": "decoders",
     "decode_posterior": "decoders",
+    "decode_with_channel": "decoders",
     "ConservatorError": "errors",
     "Restoration": "documents.restored",
     "restore": "restoration",
@@ -57,24 +88,38 @@ __all__ = [
     "ByteExpert",
     "CategoricalExpert",
     "Channel",
+    "Composition",
     "ConfusionChannel",
     "ConservatorError",
+    "Decoded",
     "EnumeratedEvidence",
     "Expert",
     "ExpertSpec",
     "FactorisedEvidence",
     "GroupTotalVariation",
+    "Inferred",
     "MaskChannel",
     "MovingAverage",
     "NoSmoothing",
     "Observation",
+    "ParticleSettings",
     "PerColumn",
+    "Reading",
     "ReplacementChannel",
     "Restoration",
+    "Schedule",
     "TotalVariation",
     "__version__",
+    "decode_iteratively",
+    "decode_one_step",
     "decode_posterior",
+    "decode_with_channel",
+    "infer_by_ascent",
     "infer_field",
+    "infer_globally",
+    "infer_maximum",
+    "infer_particles",
+    "infer_with_bayes",
     "load_experts",
     "log_pool",
     "restore",

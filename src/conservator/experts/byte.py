@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -109,10 +110,13 @@ def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
         wanted = expected_shapes.get(key, "no such weights")
         if found != wanted:
             raise ConservatorError(f"{folder / WEIGHTS} does not fit {CONFIG}: {key} is {found}, expected {wanted}")
-        if not weights[key].is_floating_point() or not torch.isfinite(weights[key]).all():
+        wide = weights[key].float()
+        # The sum is finite only where every number is.
+        if not weights[key].is_floating_point() or not math.isfinite(wide.sum(dtype=torch.float64)):
             raise ConservatorError(f"{folder / WEIGHTS}: {key} holds what is not a finite number")
+        weights[key] = wide
     try:
-        placed = {key: value.to(device, torch.float32) for key, value in weights.items()}
+        placed = {key: value.to(device) for key, value in weights.items()}
     except (RuntimeError, AssertionError) as error:
         raise ConservatorError(f"no device {str(device)!r} here: {str(error).splitlines()[0]}") from error
     network.load_state_dict(placed, assign=True)

@@ -132,6 +132,15 @@ def gram_rows(symbols: Tensor, rows: int) -> Tensor:
     return torch.stack(found, dim=-1)
 
 
+class Table(nn.Embedding):
+    """An embedding that draws no first values where there is no storage for them: that would import a compiler."""
+
+    def reset_parameters(self) -> None:
+        """Draw the first values."""
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
 class ByteNetwork(nn.Module):
     """An hourglass over bytes.
 
@@ -145,9 +154,9 @@ class ByteNetwork(nn.Module):
         """Make the network; it starts at the uniform distribution."""
         super().__init__()
         self.config = config
-        self.embed = nn.Embedding(BYTES + 1, config.channels)
+        self.embed = Table(BYTES + 1, config.channels)
         if config.memory:
-            self.memory = nn.Embedding(config.memory, config.memory_width)
+            self.memory = Table(config.memory, config.memory_width)
             nn.init.zeros_(self.memory.weight)
             self.recall = linear(config.memory_width * len(GRAMS), config.channels)
         self.before = nn.ModuleList(Convolution(config) for _ in range(config.convolutions))

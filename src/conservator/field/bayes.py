@@ -35,8 +35,8 @@ class BayesField:
 
 
 def default_priors(weights: Array) -> list[MarkovPrior]:
-    """The priors that the evidence chooses from: regions of about 100, 300 or 1000 positions, or one for all."""
-    return [constant(weights), *(two_level(weights, jump, 0.2, 0.95) for jump in (0.001, 0.003, 0.01))]
+    """The priors that the evidence chooses from: regions of about 300, 1000 or 3000 positions, or one for all."""
+    return [constant(weights), *(two_level(weights, jump, 0.2, 0.95) for jump in (0.0003, 0.001, 0.003))]
 
 
 def infer_bayes(emissions: Array, weights: Array, priors: Sequence[MarkovPrior] | None = None) -> BayesField:
