@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
 from conservator.channels import Channel, MaskChannel, Observation
 from conservator.decoders.beam import Fill, best_fills, take_best
@@ -134,10 +133,13 @@ def observe(tokens: NDArray[np.int64], channel: Channel | None) -> Observation:
 def surroundings(observation: Observation, near: int | None) -> Tensor:
     """(1, L) True within ``near`` bytes of a lost one: what says which expert to trust there."""
     hidden = observation.hidden
-    if near is None or not hidden.any():
+    if near is None:
         return hidden.any().expand(hidden.shape)
-    wide: Tensor = functional.max_pool1d(hidden[:, None].float(), 2 * near + 1, stride=1, padding=near)[:, 0] > 0
-    return wide
+    length, lost = hidden.shape[1], hidden[0].nonzero()[:, 0]
+    covers = torch.zeros(length + 1, dtype=torch.long)  # by how many more lost bytes than the place before
+    covers.index_add_(0, (lost - near).clamp(min=0), torch.ones_like(lost))
+    covers.index_add_(0, (lost + near + 1).clamp(max=length), -torch.ones_like(lost))
+    return (covers.cumsum(0) > 0)[None, :length]
 
 
 def watch(

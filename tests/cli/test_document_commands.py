@@ -1,6 +1,7 @@
 """``conservator restore``, ``damage`` and ``compare``."""
 
 import json
+import socket
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_it_is_a_filter(folder):
 
 
 def test_help_has_examples_and_exit_codes():
-    for command in ("restore", "damage", "compare"):
+    for command in ("restore", "damage", "compare", "serve"):
         done = call(command, "--help", cwd=".")
         assert f"conservator {command}" in done.stdout
         assert "Exit codes" in done.stdout
@@ -95,6 +96,18 @@ def test_bytes_that_are_not_utf8_can_count_as_lost(folder):
     data = (folder / "out.txt").read_bytes()
     assert (data[:3], data[4:]) == (b"caf", b" au lait")
     assert data.decode()
+
+
+def test_a_page_that_cannot_be_served_is_said(folder):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = call("serve", "--port", taken.getsockname()[1], *EXPERTS, cwd=folder)
+    assert done.returncode == 3
+    assert "cannot listen on 127.0.0.1" in done.stderr
+    done = call("serve", "--port", 0, "--experts", "nobody", cwd=folder)
+    assert done.returncode == 3
+    assert "no expert 'nobody'" in done.stderr
 
 
 def test_an_interrupt_leaves_no_file(folder):

@@ -6,9 +6,6 @@ import threading
 import time
 
 import pytest
-
-pytest.importorskip("fastapi", reason="the web extra is not installed")
-
 from fastapi.testclient import TestClient
 
 from conservator.web.app import FILES, create_app

@@ -6,11 +6,8 @@ import threading
 import time
 
 import pytest
-
-pytest.importorskip("fastapi", reason="the web extra is not installed")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
 import uvicorn
+from playwright import sync_api as playwright
 
 from conservator import restore
 from conservator.web.app import create_app

@@ -1,5 +1,6 @@
 """``conservator serve``: the page, on this machine."""
 
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -55,4 +56,5 @@ def serve(
         if host not in LOOPBACK:
             messages.print("other machines can reach it: it has no passwords", soft_wrap=True)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False))
-        server.run(sockets=[listener])
+        with suppress(KeyboardInterrupt):
+            server.run(sockets=[listener])

@@ -117,11 +117,13 @@ const ConservatorView = (() => {
     const sheet = make("div", { class: "document", tabIndex: 0, role: "group", ariaLabel: "The restored document. Arrow keys go from one restored place to the next, Enter opens it." });
     const blocks = [];
     let current = null, drawn = 0, count = 0, index = 0;
+    const open = () => {
+      blocks.push({ pieces: [], node: make("div", { class: "block" }) });
+      return blocks[blocks.length - 1];
+    };
     for (const piece of record.pieces) {
       if (!current || count > BLOCK) {
-        current = { start: piece.at[0], pieces: [], node: make("div", { class: "block" }) };
-        if (blocks.length) blocks[blocks.length - 1].node.append(""); // blocks are lines of their own
-        blocks.push(current);
+        current = open();
         count = 0;
       }
       // A long visible piece is cut at a line, so that blocks stay small.
@@ -131,8 +133,7 @@ const ConservatorView = (() => {
         if (!cut || cut === text.length) break;
         current.pieces.push({ ...piece, text: text.slice(0, cut) });
         text = text.slice(cut);
-        current = { start: piece.at[0], pieces: [], node: make("div", { class: "block" }) };
-        blocks.push(current);
+        current = open();
         count = 0;
       }
       current.pieces.push(piece.origin ? { ...piece, index: index++ } : { ...piece, text });

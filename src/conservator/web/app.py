@@ -164,7 +164,9 @@ def create_app(settings: Settings) -> Any:
     @app.get("/v1/experts")
     async def experts() -> list[dict[str, Any]]:
         """The experts that a request may choose among."""
-        return [{"name": name, "reads": one.spec.max_length, "parameters": one.parameters} for name, one in team.items()]
+        return [
+            {"name": name, "reads": one.spec.max_length, "parameters": one.parameters} for name, one in team.items()
+        ]
 
     @app.get("/healthz")
     async def health() -> dict[str, Any]:

@@ -59,7 +59,9 @@ class Workshop:
                 if stopped.is_set():
                     raise StoppedError
                 if time.monotonic() > deadline:
-                    raise TooSlowError(f"it took longer than {self.settings.max_seconds:g} s, the longest that is allowed")
+                    raise TooSlowError(
+                        f"it took longer than {self.settings.max_seconds:g} s, the longest that is allowed"
+                    )
                 tell(doing, share)
 
             try:
