@@ -9,8 +9,8 @@ A document is made of segments of prose, code and config from ``eval``, 500 to 5
 - one pass: one expert fills the marks in one reading, the floor of cost.
 
 ``--clustered`` puts all the damage into the first tenth of the document, where the first way should cost a tenth of the
-second. Passes are bytes read by an expert over the bytes of the document. Each run is a process of its own, so that its
-peak memory is its own.
+second. Passes are evaluations of an expert over the windows of the document; as windows overlap by a quarter, an expert
+reads more bytes than passes times the document. Each run is a process of its own, so that its peak memory is its own.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from conservator.decoders.text import decode_text
 from conservator.documents.damaged import MARK
 from conservator.experts import ByteExpert, load_experts
 from conservator.experts.expert import ExpertSpec
+from conservator.field.composite import check_experts, cut_into_windows
 from conservator.field.cost import Cost
 from conservator.files import write_atomically
 from conservator.restoration import restore
@@ -61,6 +62,7 @@ def measure(options: argparse.Namespace, way: str, size: int, rate: float) -> di
     """Restore one document in one way."""
     chosen = options.experts[:1] if way == "one pass" else options.experts
     experts = [Measured(expert) for expert in load_experts(chosen)]
+    context = check_experts(experts, 256)
     tokens, _ = build(options.corpora, size, options.seed)
     lost = torch.rand(size, generator=torch.Generator().manual_seed(options.seed)) < rate
     if options.clustered:
@@ -86,7 +88,8 @@ def measure(options: argparse.Namespace, way: str, size: int, rate: float) -> di
         "seconds": seconds,
         "kilobytes_a_second": size / seconds / 1000,
         "network_share": network_share(cost),
-        "passes": max(expert.bytes for expert in experts) / size,
+        "passes": cost.evaluations / len(experts) / len(cut_into_windows(size, context)),
+        "read_a_byte": max(expert.bytes for expert in experts) / size,
         "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "accuracy": float(right.double().mean()),
     }
