@@ -1,4 +1,4 @@
-"""How many bytes are missing in a gap of unknown length: as many as make what is around it most likely."""
+"""How many bytes are missing in a gap of unknown length: what is around it has to be likely."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ from conservator.field.lattice import simplex_lattice
 
 REACH = 64  # bytes that are read on either side of a gap
 HEARD = 24  # bytes on either side that are asked of; farther ones hardly depend on the length
+TYPICAL = 10.0  # bytes, the mean of the prior: a word and what is around it
 UNSET = 2  # lost bytes that stand for a gap whose turn has not come: one may end a character, one begin one
 
 
@@ -49,9 +50,11 @@ def choose_lengths(
 ) -> list[int]:
     """Choose the number of lost bytes of each gap, from the first to the last.
 
-        argmax over n of  log p(what is visible around the gap | n bytes are missing),
+        argmax over n of  log p(what is visible around the gap | n bytes are missing) + log p(n),
 
-    the composite evidence, with the field integrated out, among the lengths with which the document can be valid UTF-8.
+    the composite evidence, with the field integrated out, and a geometric prior; among the lengths with which the
+    document can be valid UTF-8. Where whole words are missing, evidence excludes lengths that are too short, but hardly
+    tells the others apart: then the prior decides, and the length may be off by some bytes.
 
     Args:
         experts: m of them, over bytes.
@@ -98,7 +101,7 @@ def _likeliest(
     generator: torch.Generator,
     cost: Cost,
 ) -> int:
-    """The length of the gap before ``place`` of ``around`` (L,) with the highest evidence; the shortest of equals."""
+    """The length of the gap before ``place`` of ``around`` (L,) that is most likely; the shortest of equals."""
     context = check_experts(experts, 256)
     if len(around) + lengths[-1] > context:  # as much as the experts read at once, and of both sides
         start = max(0, min(place - (context - lengths[-1]) // 2, len(around) - (context - lengths[-1])))
@@ -115,7 +118,7 @@ def _likeliest(
         schedule = Drawn(DEFAULT.folds, DEFAULT.repeats, patterns_drawn=_widen(patterns, place, length, False))
         heard = gather_evidence(experts, observation, schedule, generator, torch.from_numpy(weights))
         cost.add(heard.cost)
-        evidence.append(infer_bayes(heard.emissions[0].numpy(), weights).log_evidence)
+        evidence.append(infer_bayes(heard.emissions[0].numpy(), weights).log_evidence - length / TYPICAL)
     return lengths[int(np.argmax(evidence))]
 
 
