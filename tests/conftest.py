@@ -9,6 +9,8 @@ from hypothesis import settings
 
 # The same examples in every run, and no clock: tests do not time things.
 settings.register_profile("conservator", derandomize=True, deadline=None, max_examples=60)
+# pytest -k any_document --hypothesis-profile thorough
+settings.register_profile("thorough", derandomize=True, deadline=None, max_examples=10_000)
 settings.load_profile("conservator")
 
 

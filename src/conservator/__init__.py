@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for type checkers and editors alone
         decode_posterior,
         decode_with_channel,
     )
+    from conservator.documents.restored import Restoration
     from conservator.errors import ConservatorError
     from conservator.experts import BigramExpert, ByteExpert, CategoricalExpert, Expert, ExpertSpec, load_experts
     from conservator.field import EnumeratedEvidence, FactorisedEvidence, infer_field, log_pool
@@ -38,6 +39,7 @@ if TYPE_CHECKING:  # for type checkers and editors alone
         PerColumn,
         TotalVariation,
     )
+    from conservator.restoration import restore
 
 __version__ = _version("conservator")
 
@@ -78,6 +80,8 @@ _HOME = {
     "decode_posterior": "decoders",
     "decode_with_channel": "decoders",
     "ConservatorError": "errors",
+    "Restoration": "documents.restored",
+    "restore": "restoration",
 }
 __all__ = [
     "BigramExpert",
@@ -102,6 +106,7 @@ __all__ = [
     "PerColumn",
     "Reading",
     "ReplacementChannel",
+    "Restoration",
     "Schedule",
     "TotalVariation",
     "__version__",
@@ -117,6 +122,7 @@ __all__ = [
     "infer_with_bayes",
     "load_experts",
     "log_pool",
+    "restore",
 ]
 
 

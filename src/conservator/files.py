@@ -1,6 +1,7 @@
-"""Files that are written whole or not at all."""
+"""Files that are read whole, and written whole or not at all."""
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -24,6 +25,23 @@ def check_writable(path: Path) -> Path:
     if not os.access(path.parent, os.W_OK):
         raise ConservatorError(f"cannot write {path}: no permission to write in {path.parent}")
     return path
+
+
+def read_document(name: str) -> bytes:
+    """The bytes of a file, or of standard input if its name is ``-``; a clear error where it cannot be read."""
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise ConservatorError(f"cannot read {name}: {error.strerror}") from error
+
+
+def write_document(name: str, data: bytes) -> None:
+    """Write a file whole or not at all, or to standard output if its name is ``-``."""
+    if name != "-":
+        write_atomically(Path(name), data)
+        return
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import conservator
-from conservator.cli import check, experts, reproduce, train
+from conservator.cli import check, compare, damage, experts, reproduce, restore, serve, train
 from conservator.cli.console import messages
 from conservator.errors import ConservatorError
 
@@ -34,6 +34,10 @@ def root(
     """Restore damaged documents by composing frozen expert models position by position."""
 
 
+app.command(epilog=restore.EXAMPLES)(restore.restore)
+app.command(epilog=damage.EXAMPLES)(damage.damage)
+app.command(epilog=compare.EXAMPLES)(compare.compare)
+app.command(epilog=serve.EXAMPLES)(serve.serve)
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=check.EXAMPLES)(check.check)
 app.command(epilog=experts.EXAMPLES)(experts.experts)

@@ -1,6 +1,6 @@
 """Fold schedules: which visible positions are hidden together, so that what an expert says of them is evidence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -50,6 +50,21 @@ class Schedule:
             fold = ((rank + first) % self.folds).masked_fill(~visible, -1)
             chosen.append(fold[:, None] == torch.arange(self.folds)[:, None])
         return torch.cat(chosen, dim=1)
+
+
+@dataclass(frozen=True)
+class Nearby(Schedule):
+    """A schedule for some of the positions: the others are seen all the time, and nothing is asked of them.
+
+    Attributes:
+        where: (N, L) or (L,) True at the positions to ask of.
+    """
+
+    where: Tensor = field(kw_only=True)
+
+    def draw(self, visible: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw the patterns (N, patterns, L) for what is visible and asked of."""
+        return super().draw(visible & self.where, generator)
 
 
 # The best of a study on tuning data (docs/LOG.md): hiding half at a time tells experts apart.

@@ -1,0 +1,147 @@
+"""Restoring a whole document: KB/s, share of the time in the networks and memory, against two alternatives.
+
+    python benchmarks/restore.py --corpora PATH [--sizes 10000 100000 1000000] [--rates 0.01 0.05 0.2] [--json FILE]
+
+A document is made of segments of prose, code and config from ``eval``, 500 to 5,000 bytes each. Three ways:
+
+- product: ``conservator.restore`` as it is;
+- everywhere: the same, but asking all of the text which expert to trust, not only what is near damage;
+- one pass: one expert fills the marks in one reading, the floor of cost.
+
+``--clustered`` puts all the damage into the first tenth of the document, where the first way should cost a tenth of the
+second. Passes are evaluations of an expert over the windows of the document; as windows overlap by a quarter, an expert
+reads more bytes than passes times the document. Each run is a process of its own, so that its peak memory is its own.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from long_documents import build
+from torch import Tensor
+
+from conservator.channels import MaskChannel
+from conservator.decoders.text import decode_text
+from conservator.documents.damaged import MARK
+from conservator.experts import ByteExpert, load_experts
+from conservator.experts.expert import ExpertSpec
+from conservator.field.composite import check_experts, cut_into_windows
+from conservator.field.cost import Cost
+from conservator.files import write_atomically
+from conservator.restoration import restore
+from conservator.studies.restoration import DOMAINS, given
+from conservator.studies.result import commit, versions
+
+WAYS = ("product", "everywhere", "one pass")
+
+
+class Measured:
+    """An expert that counts the bytes it reads."""
+
+    def __init__(self, expert: ByteExpert) -> None:
+        """Nothing is read yet."""
+        self.expert, self.bytes = expert, 0
+
+    @property
+    def spec(self) -> ExpertSpec:
+        """The expert's description."""
+        return self.expert.spec
+
+    def log_probs(self, tokens: Tensor, hidden: Tensor, kappa: float | Tensor) -> Tensor:
+        """What the expert says."""
+        self.bytes += tokens.numel()
+        return self.expert.log_probs(tokens, hidden, kappa)
+
+
+def measure(options: argparse.Namespace, way: str, size: int, rate: float) -> dict[str, float | str]:
+    """Restore one document in one way."""
+    chosen = options.experts[:1] if way == "one pass" else options.experts
+    experts = [Measured(expert) for expert in load_experts(chosen)]
+    context = check_experts(experts, 256)
+    tokens, _ = build(options.corpora, size, options.seed)
+    lost = torch.rand(size, generator=torch.Generator().manual_seed(options.seed)) < rate
+    if options.clustered:
+        lost[size // 10 :] = False
+    marked = [MARK.encode() if gone else bytes([token]) for token, gone in zip(tokens.tolist(), lost, strict=True)]
+    document = b"".join(marked)
+    start = time.perf_counter()
+    if way == "one pass":
+        observation = MaskChannel(256, 0.5).observe(tokens.masked_fill(lost, 256)[None])
+        alone = given(torch.ones(1, size, 1, dtype=torch.float64))
+        decoded = decode_text(experts, observation, alone, torch.Generator())
+        restored, cost = decoded.tokens, decoded.cost
+    else:
+        near = {} if way == "product" else {"near": None}
+        found = restore(document, experts, invalid="lost", seed=options.seed, **near)
+        restored, cost = found.tokens, found.cost
+    seconds = time.perf_counter() - start
+    right = torch.from_numpy(restored)[lost] == tokens[lost]
+    return {
+        "way": way,
+        "bytes": size,
+        "rate": rate,
+        "seconds": seconds,
+        "kilobytes_a_second": size / seconds / 1000,
+        "network_share": network_share(cost),
+        "passes": cost.evaluations / len(experts) / len(cut_into_windows(size, context)),
+        "read_a_byte": max(expert.bytes for expert in experts) / size,
+        "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "accuracy": float(right.double().mean()),
+    }
+
+
+def network_share(cost: Cost) -> float:
+    """The share of the time that the experts took."""
+    return cost.expert_seconds / cost.seconds
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpora", type=Path, required=True, help="the folder with NAME.eval.jsonl.gz")
+    parser.add_argument(
+        "--experts", nargs="+", default=list(DOMAINS), help="prose, code and config; the first is alone"
+    )
+    parser.add_argument("--sizes", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--rates", nargs="+", type=float, default=[0.01, 0.05, 0.2])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--clustered", action="store_true", help="damage the first tenth alone")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.alone:
+        print(json.dumps(measure(options, options.ways[0], options.sizes[0], options.rates[0])))
+        return
+    rows = []
+    common = ["--corpora", str(options.corpora), "--experts", *options.experts, "--seed", str(options.seed), "--alone"]
+    common += ["--clustered"] if options.clustered else []
+    for size in options.sizes:
+        for rate in options.rates:
+            for way in options.ways:
+                command = [sys.executable, __file__, *common, "--sizes", str(size), "--rates", str(rate), "--ways", way]
+                row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+                rows.append(row)
+                texts = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values())
+                print(
+                    "  ".join(f"{key.replace('_', ' ')} {text}" for key, text in zip(row, texts, strict=True)),
+                    flush=True,
+                )
+    if options.json:
+        record = {
+            "commit": commit(),
+            "versions": versions(),
+            "seed": options.seed,
+            "clustered": options.clustered,
+            "rows": rows,
+        }
+        write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()

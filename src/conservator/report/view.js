@@ -1,0 +1,330 @@
+/* Draws the record of a restoration. Text of the document is only ever set as text, never as markup. */
+"use strict";
+
+const ConservatorView = (() => {
+  const BLOCK = 6000; // characters of the document that are laid out together
+  const SVG = "http://www.w3.org/2000/svg";
+  const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0.995 && share < 1 ? 2 : share < 0.1 ? 1 : 0)} %`);
+  const number = (value) => value.toLocaleString("en");
+  const level = (sure) => (sure >= 0.9 ? "sure" : sure >= 0.5 ? "fair" : "poor");
+  const shown = (text) => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll("\r", "␍").replace(/^ +| +$/g, (blank) => "␣".repeat(blank.length));
+
+  function make(tag, options = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [key, value] of Object.entries(options)) {
+      if (key === "class") node.className = value;
+      else if (key === "own") node.style.setProperty("--own", `var(--e${value % 8})`);
+      else if (key in node && key !== "list") node[key] = value;
+      else node.setAttribute(key, value);
+    }
+    node.append(...children);
+    return node;
+  }
+
+  /** The summary as cards. */
+  function cards(record) {
+    const { summary, cost } = record;
+    const one = (name, value, note) => make("dl", { class: "card" }, make("dt", {}, name), make("dd", {}, value, make("small", {}, note)));
+    const share = summary.bytes ? summary.lost / summary.bytes : 0;
+    return make(
+      "section", { class: "cards", ariaLabel: "Summary" },
+      one("Lost", number(summary.lost), `bytes in ${number(summary.places)} places, ${percent(share)} of ${number(summary.bytes)}`),
+      one("Restored", number(summary.restored), `${number(summary.sure)} of them at least 90 % sure`),
+      one("Left open", number(summary.left_open), summary.left_open ? "not sure enough" : "nothing"),
+      one("Expected right", percent(summary.expected_accuracy), "of the restored bytes, by their confidence"),
+      one("Cost", `${cost.seconds.toFixed(1)} s`, `${number(cost.evaluations)} network evaluations`),
+    );
+  }
+
+  /** The field as a stacked area over the document, the damage below it; a click goes there. */
+  function chart(record, go) {
+    const { edges, weights, lost } = record.field;
+    const length = edges[edges.length - 1] || 1;
+    const svg = document.createElementNS(SVG, "svg");
+    for (const [key, value] of [["viewBox", "0 0 1000 120"], ["preserveAspectRatio", "none"], ["class", "chart"], ["role", "img"], ["aria-label", "How much each expert was trusted along the document, and where bytes were lost"]]) svg.setAttribute(key, value);
+    const x = (place) => (1000 * place / length).toFixed(2);
+    const shape = (name, points, style) => {
+      const node = document.createElementNS(SVG, name);
+      for (const [key, value] of Object.entries(points)) node.setAttribute(key, value);
+      Object.assign(node.style, style || {});
+      svg.append(node);
+      return node;
+    };
+    const base = weights[0].map((value) => (value === null ? null : 0));
+    weights.forEach((column, expert) => {
+      let path = "", top = [], bottom = [];
+      const flush = () => {
+        if (top.length) path += `M${top.join("L")}L${bottom.reverse().join("L")}Z`;
+        top = []; bottom = [];
+      };
+      column.forEach((value, bin) => {
+        if (value === null) return flush();
+        const low = base[bin], high = low + value;
+        for (const place of [edges[bin], edges[bin + 1]]) {
+          top.push(`${x(place)} ${(92 - 90 * high).toFixed(2)}`);
+          bottom.push(`${x(place)} ${(92 - 90 * low).toFixed(2)}`);
+        }
+        base[bin] = high;
+      });
+      flush();
+      shape("path", { d: path, "shape-rendering": "geometricPrecision" }, { fill: `var(--e${expert % 8})`, opacity: "0.82" });
+    });
+    const most = Math.max(...lost, 1e-9);
+    let ticks = "";
+    lost.forEach((share, bin) => {
+      if (share > 0) ticks += `M${x(edges[bin])} 120V${(120 - 22 * Math.max(0.25, share / most)).toFixed(2)}H${x(edges[bin + 1])}V120Z`;
+    });
+    shape("path", { d: ticks, class: "lost" });
+    const cursor = shape("line", { class: "cursor", x1: -5, x2: -5, y1: 0, y2: 120 });
+    const place = (event) => {
+      const box = svg.getBoundingClientRect();
+      return Math.max(0, Math.min(1, (event.clientX - box.left) / box.width));
+    };
+    svg.addEventListener("pointermove", (event) => { const at = 1000 * place(event); cursor.setAttribute("x1", at); cursor.setAttribute("x2", at); });
+    svg.addEventListener("pointerleave", () => { cursor.setAttribute("x1", -5); cursor.setAttribute("x2", -5); });
+    svg.addEventListener("click", (event) => go(place(event) * length));
+    return make("div", { class: "chart-box" }, svg);
+  }
+
+  function legend(record) {
+    const list = make("ul", { class: "legend" });
+    record.experts.forEach((name, expert) => {
+      const column = record.field.weights[expert].filter((value) => value !== null);
+      const mean = column.reduce((sum, value) => sum + value, 0) / (column.length || 1);
+      list.append(make("li", {}, make("span", { class: "swatch", own: expert }), column.length ? `${name} ${percent(mean)}` : name));
+    });
+    return list;
+  }
+
+  /** The characters of a restored piece, in runs of the same confidence. */
+  function runs(piece) {
+    if (piece.open) return [{ text: piece.text, kind: "open" }];
+    const found = [];
+    [...piece.guess].forEach((character, place) => {
+      const kind = level(piece.sure[place]), last = found[found.length - 1];
+      if (last && last.kind === kind) last.text += character;
+      else found.push({ text: character, kind });
+    });
+    return found;
+  }
+
+  /**
+   * Draw `record` into `root`. With `choose(piece, fill)` a reader can say what belongs into a gap.
+   * Returns { select(index), destroy() }.
+   */
+  function draw(root, record, { choose = null } = {}) {
+    const restored = record.pieces.filter((piece) => piece.origin);
+    const sheet = make("div", { class: "document", tabIndex: 0, role: "group", ariaLabel: "The restored document. Arrow keys go from one restored place to the next, Enter opens it." });
+    const blocks = [];
+    let current = null, drawn = 0, count = 0, index = 0;
+    const open = () => {
+      blocks.push({ pieces: [], node: make("div", { class: "block" }) });
+      return blocks[blocks.length - 1];
+    };
+    for (const piece of record.pieces) {
+      if (!current || count > BLOCK) {
+        current = open();
+        count = 0;
+      }
+      // A long visible piece is cut at a line, so that blocks stay small.
+      let text = piece.text;
+      while (!piece.origin && count + text.length > BLOCK) {
+        const cut = text.indexOf("\n", Math.max(0, BLOCK - count)) + 1;
+        if (!cut || cut === text.length) break;
+        current.pieces.push({ ...piece, text: text.slice(0, cut) });
+        text = text.slice(cut);
+        current = open();
+        count = 0;
+      }
+      current.pieces.push(piece.origin ? { ...piece, index: index++ } : { ...piece, text });
+      count += text.length;
+    }
+    mend(blocks);
+
+    function drawBlock(block) {
+      for (const piece of block.pieces) {
+        const holder = piece.expert === null ? block.node : make("span", { class: "of", own: piece.expert });
+        if (!piece.origin) holder.append(piece.text);
+        else
+          for (const run of runs(piece)) {
+            const node = make("span", { class: `r ${run.kind}` }, run.text);
+            node.dataset.i = piece.index;
+            if (/^[\r\n]+$/.test(run.text)) node.classList.add("nl");
+            holder.append(node);
+          }
+        if (holder !== block.node) block.node.append(holder);
+      }
+    }
+    function drawSome(until) {
+      const stop = performance.now() + until;
+      while (drawn < blocks.length && performance.now() < stop) drawBlock(blocks[drawn++]);
+    }
+    const all = () => drawSome(Infinity);
+    sheet.append(...blocks.map((block) => block.node));
+    drawSome(60);
+    const later = () => { if (drawn < blocks.length) { drawSome(30); setTimeout(later, 8); } };
+    setTimeout(later, 30);
+    window.addEventListener("beforeprint", all);
+
+    // What is known of a restored place, beside it.
+    const tip = make("div", { class: "tip", hidden: true, role: "dialog", ariaLabel: "What is known of this place" });
+    let pinned = false, at = -1;
+    const nodesOf = (place) => sheet.querySelectorAll(`[data-i="${place}"]`);
+    function bars(rows) {
+      const list = make("div", { class: "bars" });
+      for (const row of rows) {
+        const bar = make("div", { class: "bar" }, make("i", {}));
+        bar.firstChild.style.width = `${Math.max(1, 100 * row.value)}%`;
+        if (row.own !== undefined) bar.firstChild.style.setProperty("--own", `var(--e${row.own % 8})`);
+        const name = row.pick ? make("button", { class: "name", type: "button", title: "Take this as right" }, shown(row.name)) : make("span", { class: "name", title: row.name }, shown(row.name));
+        if (row.pick) name.addEventListener("click", row.pick);
+        list.append(name, bar, make("span", { class: "value" }, percent(row.value)));
+      }
+      return list;
+    }
+    function fillTip(place) {
+      const piece = restored[place];
+      const least = Math.min(...piece.sure);
+      tip.replaceChildren(
+        make("h3", {}, piece.open ? "Left open, perhaps " : "Restored ", make("code", {}, shown(piece.guess))),
+        make("p", {}, piece.sure.length > 1 ? `each character at least ${percent(least)} sure` : `${percent(least)} sure`),
+      );
+      if (piece.fills.length) {
+        tip.append(make("h4", {}, choose && pinned ? "Choose what is right" : "Best fills of the whole gap"));
+        tip.append(bars(piece.fills.map((fill) => ({ name: fill.text, value: fill.probability, pick: choose && pinned ? () => choose(piece, fill) : null }))));
+      }
+      tip.append(make("h4", {}, "Trusted experts"), bars(record.experts.map((name, expert) => ({ name, value: piece.weights[expert], own: expert }))));
+      if (choose && pinned) {
+        const input = make("input", { type: "text", placeholder: "or type your own", ariaLabel: "Your own text for this gap", spellcheck: false });
+        const form = make("form", { class: "own" }, input, make("button", { type: "submit", class: "primary" }, "Use"));
+        form.addEventListener("submit", (event) => { event.preventDefault(); if (input.value) choose(piece, { text: input.value }); });
+        tip.append(form);
+      }
+    }
+    function placeTip(node) {
+      const box = node.getClientRects()[0], frame = root.getBoundingClientRect();
+      tip.hidden = false;
+      const left = Math.min(Math.max(box.left - frame.left - 20, 4), Math.max(4, frame.width - tip.offsetWidth - 4));
+      const below = box.bottom + 8 + tip.offsetHeight < window.innerHeight || box.top < tip.offsetHeight + 16;
+      tip.style.left = `${left}px`;
+      tip.style.top = `${(below ? box.bottom + 8 : box.top - tip.offsetHeight - 8) - frame.top}px`;
+    }
+    function show(place, pin) {
+      pinned = pin;
+      const nodes = nodesOf(place);
+      if (!nodes.length) return;
+      fillTip(place);
+      placeTip(nodes[0]);
+      if (pin && choose) (tip.querySelector("button.name") || tip.querySelector("input"))?.focus();
+    }
+    function hide(focus) {
+      if (tip.hidden) return;
+      tip.hidden = true;
+      pinned = false;
+      if (focus) sheet.focus({ preventScroll: true });
+    }
+    const target = (event) => event.target.closest?.(".r");
+    sheet.addEventListener("pointerover", (event) => { const node = target(event); if (node && !pinned && event.pointerType !== "touch") show(+node.dataset.i, false); });
+    sheet.addEventListener("pointerout", (event) => { if (target(event) && !pinned) hide(); });
+    sheet.addEventListener("click", (event) => { const node = target(event); if (node) { select(+node.dataset.i, false); show(+node.dataset.i, true); } });
+    const outside = (event) => { if (pinned && !tip.contains(event.target) && !target(event)) hide(); };
+    document.addEventListener("pointerdown", outside);
+    const moved = () => hide();
+    window.addEventListener("resize", moved);
+
+    // From place to place.
+    const filter = make("select", { ariaLabel: "Which restored places to show" },
+      ...[["all restored", 1.01], ["less than 90 % sure", 0.9], ["less than 50 % sure", 0.5]].map(([name, value]) => make("option", { value }, name)));
+    const counter = make("span", { class: "count", ariaLive: "polite" });
+    const wanted = () => restored.map((piece, place) => place).filter((place) => restored[place].open || Math.min(...restored[place].sure) < +filter.value);
+    function tally() {
+      const list = wanted(), rank = list.indexOf(at);
+      counter.textContent = rank < 0 ? `${number(list.length)} places` : `${number(rank + 1)} of ${number(list.length)}`;
+    }
+    function select(place, scroll = true) {
+      all();
+      for (const node of sheet.querySelectorAll(".now")) node.classList.remove("now");
+      at = place;
+      const nodes = nodesOf(place);
+      for (const node of nodes) node.classList.add("now");
+      if (scroll && nodes.length) nodes[0].scrollIntoView({ block: "center" });
+      tally();
+      return nodes.length > 0;
+    }
+    function step(by) {
+      const list = wanted();
+      if (!list.length) return;
+      const next = by > 0 ? list.find((place) => place > at) ?? list[0] : list.findLast((place) => place < at) ?? list[list.length - 1];
+      hide();
+      select(next);
+    }
+    filter.addEventListener("change", () => {
+      all();
+      sheet.classList.toggle("quiet", +filter.value < 1);
+      const kept = new Set(wanted());
+      for (const node of sheet.querySelectorAll(".r")) node.classList.toggle("muted", !kept.has(+node.dataset.i));
+      tally();
+    });
+    sheet.addEventListener("keydown", (event) => {
+      if (event.altKey || event.ctrlKey || event.metaKey) return;
+      if (event.key === "ArrowRight" || event.key === "n") { event.preventDefault(); step(1); }
+      else if (event.key === "ArrowLeft" || event.key === "p") { event.preventDefault(); step(-1); }
+      else if (event.key === "Enter" && at >= 0) { event.preventDefault(); show(at, true); }
+    });
+    root.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(true); });
+    const before = make("button", { type: "button", title: "Previous restored place (left arrow in the document)" }, "‹ Previous");
+    const after = make("button", { type: "button", title: "Next restored place (right arrow in the document)" }, "Next ›");
+    before.addEventListener("click", () => step(-1));
+    after.addEventListener("click", () => step(1));
+
+    function go(place) {
+      all();
+      const near = restored.findIndex((piece) => piece.at[1] >= place);
+      if (near >= 0) select(near);
+    }
+    const kinds = make("ul", { class: "legend" },
+      ...[["sure", "at least 90 % sure"], ["fair", "50 to 90 %"], ["poor", "less"], ...(record.summary.left_open ? [["open", "left open"]] : [])].map(([kind, name]) => make("li", {}, make("span", { class: `r ${kind}` }, "abc"), name)));
+    root.classList.add("view");
+    root.style.position = "relative";
+    root.replaceChildren(
+      cards(record),
+      make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Trusted experts along the document"), legend(record)), chart(record, go),
+        make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, "red: where bytes were lost"), make("span", {}, `${number(record.summary.bytes)} bytes`))),
+      make("section", { class: "panel" }, make("header", {}, make("h2", {}, "Document"), kinds, make("div", { class: "tools" }, filter, before, after, counter)), sheet),
+      tip,
+    );
+    tally();
+    return {
+      select,
+      destroy() { window.removeEventListener("beforeprint", all); window.removeEventListener("resize", moved); document.removeEventListener("pointerdown", outside); root.replaceChildren(); },
+    };
+  }
+
+  /** Blocks are boxes, so a line that goes on in the next block would be broken: move its beginning over. */
+  function mend(blocks) {
+    for (let place = 0; place + 1 < blocks.length; place++) {
+      const moved = [];
+      let pieces = blocks[place].pieces;
+      while (pieces.length) {
+        const last = pieces[pieces.length - 1];
+        const cut = last.origin ? -1 : last.text.lastIndexOf("\n");
+        if (cut >= 0) {
+          if (cut + 1 < last.text.length) {
+            moved.unshift({ ...last, text: last.text.slice(cut + 1) });
+            pieces[pieces.length - 1] = { ...last, text: last.text.slice(0, cut + 1) };
+          }
+          break;
+        }
+        moved.unshift(pieces.pop());
+      }
+      blocks[place + 1].pieces.unshift(...moved);
+    }
+  }
+
+  /** Draw the record that the page carries. */
+  function start() {
+    draw(document.getElementById("view"), JSON.parse(document.getElementById("record").textContent));
+  }
+
+  return { draw, start };
+})();

@@ -1,0 +1,190 @@
+"""Real README files with bytes lost: the product beside single experts, constant weights and generalists.
+
+Each document is cut to its first bytes, a share of them is lost, and every method fills them in one step as valid
+UTF-8. Methods differ only in whom they trust where.
+"""
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from conservator.channels import MaskChannel, Observation
+from conservator.decoders.text import decode_text
+from conservator.documents.damage import damage
+from conservator.documents.damaged import MARK, read_damaged
+from conservator.errors import ConservatorError
+from conservator.experts.expert import Expert
+from conservator.experts.library import builtin_names, load_experts
+from conservator.field.infer import Inferred, infer_globally
+from conservator.figures import new_figure
+from conservator.restoration import restore
+from conservator.studies.restoration import given
+from conservator.studies.result import Column, Findings, Row, TableSpec, Track
+from conservator.studies.statistics import Measurements, compare
+
+GENERALISTS = ("generalist", "generalist_3x")
+EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the reliability curve
+SURE = 0.9
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is restored.
+
+    Attributes:
+        repeats: how many documents.
+        size: bytes of each, from its beginning.
+        rate: the share that is lost.
+        corpora: the folder with ``readme.eval.jsonl.gz``.
+        experts: of the product, with commas between.
+    """
+
+    repeats: int = 64
+    size: int = 4096
+    rate: float = 0.1
+    corpora: str = "corpora"
+    experts: str = "prose,code,config"
+
+
+PRESETS = {"laptop": Config(), "paper": Config()}
+TABLES = [
+    TableSpec(
+        "Lost bytes of README files that came back",
+        [Column("accuracy", "accuracy", 3), Column("behind", "product ahead by", 3), Column("p", "p", 4)],
+    ),
+    TableSpec(
+        "Reliability of the product's confidence",
+        [Column("confidence", "mean confidence", 3), Column("right", "right", 3), Column("share", "share of bytes", 3)],
+    ),
+]
+LABELS = {"product": "Product (local weights)", "equal": "Equal weights", "global": "Best global weight"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the lost bytes of a document: which are right (n,), and how sure each was (n,)."""
+
+    right: NDArray[np.bool_]
+    confidence: NDArray[np.float64]
+
+
+def run(config: Config, seed: int, track: Track[bytes]) -> Findings:
+    """Restore every document by every method."""
+    experts: list[Expert] = [*load_experts(config.experts)]
+    generalists = [name for name in GENERALISTS if name in builtin_names()]
+    methods = make_methods(experts, [*load_experts(generalists)] if generalists else [])
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in methods}
+    documents = read_documents(Path(config.corpora), config)
+    for number, document in enumerate(track(documents, "README files")):
+        damaged = damage(document, config.rate, seed=seed + number)
+        truth, lost = np.frombuffer(document, dtype=np.uint8), read_damaged(damaged).lost
+        if not lost.any():
+            continue
+        for name, method in methods.items():
+            tokens, confidence = method(damaged, seed + number)
+            outcomes[name].append(Outcome(tokens[lost] == truth[lost], confidence[lost]))
+    rows = accuracy_rows(outcomes)
+    reliability = reliability_rows(outcomes["product"])
+    return Findings([*rows, *reliability], {"readme_reliability": draw(reliability)})
+
+
+Method = Callable[[bytes, int], tuple[NDArray[np.int64], NDArray[np.float64]]]
+
+
+def make_methods(experts: list[Expert], generalists: list[Expert]) -> dict[str, Method]:
+    """Name -> a function from a damaged document and a seed to its bytes and their confidence."""
+
+    def product(damaged: bytes, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        found = restore(damaged, experts, seed=seed)
+        return found.tokens, found.confidence
+
+    def by(
+        team: list[Expert], infer: Callable[[list[Expert], Observation, torch.Generator], Inferred] = equally
+    ) -> Method:
+        def method(damaged: bytes, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+            generator = torch.Generator().manual_seed(seed)
+            observation = MaskChannel(256, 0.5).observe(torch.from_numpy(read_damaged(damaged).tokens)[None])
+            decoded = decode_text(team, observation, infer(team, observation, generator), generator)
+            return decoded.tokens, decoded.confidence
+
+        return method
+
+    return {
+        "product": product,
+        **{expert.spec.name: by([expert]) for expert in experts},
+        "equal": by(experts),
+        "global": by(experts, infer_globally),
+        **{expert.spec.name: by([expert]) for expert in generalists},
+    }
+
+
+def equally(team: list[Expert], observation: Observation, generator: torch.Generator) -> Inferred:
+    """The same weight for all, at no cost."""
+    return given(torch.full((*observation.tokens.shape, len(team)), 1 / len(team), dtype=torch.float64))
+
+
+def read_documents(corpora: Path, config: Config) -> list[bytes]:
+    """The beginnings of README files, whole characters, without those that have a mark of their own."""
+    path = corpora / "readme.eval.jsonl.gz"
+    if not path.exists():
+        raise ConservatorError(f"there is no {path}; the corpora folder holds NAME.SPLIT.jsonl.gz files")
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in lines]
+    found = [text.encode()[: config.size].decode(errors="ignore").encode() for text in texts if MARK not in text]
+    return found[: config.repeats]
+
+
+def accuracy_rows(outcomes: dict[str, list[Outcome]]) -> list[Row]:
+    """Accuracy by document, with intervals, and how far the product is ahead, compared document by document."""
+    measured = Measurements()
+    shares = {name: [float(one.right.mean()) for one in found] for name, found in outcomes.items()}
+    for name, values in shares.items():
+        for value in values:
+            measured.add(name, {"accuracy": value})
+    rows = measured.rows({})
+    for row in rows:
+        if row["method"] != "product":
+            paired = compare(shares["product"], shares[row["method"]])
+            row |= {"behind": paired.difference, "behind_low": paired.low, "behind_high": paired.high, "p": paired.p}
+    return rows
+
+
+def reliability_rows(outcomes: list[Outcome]) -> list[Row]:
+    """How many of the bytes restored at a confidence are right; the last row takes all that are at least SURE."""
+    confidence = np.concatenate([one.confidence for one in outcomes])
+    right = np.concatenate([one.right for one in outcomes])
+    bins = [(f"{low:.1f} to {high:.1f}", (confidence >= low) & (confidence < high)) for low, high in pairwise(EDGES)]
+    bins[-1] = (f"at least {SURE}", confidence >= SURE)
+    rows: list[Row] = []
+    for name, chosen in bins:
+        if chosen.any():
+            rows.append(
+                {
+                    "method": name,
+                    "count": int(chosen.sum()),
+                    "confidence": float(confidence[chosen].mean()),
+                    "right": float(right[chosen].mean()),
+                    "share": float(chosen.mean()),
+                    "paper": {},
+                }
+            )
+    return rows
+
+
+def draw(rows: list[Row]) -> Figure:
+    """Share of right bytes against their confidence."""
+    figure = new_figure(4.2, 4.0)
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=1, linestyle="--")
+    sizes = [20 + 400 * row["share"] for row in rows]
+    axes.scatter([row["confidence"] for row in rows], [row["right"] for row in rows], s=sizes)
+    axes.set(xlabel="confidence", ylabel="share of right bytes", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    return figure

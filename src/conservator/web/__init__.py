@@ -1,0 +1,1 @@
+"""The page and its API: ``conservator serve``. Needs the extra ``web``."""

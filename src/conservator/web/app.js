@@ -1,0 +1,185 @@
+/* The page: a document in, a restoration out, choices back in as evidence. */
+"use strict";
+
+(() => {
+  const $ = (id) => document.getElementById(id);
+  const decoder = new TextDecoder(), encoder = new TextEncoder();
+  // bytes is the damaged document; the text box shows it, and is the document again once it is edited.
+  const state = { bytes: new Uint8Array(), edited: false, name: "document.txt", history: [], result: null, view: null, running: null };
+
+  const toBase64 = (bytes) => {
+    let binary = "";
+    for (let start = 0; start < bytes.length; start += 0x8000) binary += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
+    return btoa(binary);
+  };
+  const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const current = () => (state.edited ? encoder.encode($("document").value) : state.bytes);
+
+  function setDocument(bytes, name) {
+    state.bytes = bytes;
+    state.edited = false;
+    if (name) state.name = name;
+    $("document").value = decoder.decode(bytes);
+    describe();
+  }
+  function describe() {
+    const text = $("document").value, mark = $("mark").value, gap = $("gap").value;
+    const count = (sign) => (sign ? text.split(sign).length - 1 : 0);
+    const gaps = count(gap);
+    $("state").textContent = text ? `${current().length.toLocaleString("en")} bytes, ${count(mark).toLocaleString("en")} marked as lost${gaps ? `, ${gaps} gaps` : ""}` : "nothing yet";
+  }
+  function say(message, kind = "error") {
+    $("error").textContent = message;
+    $("error").className = kind;
+    $("error").hidden = !message;
+  }
+
+  async function ask(path, body, options = {}) {
+    const response = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json", ...options.headers }, body: JSON.stringify(body), signal: options.signal });
+    if (response.ok) return response;
+    let detail = `${response.status} ${response.statusText}`;
+    try {
+      const said = (await response.json()).detail;
+      detail = Array.isArray(said) ? said.map((one) => `${one.loc.slice(1).join(".")}: ${one.msg}`).join("; ") : said;
+    } catch { /* not JSON: the status has to do */ }
+    throw new Error(detail);
+  }
+
+  function working(on) {
+    $("restore").disabled = on;
+    $("cancel").hidden = !on;
+    $("progress").hidden = !on;
+    $("view").classList.toggle("stale", on);
+    if (on) report("waiting", 0);
+  }
+  const STAGES = { waiting: "waiting for its turn", lengths: "finding lengths", reading: "reading", alternatives: "weighing alternatives" };
+  function report(doing, share) {
+    const percent = Math.round(100 * share), bar = $("progress");
+    bar.firstElementChild.style.width = `${percent}%`;
+    bar.lastElementChild.textContent = doing === "waiting" ? STAGES[doing] : `${STAGES[doing]} ${percent} %`;
+    bar.setAttribute("aria-valuenow", percent);
+  }
+
+  async function* linesOf(response) {
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) if (line) yield JSON.parse(line);
+    }
+  }
+
+  async function restore() {
+    if (state.running) return false;
+    say("");
+    const bytes = current();
+    if (!bytes.length) { say("there is no document yet: paste one, open a file, or take the example"); $("document").focus(); return false; }
+    state.running = new AbortController();
+    working(true);
+    const wanted = {
+      data: toBase64(bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: $("invalid").checked ? "invalid" : "marked",
+      min_confidence: +$("least").value / 100, alternatives: +$("alternatives").value, seed: +$("seed").value,
+      experts: [...$("experts").querySelectorAll("input:checked")].map((box) => box.value),
+    };
+    try {
+      const response = await ask("/v1/restore", wanted, { signal: state.running.signal, headers: { Accept: "application/x-ndjson" } });
+      for await (const line of linesOf(response)) {
+        if (line.error) throw new Error(line.error);
+        if (line.result) show(line.result, bytes);
+        else report(line.doing, line.share);
+      }
+      return true;
+    } catch (error) {
+      if (error.name !== "AbortError") say(error.message);
+      return false;
+    } finally {
+      state.running = null;
+      working(false);
+    }
+  }
+
+  function show(result, bytes) {
+    state.result = result;
+    state.bytes = bytes;
+    state.view?.destroy();
+    $("empty").hidden = true;
+    $("downloads").hidden = false;
+    state.view = ConservatorView.draw($("view"), result, { choose });
+    if (!result.summary.lost) say("nothing was lost in this document: it has no marks", "hint");
+    else if (matchMedia("(max-width: 56rem)").matches) $("result").scrollIntoView({ block: "start" });
+  }
+
+  /** A choice for a gap becomes part of the document, and the rest is restored again. */
+  async function choose(piece, fill) {
+    if (state.running) return;
+    const before = state.bytes, [start, stop] = piece.origin;
+    const middle = encoder.encode(fill.text);
+    const bytes = new Uint8Array(start + middle.length + before.length - stop);
+    bytes.set(before.subarray(0, start));
+    bytes.set(middle, start);
+    bytes.set(before.subarray(stop), start + middle.length);
+    state.history.push(before);
+    setDocument(bytes);
+    const scroll = window.scrollY;
+    if (await restore()) {
+      window.scrollTo(0, scroll);
+      const next = state.result.pieces.filter((one) => one.origin).findIndex((one) => one.origin[0] >= start);
+      if (next >= 0) state.view.select(next, false);
+      $("view").querySelector(".document")?.focus({ preventScroll: true });
+    } else setDocument(state.history.pop());
+    $("undo").hidden = !state.history.length;
+  }
+
+  function save(content, name, type) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([content], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+  const named = (ending) => state.name.replace(/(\.[^.]*)?$/, (old) => `.restored${ending || old}`);
+
+  $("form").addEventListener("submit", (event) => { event.preventDefault(); state.history = []; $("undo").hidden = true; restore(); });
+  $("cancel").addEventListener("click", () => state.running?.abort());
+  $("undo").addEventListener("click", () => { if (state.running) return; setDocument(state.history.pop()); $("undo").hidden = !state.history.length; restore(); });
+  $("document").addEventListener("input", () => { state.edited = true; describe(); });
+  $("document").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); $("form").requestSubmit(); } });
+  for (const id of ["mark", "gap"]) $(id).addEventListener("input", describe);
+  for (const [id, shown] of [["rate", "rate-shown"], ["least", "least-shown"]]) $(id).addEventListener("input", () => { $(shown).value = $(id).value; });
+  $("open").addEventListener("click", () => $("file").click());
+  const take = async (file) => { if (file) setDocument(new Uint8Array(await file.arrayBuffer()), file.name); };
+  $("file").addEventListener("change", () => take($("file").files[0]));
+  const area = $("document");
+  area.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) { event.preventDefault(); area.classList.add("dropping"); } });
+  area.addEventListener("dragleave", () => area.classList.remove("dropping"));
+  area.addEventListener("drop", (event) => { area.classList.remove("dropping"); if (event.dataTransfer.files.length) { event.preventDefault(); take(event.dataTransfer.files[0]); } });
+  $("sample").addEventListener("click", async () => { say(""); setDocument(new Uint8Array(await (await fetch("/static/sample.md")).arrayBuffer()), "field_station.md"); });
+  $("damage").addEventListener("click", async () => {
+    say("");
+    const bytes = current();
+    if (!bytes.length) { say("there is no document to damage yet: paste one, open a file, or take the example"); return; }
+    try {
+      const answer = await (await ask("/v1/damage", { data: toBase64(bytes), rate: +$("rate").value / 100, burst: +$("burst").value, seed: +$("seed").value })).json();
+      $("mark").value = "\ufffd";
+      setDocument(fromBase64(answer.data));
+    } catch (error) { say(error.message); }
+  });
+  $("save-text").addEventListener("click", () => save(state.result.text, named(""), "text/plain;charset=utf-8"));
+  $("save-json").addEventListener("click", () => save(JSON.stringify(state.result), named(".json"), "application/json"));
+  $("save-report").addEventListener("click", async () => {
+    const { text, ...record } = state.result;
+    try { save(await (await ask("/v1/report", { title: state.name, record })).blob(), named(".html"), "text/html"); } catch (error) { say(error.message); }
+  });
+
+  fetch("/v1/experts").then((response) => response.json()).then((experts) => {
+    for (const expert of experts) {
+      const box = Object.assign(document.createElement("input"), { type: "checkbox", value: expert.name, checked: true });
+      const label = document.createElement("label");
+      label.append(box, expert.name);
+      $("experts").append(label);
+    }
+  }).catch(() => say("the server does not answer"));
+})();

@@ -1,0 +1,199 @@
+"""The API and the page over it."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from importlib.resources import files
+from typing import Any, Literal
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
+
+import conservator
+from conservator.documents.damage import damage
+from conservator.documents.restored import Restoration
+from conservator.errors import ConservatorError
+from conservator.experts.library import load_experts
+from conservator.report.page import as_page
+from conservator.report.record import as_record
+from conservator.web.guard import Guard
+from conservator.web.settings import Settings
+from conservator.web.work import BusyError, TooSlowError, Workshop
+
+NDJSON = "application/x-ndjson"
+# What can be fetched, and nothing else: name -> package, type.
+FILES = {
+    "": ("conservator.web", "index.html", "text/html; charset=utf-8"),
+    "static/app.js": ("conservator.web", "app.js", "text/javascript; charset=utf-8"),
+    "static/app.css": ("conservator.web", "app.css", "text/css; charset=utf-8"),
+    "static/icon.svg": ("conservator.web", "icon.svg", "image/svg+xml"),
+    "static/sample.md": ("conservator.web", "sample.md", "text/plain; charset=utf-8"),
+    "static/view.js": ("conservator.report", "view.js", "text/javascript; charset=utf-8"),
+    "static/view.css": ("conservator.report", "view.css", "text/css; charset=utf-8"),
+}
+STATUS = {ConservatorError: 400, BusyError: 429, TooSlowError: 504}
+
+
+class Document(BaseModel):
+    """A document: as text, or as bytes in base64."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str | None = None
+    data: Base64Bytes | None = None
+
+    @model_validator(mode="after")
+    def one_of_both(self) -> "Document":
+        """There has to be one."""
+        if (self.text is None) == (self.data is None):
+            raise ValueError("give text or data, one of them")
+        return self
+
+    def content(self, limit: int) -> str | bytes:
+        """The document, if it is not larger than ``limit`` bytes."""
+        found = self.data if self.text is None else self.text
+        size = len(found) if isinstance(found, bytes) else len((found or "").encode("utf-8", "surrogatepass"))
+        if size > limit:
+            raise HTTPException(413, f"the document has {size} bytes; at most {limit} are restored here")
+        return found or ""
+
+
+class RestoreRequest(Document):
+    """What to restore, and how: as the options of ``conservator restore``."""
+
+    experts: list[str] | None = Field(None, description="Names that GET /v1/experts gives; all of them by default.")
+    mark: str = Field("\ufffd", min_length=1, max_length=64)
+    gap: str | None = Field(None, min_length=1, max_length=64)
+    max_gap: int = Field(32, ge=1, le=256)
+    lost: Literal["marked", "invalid"] = "marked"
+    min_confidence: float = Field(0.0, ge=0, le=1)
+    alternatives: int = Field(4, ge=0, le=20)
+    seed: int = Field(0, ge=0, le=10**12)
+
+
+class DamageRequest(Document):
+    """What to damage, and how: as the options of ``conservator damage``."""
+
+    rate: float = Field(0.1, ge=0, le=1)
+    burst: int = Field(1, ge=1, le=1000)
+    seed: int = Field(0, ge=0, le=10**12)
+
+
+class Damaged(BaseModel):
+    """A damaged document; bytes in base64, since half a character may be left."""
+
+    data: str
+
+
+class ReportRequest(BaseModel):
+    """The record that a restoration answered with, to be made a report."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = Field("Restored document", max_length=200)
+    record: dict[str, Any]
+
+
+def create_app(settings: Settings) -> Any:
+    """The server as an ASGI application; the experts are loaded now."""
+    team = {expert.spec.name: expert for expert in load_experts(settings.experts)}
+    app = FastAPI(
+        title="Conservator",
+        version=conservator.__version__,
+        summary="Restore damaged documents by composing frozen expert models position by position.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    workshop = Workshop(settings)
+
+    def choices(request: RestoreRequest) -> dict[str, Any]:
+        unknown = [name for name in request.experts or [] if name not in team]
+        if unknown or request.experts == []:
+            raise HTTPException(400, f"no expert {', '.join(unknown) or 'is named'}; known: {', '.join(team)}")
+        return {
+            "experts": [team[name] for name in request.experts or team],
+            "mark": request.mark,
+            "gap": request.gap,
+            "max_gap": request.max_gap,
+            "invalid": "lost" if request.lost == "invalid" else "refuse",
+            "min_confidence": request.min_confidence,
+            "alternatives": request.alternatives,
+            "seed": request.seed,
+        }
+
+    @app.post("/v1/restore", responses={200: {"content": {NDJSON: {}}}, 400: {}, 413: {}, 429: {}, 504: {}})
+    async def restore(request: RestoreRequest, http: Request) -> Response:
+        """Restore a document. With ``Accept: application/x-ndjson`` a line of progress at a time, then the result."""
+        document, chosen = request.content(settings.max_bytes), choices(request)
+        if NDJSON in http.headers.get("accept", ""):
+            return StreamingResponse(lines(document, chosen), media_type=NDJSON)
+        try:
+            found = await workshop.restore(document, lambda doing, share: None, **chosen)
+        except tuple(STATUS) as error:
+            raise HTTPException(STATUS[type(error)], str(error)) from error
+        return Response(dump(result(found)), media_type="application/json")
+
+    async def lines(document: str | bytes, chosen: dict[str, Any]) -> AsyncIterator[bytes]:
+        try:
+            async for one in workshop.stream(document, **chosen):
+                if isinstance(one, Restoration):
+                    yield dump({"result": result(one)})
+                else:
+                    yield dump({"doing": one[0], "share": round(one[1], 4)})
+        except tuple(STATUS) as error:
+            yield dump({"error": str(error), "status": STATUS[type(error)]})
+
+    @app.post("/v1/damage")
+    async def damage_document(request: DamageRequest) -> Damaged:
+        """Lose bytes of a clean document at random, marked by U+FFFD."""
+        document = request.content(settings.max_bytes)
+        data = document.encode("utf-8", "replace") if isinstance(document, str) else document
+        try:
+            damaged = damage(data, request.rate, burst=request.burst, seed=request.seed)
+        except ConservatorError as error:
+            raise HTTPException(400, str(error)) from error
+        return Damaged(data=base64.b64encode(damaged).decode())
+
+    @app.post("/v1/report", response_class=Response, responses={200: {"content": {"text/html": {}}}})
+    async def report(request: ReportRequest) -> Response:
+        """The report of a restoration, one HTML file."""
+        headers = {"Content-Disposition": 'attachment; filename="report.html"'}
+        return Response(as_page(request.record, request.title), media_type="text/html", headers=headers)
+
+    @app.get("/v1/experts")
+    async def experts() -> list[dict[str, Any]]:
+        """The experts that a request may choose among."""
+        return [
+            {"name": name, "reads": one.spec.max_length, "parameters": one.parameters} for name, one in team.items()
+        ]
+
+    @app.get("/healthz")
+    async def health() -> dict[str, Any]:
+        """Whether the server is well, and how much it has to do."""
+        return {"status": "ok", "version": conservator.__version__, "restorations": workshop.admitted}
+
+    for path, (package, name, kind) in FILES.items():
+        content = (files(package) / name).read_bytes()
+        app.get(f"/{path}", include_in_schema=False)(serve(content, kind))
+    # JSON may take six bytes for one of the document, and a record is some times as large as its document.
+    return Guard(app, 16 * settings.max_bytes + 2**16, settings.host)
+
+
+def serve(content: bytes, kind: str) -> Any:
+    """An endpoint that answers with a file."""
+
+    async def answer() -> Response:
+        return Response(content, media_type=kind)
+
+    return answer
+
+
+def result(found: Restoration) -> dict[str, Any]:
+    """What a restoration answers with."""
+    return {**as_record(found), "text": found.text}
+
+
+def dump(value: dict[str, Any]) -> bytes:
+    """A line of JSON."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,85 @@
+"""What every request and response goes through: limits, and headers that keep a page to itself."""
+
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class Guard:
+    """An ASGI wrapper.
+
+    A request larger than ``limit`` is refused while it is read. On a loopback address a request for another host is
+    refused: such a one comes from a foreign page whose name was made to lead here. Every response carries HEADERS.
+    """
+
+    def __init__(self, app: App, limit: int, host: str) -> None:
+        """Guard ``app``."""
+        self.app, self.limit, self.local = app, limit, host in LOOPBACK
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Let a request through, or refuse it."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        name = headers.get(b"host", b"").decode("latin-1")
+        if self.local and host_of(name) not in LOOPBACK:
+            await refuse(send, 421, f"this server answers for {', '.join(LOOPBACK)}, not for {name!r}")
+            return
+        declared = headers.get(b"content-length", b"0")
+        if not declared.isdigit() or int(declared) > self.limit:
+            await refuse(send, 413, f"the request is larger than {self.limit} bytes, the most that is read")
+            return
+        size = 0
+
+        async def counted() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > self.limit:
+                raise OverflowError
+            return message
+
+        async def sealed(message: Message) -> None:
+            starts = message["type"] == "http.response.start"
+            if size > self.limit:  # whatever the application makes of that
+                if starts:
+                    await refuse(send, 413, f"the request is larger than {self.limit} bytes, the most that is read")
+                return
+            await send({**message, "headers": [*message.get("headers", []), *HEADERS]} if starts else message)
+
+        await self.app(scope, counted, sealed)
+
+
+def host_of(name: str) -> str:
+    """The host of a Host header, without its port."""
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.rpartition(":")[0] if ":" in name else name
+
+
+async def refuse(send: Send, status: int, why: str) -> None:
+    """Answer with an error, as FastAPI writes them."""
+    body = json.dumps({"detail": why}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

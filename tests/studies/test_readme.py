@@ -1,0 +1,55 @@
+"""The study of README files, on a corpus and experts whose answer is known."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from conservator import ConservatorError
+from conservator.studies import readme
+from conservator.studies.result import grid
+from fakes import FakeExpert, TextExpert
+
+VERSE = "the quick brown fox jumps over the lazy dog; " * 2
+CODE = "x = [y for y in z if y]\n" * 4
+
+
+@pytest.fixture
+def corpora(tmp_path):
+    with gzip.open(tmp_path / "readme.eval.jsonl.gz", "wt") as lines:
+        for text in (VERSE + CODE, CODE + VERSE, "has a \ufffd of its own", VERSE * 2):
+            lines.write(json.dumps({"text": text}) + "\n")
+    return tmp_path
+
+
+def test_every_method_is_measured_on_every_document(corpora, monkeypatch):
+    experts = [TextExpert(VERSE, name="prose"), TextExpert(CODE, name="code")]
+    monkeypatch.setattr(readme, "load_experts", lambda names: experts if "," in names else [FakeExpert(name=names[0])])
+    monkeypatch.setattr(readme, "builtin_names", lambda: ["generalist"])
+    config = readme.Config(corpora=str(corpora), rate=0.2, experts="prose,code")
+    found = readme.run(config, 0, lambda items, title: items)
+    rows = {row["method"]: row for row in found.rows if "accuracy" in row}
+    assert list(rows) == ["product", "prose", "code", "equal", "global", "generalist"]
+    assert rows["product"]["count"] == 3
+    assert rows["product"]["accuracy"] >= max(rows["prose"]["accuracy"], rows["code"]["accuracy"])
+    assert rows["generalist"]["behind"] > 0
+    curve = [row for row in found.rows if "right" in row]
+    assert sum(row["share"] for row in curve) == pytest.approx(1)
+    for spec in readme.TABLES:
+        assert len(grid(found.rows, spec, readme.LABELS)) > 1
+
+
+def test_confidence_is_binned():
+    outcome = readme.Outcome(np.array([True, False, True, True]), np.array([0.95, 0.15, 1.0, 0.55]))
+    rows = readme.reliability_rows([outcome])
+    assert [(row["method"], row["count"], row["right"]) for row in rows] == [
+        ("0.1 to 0.2", 1, 0.0),
+        ("0.5 to 0.6", 1, 1.0),
+        ("at least 0.9", 2, 1.0),
+    ]
+
+
+def test_a_missing_corpus_is_said(tmp_path):
+    with pytest.raises(ConservatorError, match="readme"):
+        readme.read_documents(tmp_path, readme.Config())

@@ -1,0 +1,169 @@
+"""Restoring documents: laws for any bytes and marks, and examples whose answer is known."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from conservator import BigramExpert, ConservatorError, MaskChannel, ReplacementChannel, restore
+from conservator.documents.damaged import read_damaged
+from conservator.field.folds import DEFAULT
+from fakes import FakeExpert, TextExpert
+
+EXPERTS = [FakeExpert(0), FakeExpert(1)]
+MARK = "\ufffd".encode()
+
+pieces = st.one_of(
+    st.binary(max_size=4),
+    st.text(max_size=3).map(str.encode),
+    st.sampled_from([MARK, 2 * MARK, b"[...]", b"\r\n", b"\xe2\x82", b"word ", "日本".encode()]),
+)
+documents = st.lists(pieces, max_size=12).map(b"".join)
+
+
+def check(document, found, settings):
+    """The laws of every restoration."""
+    assert found.data.decode() == found.text
+    damaged = read_damaged(document, gap=settings.get("gap"), invalid="lost")
+    lost = found.damaged.lost
+    assert (found.tokens[~lost] == found.damaged.tokens[~lost]).all()
+    np.testing.assert_array_equal(found.damaged.tokens[found.damaged.gap_of < 0], damaged.tokens)
+    assert found.field.shape == (len(found.tokens), len(found.experts))
+    np.testing.assert_allclose(found.field.sum(1), 1, atol=1e-6)
+    assert (found.confidence >= 0).all()
+    assert (found.confidence <= 1 + 1e-9).all()
+    assert (found.confidence[~lost] == 1).all()
+    least = settings.get("min_confidence", 0.0)
+    if not found.left_open.any():
+        assert found.data == bytes(found.tokens.tolist())
+    assert (found.left_open <= lost).all()
+    assert least > 0 or not found.left_open.any()
+    assert sum(span.stop - span.start for span in found.spans) == lost.sum()
+    for span, fills in zip(found.spans, found.alternatives, strict=False):
+        assert len(fills) <= settings["alternatives"]
+        assert [one.probability for one in fills] == sorted((one.probability for one in fills), reverse=True)
+        assert sum(one.probability for one in fills) <= 1 + 1e-6
+        assert all(len(one.data) == span.stop - span.start for one in fills)
+
+
+@given(documents, st.integers(0, 3), st.sampled_from([None, "[...]"]), st.sampled_from([0.0, 0.3]), st.integers(0, 2))
+@example(b"\xef\xbf\xbd\xa9\xef\xbf\xbd", 0, None, 0.0, 2)
+@example(b"\xe2\xef\xbf\xbd\x82\xef\xbf\xbd", 0, None, 0.3, 2)
+@example(b"\xc3[...]\xa9\xa9", 0, "[...]", 0.0, 2)
+def test_any_document_is_restored(document, seed, gap, least, alternatives):
+    chosen = {"gap": gap, "min_confidence": least, "alternatives": alternatives, "seed": seed}
+    found = restore(document, EXPERTS, invalid="lost", max_gap=6, **chosen)
+    check(document, found, chosen)
+    again = restore(document, EXPERTS, invalid="lost", max_gap=6, **chosen)
+    assert again.data == found.data
+    np.testing.assert_array_equal(again.field, found.field)
+    assert again.alternatives == found.alternatives
+
+
+@pytest.mark.parametrize("context", [8, 13, 64])
+def test_experts_of_any_reach_and_number(context):
+    experts = [FakeExpert(seed, context) for seed in range(3)]
+    document = ("some text that is long enough for windows " + 3 * "\ufffd" + " and") * 4
+    for team in (experts[:1], experts):
+        found = restore(document, team, alternatives=2)
+        check(document.encode(), found, {"alternatives": 2})
+
+
+def test_what_is_known_is_restored_and_the_right_expert_trusted():
+    verse, code = "the quick brown fox jumps over the lazy dog; " * 4, "x = [y for y in z if y]\n" * 6
+    experts = [TextExpert(verse, name="verse"), TextExpert(code, name="code")]
+    text = verse + code
+    lost = list(range(10, len(text), 11))
+    damaged = "".join("\ufffd" if place in lost else letter for place, letter in enumerate(text))
+    found = restore(damaged, experts, alternatives=1)
+    right = np.array(list(found.data)) == np.array(list(text.encode()))
+    assert right[lost].mean() > 0.9
+    assert found.field[20:160, 0].mean() > 0.8
+    assert found.field[220:300, 1].mean() > 0.8
+    assert found.experts == ("verse", "code")
+
+
+def test_text_far_from_damage_is_not_read():
+    near, far = FakeExpert(0, 64), FakeExpert(0, 64)
+    document = "a\ufffdc" + 500 * "0123456789"
+    found = restore(document, [near], near=16)
+    restore(document, [far], near=None)
+    windows, bound = 2, 64  # the first window, and perhaps the next
+    assert near.read <= windows * bound * (DEFAULT.patterns + 1)
+    assert far.read > 20 * near.read
+    assert (found.regions[200:] == -1).all()
+
+
+def test_at_most_eight_passes_where_there_is_damage():
+    expert = FakeExpert(0, 64)
+    document = "ab\ufffdcd" * 8
+    found = restore(document, [expert])
+    assert expert.read <= 8 * len(found.tokens)
+    assert found.cost.evaluations <= 8
+
+
+def test_the_length_of_a_gap_is_found():
+    text = "".join(chr(33 + 7 * place % 90) for place in range(90))
+    for length in (1, 5, 9):
+        damaged = text[:40] + "[...]" + text[40 + length :]
+        found = restore(damaged, [TextExpert(text)], gap="[...]", max_gap=10, alternatives=1)
+        assert found.text == text
+        assert found.spans[0].origin == (40, 45)
+
+
+def test_a_channel_that_hides_nothing_may_overturn():
+    text = "the quick brown fox jumps over the lazy dog; " * 3
+    wrong = text[:50] + "#" + text[51:]
+    found = restore(wrong, [TextExpert(text)], channel=ReplacementChannel(256, 0.2))
+    assert found.text == text
+    assert [(span.start, span.stop) for span in found.spans] == [(50, 51)]
+    assert restore(b"caf\xe9", [TextExpert(text)], channel=ReplacementChannel(256, 0.2)).text
+
+
+def test_nothing_lost_costs_nothing():
+    for document in ("", "all is here", "é"):
+        found = restore(document, EXPERTS)
+        assert (found.text, found.cost.evaluations, found.spans) == (document, 0, ())
+
+
+def test_progress_is_told_and_may_stop_the_work():
+    told = []
+    restore("a\ufffd\ufffdb[...]c", EXPERTS, gap="[...]", alternatives=2, progress=lambda *what: told.append(what))
+    assert {stage for stage, _ in told} == {"lengths", "reading", "alternatives"}
+    shares = [share for stage, share in told if stage == "reading"]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+    def stop(doing, share):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        restore("a\ufffdb", EXPERTS, progress=stop)
+
+
+@pytest.mark.parametrize(
+    ("document", "given", "message"),
+    [
+        ("a\ufffd", {"min_confidence": 1.5}, "between 0 and 1"),
+        ("a\ufffd", {"alternatives": -1}, "not be negative"),
+        ("a\ufffd", {"experts": []}, "no experts"),
+        ("a\ufffd", {"experts": ["nowhere"]}, "no expert 'nowhere'"),
+        ("a\ufffd", {"experts": [BigramExpert.random(4, 1.0, torch.Generator())]}, "256"),
+        ("a\ufffd", {"channel": ReplacementChannel(256, 0.1)}, "outside the output alphabet"),
+        ("a", {"channel": ReplacementChannel(256, 0.1), "alternatives": 1}, "marked gaps"),
+        ("a\ufffd", {"channel": MaskChannel(4, 0.1)}, "output alphabet"),
+        ("[...]", {"gap": "[...]", "max_gap": 0}, "at least 1"),
+        (b"\xe9", {}, "byte 0 is 0xe9"),
+    ],
+)
+def test_bad_input_is_said(document, given, message):
+    with pytest.raises(ConservatorError, match=message):
+        restore(document, **{"experts": EXPERTS, **given})
+
+
+def test_the_public_name_stays_the_function():
+    import conservator.restoration
+
+    assert conservator.restore is restore
+    assert callable(conservator.restore)

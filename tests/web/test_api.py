@@ -1,0 +1,180 @@
+"""The API: what it answers, what it refuses, and what every answer carries."""
+
+import base64
+import json
+import threading
+import time
+
+import pytest
+from fastapi.testclient import TestClient
+
+from conservator.web.app import FILES, create_app
+from conservator.web.guard import host_of
+from conservator.web.settings import Settings
+from conservator.web.work import Workshop
+
+MARK = "\ufffd"
+
+
+def client_of(**settings):
+    return TestClient(create_app(Settings(**settings)), base_url="http://127.0.0.1:8000")
+
+
+@pytest.fixture(scope="module")
+def client(folders):
+    with client_of(experts=folders, max_bytes=2000) as one:
+        yield one
+
+
+def test_a_document_is_restored(client):
+    answer = client.post("/v1/restore", json={"text": f"one {MARK}{MARK} two", "alternatives": 2})
+    assert answer.status_code == 200
+    found = answer.json()
+    assert found["experts"] == ["one", "two"]
+    assert "".join(piece["text"] for piece in found["pieces"]) == found["text"]
+    piece = next(piece for piece in found["pieces"] if "origin" in piece)
+    assert piece["origin"] == [4, 10]
+    assert len(piece["fills"]) == 2
+    again = client.post("/v1/restore", json={"data": base64.b64encode(f"one {MARK}{MARK} two".encode()).decode(),
+                                             "alternatives": 2})  # fmt: skip
+    assert again.json()["pieces"] == found["pieces"]
+
+
+def test_progress_is_streamed(client):
+    wanted = {"text": f"one {MARK} two [...] three", "gap": "[...]", "max_gap": 3, "experts": ["two"]}
+    with client.stream("POST", "/v1/restore", json=wanted, headers={"Accept": "application/x-ndjson"}) as answer:
+        assert answer.headers["content-type"].startswith("application/x-ndjson")
+        lines = [json.loads(line) for line in answer.iter_lines()]
+    assert {line.get("doing") for line in lines[:-1]} == {"lengths", "reading", "alternatives"}
+    assert lines[-1]["result"]["experts"] == ["two"]
+
+
+def test_errors_are_streamed_too(client):
+    wanted = {"data": base64.b64encode(b"caf\xe9").decode()}
+    with client.stream("POST", "/v1/restore", json=wanted, headers={"Accept": "application/x-ndjson"}) as answer:
+        lines = [json.loads(line) for line in answer.iter_lines()]
+    assert lines[-1]["status"] == 400
+    assert "byte 3 is 0xe9" in lines[-1]["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("/v1/restore", {}, 422, "one of them"),
+        ("/v1/restore", {"text": "a", "data": "YQ=="}, 422, "one of them"),
+        ("/v1/restore", {"text": "a", "expert": "one"}, 422, "expert"),
+        ("/v1/restore", {"text": "a", "mark": ""}, 422, "mark"),
+        ("/v1/restore", {"text": "a", "min_confidence": 3}, 422, "min_confidence"),
+        ("/v1/restore", {"text": "a", "experts": ["/etc"]}, 400, "no expert /etc; known: one, two"),
+        ("/v1/restore", {"text": "a", "experts": []}, 400, "known: one, two"),
+        ("/v1/restore", {"text": "a" * 2001}, 413, "2001 bytes; at most 2000"),
+        ("/v1/restore", {"text": "a", "gap": MARK}, 400, "must differ"),
+        ("/v1/restore", {"text": "a" * 100_000}, 413, "larger than"),
+        ("/v1/damage", {"text": MARK}, 400, "already"),
+    ],
+)
+def test_what_is_wrong_is_said(client, path, body, status, message):
+    answer = client.post(path, json=body)
+    assert answer.status_code == status
+    assert message in json.dumps(answer.json()["detail"], ensure_ascii=False)
+
+
+def test_a_request_without_a_length_is_cut_off(client):
+    answer = client.post("/v1/restore", content=(b"x" * 10_000 for _ in range(20)))
+    assert answer.status_code == 413
+
+
+def test_clean_documents_can_be_damaged(client):
+    answer = client.post("/v1/damage", json={"text": "text " * 50, "rate": 0.5, "seed": 1})
+    damaged = base64.b64decode(answer.json()["data"]).decode()
+    assert 60 < damaged.count(MARK) < 190
+
+
+def test_a_record_becomes_a_report(client):
+    record = client.post("/v1/restore", json={"text": f"<script>{MARK}"}).json()
+    answer = client.post("/v1/report", json={"title": "<b>", "record": record})
+    assert "attachment" in answer.headers["content-disposition"]
+    assert "<title>&lt;b&gt;</title>" in answer.text
+    assert answer.text.count("<script") == 2
+
+
+def test_the_server_says_how_it_is_and_what_it_offers(client):
+    assert client.get("/healthz").json()["status"] == "ok"
+    assert [one["name"] for one in client.get("/v1/experts").json()] == ["one", "two"]
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/v1/restore", "/v1/experts", "/healthz"} <= set(paths)
+
+
+def test_every_answer_keeps_the_page_to_itself(client):
+    for path in ("/", "/healthz", "/nowhere", "/static/app.js"):
+        headers = client.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/app.py", "/static/../app.py", "/static/%2e%2e/app.py", "/etc/passwd", "//etc/passwd", "/static/"]
+)
+def test_no_other_file_can_be_read(client, path):
+    assert client.get(path).status_code == 404
+    for known in FILES:
+        assert client.get(f"/{known}").status_code == 200
+
+
+@pytest.mark.parametrize(("name", "host"), [("a:80", "a"), ("[::1]:80", "::1"), ("[::1]", "::1"), ("a", "a"), ("", "")])
+def test_hosts(name, host):
+    assert host_of(name) == host
+
+
+def test_on_loopback_other_names_are_refused(client, folders):
+    assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 421
+    with client_of(experts=folders, host="0.0.0.0") as open_one:
+        assert open_one.get("/healthz", headers={"Host": "box.example"}).status_code == 200
+
+
+def test_too_long_and_too_many_are_refused(folders, monkeypatch):
+    release = threading.Event()
+
+    def slow(document, *, progress, **_):
+        while not release.wait(0.01):
+            progress("reading", 0.5)
+
+    monkeypatch.setattr("conservator.web.work.restore", slow)
+    with client_of(experts=folders, max_seconds=0.3, running=1, waiting=0) as client:
+        first = threading.Thread(target=client.post, args=("/v1/restore",), kwargs={"json": {"text": MARK}})
+        first.start()
+        while client.get("/healthz").json()["restorations"] == 0:
+            time.sleep(0.01)
+        assert client.post("/v1/restore", json={"text": MARK}).status_code == 429
+        first.join()
+        answer = client.post("/v1/restore", json={"text": MARK})
+        assert answer.status_code == 504
+        assert "0.3 s" in answer.json()["detail"]
+        assert client.get("/healthz").json()["restorations"] == 0
+    release.set()
+
+
+def test_work_that_nobody_waits_for_ends(monkeypatch):
+    import asyncio
+
+    ended = threading.Event()
+
+    def slow(document, *, progress, **_):
+        try:
+            while True:
+                time.sleep(0.01)
+                progress("reading", 0.5)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr("conservator.web.work.restore", slow)
+
+    async def leave():
+        stream = Workshop(Settings()).stream("text")
+        assert await anext(stream) == ("reading", 0.5)
+        await stream.aclose()
+        await asyncio.sleep(0.1)
+
+    asyncio.run(leave())
+    assert ended.wait(5)

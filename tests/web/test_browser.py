@@ -1,0 +1,189 @@
+"""The page and the report in a real browser; skipped where there is none."""
+
+import re
+import shutil
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import uvicorn
+from playwright import sync_api as playwright
+
+from conservator import Restoration, restore
+from conservator.documents.damaged import read_damaged
+from conservator.field.cost import Cost
+from conservator.web.app import create_app
+from conservator.web.settings import Settings
+from fakes import FakeExpert
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+]
+MARK = "\ufffd"
+DOCUMENT = f"The lo{MARK} hill <script>alert(1)</script> abov{MARK}{MARK}the river.\nline {MARK}wo\n"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        one = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield one
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def address(folders):
+    server = uvicorn.Server(uvicorn.Config(create_app(Settings(experts=folders)), port=0, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture
+def page(browser):
+    """A page on which nothing may go wrong unseen."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    one = context.new_page()
+    wrong = []
+    one.on("pageerror", lambda error: wrong.append(str(error)))
+    one.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+    one.on("console", lambda line: wrong.append(line.text) if line.type == "error" else None)
+    yield one
+    context.close()
+    assert wrong == []
+
+
+def expect(locator):
+    return playwright.expect(locator)
+
+
+def restored(page):
+    expect(page.locator("#progress")).to_be_hidden(timeout=30_000)
+    expect(page.locator("#view .document")).to_be_visible(timeout=30_000)
+
+
+def test_paste_restore_choose_restore_again_and_download(page, address):
+    page.goto(address)
+    page.fill("#document", DOCUMENT)
+    expect(page.locator("#state")).to_contain_text("4 marked as lost")
+    page.click("#restore")
+    restored(page)
+    assert "<script>alert(1)</script>" in page.locator("#view .document").inner_text()
+    assert page.locator("#view script").count() == 0
+    expect(page.locator(".count")).to_have_text("3 places")
+
+    page.locator("#view .r[data-i='1']").first.click()
+    fill = page.locator(".tip button.name").nth(1)
+    chosen = fill.inner_text()
+    fill.click()
+    expect(page.locator(".count")).to_have_text(re.compile("of 2"), timeout=30_000)
+    restored(page)
+    assert len(chosen) >= 1
+    expect(page.locator("#undo")).to_be_visible()
+
+    page.locator("#view .r[data-i='0']").first.click()
+    page.fill(".tip input", "w")
+    page.keyboard.press("Enter")
+    expect(page.locator(".count")).to_have_text(re.compile("of 1"), timeout=30_000)
+    restored(page)
+    assert "The low hill" in page.locator("#view .document").inner_text()
+
+    with page.expect_download() as text:
+        page.click("#save-text")
+    data = text.value.path().read_bytes().decode()
+    assert data.startswith("The low hill <script>")
+    assert MARK not in data
+    with page.expect_download() as report:
+        page.click("#save-report")
+    assert report.value.suggested_filename == "document.restored.html"
+    assert report.value.path().read_text().startswith("<!doctype html>")
+
+
+def test_the_keyboard_does_it_all(page, address):
+    page.goto(address)
+    expect(page.locator("#experts input")).to_have_count(2)
+    page.focus("#document")
+    page.keyboard.insert_text(DOCUMENT)
+    page.keyboard.press("Control+Enter")
+    restored(page)
+    page.focus("#view .document")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".count")).to_have_text("2 of 3")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tip")).to_be_visible()
+    expect(page.locator(".tip button.name").first).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator(".tip")).to_be_hidden()
+    expect(page.locator("#view .document")).to_be_focused()
+
+
+def test_a_clean_document_is_damaged_and_what_is_wrong_is_said(page, address):
+    page.goto(address)
+    page.click("#restore")
+    expect(page.locator("#error")).to_contain_text("no document yet")
+    page.click("#sample")
+    expect(page.locator("#state")).to_contain_text(" 0 marked")
+    page.fill("#rate", "30")
+    page.click("#damage")
+    expect(page.locator("#state")).not_to_contain_text(" 0 marked")
+    page.set_input_files("#file", {"name": "a.txt", "mimeType": "text/plain", "buffer": b"caf\xe9"})
+    page.click("#restore")
+    expect(page.locator("#error")).to_contain_text("byte 3 is 0xe9")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_narrow_and_wide_light_and_dark(browser, address, width, scheme):
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(address)
+    page.fill("#document", DOCUMENT)
+    page.click("#restore")
+    restored(page)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    light = page.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(251, 250, 247)"
+    assert light == (scheme == "light")
+    context.close()
+
+
+def test_the_report_works_from_disk(page, tmp_path):
+    found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)], alternatives=3, min_confidence=0.02)
+    path = tmp_path / "report.html"
+    path.write_text(found.to_html("report <b>"))
+    page.goto(path.as_uri())
+    assert page.locator(".document").inner_text().rstrip() == found.text.rstrip()
+    assert page.locator("h1").inner_text() == "report <b>"
+    page.locator(".document .r").first.hover()
+    expect(page.locator(".tip")).to_contain_text("Trusted experts")
+    assert page.locator(".chart path").count() == 3
+
+
+def test_a_megabyte_opens(page, tmp_path):
+    line = f"a line of text with {MARK} one lost byte, and another {MARK}ere, of about eighty bytes.\n"
+    damaged = read_damaged(line * 12_000)
+    length = len(damaged.tokens)
+    nothing = Restoration.untouched(damaged, ("one", "two"), Cost())
+    found = replace(
+        nothing,
+        tokens=np.where(damaged.lost, ord("x"), damaged.tokens),
+        confidence=np.where(damaged.lost, np.linspace(0, 1, length), 1.0),
+        regions=np.arange(length) // 5000 % 2,
+    )
+    path = tmp_path / "report.html"
+    path.write_text(found.to_html())
+    start = time.perf_counter()
+    page.goto(path.as_uri())
+    expect(page.locator(".count")).to_have_text("24,000 places", timeout=30_000)
+    page.focus(".document")
+    page.keyboard.press("ArrowLeft")  # to the last place
+    expect(page.locator(".count")).to_have_text("24,000 of 24,000", timeout=30_000)
+    assert time.perf_counter() - start < 60
