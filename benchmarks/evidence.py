@@ -5,7 +5,9 @@
 Windows of 256 bytes from the ``eval`` split, at least two of prose, code and config in each and at least 64 bytes a
 segment, mask rate 0.2, built-in experts. ``particles`` is the paper's algorithm: at its byte settings on ``--paper``
 windows (it takes minutes a window), and at reduced ones (R 12, P 8, T 6, K 2) on ``--particles`` windows; its rows
-compare with ``bayes`` on the same windows. Differences to ``bayes`` are paired over documents, intervals are 95 %.
+compare with ``bayes`` on the same windows. ``bayes`` shows an expert its own context alone, after the first repeat and
+while it decodes; "whole context" shows everything to everyone, as all other rows do unless they say so. Differences to
+``bayes`` are paired over documents, intervals are 95 %.
 """
 
 import argparse
@@ -21,7 +23,13 @@ from conservator.channels import MaskChannel, Observation
 from conservator.decoders.predict import Reading
 from conservator.experts import ByteExpert, load_experts
 from conservator.field.cost import Cost
-from conservator.field.infer import Inferred, infer_by_ascent, infer_globally, infer_maximum, infer_with_bayes
+from conservator.field.infer import (
+    Inferred,
+    infer_by_ascent,
+    infer_globally,
+    infer_maximum,
+    infer_with_bayes,
+)
 from conservator.field.particles import PRESETS, ParticleSettings, infer_particles
 from conservator.files import write_atomically
 from conservator.studies.mixtures import Mixtures, mix
@@ -74,8 +82,8 @@ def main() -> None:
         return torch.Generator().manual_seed(options.seed + 1)
 
     runs: dict[str, tuple[Callable[[], Inferred], Reading | None]] = {
-        "bayes": (lambda: infer_with_bayes(experts, observation, drawn()), None),
-        "bayes, own context": (lambda: infer_with_bayes(experts, observation, drawn()), own),
+        "bayes": (lambda: infer_with_bayes(experts, observation, drawn()), own),
+        "bayes, whole context": (lambda: infer_with_bayes(experts, observation, drawn(), own_context=0.0), None),
         "map": (lambda: infer_maximum(experts, observation, drawn()), None),
         "eg": (lambda: infer_by_ascent(experts, observation, drawn()), None),
         "global": (lambda: infer_globally(experts, observation, drawn()), None),
@@ -96,7 +104,7 @@ def main() -> None:
     ):
         if count:
             few, damaged = first(mixed, observation, count)
-            bayes = restore_windows(experts, few, damaged, infer_with_bayes(experts, damaged, drawn()))
+            bayes = restore_windows(experts, few, damaged, infer_with_bayes(experts, damaged, drawn()), own)
             rows.append(describe(f"bayes, first {count}", bayes, few.labels))
             particles = with_particles(experts, damaged, settings, options.seed)
             found = restore_windows(experts, few, damaged, particles)

@@ -33,6 +33,7 @@ PRIORS = {
     "two-level 0.003 0.2 0.95": lambda weights: two_level(weights, 0.003, 0.2, 0.95),
     "two-level 0.003 0.05 0.95": lambda weights: two_level(weights, 0.003, 0.05, 0.95),
     "two-level 0.001 0.2 0.95": lambda weights: two_level(weights, 0.001, 0.2, 0.95),
+    "two-level 0.0003 0.2 0.95": lambda weights: two_level(weights, 0.0003, 0.2, 0.95),
     "two-level 0.01 0.2 0.95": lambda weights: two_level(weights, 0.01, 0.2, 0.95),
 }
 COLUMNS = (
@@ -72,6 +73,8 @@ def main() -> None:
         run(f"{schedule.folds} folds x {schedule.repeats}", schedule=schedule)
     for parts in (1, 2, 4):
         run(f"lattice of {parts} parts", parts=parts)
+    for own_context in (0.0, 0.01, 0.05, 0.2):
+        run(f"own context {own_context}", own_context=own_context)
     for name, prior in PRIORS.items():
         run(name, priors=lambda weights, one=prior: [one(weights)])
 

@@ -11,6 +11,7 @@ from conservator.decoders.overturn import decode_with_channel
 from conservator.decoders.predict import Reading, decode_iteratively, decode_one_step, predict
 from conservator.field.composition import Composition
 from conservator.field.cost import Cost
+from conservator.field.folds import Schedule
 from conservator.field.infer import infer_by_ascent, infer_globally, infer_maximum, infer_with_bayes
 from conservator.field.lattice import simplex_lattice
 
@@ -202,3 +203,44 @@ def test_under_a_mask_channel_the_channels_decoder_is_the_one_step_decoder():
     one_step = decode_one_step(experts, observation, inferred.composition)
     assert torch.equal(with_channel.tokens, one_step.tokens)
     torch.testing.assert_close(with_channel.confidence, one_step.confidence)
+
+
+def test_after_the_first_repeat_an_expert_reads_what_may_be_its_own():
+    seen = {"up": [], "down": []}
+
+    class Watching(BigramExpert):
+        def log_probs(self, tokens, hidden, kappa=0.0):
+            seen[self.spec.name].append(hidden)
+            return super().log_probs(tokens, hidden, kappa)
+
+    up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
+    experts = [Watching(torch.zeros(SIZE), up, "up"), Watching(torch.zeros(SIZE), up.T, "down")]
+    tokens = torch.cat([torch.arange(40) % SIZE, -torch.arange(40) % SIZE])[None]
+    observation = MaskChannel(SIZE, 0.1).corrupt(tokens, seeded())
+    infer_with_bayes(experts, observation, seeded(), schedule=Schedule(2, 2))
+    first, second = (torch.cat(seen["up"]).split(2), torch.cat(seen["down"]).split(2))
+    foreign = torch.arange(80) >= 50  # well inside the part that counts down
+    assert torch.equal(first[0], second[0])  # the first repeat hides the same from both
+    assert first[1][:, foreign].all()
+    assert not second[1][:, foreign].all()
+    assert not first[1][:, torch.arange(80) < 30].all()
+    for hidden in seen.values():
+        hidden.clear()
+    infer_with_bayes(experts, observation, seeded(), schedule=Schedule(2, 2), own_context=0.0)
+    assert torch.equal(torch.cat(seen["up"]), torch.cat(seen["down"]))
+
+
+def test_where_one_composition_fits_a_whole_sequence_nothing_is_foreign():
+    hidden_from = []
+
+    class Watching(BigramExpert):
+        def log_probs(self, tokens, hidden, kappa=0.0):
+            hidden_from.append(hidden)
+            return super().log_probs(tokens, hidden, kappa)
+
+    up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
+    experts = [Watching(torch.zeros(SIZE), matrix, name) for name, matrix in (("up", up), ("down", up.T))]
+    observation = MaskChannel(SIZE, 0.1).corrupt((torch.arange(40) % SIZE)[None], seeded())
+    found = infer_globally(experts, observation, seeded(), schedule=Schedule(2, 2))
+    assert found.field[0, 0, 0] > 0.8
+    assert torch.equal(torch.cat(hidden_from[::2]), torch.cat(hidden_from[1::2]))

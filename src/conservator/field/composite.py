@@ -157,6 +157,7 @@ def gather_evidence(
     generator: torch.Generator,
     weights: Tensor,
     doubt: Tensor | None = None,
+    foreign: Tensor | None = None,
     *,
     prior_term: bool = True,
 ) -> LatticeEvidence:
@@ -172,6 +173,7 @@ def gather_evidence(
         weights: (S, m) the lattice.
         doubt: (N, L) with which probability a token is kept from the experts while they speak of others, because it
             may be wrong; none by default.
+        foreign: (N, L, m) what is kept from single experts because it is not their kind of text; nothing by default.
         prior_term: False leaves the normaliser of the pool out: e_l(s) = log sum_v c_l(v) exp(sum_i w_i a_i(v)).
     """
     channel = observation.channel
@@ -182,7 +184,7 @@ def gather_evidence(
     emissions = torch.zeros(*observation.tokens.shape, len(weights), dtype=torch.float64)
     certain = isinstance(channel, MaskChannel)
     kept = torch.ones((), dtype=torch.float64).expand_as(emissions) if certain else torch.zeros_like(emissions)
-    for said in read(experts, observation.tokens, concealed, patterns, context, cost):
+    for said in read(experts, observation.tokens, concealed, patterns, context, cost, foreign):
         seen = channel.observe(observation.tokens[said.sequence, said.position])
         place = (said.sequence, said.position)
         local = torch.empty(len(said.position), len(weights), dtype=torch.float64)

@@ -1,7 +1,7 @@
 """Infer the composition of damaged sequences: the engines on composite evidence, behind one contract."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from conservator.field.smoothed_ascent import ascend
 from conservator.field.smoothing import PerColumn, Smoother
 
 ROUNDS = 3  # of gathering evidence and doubting tokens, where a channel does not say which are wrong
+OWN_CONTEXT = 0.02  # after its first look, an expert reads where the text is its own with at least this probability
 Priors = Callable[[NDArray[np.float64]], Sequence[MarkovPrior]]
 
 
@@ -57,9 +58,14 @@ def infer_with_bayes(
     parts: int = 2,
     priors: Priors | None = None,
     rounds: int | None = None,
+    own_context: float = OWN_CONTEXT,
     prior_term: bool = True,
 ) -> Inferred:
     """The exact posterior of lattice fields, the prior chosen by its evidence.
+
+    The first repeat of the schedule shows every expert the whole sequence. From then on an expert reads what may be
+    its own: where the posterior of its region, from the repeats so far, is below ``own_context``, the text is hidden
+    from it, because it was trained on pure documents. The evidence is the mean over the repeats.
 
     Where a channel does not say which tokens are wrong, contexts must not trust wrong tokens: after each round, a
     token is hidden from the experts with the probability that it is not what was observed.
@@ -72,26 +78,36 @@ def infer_with_bayes(
         parts: the lattice has the weights k / parts.
         priors: the priors to choose from, as a function of the lattice.
         rounds: how often the evidence is gathered; by default once where damage is seen (mask), else ROUNDS times.
+        own_context: the least probability at which text may be an expert's own; 0 shows all of it to everyone.
         prior_term: False leaves the pool's normaliser out of the evidence, for the ablation.
     """
     check_batch_of(observation)
     weights = simplex_lattice(len(experts), parts)
     lattice = torch.from_numpy(weights)
     choices = priors(weights) if priors else None
+    schedule, certain = schedule or DEFAULT, isinstance(observation.channel, MaskChannel)
     doubt, cost = torch.zeros(observation.tokens.shape, dtype=torch.float64), Cost()
     with cost.timed():
         for _ in range(_rounds(observation, rounds)):
-            heard = gather_evidence(
-                experts, observation, schedule or DEFAULT, generator, lattice, doubt, prior_term=prior_term
-            )
-            cost.add(heard.cost)
-            found = [infer_bayes(rows.numpy(), weights, choices) for rows in heard.emissions]
+            emissions = torch.zeros(*observation.tokens.shape, len(weights), dtype=torch.float64)
+            kept, foreign = torch.zeros((), dtype=torch.float64), None
+            for repeat in range(1, schedule.repeats + 1):
+                once = replace(schedule, repeats=1)
+                heard = gather_evidence(
+                    experts, observation, once, generator, lattice, doubt, foreign, prior_term=prior_term
+                )
+                cost.add(heard.cost)
+                emissions += (heard.emissions - emissions) / repeat
+                if not certain:
+                    kept = kept + (heard.kept - kept) / repeat
+                found = [infer_bayes(rows.numpy(), weights, choices) for rows in emissions]
+                regions = torch.stack([torch.from_numpy(one.regions) for one in found])
+                foreign = _foreign(regions, own_context)
             states = torch.stack([torch.from_numpy(one.states) for one in found])
-            if not isinstance(observation.channel, MaskChannel):
-                doubt = (1 - (states * heard.kept).sum(-1)).clamp(0, 1)
+            if not certain:
+                doubt = (1 - (states * kept).sum(-1)).clamp(0, 1)
         composition = Composition.of_states(states, lattice)
         field = composition.mean()
-        regions = torch.stack([torch.from_numpy(one.regions) for one in found])
     return Inferred(composition, field, regions, doubt, informed(observation), tuple(found), cost)
 
 
@@ -193,6 +209,14 @@ def _each(
                 if not isinstance(observation.channel, MaskChannel):
                     doubt[row] = (1 - evidence.kept(lam[row])).clamp(0, 1)
     return Inferred(Composition.of_field(lam), lam, lam, doubt, informed(observation), tuple(outcomes), cost)
+
+
+def _foreign(regions: Tensor, own_context: float) -> Tensor | None:
+    """(N, L, m) the text that is hardly an expert's own; none where one composition was found for a whole sequence."""
+    if own_context <= 0:
+        return None
+    varies = (regions != regions[:, :1]).any(dim=2).any(dim=1)
+    return (regions < own_context) & varies[:, None, None]
 
 
 def _rounds(observation: Observation, rounds: int | None) -> int:
