@@ -1,0 +1,54 @@
+"""The experts that come with the package."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from conservator import load_experts
+from conservator.experts import builtin_names, check_specialisation
+from conservator.experts.library import HOME
+
+NAMES = ["code", "config", "generalist", "generalist_3x", "prose"]
+ROOT = Path(__file__).parent.parent.parent
+TEXTS = {
+    "prose": b"The old bridge was built in the nineteenth century by engineers from the city, who used local stone. ",
+    "code": b"def total(values):\n    result = 0\n    for value in values:\n        result += value\n\n",
+    "config": b"apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  ports:\n  - port: 80\n",
+}
+
+
+def test_all_are_there_with_cards_and_small_enough():
+    assert builtin_names() == NAMES
+    for name in NAMES:
+        files = sorted(path.name for path in (HOME / name).iterdir())
+        assert files == ["README.md", "config.json", "loss.csv", "loss.png", "model.safetensors"]
+    assert sum(path.stat().st_size for path in HOME.rglob("*") if path.is_file()) < 60e6
+
+
+def test_the_generalists_had_the_steps_of_one_and_of_three_specialists():
+    steps = {expert.spec.name: expert.about["steps"] for expert in load_experts(NAMES)}
+    assert len({steps[name] for name in ("prose", "code", "config", "generalist")}) == 1
+    assert steps["generalist_3x"] == 3 * steps["prose"]
+
+
+def test_specialists_know_text_that_was_written_here():
+    experts = load_experts("prose,code,config")
+    check = check_specialisation(experts, {name: [text * 3] for name, text in TEXTS.items()}, windows=32, length=100)
+    assert check.passed
+
+
+def test_a_lost_byte_is_found():
+    (expert,) = load_experts("code")
+    tokens = torch.tensor([list(b"import os\nimport sys\n\n\ndef main():\n    retXrn sys.argv\n")])
+    place = bytes(tokens[0].tolist()).index(b"X")
+    hidden = torch.arange(tokens.shape[1])[None] == place
+    assert chr(int(expert.log_probs(tokens, hidden)[0, place].argmax())) == "u"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_recorded_check_is_of_these_weights(name):
+    record = json.loads((ROOT / "results" / "specialisation.json").read_text())
+    (expert,) = load_experts([name])
+    assert record["experts"][name] == expert.spec.fingerprint
