@@ -29,8 +29,8 @@ from conservator.experts.expert import Expert
 from conservator.field.infer import infer_with_bayes
 from conservator.field.particles import draw_particles
 from conservator.files import write_atomically
+from conservator.studies.corpora import DOMAINS, read_domains
 from conservator.studies.mixtures import mix
-from conservator.studies.restoration import DOMAINS, read_domains
 from conservator.studies.result import commit, versions
 
 ROUNDS = (0, 1, 2, 3, 5)
