@@ -13,15 +13,12 @@ from hypothesis import strategies as st
 from conservator import (
     BigramExpert,
     CategoricalExpert,
-    ConfusionChannel,
     ConservatorError,
     FactorisedEvidence,
     MaskChannel,
     ReplacementChannel,
     infer_field,
 )
-from conservator.decoders.overturn import decode_with_channel
-from conservator.decoders.predict import decode_one_step
 from conservator.experts import all_sequences
 from conservator.field.composite import (
     CompositeEvidence,
@@ -33,7 +30,6 @@ from conservator.field.composite import (
 from conservator.field.convex import maximise, variation
 from conservator.field.cost import Cost
 from conservator.field.folds import Schedule
-from conservator.field.infer import infer_by_ascent, infer_maximum, infer_with_bayes
 from conservator.field.lattice import simplex_lattice
 from conservator.field.pool import log_pool
 
@@ -301,50 +297,6 @@ def test_a_large_vocabulary_fits_into_a_gigabyte():
     assert 50 < float(done.stdout) < 1000
 
 
-def test_what_is_kept_is_the_channels_posterior():
-    channel, weights = ReplacementChannel(SIZE, 0.4), torch.tensor(simplex_lattice(2, 2))
-    table = torch.randn(2, 7, SIZE, generator=seeded())
-    experts = [CategoricalExpert(rows, f"{number}") for number, rows in enumerate(table)]
-    observation = channel.corrupt(torch.randint(SIZE, (1, 7), generator=seeded()), seeded())
-    heard = gather_evidence(experts, observation, Schedule(2, 3), seeded(), weights)
-    log_probs = torch.stack([expert.log_marginals for expert in experts])
-    for state, weight in enumerate(weights):
-        law = channel.log_posterior(observation, log_pool(log_probs, weight.expand(7, 2))).exp()
-        expected = law.gather(-1, observation.tokens[..., None])[..., 0]
-        torch.testing.assert_close(heard.kept[..., state], expected, rtol=1e-5, atol=1e-6)
-
-
-def test_doubted_tokens_are_not_read():
-    read_by = []
-
-    class Watching(BigramExpert):
-        def log_probs(self, tokens, hidden, kappa=0.0):
-            read_by.append(hidden)
-            return super().log_probs(tokens, hidden, kappa)
-
-    expert = Watching(torch.zeros(SIZE), torch.zeros(SIZE, SIZE))
-    observation = ReplacementChannel(SIZE, 0.4).observe(torch.zeros(1, 8, dtype=torch.long))
-    doubt = torch.tensor([[1.0, 0, 0, 0, 1, 0, 0, 0]])
-    gather_evidence([expert], observation, Schedule(4), seeded(), torch.ones(1, 1), doubt)
-    hidden = torch.cat(read_by)
-    assert hidden[:, [0, 4]].all()
-    assert hidden.sum() == 4 * 2 + 6  # the other six, once each
-
-
-def test_replaced_tokens_are_doubted():
-    """Tokens that count up and down, a few of them overwritten: the rounds find out which."""
-    up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
-    experts = [BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")]
-    clean = torch.cat([torch.arange(30) % SIZE, -torch.arange(30) % SIZE])[None]
-    observation = ReplacementChannel(SIZE, 0.2).corrupt(clean, seeded(3))
-    wrong = observation.tokens != clean
-    assert 4 <= wrong.sum() <= 15
-    found = infer_with_bayes(experts, observation, seeded())
-    assert found.doubt[wrong].mean() > 0.6
-    assert found.doubt[~wrong].mean() < 0.1
-    assert found.cost.evaluations == 3 * 6 * 2
-
-
 def test_composite_evidence_is_that_of_enumerated_conditionals():
     """Two chains whose every sequence is listed: conditionals by summing, pools and the channel by hand."""
     experts, weights, length = bigrams(), torch.tensor(simplex_lattice(2, 2)), 5
@@ -394,43 +346,6 @@ def test_without_the_prior_term_any_channel_sums_the_unnormalised_pool():
         torch.testing.assert_close(heard.emissions[..., state], expected, rtol=1e-5, atol=1e-6)
     whole = gather_evidence(experts, observation, Schedule(2), seeded(), weights)
     torch.testing.assert_close(heard.kept, whole.kept)  # how likely a token is kept does not depend on it
-
-
-def test_symbols_that_are_no_tokens_are_evidence_but_not_read():
-    """A channel with one symbol more than tokens: seen by its column, never by an expert."""
-    matrix = torch.full((SIZE, SIZE + 1), 0.05) + torch.cat([0.7 * torch.eye(SIZE), torch.full((SIZE, 1), 0.05)], 1)
-    channel = ConfusionChannel(matrix)
-
-    class Careful(BigramExpert):
-        def log_probs(self, tokens, hidden, kappa=0.0):
-            assert (tokens[~hidden] < SIZE).all()
-            return super().log_probs(tokens.masked_fill(hidden, 0), hidden, kappa)
-
-    experts = [Careful(one.initial, one.transition, one.spec.name) for one in bigrams()]
-    observation = channel.observe(torch.tensor([[0, 1, SIZE, 2, 3, SIZE, SIZE, 1, 0]]))
-    foreign = observation.tokens == SIZE
-    for infer in (infer_with_bayes, infer_maximum, infer_by_ascent):
-        found = infer(experts, observation, seeded())
-        assert (found.doubt[foreign] == 1).all()
-        assert (found.doubt[~foreign] < 1).all()
-        restored = decode_with_channel(experts, observation, found, 3, seeded())
-        assert (restored.tokens < SIZE).all()
-        copied = decode_one_step(experts, observation, found.composition)
-        assert torch.equal(copied.tokens[~foreign], observation.tokens[~foreign])
-        assert (copied.tokens < SIZE).all()
-
-
-@pytest.mark.parametrize("infer", [infer_maximum, infer_by_ascent])
-def test_every_engine_doubts_and_its_tokens_are_overturned(infer):
-    up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
-    experts = [BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")]
-    clean = torch.cat([torch.arange(30) % SIZE, -torch.arange(30) % SIZE])[None]
-    observation = ReplacementChannel(SIZE, 0.2).corrupt(clean, seeded(3))
-    found = infer(experts, observation, seeded())
-    wrong = observation.tokens != clean
-    assert found.doubt[wrong].mean() > 0.5 > 0.15 > found.doubt[~wrong].mean()
-    restored = decode_with_channel(experts, observation, found, 5, seeded())
-    assert (restored.tokens == clean).double().mean() > (~wrong).double().mean() + 0.05
 
 
 def test_experts_that_read_any_length_are_read_in_stretches(monkeypatch):
