@@ -6,7 +6,7 @@ A document is made of segments of prose, code and config from ``eval``, 500 to 5
 
 - product: ``conservator.restore`` as it is;
 - everywhere: the same, but asking all of the text which expert to trust, not only what is near damage;
-- one pass: one expert fills the marks in one reading, the floor of cost.
+- one pass: one generalist fills the marks in one reading, the floor of cost.
 
 ``--clustered`` puts all the damage into the first tenth of the document, where the first way should cost a tenth of the
 second. Passes are evaluations of an expert over the windows of the document; as windows overlap by a quarter, an expert
@@ -26,7 +26,7 @@ from long_documents import build
 from torch import Tensor
 
 from conservator.channels import MaskChannel
-from conservator.decoders.text import decode_text
+from conservator.decoders.predict import decode_one_step
 from conservator.documents.damaged import MARK
 from conservator.experts import ByteExpert, load_experts
 from conservator.experts.expert import ExpertSpec
@@ -34,7 +34,8 @@ from conservator.field.composite import check_experts, cut_into_windows
 from conservator.field.cost import Cost
 from conservator.files import write_atomically
 from conservator.restoration import restore
-from conservator.studies.restoration import DOMAINS, given
+from conservator.studies.corpora import DOMAINS
+from conservator.studies.restoration import given
 from conservator.studies.result import commit, versions
 
 WAYS = ("product", "everywhere", "one pass")
@@ -60,7 +61,7 @@ class Measured:
 
 def measure(options: argparse.Namespace, way: str, size: int, rate: float) -> dict[str, float | str]:
     """Restore one document in one way."""
-    chosen = options.experts[:1] if way == "one pass" else options.experts
+    chosen = [options.generalist] if way == "one pass" else options.experts
     experts = [Measured(expert) for expert in load_experts(chosen)]
     context = check_experts(experts, 256)
     tokens, _ = build(options.corpora, size, options.seed)
@@ -73,14 +74,14 @@ def measure(options: argparse.Namespace, way: str, size: int, rate: float) -> di
     if way == "one pass":
         observation = MaskChannel(256, 0.5).observe(tokens.masked_fill(lost, 256)[None])
         alone = given(torch.ones(1, size, 1, dtype=torch.float64))
-        decoded = decode_text(experts, observation, alone, torch.Generator())
-        restored, cost = decoded.tokens, decoded.cost
+        decoded = decode_one_step(experts, observation, alone.composition)
+        restored, cost = decoded.tokens[0], decoded.cost
     else:
         near = {} if way == "product" else {"near": None}
         found = restore(document, experts, invalid="lost", seed=options.seed, **near)
-        restored, cost = found.tokens, found.cost
+        restored, cost = torch.from_numpy(found.tokens), found.cost
     seconds = time.perf_counter() - start
-    right = torch.from_numpy(restored)[lost] == tokens[lost]
+    right = restored[lost] == tokens[lost]
     return {
         "way": way,
         "bytes": size,
@@ -104,9 +105,8 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpora", type=Path, required=True, help="the folder with NAME.eval.jsonl.gz")
-    parser.add_argument(
-        "--experts", nargs="+", default=list(DOMAINS), help="prose, code and config; the first is alone"
-    )
+    parser.add_argument("--experts", nargs="+", default=list(DOMAINS), help="of the product")
+    parser.add_argument("--generalist", default="generalist", help="what fills the marks in one pass")
     parser.add_argument("--sizes", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--rates", nargs="+", type=float, default=[0.01, 0.05, 0.2])
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
@@ -120,6 +120,7 @@ def main() -> None:
         return
     rows = []
     common = ["--corpora", str(options.corpora), "--experts", *options.experts, "--seed", str(options.seed), "--alone"]
+    common += ["--generalist", options.generalist]
     common += ["--clustered"] if options.clustered else []
     for size in options.sizes:
         for rate in options.rates:

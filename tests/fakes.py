@@ -23,6 +23,22 @@ class FakeExpert:
         return copy_visible(self.table[before], tokens, hidden)
 
 
+class ChainExpert(FakeExpert):
+    """After a byte comes the next one of the alphabet, less surely where that byte itself is hidden."""
+
+    def __init__(self):
+        super().__init__(name="chain")
+        self.seen = []
+
+    def log_probs(self, tokens, hidden, kappa=0.0):
+        self.seen.append(tuple(None if gone else int(one) for one, gone in zip(tokens[0], hidden[0], strict=True)))
+        scores = torch.zeros(*tokens.shape, 256)
+        for row, place in hidden.nonzero().tolist():
+            if place and not hidden[row, place - 1]:
+                scores[row, place, (int(tokens[row, place - 1]) + 1) % 256] = 6.0
+        return copy_visible(torch.log_softmax(scores, dim=-1), tokens, hidden)
+
+
 class TextExpert(FakeExpert):
     """Knows a text by heart: it finds the place that most of what is visible agrees with, and continues from there."""
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conservator import BigramExpert, ConservatorError, MaskChannel, ReplacementChannel, restore
 from conservator.documents.damaged import read_damaged
 from conservator.field.folds import DEFAULT
-from fakes import FakeExpert, TextExpert
+from fakes import ChainExpert, FakeExpert, TextExpert
 
 EXPERTS = [FakeExpert(0), FakeExpert(1)]
 MARK = "\ufffd".encode()
@@ -101,6 +101,13 @@ def test_at_most_eight_passes_where_there_is_damage():
     found = restore(document, [expert])
     assert expert.read <= 8 * len(found.tokens)
     assert found.cost.evaluations <= 8
+
+
+def test_the_less_sure_half_is_read_with_the_surer_one():
+    expert = ChainExpert()
+    found = restore("a\ufffd\ufffd", [expert], near=0)
+    assert found.text == "abc"
+    assert expert.seen[-1] == (ord("a"), ord("b"), None)
 
 
 def test_the_length_of_a_gap_is_found():

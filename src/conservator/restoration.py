@@ -13,7 +13,7 @@ from torch import Tensor
 from conservator.channels import Channel, MaskChannel, Observation
 from conservator.decoders.beam import Fill, best_fills, take_best
 from conservator.decoders.lengths import choose_lengths
-from conservator.decoders.text import FOLDS, decode_text
+from conservator.decoders.text import FOLDS, STEPS, decode_text
 from conservator.documents.damaged import MARK, read_damaged
 from conservator.documents.restored import Restoration, leave_open, runs
 from conservator.errors import ConservatorError
@@ -152,7 +152,7 @@ def watch(
         sum(bool(flags[0, one.inner_start : one.inner_stop].any()) for one in windows)
         for flags in (asked, observation.hidden if marked else asked)
     )
-    total = len(team) * (heard * DEFAULT.patterns * (1 if marked else ROUNDS) + decoded * (1 if marked else FOLDS))
+    total = len(team) * (heard * DEFAULT.patterns * (1 if marked else ROUNDS) + decoded * (STEPS if marked else FOLDS))
     done = 0
 
     def tell(sequences: int) -> None:

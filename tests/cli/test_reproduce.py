@@ -165,19 +165,29 @@ def test_what_a_byte_study_lacks_is_said(words, message, tmp_path, monkeypatch):
     assert "Traceback" not in done.stderr
 
 
-def test_all_runs_what_is_not_there_yet_and_writes_the_report(tmp_path):
-    program = """
+RUN_ALL = """
 import sys
 from conservator.cli import main
 from conservator.studies import STUDIES, execution, result
 
 for name in list(STUDIES):
-    if name not in ("contextual", "recoverability"):
+    if name not in {studies}:
         del STUDIES[name]
 execution.commit = result.commit = lambda: "abc"
-sys.argv = ["conservator", "reproduce", "all", "--limit", "1", "--corpora", "demo", "--out", "made"]
+sys.argv = ["conservator", "reproduce", "all", "--limit", "1", "--corpora", "{corpora}", "--out", "made"]
 main()
 """
+
+
+def test_all_leaves_out_a_study_whose_texts_are_not_there(tmp_path):
+    done = run_program(RUN_ALL.format(studies=["contextual", "readme"], corpora="."), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "readme: left out, these corpora have no readme" in done.stderr
+    assert "## readme" not in (tmp_path / "made" / "RESULTS.md").read_text()
+
+
+def test_all_runs_what_is_not_there_yet_and_writes_the_report(tmp_path):
+    program = RUN_ALL.format(studies=["contextual", "recoverability"], corpora="demo")
     first, second = (run_program(program, tmp_path) for _ in range(2))
     assert first.returncode == second.returncode == 0, first.stderr
     assert "recoverability: " in first.stderr

@@ -56,14 +56,14 @@ def test_other_experts_or_texts_make_another_result(tmp_path, committed, monkeyp
             self.spec = type("Spec", (), {"fingerprint": fingerprint})
 
     def given(fingerprint, texts):
+        (tmp_path / "prose.eval.jsonl").write_text(texts)
         materials = Materials(tmp_path, {"prose": Known(fingerprint)}, tmp_path)
-        materials.__dict__["evaluation"] = {"prose": texts}
         return Request("contextual", "laptop", 0, 1, materials)
 
     run = contextual.run
     monkeypatch.setattr(contextual, "run", lambda config, seed, track, materials: run(config, seed, track))
-    execute(given("a", [b"x"]), tmp_path, lambda items, _: items)
+    execute(given("a", "x"), tmp_path, lambda items, _: items)
     path = tmp_path / "contextual.json"
-    assert is_current(path, given("a", [b"x"]))
-    assert not is_current(path, given("b", [b"x"]))
-    assert not is_current(path, given("a", [b"y"]))
+    assert is_current(path, given("a", "x"))
+    assert not is_current(path, given("b", "x"))
+    assert not is_current(path, given("a", "y"))

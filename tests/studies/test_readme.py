@@ -8,6 +8,7 @@ import pytest
 
 from conservator import ConservatorError
 from conservator.studies import readme
+from conservator.studies.materials import Materials
 from conservator.studies.result import grid
 from fakes import FakeExpert, TextExpert
 
@@ -23,21 +24,22 @@ def corpora(tmp_path):
     return tmp_path
 
 
-def test_every_method_is_measured_on_every_document(corpora, monkeypatch):
+def test_every_method_is_measured_on_every_document(corpora):
     experts = [TextExpert(VERSE, name="prose"), TextExpert(CODE, name="code")]
-    monkeypatch.setattr(readme, "load_experts", lambda names: experts if "," in names else [FakeExpert(name=names[0])])
-    monkeypatch.setattr(readme, "builtin_names", lambda: ["generalist"])
-    config = readme.Config(corpora=str(corpora), rate=0.2, experts="prose,code")
-    found = readme.run(config, 0, lambda items, title: items)
+    team = {expert.spec.name: expert for expert in (*experts, FakeExpert(name="generalist"))}
+    config = readme.Config(rate=0.2, domains=("prose", "code"))
+    found = readme.run(config, 0, lambda items, title: items, Materials(corpora, team, corpora))
     rows = {row["method"]: row for row in found.rows if "accuracy" in row}
-    assert list(rows) == ["product", "prose", "code", "equal", "global", "generalist"]
+    assert list(rows) == ["product", "single:prose", "single:code", "equal", "global", "generalist"]
     assert rows["product"]["count"] == 3
-    assert rows["product"]["accuracy"] >= max(rows["prose"]["accuracy"], rows["code"]["accuracy"])
-    assert rows["generalist"]["behind"] > 0
+    singles = rows["single:prose"], rows["single:code"]
+    assert rows["product"]["accuracy"] >= max(row["accuracy"] for row in singles)
+    assert rows["generalist"]["difference"] > 0
     curve = [row for row in found.rows if "right" in row]
     assert sum(row["share"] for row in curve) == pytest.approx(1)
     for spec in readme.TABLES:
         assert len(grid(found.rows, spec, readme.LABELS)) > 1
+    assert "the product is first" in readme.conclude(found.rows)
 
 
 def test_confidence_is_binned():

@@ -105,13 +105,16 @@ def reproduce(
 
 def reproduce_all(preset: str, seed: int, limit: int | None, materials: "Materials", out: Path, *, pdf: bool) -> None:
     """Run the studies whose results are not there yet, then write the report."""
-    from conservator.studies.corpora import DOMAINS
+    from conservator.studies.corpora import DOMAINS, find_file
     from conservator.studies.execution import Request, execute, is_current
     from conservator.studies.report import report
 
     if any(entry.materials for entry in STUDIES.values()):
         materials.choose(list(DOMAINS))  # a missing expert is said now, not in an hour
     for name, entry in track(STUDIES.items(), "studies"):
+        if entry.domain and find_file(materials.corpora, entry.domain, "eval") is None:
+            messages.print(f"{name}: left out, these corpora have no {entry.domain}", soft_wrap=True)
+            continue
         request = Request(name, preset, seed, limit, materials if entry.materials else None)
         if is_current(out / f"{name}.json", request):
             messages.print(f"{name}: done before", soft_wrap=True)
@@ -125,8 +128,8 @@ def reproduce_all(preset: str, seed: int, limit: int | None, materials: "Materia
 def describe_size(request: "Request") -> str:
     """How much the figures rest on, and what stands after ± or in brackets."""
     count = getattr(request.config, request.study.UNIT)
-    if request.study.UNIT == "windows":
-        return f"{count} windows; [95 % intervals] over documents"
+    if request.study.UNIT != "repeats":
+        return f"{count} {request.study.UNIT}; [95 % intervals] over documents"
     return f"Mean ± standard deviation of {count} repeats" if count > 1 else "One repeat"
 
 

@@ -18,6 +18,7 @@ from conservator.field.cost import Cost
 from conservator.field.infer import Inferred
 
 FOLDS = 5  # into which visible bytes are hidden in turn, where they may be wrong too
+STEPS = 2  # in which lost bytes are filled: the surer half, then the rest, which is read again with it
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class DecodedText:
     Attributes:
         tokens: (L,) bytes, valid UTF-8 together.
         confidence: (L,) the probability of each, given that the document is valid; 1 where it was visible.
-        log_probs: (L', 256) float16, what was thought of each lost byte, in their order; None where not asked for.
+        log_probs: (L', 256) float16, what was thought of each lost byte before any was filled in, in their order; None
+            where not asked for.
         cost: what it took.
     """
 
@@ -47,7 +49,8 @@ def decode_text(
 ) -> DecodedText:
     """Choose all lost bytes of a document (1, L) together, so that it is the most likely valid UTF-8.
 
-    Under a channel that does not say which bytes are wrong, all of them are chosen.
+    The surer half is chosen from what is visible, the rest from what is visible and the surer half. Under a channel
+    that does not say which bytes are wrong, all of them are chosen, in one step.
 
     Args:
         experts: m of them, over bytes.
@@ -62,13 +65,19 @@ def decode_text(
     count = int(choose.sum())
     candidates, cost = Candidates.empty(count), Cost()
     kept = torch.empty(count, 256, dtype=torch.float16) if keep else None
+    tokens = readable(observation)[0].masked_fill(choose, LOST).numpy()
     with cost.timed():
         for position, log_probs in _weigh(experts, observation, inferred, generator, cost):
             candidates.put(row[position].numpy(), Candidates.of(log_probs))
             if kept is not None:
                 kept[row[position]] = log_probs.half()
-        tokens = readable(observation)[0].masked_fill(choose, LOST).numpy()
         chosen, confidence = best_utf8(tokens, candidates)
+        if certain and count:
+            unsure = choose & torch.from_numpy(confidence < np.median(confidence[choose.numpy()]))
+            filled = torch.from_numpy(chosen)[None]
+            for said, log_probs in predict(experts, filled, unsure[None], inferred.composition, cost):
+                candidates.put(row[said.position].numpy(), Candidates.of(log_probs))
+            chosen, confidence = best_utf8(tokens, candidates)
     return DecodedText(chosen, confidence, kept, cost)
 
 

@@ -11,11 +11,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a study is, what it shows of the paper, and whether it needs texts and experts."""
+    """Where a study is, what it shows of the paper, and what it needs.
+
+    Attributes:
+        module: where it is.
+        summary: what it shows.
+        materials: whether it needs texts and experts.
+        domain: texts that it needs beside prose, code and config.
+    """
 
     module: str
     summary: str
     materials: bool = False
+    domain: str | None = None
 
 
 STUDIES = {
@@ -90,6 +98,12 @@ STUDIES = {
         "conservator.studies.flagship",
         'Recovered fields of three windows chosen by rules: figure "flagship"',
         materials=True,
+    ),
+    "readme": Entry(
+        "conservator.studies.readme",
+        "Real README files restored by the product, and whether its confidence is honest",
+        materials=True,
+        domain="readme",
     ),
 }
 PRESETS = ("laptop", "paper")

@@ -15,6 +15,7 @@ from conservator.studies.result import Column, Row, Track
 
 VOCABULARY = 256
 OURS = "local_bayes"
+OWN = "local_bayes_own"
 NAMES = {
     "local_bayes": "Local evidence (ours)",
     "local_bayes_own": "Ours, own context",
@@ -36,6 +37,7 @@ NAMES = {
     "raw_loss_heldout": "Raw-loss, held out",
     "hmm": "HMM router",
     "hmm_heldout": "HMM, held out",
+    "hmm_heldout_own": "HMM, held out, own context",
     "equal": "Equal weights",
     "generalist": "Generalist",
     "generalist_3x": "Generalist, 3x compute",

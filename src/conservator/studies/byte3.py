@@ -8,6 +8,7 @@ from conservator.studies.byte import (
     COST,
     NAMES,
     OURS,
+    OWN,
     QUALITY,
     ByteConfig,
     interval,
@@ -17,12 +18,17 @@ from conservator.studies.byte import (
     with_the_papers_particles,
 )
 from conservator.studies.materials import Materials
+from conservator.studies.restoration import difference
 from conservator.studies.result import Column, Findings, Row, TableSpec, Track
 
 PRESETS = {"laptop": ByteConfig(particle_windows=8), "paper": with_the_papers_particles(ByteConfig())}
 UNIT = "windows"
 TABLES = [
     TableSpec("Restoration, each document counted alike", COMPARISON, "tab:byte3"),
+    TableSpec(
+        "Ours with own context: an expert does not read what is surely another's",
+        [Column("own_difference", "own context minus it [95 %]", 3), Column("own_p", "p", 4)],
+    ),
     TableSpec("Quality", QUALITY, "tab:decoder, tab:fieldmetrics, tab:routers"),
     TableSpec("Cost", COST),
     TableSpec(
@@ -34,8 +40,8 @@ LABELS = NAMES
 BASELINES = (
     *("local_bayes", "local_bayes_own", "local_map", "local_eg", "hard_label", "hard_label_own"),
     *("packllm_sim", "packllm_opt", "global", "field_average", "best_single_marginal", "best_single_posterior"),
-    *("demix", "demix_heldout", "raw_loss", "raw_loss_heldout", "hmm", "hmm_heldout", "equal"),
-    *("single:prose", "single:code", "single:config", "shuffled_within", "shuffled_across"),
+    *("demix", "demix_heldout", "raw_loss", "raw_loss_heldout", "hmm", "hmm_heldout", "hmm_heldout_own"),
+    *("equal", "single:prose", "single:code", "single:config", "shuffled_within", "shuffled_across"),
 )
 FEW = ("local_particles", "global_particles")
 PAPER = {
@@ -68,7 +74,11 @@ def run(config: ByteConfig, seed: int, track: Track[str], materials: Materials) 
     found = restore_all(trial, (*BASELINES, *generalists), track, "byte3")
     few = trial.first(min(config.particle_windows, config.windows))
     by_particles = restore_all(few, FEW, track, "byte3, particles")
-    rows = tabulate(found, trial, PAPER, found[OURS]) + tabulate(by_particles, few, PAPER, found[OURS])
+    rows = tabulate(found, trial, PAPER, found[OURS])
+    for row in rows:
+        if row["method"] != OWN:
+            row |= difference(found[OWN], found[row["method"]]).as_row("own_")
+    rows += tabulate(by_particles, few, PAPER, found[OURS])
     return Findings(rows, {"byte3": draw(rows)})
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from conservator.studies.byte import NAMES, OURS
+from conservator.studies.byte import NAMES, OURS, OWN
 from conservator.studies.result import Row
 
 Results = Mapping[str, list[Row]]  # the rows of each study
-PRIVILEGED = ("local_bayes_own", "hard_label", "hard_label_own")  # ours too, or told the truth
-ENGINES = ("local_map", "local_eg", "local_particles")  # the same evidence or the paper's method: no rivals
+PRIVILEGED = ("hard_label", "hard_label_own")  # told the truth
+ENGINES = (OURS, OWN, "local_map", "local_eg", "local_particles")  # the same evidence or the paper's method: no rivals
 
 
 @dataclass(frozen=True)
@@ -44,19 +44,31 @@ def of_restoration(rows: Mapping[str, Row]) -> Iterator[Claim]:
         better = accuracy[f"{plain}_heldout"] >= accuracy[plain]
         names = (f"{plain}_heldout", plain)
         yield Claim(f"{NAMES[plain]}: held-out scores are the stronger version", better, listed(*names))
+    yield from of_rivals(rows, "", "")
+    yield from of_rivals(rows, "own_", "own context: ")
+
+
+def of_rivals(rows: Mapping[str, Row], prefix: str, version: str) -> Iterator[Claim]:
+    """Whether a version of ours is above all others; its differences begin with ``prefix``."""
     whole = [name for name, row in rows.items() if row["windows"] == rows[OURS]["windows"]]
-    rivals = [name for name in whole if name not in (OURS, *PRIVILEGED, *ENGINES)]
-    behind = [name for name in rivals if not (rows[name]["difference"] > 0 and rows[name]["p"] < 0.001)]
-    exceptions = "; ".join(f"{NAMES[n]}: {rows[n]['difference']:+.3f}, p = {rows[n]['p']:.4f}" for n in behind)
-    text = f"above each of {len(rivals)} rivals that see no labels, p < 0.001"
-    yield Claim(text, not behind, exceptions or "no exception")
-    privileged = rows["hard_label"]
-    ahead = privileged["difference"] > 0 and privileged["p"] < 0.01
-    figures = f"{privileged['difference']:+.3f}, p = {privileged['p']:.4f} (paper: +0.001, p = 0.50)"
-    yield Claim("above the privileged label router, p < 0.01", ahead, figures)
+    rivals = [name for name in whole if name not in (*PRIVILEGED, *ENGINES)]
+
+    def said(name: str) -> str:
+        return f"{rows[name][prefix + 'difference']:+.3f}, p = {rows[name][prefix + 'p']:.4f}"
+
+    def above(name: str, p: float) -> bool:
+        return bool(rows[name][prefix + "difference"] > 0 and rows[name][prefix + "p"] < p)
+
+    exceptions = [f"{NAMES[name]}: {said(name)}" for name in rivals if not above(name, 0.001)]
+    text = f"{version}above each of {len(rivals)} rivals that see no labels, p < 0.001"
+    yield Claim(text, not exceptions, "; ".join(exceptions) or "no exception")
+    paper = "" if prefix else " (paper: +0.001, p = 0.50)"
+    yield Claim(
+        f"{version}above the privileged label router, p < 0.01", above("hard_label", 0.01), said("hard_label") + paper
+    )
     if "generalist_3x" in rows:
-        one = rows["generalist_3x"]
-        yield Claim("above the compute-matched generalist", one["difference"] > 0, f"{one['difference']:+.3f}")
+        above_it = rows["generalist_3x"][prefix + "difference"] > 0
+        yield Claim(f"{version}above the compute-matched generalist", above_it, said("generalist_3x"))
 
 
 def of_attribution(rows: Mapping[str, Row]) -> Iterator[Claim]:

@@ -43,12 +43,19 @@ def find_corpora(where: str | None, cache: Path) -> Path:
     return folder
 
 
+def find_file(corpora: Path, name: str, split: str) -> Path | None:
+    """The file of a domain, or None where there is none."""
+    paths = [corpora / f"{name}.{split}.{kind}" for kind in ("jsonl.gz", "jsonl")]
+    return next((path for path in paths if path.exists()), None)
+
+
 def read_domain(corpora: Path, name: str, split: str, *, comments: bool = False) -> Corpus:
     """The documents of a domain; comments are stripped unless they are wanted."""
-    names = [f"{name}.{split}.{kind}" for kind in ("jsonl.gz", "jsonl")]
-    path = next((corpora / one for one in names if (corpora / one).exists()), None)
+    path = find_file(corpora, name, split)
     if path is None:
-        raise ConservatorError(f"there is no {corpora / names[0]}; the corpora folder holds NAME.SPLIT.jsonl.gz files")
+        raise ConservatorError(
+            f"there is no {name}.{split}.jsonl.gz in {corpora}; the corpora folder holds NAME.SPLIT.jsonl.gz files"
+        )
     kind = None if comments else DOMAINS.get(name)
     return read_corpus([path], {path: FILTERS[kind]} if kind else {})
 

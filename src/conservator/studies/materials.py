@@ -41,11 +41,10 @@ class Materials:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the documents to evaluate on."""
+        """A hash of the files to evaluate on."""
         digest = hashlib.sha256()
-        for name, documents in self.evaluation.items():
-            for document in documents:
-                digest.update(f"{name} {len(document)} ".encode() + document)
+        for path in sorted(self.corpora.glob("*.eval.jsonl*")):
+            digest.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()} ".encode())
         return digest.hexdigest()
 
     def choose(self, roles: Sequence[str]) -> list[Expert]:

@@ -1,12 +1,10 @@
 """Real README files with bytes lost: the product beside single experts, constant weights and generalists.
 
-Each document is cut to its first bytes, a share of them is lost, and every method fills them in one step as valid
-UTF-8. Methods differ only in whom they trust where.
+Each document is cut to its first bytes, a share of them is lost, and every method fills them as valid UTF-8. Methods
+differ in whom they trust where.
 """
 
-import gzip
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,17 +18,18 @@ from conservator.channels import MaskChannel, Observation
 from conservator.decoders.text import decode_text
 from conservator.documents.damage import damage
 from conservator.documents.damaged import MARK, read_damaged
-from conservator.errors import ConservatorError
 from conservator.experts.expert import Expert
-from conservator.experts.library import builtin_names, load_experts
 from conservator.field.infer import Inferred, infer_globally
 from conservator.figures import new_figure
 from conservator.restoration import restore
+from conservator.studies.byte import NAMES, interval
+from conservator.studies.corpora import read_domain
+from conservator.studies.materials import Materials
 from conservator.studies.restoration import given
 from conservator.studies.result import Column, Findings, Row, TableSpec, Track
-from conservator.studies.statistics import Measurements, compare
+from conservator.studies.statistics import compare, summarise
 
-GENERALISTS = ("generalist", "generalist_3x")
+PRODUCT = "product"
 EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the reliability curve
 SURE = 0.9
 
@@ -40,32 +39,35 @@ class Config:
     """What is restored.
 
     Attributes:
-        repeats: how many documents.
+        documents: how many.
         size: bytes of each, from its beginning.
         rate: the share that is lost.
-        corpora: the folder with ``readme.eval.jsonl.gz``.
-        experts: of the product, with commas between.
+        domains: the experts of the product.
     """
 
-    repeats: int = 64
+    documents: int = 64
     size: int = 4096
     rate: float = 0.1
-    corpora: str = "corpora"
-    experts: str = "prose,code,config"
+    domains: tuple[str, ...] = ("prose", "code", "config")
 
 
 PRESETS = {"laptop": Config(), "paper": Config()}
+UNIT = "documents"
 TABLES = [
     TableSpec(
-        "Lost bytes of README files that came back",
-        [Column("accuracy", "accuracy", 3), Column("behind", "product ahead by", 3), Column("p", "p", 4)],
+        "Lost bytes of README files that came back, each document counted alike",
+        [
+            Column("accuracy", "accuracy [95 %]", 3),
+            Column("difference", "product minus it [95 %]", 3),
+            Column("p", "p", 4),
+        ],
     ),
     TableSpec(
         "Reliability of the product's confidence",
         [Column("confidence", "mean confidence", 3), Column("right", "right", 3), Column("share", "share of bytes", 3)],
     ),
 ]
-LABELS = {"product": "Product (local weights)", "equal": "Equal weights", "global": "Best global weight"}
+LABELS = NAMES | {PRODUCT: "Product (local weights)"}
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,11 @@ class Outcome:
     confidence: NDArray[np.float64]
 
 
-def run(config: Config, seed: int, track: Track[bytes]) -> Findings:
+def run(config: Config, seed: int, track: Track[bytes], materials: Materials) -> Findings:
     """Restore every document by every method."""
-    experts: list[Expert] = [*load_experts(config.experts)]
-    generalists = [name for name in GENERALISTS if name in builtin_names()]
-    methods = make_methods(experts, [*load_experts(generalists)] if generalists else [])
+    methods = make_methods(materials.choose(config.domains), materials.generalists())
     outcomes: dict[str, list[Outcome]] = {name: [] for name in methods}
-    documents = read_documents(Path(config.corpora), config)
-    for number, document in enumerate(track(documents, "README files")):
+    for number, document in enumerate(track(read_documents(materials.corpora, config), "readme")):
         damaged = damage(document, config.rate, seed=seed + number)
         truth, lost = np.frombuffer(document, dtype=np.uint8), read_damaged(damaged).lost
         if not lost.any():
@@ -92,14 +91,14 @@ def run(config: Config, seed: int, track: Track[bytes]) -> Findings:
             tokens, confidence = method(damaged, seed + number)
             outcomes[name].append(Outcome(tokens[lost] == truth[lost], confidence[lost]))
     rows = accuracy_rows(outcomes)
-    reliability = reliability_rows(outcomes["product"])
-    return Findings([*rows, *reliability], {"readme_reliability": draw(reliability)})
+    reliability = reliability_rows(outcomes[PRODUCT])
+    return Findings([*rows, *reliability], {"reliability": draw(reliability)})
 
 
 Method = Callable[[bytes, int], tuple[NDArray[np.int64], NDArray[np.float64]]]
 
 
-def make_methods(experts: list[Expert], generalists: list[Expert]) -> dict[str, Method]:
+def make_methods(experts: Sequence[Expert], generalists: Sequence[Expert]) -> dict[str, Method]:
     """Name -> a function from a damaged document and a seed to its bytes and their confidence."""
 
     def product(damaged: bytes, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -107,7 +106,7 @@ def make_methods(experts: list[Expert], generalists: list[Expert]) -> dict[str, 
         return found.tokens, found.confidence
 
     def by(
-        team: list[Expert], infer: Callable[[list[Expert], Observation, torch.Generator], Inferred] = equally
+        team: Sequence[Expert], infer: Callable[[Sequence[Expert], Observation, torch.Generator], Inferred] = equally
     ) -> Method:
         def method(damaged: bytes, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
             generator = torch.Generator().manual_seed(seed)
@@ -118,42 +117,35 @@ def make_methods(experts: list[Expert], generalists: list[Expert]) -> dict[str, 
         return method
 
     return {
-        "product": product,
-        **{expert.spec.name: by([expert]) for expert in experts},
+        PRODUCT: product,
+        **{f"single:{expert.spec.name}": by([expert]) for expert in experts},
         "equal": by(experts),
         "global": by(experts, infer_globally),
         **{expert.spec.name: by([expert]) for expert in generalists},
     }
 
 
-def equally(team: list[Expert], observation: Observation, generator: torch.Generator) -> Inferred:
+def equally(team: Sequence[Expert], observation: Observation, generator: torch.Generator) -> Inferred:
     """The same weight for all, at no cost."""
     return given(torch.full((*observation.tokens.shape, len(team)), 1 / len(team), dtype=torch.float64))
 
 
 def read_documents(corpora: Path, config: Config) -> list[bytes]:
     """The beginnings of README files, whole characters, without those that have a mark of their own."""
-    path = corpora / "readme.eval.jsonl.gz"
-    if not path.exists():
-        raise ConservatorError(f"there is no {path}; the corpora folder holds NAME.SPLIT.jsonl.gz files")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        texts = [json.loads(line)["text"] for line in lines]
-    found = [text.encode()[: config.size].decode(errors="ignore").encode() for text in texts if MARK not in text]
-    return found[: config.repeats]
+    whole = [text for text in read_domain(corpora, "readme", "eval").documents if MARK.encode() not in text]
+    return [text[: config.size].decode(errors="ignore").encode() for text in whole[: config.documents]]
 
 
 def accuracy_rows(outcomes: dict[str, list[Outcome]]) -> list[Row]:
     """Accuracy by document, with intervals, and how far the product is ahead, compared document by document."""
-    measured = Measurements()
     shares = {name: [float(one.right.mean()) for one in found] for name, found in outcomes.items()}
+    rows: list[Row] = []
     for name, values in shares.items():
-        for value in values:
-            measured.add(name, {"accuracy": value})
-    rows = measured.rows({})
-    for row in rows:
-        if row["method"] != "product":
-            paired = compare(shares["product"], shares[row["method"]])
-            row |= {"behind": paired.difference, "behind_low": paired.low, "behind_high": paired.high, "p": paired.p}
+        row: Row = {"method": name, "count": len(values), **summarise("accuracy", values), "paper": {}}
+        row.pop("accuracy_sd", None)  # the interval says more
+        if name != PRODUCT:
+            row |= compare(shares[PRODUCT], values).as_row()
+        rows.append(row)
     return rows
 
 
@@ -186,5 +178,25 @@ def draw(rows: list[Row]) -> Figure:
     axes.plot([0, 1], [0, 1], color="grey", linewidth=1, linestyle="--")
     sizes = [20 + 400 * row["share"] for row in rows]
     axes.scatter([row["confidence"] for row in rows], [row["right"] for row in rows], s=sizes)
-    axes.set(xlabel="confidence", ylabel="share of right bytes", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    axes.set(xlabel="confidence", ylabel="share of right bytes", xlim=(0, 1.03), ylim=(0, 1.03), aspect="equal")
+    axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def conclude(rows: list[Row]) -> str:
+    """Whether the product is first, and whether its confidence can be trusted."""
+    found = {row["method"]: row for row in rows}
+    order = sorted((row for row in rows if "accuracy" in row), key=lambda row: float(-row["accuracy"]))
+    rival = next(row for row in order if row["method"] != PRODUCT)
+    place = "first" if order[0]["method"] == PRODUCT else f"behind {LABELS[order[0]['method']]}"
+    text = (
+        f"On {found[PRODUCT]['count']} real README files the product is {place} with "
+        f"{found[PRODUCT]['accuracy']:.3f}; the best other, {LABELS[rival['method']]}, has {rival['accuracy']:.3f} "
+        f"({interval(rival)}, p = {rival['p']:.4f})."
+    )
+    sure = found.get(f"at least {SURE}")
+    if sure:
+        text += (
+            f" Of the {sure['count']} bytes restored at a confidence of {SURE} or more, {sure['right']:.1%} are right."
+        )
+    return text

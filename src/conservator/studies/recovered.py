@@ -133,16 +133,31 @@ def disagreement(trial: Trial) -> Row:
         }
     lost: list[dict[str, Any]] = []
     total = 0
+    losses = trial.setting.held_out_scores.values
     for window, labels in enumerate(mixed.labels):
         for start, stop, region in segments(labels):
             total += 1
             share = float((regions[window, start:stop] == region).double().mean())
             if share < 0.5:
-                text = bytes(mixed.tokens[window, start:stop].tolist()[:SHOWN]).decode(errors="replace")
-                taken = int(regions[window, start:stop].mode().values)
-                lost.append({"share": share, "label": mixed.names[region], "taken": mixed.names[taken], "text": text})
+                means = losses[window, start:stop].nanmean(dim=0).tolist()
+                lost.append(
+                    {
+                        "share": share,
+                        "label": mixed.names[region],
+                        "taken": mixed.names[int(regions[window, start:stop].mode().values)],
+                        "losses": dict(zip(mixed.names, means, strict=True)),
+                        "shape": shape(bytes(mixed.tokens[window, start:stop].tolist()[:SHOWN])),
+                    }
+                )
     worst = sorted(lost, key=lambda one: one["share"])[:EXAMPLES]
-    return row | {"failed_segments": len(lost), "all_segments": total, "examples": worst}
+    foreign = sum(one["losses"][one["taken"]] < one["losses"][one["label"]] for one in lost)
+    return row | {"failed_segments": len(lost), "foreign": foreign, "all_segments": total, "examples": worst}
+
+
+def shape(text: bytes) -> str:
+    """What kind of text it is, without what it says: letters and digits alike, everything else as it stands."""
+    decoded = text.decode(errors="replace")
+    return "".join("a" if one.islower() else "A" if one.isalpha() else "9" if one.isdigit() else one for one in decoded)
 
 
 def draw(fields: dict[str, Tensor], mixed: Mixtures) -> Figure:
@@ -187,7 +202,7 @@ def conclude(rows: list[Row]) -> str:
         return ""
     text = (
         f"Of {row['all_segments']} segments, {row['failed_segments']} are attributed to another expert for the most "
-        f"part. On the {row['disagreed']} lost bytes where our region is not the label, ours restores "
+        f"part; {row['foreign']} of these are text that this other expert predicts better while it is hidden. On the {row['disagreed']} lost bytes where our region is not the label, ours restores "
         f"{row['accuracy_ours']:.3f} and the label router {row['accuracy_label']:.3f}: "
     )
     better = row["accuracy_ours"] >= row["accuracy_label"]
@@ -195,7 +210,8 @@ def conclude(rows: list[Row]) -> str:
         "the text there is better served by the other expert." if better else "there the label would have been better."
     )
     for one in row["examples"]:
-        body = "\n".join(f"    {line}" for line in one["text"].splitlines() if line.strip())
+        body = "\n".join(f"    {line}" for line in one["shape"].splitlines() if line.strip())
         taken = f"mostly attributed to {one['taken']} ({one['share']:.0%} to its label)"
-        text += f"\n\nLabelled {one['label']}, {taken}:\n\n{body}"
+        nats = ", ".join(f"{name} {loss:.2f}" for name, loss in one["losses"].items())
+        text += f"\n\nLabelled {one['label']}, {taken}; nats a byte: {nats}. Its shape:\n\n{body}"
     return text

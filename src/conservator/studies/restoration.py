@@ -145,9 +145,7 @@ def describe(name: str, found: Restored, labels: Tensor, reference: Restored | N
         row["field_accuracy"] = float((found.regions == labels).double().mean())
         row["boundary_f1"] = boundary_f1(found.regions, labels)
     if reference is not None and reference is not found:
-        paired = difference(reference.first(windows), found)
-        row |= {"difference": paired.difference, "difference_low": paired.low, "difference_high": paired.high}
-        row |= {"p": paired.p, "d_z": paired.d_z}
+        row |= difference(reference.first(windows), found).as_row()
     return row
 
 

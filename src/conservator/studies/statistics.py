@@ -66,6 +66,11 @@ class Paired:
     d_z: float
     count: int
 
+    def as_row(self, prefix: str = "") -> dict[str, float]:
+        """Its part of a row: the difference with its interval, p and d_z."""
+        found = {"difference": self.difference, "difference_low": self.low, "difference_high": self.high}
+        return {f"{prefix}{key}": value for key, value in (found | {"p": self.p, "d_z": self.d_z}).items()}
+
 
 def compare(ours: Sequence[float], theirs: Sequence[float], *, resamples: int = 10_000, seed: int = 0) -> Paired:
     """Compare two methods, unit by unit (appendix "Protocol and statistics")."""

@@ -33,6 +33,7 @@ BASELINES: dict[str, Baseline] = {
     "raw_loss_heldout": composed(lambda setting: routers.raw_loss(setting.held_out_scores, setting)),
     "hmm": composed(lambda setting: routers.markov(setting.plain_scores, setting)),
     "hmm_heldout": composed(lambda setting: routers.markov(setting.held_out_scores, setting)),
+    "hmm_heldout_own": composed(lambda setting: routers.markov(setting.held_out_scores, setting), OWN),
     "equal": composed(constant.equal),
     "generalist": generalist("generalist"),
     "generalist_3x": generalist("generalist_3x"),
