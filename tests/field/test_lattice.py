@@ -124,6 +124,19 @@ def test_the_evidence_chooses_the_prior_that_made_the_field():
     assert found.log_evidence == max(found.evidences.values())
 
 
+def test_only_a_prior_that_knows_regions_attributes():
+    rng = np.random.default_rng(0)
+    weights = simplex_lattice(2, 1)
+    truth = rng.integers(2, size=60).repeat(10)  # compositions that change all the time
+    emissions = np.where(np.arange(2) == truth[:, None], 0.0, -3.0)
+    regions, loose = two_level(weights, 0.003, 0.2, 0.95), sticky(weights, 0.1)
+    found = infer_bayes(emissions, weights, [regions, loose])
+    assert found.prior == loose.name
+    np.testing.assert_array_equal(found.field, infer_bayes(emissions, weights, [loose]).field)
+    np.testing.assert_array_equal(found.regions, infer_bayes(emissions, weights, [regions]).regions)
+    np.testing.assert_array_equal(found.owners, found.field)
+
+
 @pytest.mark.parametrize("call", [
     lambda w: sticky(w, 0.0),
     lambda w: sticky(w, 1.5),

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from conservator.errors import ConservatorError
 from conservator.field.forward_backward import posterior
-from conservator.field.lattice import MarkovPrior, constant, two_level
+from conservator.field.lattice import MarkovPrior, constant, sticky, two_level
 
 Array = NDArray[np.float64]
 
@@ -19,7 +19,9 @@ class BayesField:
 
     Attributes:
         field: (L, m) the posterior mean of the composition, rows on the simplex.
-        regions: (L, m) the posterior of the region: whose text a position is.
+        regions: (L, m) the posterior of the region, whose text a position is: under the most likely prior that knows
+            regions, where there is one.
+        owners: (L, m) the same under the prior that was chosen; its weights, if it knows no regions.
         states: (L, S) the posterior of the lattice states.
         prior: the name of the prior that was chosen.
         log_evidence: nats, of the chosen prior.
@@ -28,6 +30,7 @@ class BayesField:
 
     field: Array
     regions: Array
+    owners: Array
     states: Array
     prior: str
     log_evidence: float
@@ -35,12 +38,20 @@ class BayesField:
 
 
 def default_priors(weights: Array) -> list[MarkovPrior]:
-    """The priors that the evidence chooses from: regions of about 300, 1000 or 3000 positions, or one for all."""
-    return [constant(weights), *(two_level(weights, jump, 0.2, 0.95) for jump in (0.0003, 0.001, 0.003))]
+    """The priors that the evidence chooses from.
+
+    One composition for all; regions of about 300, 1000 or 3000 positions, each of one expert's text; compositions that
+    last for about 10, 30 or 100 positions and belong to nobody, for text that is like no expert's.
+    """
+    regions = [two_level(weights, jump, 0.2, 0.95) for jump in (0.0003, 0.001, 0.003)]
+    return [constant(weights), *regions, *(sticky(weights, jump) for jump in (0.01, 0.03, 0.1))]
 
 
 def infer_bayes(emissions: Array, weights: Array, priors: Sequence[MarkovPrior] | None = None) -> BayesField:
     """Choose the prior under which what was seen is most likely, and return the posterior under it.
+
+    What a position is attributed to is a question that only a prior with regions answers; the most likely of these is
+    asked, whichever was chosen.
 
     Args:
         emissions: (L, S) the log-probability of what was seen at each position in each lattice state.
@@ -53,21 +64,17 @@ def infer_bayes(emissions: Array, weights: Array, priors: Sequence[MarkovPrior] 
         raise ConservatorError(
             f"the emissions have the shape {emissions.shape}; they must be (L, {states}), and no position impossible"
         )
-    evidences, best = {}, None
+    if not priors:
+        raise ConservatorError("no priors to choose from")
+    evidences: dict[str, float] = {}
+    chosen, attributing = "", (False, -np.inf)  # whether it knows regions, and its evidence
     for prior in priors:
         levels = len(prior.weights) // states
         evidence, law = posterior(np.tile(emissions, (1, levels)) if levels > 1 else emissions, prior)
         evidences[prior.name] = evidence
-        if best is None or evidence > best[0]:
-            best = evidence, law, prior
-    if best is None:
-        raise ConservatorError("no priors to choose from")
-    evidence, law, chosen = best
-    return BayesField(
-        law @ chosen.weights,
-        law @ chosen.regions,
-        law.reshape(len(law), -1, states).sum(axis=1),
-        chosen.name,
-        evidence,
-        evidences,
-    )
+        if not chosen or evidence > evidences[chosen]:
+            chosen, field, owners = prior.name, law @ prior.weights, law @ prior.regions
+            shares = law.reshape(len(law), -1, states).sum(axis=1)
+        if (levels > 1, evidence) > attributing:
+            attributing, regions = (levels > 1, evidence), law @ prior.regions
+    return BayesField(field, regions, owners, shares, chosen, evidences[chosen], evidences)

@@ -101,11 +101,11 @@ def infer_with_bayes(
                 if not certain:
                     kept = kept + (heard.kept - kept) / repeat
                 found = [infer_bayes(rows.numpy(), weights, choices) for rows in emissions]
-                regions = torch.stack([torch.from_numpy(one.regions) for one in found])
-                foreign = _foreign(regions, own_context)
+                foreign = _foreign(torch.stack([torch.from_numpy(one.owners) for one in found]), own_context)
             states = torch.stack([torch.from_numpy(one.states) for one in found])
             if not certain:
                 doubt = (1 - (states * kept).sum(-1)).clamp(0, 1)
+        regions = torch.stack([torch.from_numpy(one.regions) for one in found])
         composition = Composition.of_states(states, lattice)
         field = composition.mean()
     return Inferred(composition, field, regions, doubt, informed(observation), tuple(found), cost)

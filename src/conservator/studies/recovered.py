@@ -202,7 +202,8 @@ def conclude(rows: list[Row]) -> str:
         return ""
     text = (
         f"Of {row['all_segments']} segments, {row['failed_segments']} are attributed to another expert for the most "
-        f"part; {row['foreign']} of these are text that this other expert predicts better while it is hidden. On the {row['disagreed']} lost bytes where our region is not the label, ours restores "
+        f"part; {row['foreign']} of these are text that this other expert predicts better while it is hidden. "
+        f"On the {row['disagreed']} lost bytes where our region is not the label, ours restores "
         f"{row['accuracy_ours']:.3f} and the label router {row['accuracy_label']:.3f}: "
     )
     better = row["accuracy_ours"] >= row["accuracy_label"]
