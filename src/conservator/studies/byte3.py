@@ -21,7 +21,7 @@ from conservator.studies.materials import Materials
 from conservator.studies.restoration import difference
 from conservator.studies.result import Column, Findings, Row, TableSpec, Track
 
-PRESETS = {"laptop": ByteConfig(particle_windows=8), "paper": with_the_papers_particles(ByteConfig())}
+PRESETS = {"laptop": ByteConfig(particle_windows=24), "paper": with_the_papers_particles(ByteConfig())}
 UNIT = "windows"
 TABLES = [
     TableSpec("Restoration, each document counted alike", COMPARISON, "tab:byte3"),

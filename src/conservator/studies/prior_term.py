@@ -19,7 +19,7 @@ from conservator.studies.byte import (
 from conservator.studies.materials import Materials
 from conservator.studies.result import Findings, Row, TableSpec, Track
 
-CONFIG = ByteConfig(windows=128, particle_windows=6)
+CONFIG = ByteConfig(windows=128, particle_windows=16)
 PRESETS = {"laptop": CONFIG, "paper": with_the_papers_particles(ByteConfig())}
 UNIT = "windows"
 TABLES = [

@@ -29,7 +29,7 @@ from conservator.studies.restoration import given
 from conservator.studies.result import Column, Findings, Row, TableSpec, Track
 from conservator.studies.statistics import compare, summarise
 
-PRODUCT = "product"
+PRODUCT, FOUR = "product", "product_and_generalist"
 EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the reliability curve
 SURE = 0.9
 
@@ -67,7 +67,7 @@ TABLES = [
         [Column("confidence", "mean confidence", 3), Column("right", "right", 3), Column("share", "share of bytes", 3)],
     ),
 ]
-LABELS = NAMES | {PRODUCT: "Product (local weights)"}
+LABELS = NAMES | {PRODUCT: "Product (local weights)", FOUR: "Product, and a generalist as fourth expert"}
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,12 @@ Method = Callable[[bytes, int], tuple[NDArray[np.int64], NDArray[np.float64]]]
 def make_methods(experts: Sequence[Expert], generalists: Sequence[Expert]) -> dict[str, Method]:
     """Name -> a function from a damaged document and a seed to its bytes and their confidence."""
 
-    def product(damaged: bytes, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        found = restore(damaged, experts, seed=seed)
-        return found.tokens, found.confidence
+    def product(team: Sequence[Expert]) -> Method:
+        def method(damaged: bytes, seed: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+            found = restore(damaged, team, seed=seed)
+            return found.tokens, found.confidence
+
+        return method
 
     def by(
         team: Sequence[Expert], infer: Callable[[Sequence[Expert], Observation, torch.Generator], Inferred] = equally
@@ -117,7 +120,8 @@ def make_methods(experts: Sequence[Expert], generalists: Sequence[Expert]) -> di
         return method
 
     return {
-        PRODUCT: product,
+        PRODUCT: product(experts),
+        **({FOUR: product([*experts, generalists[-1]])} if generalists else {}),
         **{f"single:{expert.spec.name}": by([expert]) for expert in experts},
         "equal": by(experts),
         "global": by(experts, infer_globally),
@@ -187,13 +191,16 @@ def conclude(rows: list[Row]) -> str:
     """Whether the product is first, and whether its confidence can be trusted."""
     found = {row["method"]: row for row in rows}
     order = sorted((row for row in rows if "accuracy" in row), key=lambda row: float(-row["accuracy"]))
-    rival = next(row for row in order if row["method"] != PRODUCT)
-    place = "first" if order[0]["method"] == PRODUCT else f"behind {LABELS[order[0]['method']]}"
+    others = [row for row in order if row["method"] not in (PRODUCT, FOUR)]
+    rival = others[0]
+    place = "first" if found[PRODUCT]["accuracy"] > rival["accuracy"] else "not first"
     text = (
         f"On {found[PRODUCT]['count']} real README files the product is {place} with "
         f"{found[PRODUCT]['accuracy']:.3f}; the best other, {LABELS[rival['method']]}, has {rival['accuracy']:.3f} "
         f"({interval(rival)}, p = {rival['p']:.4f})."
     )
+    if FOUR in found:
+        text += f" With a generalist as a fourth expert it has {found[FOUR]['accuracy']:.3f}."
     sure = found.get(f"at least {SURE}")
     if sure:
         text += (

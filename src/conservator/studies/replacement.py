@@ -28,7 +28,7 @@ class Config(ByteConfig):
         folds: into how many parts a window is hidden while it is decoded.
     """
 
-    windows: int = 32
+    windows: int = 64
     rates: tuple[float, ...] = (0.1, 0.2, 0.3)
     folds: int = 6
 

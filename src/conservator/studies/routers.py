@@ -1,6 +1,10 @@
 """Local routers without the evidence correction, plain and held out: table "routers"."""
 
+from itertools import pairwise
+
+import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from conservator.figures import BLUE, GREY, ORANGE, new_figure
 from conservator.studies.byte import COMPARISON, NAMES, OURS, ByteConfig, interval, prepare, restore_all, tabulate
@@ -43,6 +47,8 @@ def draw(rows: list[Row]) -> Figure:
     """Restoration against attribution: which routers have both."""
     figure = new_figure(6.5, 4.2)
     axes = figure.subplots()
+    heights = np.array([row["accuracy_documents"] for row in rows if "field_accuracy" in row])
+    beside = iter(apart(heights, (heights.max() - heights.min()) / 9))
     for row in rows:
         if "field_accuracy" not in row:
             axes.axhline(row["accuracy_documents"], color=GREY, linewidth=1, linestyle=":")
@@ -55,12 +61,28 @@ def draw(rows: list[Row]) -> Figure:
         filled = colour if "heldout" in row["method"] or row["method"] == OURS else "white"
         point = (row["field_accuracy"], row["accuracy_documents"])
         axes.plot(*point, "o", color=colour, mfc=filled, ms=7)
-        offset = (7, -11) if row["method"] == OURS else (7, 4)
-        axes.annotate(LABELS[row["method"]], point, xytext=offset, textcoords="offset points", fontsize=8)
+        axes.annotate(
+            LABELS[row["method"]],
+            point,
+            xytext=(1.03, next(beside)),
+            textcoords=("axes fraction", "data"),
+            fontsize=8,
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": "0.8", "shrinkA": 2, "shrinkB": 5},
+        )
     axes.set(xlabel="field accuracy", ylabel="restoration accuracy")
-    axes.margins(x=0.35, y=0.15)
+    axes.margins(x=0.1, y=0.15)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
+
+
+def apart(values: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
+    """The values moved up as little as leaves ``gap`` between any two, in their order."""
+    order = np.argsort(values, kind="stable")
+    moved = values.copy()
+    for lower, upper in pairwise(order):
+        moved[upper] = max(moved[upper], moved[lower] + gap)
+    return moved
 
 
 def conclude(rows: list[Row]) -> str:

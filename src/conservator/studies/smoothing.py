@@ -36,7 +36,7 @@ class Config(ByteConfig):
         laplace: the strengths of the prior that the penalty is the logarithm of.
     """
 
-    windows: int = 48
+    windows: int = 96
     sweep: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2, 0.4, 0.6, 1.0, 2.0)
     laplace: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 10.0)
 
@@ -133,7 +133,9 @@ def draw(rows: list[Row]) -> Figure:
         panel.spines[["top", "right"]].set_visible(False)
         panel.grid(axis="y", color="0.92")
     panels[0].axvline(0.6, color=GREY, linewidth=1)
-    panels[0].annotate(" deployed by the paper", (0.6, 0.4), xycoords=("data", "axes fraction"), fontsize=8, color=GREY)
+    panels[0].annotate(
+        " deployed by the paper", (0.6, 0.12), xycoords=("data", "axes fraction"), fontsize=8, color=GREY
+    )
     panels[1].plot([], [], "--", color="black", linewidth=1, label="tau chosen by the evidence, window by window")
     panels[1].plot([], [], ":", color=GREY, linewidth=1, label="restoration with equal weights")
     panels[0].set_ylabel("accuracy")
