@@ -110,6 +110,15 @@ def test_the_less_sure_half_is_read_with_the_surer_one():
     assert expert.seen[-1] == (ord("a"), ord("b"), None)
 
 
+def test_asking_for_alternatives_leaves_bytes_that_stand_alone_as_they_were():
+    document = "".join("\ufffd" if place % 5 == 3 else chr(97 + place % 7) for place in range(90))
+    experts = [FakeExpert(seed) for seed in range(2)]
+    plain, asked = (restore(document, experts, alternatives=count) for count in (0, 3))
+    assert plain.text == asked.text
+    for fills, span in zip(asked.alternatives, asked.spans, strict=True):
+        assert fills[0].data == asked.data[span.start : span.stop]
+
+
 def test_the_length_of_a_gap_is_found():
     text = "".join(chr(33 + 7 * place % 90) for place in range(90))
     for length in (1, 5, 9):

@@ -87,8 +87,8 @@ def restore(
     fills: list[tuple[Fill, ...]] = []
     if decoded.log_probs is not None:
         spans, tell = runs(damaged.lost), partial(progress, "alternatives")
-        told = inferred.composition, decoded.log_probs
-        fills = best_fills(team, damaged.tokens, spans, *told, alternatives, cost, tell)
+        known = damaged.tokens, decoded.context, spans, inferred.composition, decoded.log_probs
+        fills = best_fills(team, *known, alternatives, cost, tell)
         decoded = take_best(decoded, damaged.lost, spans, fills)
     regions = inferred.regions[0].argmax(-1).masked_fill(~(asked | observation.hidden)[0], -1)
     return Restoration(

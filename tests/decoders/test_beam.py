@@ -49,7 +49,7 @@ def fills_of(tokens, spans, wanted):
     lost = torch.from_numpy(tokens == LOST)
     rows = expert.log_probs(torch.from_numpy(np.where(tokens == LOST, 0, tokens))[None], lost[None])[0, lost]
     composition = Composition.of_field(torch.ones(1, len(tokens), 1))
-    return expert, best_fills([expert], tokens, spans, composition, rows, wanted, Cost())
+    return expert, best_fills([expert], tokens, tokens, spans, composition, rows, wanted, Cost())
 
 
 def test_the_best_fills_are_the_best_of_all():
@@ -71,12 +71,13 @@ def test_a_gap_that_is_too_long_has_no_fills():
 
 def test_a_fill_that_another_choice_contradicts_is_not_taken():
     # The first gap was filled to begin a character of three bytes, whose last the second gap has.
-    decoded = DecodedText(np.array([0xE2, 0x82, 0xAC]), np.ones(3), torch.zeros(2, 256).half(), Cost())
+    tokens = np.array([0xE2, 0x82, 0xAC])
+    decoded = DecodedText(tokens, np.ones(3), tokens, torch.zeros(2, 256).half(), Cost())
     lost = np.array([True, False, True])
     taken = take_best(decoded, lost, [(0, 1), (2, 3)], [(Fill(b"\xc2", 0.9),), (Fill(b"\xad", 0.9),)])
     assert taken.tokens.tolist() == [0xE2, 0x82, 0xAD]
     with pytest.raises(ConservatorError, match="without keeping"):
-        take_best(DecodedText(decoded.tokens, decoded.confidence, None, Cost()), lost, [], [])
+        take_best(DecodedText(tokens, decoded.confidence, tokens, None, Cost()), lost, [], [])
 
 
 @given(st.text(max_size=4), st.text(max_size=4), st.integers(0, 3), st.integers(0, 3))

@@ -52,6 +52,7 @@ class Beginning:
 def best_fills(
     experts: Sequence[Expert],
     tokens: NDArray[np.int64],
+    context: NDArray[np.int64],
     spans: Sequence[tuple[int, int]],
     composition: Composition,
     log_probs: Tensor,
@@ -63,14 +64,15 @@ def best_fills(
 
         p(x_1 ... x_n | visible) = prod_k p(x_k | visible, x_1 ... x_{k-1}),   each factor read anew
 
-    Other gaps stay hidden meanwhile. Fills are valid UTF-8 where they stand.
+    Of other gaps, what was surely filled in is read, and the rest stays hidden. Fills are valid UTF-8 where they stand.
 
     Args:
         experts: m of them, over bytes.
         tokens: (L,) the document: bytes, or LOST.
+        context: (L,) the same with the bytes that are sure.
         spans: the gaps, as ranges of lost bytes; those longer than LONGEST get no fills.
         composition: what is believed of the field, of one sequence.
-        log_probs: (lost bytes, 256) what is thought of each lost byte before any is filled in.
+        log_probs: (lost bytes, 256) what is thought of each lost byte that is a gap of its own, read in this context.
         wanted: how many.
         cost: counts what is spent.
         progress: is told the share that is done.
@@ -86,10 +88,10 @@ def best_fills(
     with cost.timed():
         for step in range(max((spans[number][1] - spans[number][0] for number in active), default=0)):
             growing = [number for number in active if step < spans[number][1] - spans[number][0]]
-            if step == 0:
-                heard = {number: log_probs[row[spans[number][0]]][None].double().numpy() for number in growing}
-            else:
-                heard = _read_beams(experts, tokens, spans, composition, beams, growing, cost)
+            known = [number for number in growing if spans[number][1] - spans[number][0] == 1]
+            heard = {number: log_probs[row[spans[number][0]]][None].double().numpy() for number in known}
+            asked = [number for number in growing if number not in heard]
+            heard |= _read_beams(experts, context, spans, composition, beams, asked, cost)
             for number in growing:
                 start, stop = spans[number]
                 grown = _grow(beams[number], heard[number], int(backward[start + step + 1]), width)
@@ -108,7 +110,7 @@ def take_best(
 ) -> DecodedText:
     """Put the best joint fill of each gap into the text, as far as that stays valid UTF-8 with what else was chosen.
 
-    The confidence of a byte stays its own probability given what is visible.
+    The confidence of a byte stays its own probability.
     """
     if decoded.log_probs is None:
         raise ConservatorError("the text was decoded without keeping what was thought of its bytes")
@@ -154,7 +156,7 @@ def _grow(beam: list[Beginning], log_probs: NDArray[np.float64], allowed: int, w
 
 def _read_beams(
     experts: Sequence[Expert],
-    tokens: NDArray[np.int64],
+    context: NDArray[np.int64],
     spans: Sequence[tuple[int, int]],
     composition: Composition,
     beams: dict[int, list[Beginning]],
@@ -163,10 +165,10 @@ def _read_beams(
 ) -> dict[int, NDArray[np.float64]]:
     """Read the surroundings of each gap with each of its beginnings: the log-probabilities of the next byte."""
     counted = count(experts, cost)
-    context = min((expert.spec.max_length for expert in experts if expert.spec.max_length), default=2**30)
+    longest = min((expert.spec.max_length for expert in experts if expert.spec.max_length), default=2**30)
     jobs = [(number, one) for number in growing for one in beams[number]]
     heard: dict[int, list[NDArray[np.float64]]] = {number: [] for number in growing}
-    size = min(2 * REACH + LONGEST, context)
+    size = min(2 * REACH + LONGEST, longest)
     batch = rows_at_once(size, 256, len(experts))
     for begin in range(0, len(jobs), batch):
         part = jobs[begin : begin + batch]
@@ -176,9 +178,10 @@ def _read_beams(
             first, last = spans[number]
             place = first + len(one.data)
             # What is read: as much of the surroundings as fits, on both sides of the byte that is asked for.
-            start = max(0, min(max(first - REACH, place - size // 2), len(tokens) - size))
-            stop = min(len(tokens), last + REACH, start + size)
-            text = tokens[start:stop].copy()
+            start = max(0, min(max(first - REACH, place - size // 2), len(context) - size))
+            stop = min(len(context), last + REACH, start + size)
+            text = context[start:stop].copy()
+            text[max(first - start, 0) : last - start] = LOST
             kept = [byte for at, byte in enumerate(one.data, first) if at >= start]
             text[place - start - len(kept) : place - start] = kept
             rows[line, : stop - start] = torch.from_numpy(text)

@@ -28,13 +28,14 @@ class DecodedText:
     Attributes:
         tokens: (L,) bytes, valid UTF-8 together.
         confidence: (L,) the probability of each, given that the document is valid; 1 where it was visible.
-        log_probs: (L', 256) float16, what was thought of each lost byte before any was filled in, in their order; None
-            where not asked for.
+        context: (L,) what the last ones were read with: bytes that were visible or sure, else LOST.
+        log_probs: (L', 256) float16, what was thought of each lost byte, in their order; None where not asked for.
         cost: what it took.
     """
 
     tokens: NDArray[np.int64]
     confidence: NDArray[np.float64]
+    context: NDArray[np.int64]
     log_probs: Tensor | None
     cost: Cost
 
@@ -65,20 +66,25 @@ def decode_text(
     count = int(choose.sum())
     candidates, cost = Candidates.empty(count), Cost()
     kept = torch.empty(count, 256, dtype=torch.float16) if keep else None
-    tokens = readable(observation)[0].masked_fill(choose, LOST).numpy()
+    tokens = context = readable(observation)[0].masked_fill(choose, LOST).numpy()
+
+    def take(position: Tensor, log_probs: Tensor) -> None:
+        candidates.put(row[position].numpy(), Candidates.of(log_probs))
+        if kept is not None:
+            kept[row[position]] = log_probs.half()
+
     with cost.timed():
         for position, log_probs in _weigh(experts, observation, inferred, generator, cost):
-            candidates.put(row[position].numpy(), Candidates.of(log_probs))
-            if kept is not None:
-                kept[row[position]] = log_probs.half()
+            take(position, log_probs)
         chosen, confidence = best_utf8(tokens, candidates)
         if certain and count:
             unsure = choose & torch.from_numpy(confidence < np.median(confidence[choose.numpy()]))
+            context = np.where(unsure.numpy(), LOST, chosen)
             filled = torch.from_numpy(chosen)[None]
             for said, log_probs in predict(experts, filled, unsure[None], inferred.composition, cost):
-                candidates.put(row[said.position].numpy(), Candidates.of(log_probs))
+                take(said.position, log_probs)
             chosen, confidence = best_utf8(tokens, candidates)
-    return DecodedText(chosen, confidence, kept, cost)
+    return DecodedText(chosen, confidence, context, kept, cost)
 
 
 def _weigh(
