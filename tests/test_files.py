@@ -1,10 +1,12 @@
 import os
 import stat
+import sys
+from pathlib import Path
 
 import pytest
 
 from conservator import ConservatorError
-from conservator.files import write_atomically
+from conservator.files import check_writable, read_document, write_atomically, write_document
 
 
 def test_a_file_is_written_with_its_folders(tmp_path):
@@ -37,3 +39,34 @@ def test_a_folder_in_the_way_is_said(tmp_path):
     (tmp_path / "file").mkdir()
     with pytest.raises(ConservatorError, match="cannot write"):
         write_atomically(tmp_path / "file", b"")
+
+
+def test_permissions_links_and_pipes_stay_what_they_are(tmp_path):
+    path, link, pipe = tmp_path / "file", tmp_path / "link", tmp_path / "pipe"
+    write_atomically(path, b"one")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    write_atomically(link, b"two")
+    assert link.is_symlink()
+    assert path.read_bytes() == b"two"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomically(check_writable(pipe), b"three")
+    assert os.read(reader, 10) == b"three"
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_closed_and_full_streams_are_said(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ConservatorError, match="standard input is closed"):
+        read_document("-")
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(ConservatorError, match="cannot write standard output: No space left"):
+            write_document("-", b"a")
+        monkeypatch.setattr(sys, "stdout", None)
+        with pytest.raises(ConservatorError, match="standard output is closed"):
+            write_document("-", b"a")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # what it holds has to go somewhere

@@ -178,6 +178,21 @@ def test_bad_input_is_said(document, given, message):
         restore(document, **{"experts": EXPERTS, **given})
 
 
+@pytest.mark.parametrize("stage", ["lengths", "alternatives"])
+def test_no_stage_works_for_long_without_asking_whether_to_go_on(stage):
+    expert, heard, reads = FakeExpert(0, 64), [], []
+
+    def progress(doing, share):
+        if doing == stage:
+            heard.append(expert.read - (reads[-1] if reads else 0))
+        reads.append(expert.read)
+
+    restore("ab\ufffd\ufffd\ufffdcd [...] ef" * 6, [expert], gap="[...]", max_gap=6, alternatives=3, progress=progress)
+    assert len(heard) >= 6
+    assert reads == sorted(reads)
+    assert max(heard) <= 64 * 64  # one call of the expert
+
+
 def test_the_public_name_stays_the_function():
     import conservator.restoration
 

@@ -1,6 +1,7 @@
 """Files that are read whole, and written whole or not at all."""
 
 import os
+import stat
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +20,8 @@ def make_folder(path: Path) -> Path:
 
 def check_writable(path: Path) -> Path:
     """Return ``path`` where a file could be written to it, creating its folder; a clear error where not."""
+    if is_special(path):
+        return path
     make_folder(path.parent)
     if path.is_dir():
         raise ConservatorError(f"cannot write {path}: it is a folder")
@@ -30,7 +33,11 @@ def check_writable(path: Path) -> Path:
 def read_document(name: str) -> bytes:
     """The bytes of a file, or of standard input if its name is ``-``; a clear error where it cannot be read."""
     try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        if name != "-":
+            return Path(name).read_bytes()
+        if sys.stdin is None:
+            raise ConservatorError("cannot read -: standard input is closed")
+        return sys.stdin.buffer.read()
     except OSError as error:
         raise ConservatorError(f"cannot read {name}: {error.strerror}") from error
 
@@ -40,28 +47,46 @@ def write_document(name: str, data: bytes) -> None:
     if name != "-":
         write_atomically(Path(name), data)
         return
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    if sys.stdout is None:
+        raise ConservatorError("cannot write -: standard output is closed")
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise  # who reads has seen enough: no error of ours
+    except OSError as error:
+        raise ConservatorError(f"cannot write standard output: {error.strerror}") from error
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write ``data`` to a temporary file beside ``path``, then rename it over ``path``.
 
-    An interrupted write leaves the previous file, or none, but never half a file.
+    An interrupted write leaves the previous file, or none, but never half a file. A file keeps its permissions, a link
+    leads where it did, and a device or a pipe, which cannot be replaced, is written to.
     """
-    make_folder(path.parent)
     temporary = None
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as handle:
+        if is_special(path):
+            path.write_bytes(data)
+            return
+        target = path.resolve() if path.is_symlink() else path
+        make_folder(target.parent)
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".conservator.", delete=False) as handle:
             temporary = Path(handle.name)
             handle.write(data)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        temporary.chmod(mode)
+        temporary.replace(target)
     except OSError as error:
         raise ConservatorError(f"cannot write {path}: {error.strerror}") from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def is_special(path: Path) -> bool:
+    """Whether it is there, and neither a file nor a folder."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _umask() -> int:

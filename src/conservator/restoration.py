@@ -73,8 +73,8 @@ def restore(
     check_settings(min_confidence, alternatives, marked)
     damaged = read_damaged(document, mark=mark, gap=gap, invalid=invalid if marked else "keep")
     if damaged.gaps:
-        tell = partial(progress, "lengths")
-        damaged = damaged.with_lengths(choose_lengths(team, damaged, max_gap, generator, cost, tell))
+        heard, tell = poll(team, progress, "lengths")
+        damaged = damaged.with_lengths(choose_lengths(heard, damaged, max_gap, generator, cost, tell))
     observation = observe(damaged.tokens, channel)
     asked = surroundings(observation, near) if marked else torch.ones_like(observation.hidden)
     if not asked.any():
@@ -86,9 +86,10 @@ def restore(
     decoded = decode_text(watched, observation, inferred, generator, keep=alternatives > 0)
     fills: list[tuple[Fill, ...]] = []
     if decoded.log_probs is not None:
-        spans, tell = runs(damaged.lost), partial(progress, "alternatives")
+        spans = runs(damaged.lost)
+        heard, tell = poll(team, progress, "alternatives")
         known = damaged.tokens, decoded.context, spans, inferred.composition, decoded.log_probs
-        fills = best_fills(team, *known, alternatives, cost, tell)
+        fills = best_fills(heard, *known, alternatives, cost, tell)
         decoded = take_best(decoded, damaged.lost, spans, fills)
     regions = inferred.regions[0].argmax(-1).masked_fill(~(asked | observation.hidden)[0], -1)
     return Restoration(
@@ -140,6 +141,18 @@ def surroundings(observation: Observation, near: int | None) -> Tensor:
     covers.index_add_(0, (lost - near).clamp(min=0), torch.ones_like(lost))
     covers.index_add_(0, (lost + near + 1).clamp(max=length), -torch.ones_like(lost))
     return (covers.cumsum(0) > 0)[None, :length]
+
+
+def poll(team: Sequence[Expert], progress: Progress, doing: str) -> tuple[list[Expert], Callable[[float], None]]:
+    """The experts, repeating how far the work is each time that they are asked; and who is told how far it is."""
+    reached = 0.0
+
+    def tell(share: float) -> None:
+        nonlocal reached
+        reached = share
+        progress(doing, share)
+
+    return [Watched(expert, lambda _: progress(doing, reached)) for expert in team], tell
 
 
 def watch(

@@ -40,6 +40,8 @@ def test_every_token_says_where_it_came_from(parts):
 def test_half_a_character_beside_a_mark_is_fine():
     assert read_damaged(b"\xef\xbf\xbd\xa9").tokens.tolist() == [LOST, 0xA9]
     assert read_damaged(b"\xc3[...]\xa9", gap="[...]").tokens.tolist() == [0xC3, 0xA9]
+    for data in (b"a \xf0[...] b", b"\xe2[...]\x82 b", b"\xf0\x9f[...]\x98\x80"):
+        assert bytes(read_damaged(data, gap="[...]").tokens.tolist()) == data.replace(b"[...]", b"")
 
 
 def test_what_is_not_utf8_is_refused_with_the_place_or_counts_as_lost():

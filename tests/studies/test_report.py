@@ -26,6 +26,7 @@ BYTE3 = [
     row("shuffled_within", 0.5, 0.3),
     row("shuffled_across", 0.4, 0.4),
     row("global_particles", 0.79, 0.01, 0.5, windows=2),  # too few windows to claim anything
+    row("local_particles", 0.79, 0.01, 0.5),
     *(row(f"{name}{end}", 0.65, 0.15) for name in ("demix", "raw_loss", "hmm") for end in ("", "_heldout")),
 ]
 FIELD = [

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from conservator.web.app import FILES, create_app
-from conservator.web.guard import host_of
+from conservator.web.guard import host_of, is_loopback
 from conservator.web.settings import Settings
 from conservator.web.work import Workshop
 
@@ -79,6 +79,19 @@ def test_what_is_wrong_is_said(client, path, body, status, message):
     assert message in json.dumps(answer.json()["detail"], ensure_ascii=False)
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/v1/restore", b'{"text": "a", "experts": ["\\ud800"]}', 400),
+        ("/v1/restore", b'{"text": "a", "\\ud800": 1}', 422),
+        ("/v1/report", b'{"record": {"a": NaN}}', 400),
+        ("/v1/report", b'{"record": {"a": "\\ud800"}}', 400),
+    ],
+)
+def test_what_is_no_text_is_refused(client, path, body, status):
+    assert client.post(path, content=body, headers={"Content-Type": "application/json"}).status_code == status
+
+
 def test_a_request_without_a_length_is_cut_off(client):
     answer = client.post("/v1/restore", content=(b"x" * 10_000 for _ in range(20)))
     assert answer.status_code == 413
@@ -133,6 +146,18 @@ def test_on_loopback_other_names_are_refused(client, folders):
         assert open_one.get("/healthz", headers={"Host": "box.example"}).status_code == 200
 
 
+def test_work_for_other_pages_is_refused(client):
+    body = {"text": "a"}
+    assert client.post("/v1/restore", json=body, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert client.post("/v1/restore", json=body, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
+    assert client.get("/", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 200
+
+
+@pytest.mark.parametrize(("host", "local"), [("127.0.0.2", True), ("::1", True), ("0.0.0.0", False), ("box", False)])
+def test_loopback_is_known(host, local):
+    assert is_loopback(host) is local
+
+
 def test_too_long_and_too_many_are_refused(folders, monkeypatch):
     release = threading.Event()
 
@@ -171,10 +196,12 @@ def test_work_that_nobody_waits_for_ends(monkeypatch):
     monkeypatch.setattr("conservator.web.work.restore", slow)
 
     async def leave():
-        stream = Workshop(Settings()).stream("text")
+        workshop = Workshop(Settings())
+        stream = workshop.stream("text")
         assert await anext(stream) == ("reading", 0.5)
         await stream.aclose()
-        await asyncio.sleep(0.1)
+        while workshop.admitted:
+            await asyncio.sleep(0.01)
+        assert ended.is_set()  # its place was not free before
 
     asyncio.run(leave())
-    assert ended.wait(5)

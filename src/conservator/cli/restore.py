@@ -1,5 +1,6 @@
 """``conservator restore``: a damaged document, whole again."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,7 +55,7 @@ def restore(
             min=0,
             max=100,
             help=f"Give so many joint fills of each gap, in the report and the JSON file; {IN_REPORTS} for these, "
-            "else none.",
+            "else none. The text then has the best of them.",
             show_default=False,
         ),
     ] = None,
@@ -96,12 +97,12 @@ def restore(
             seed=seed,
             progress=progress,
         )
-    name = "standard input" if damaged == "-" else Path(damaged).name
+    name = "standard input" if damaged == "-" else os.fsencode(Path(damaged).name).decode(errors="replace")
+    write_document(out, found.data)
     if report is not None:
         write_document(report, found.to_html(name).encode())
     if json is not None:
         write_document(json, found.to_json().encode())
-    write_document(out, found.data)
     if not found.spans:
         messages.print(f"nothing to restore: {name} has no {describe_damage(mark, gap, lost)}", soft_wrap=True)
         raise typer.Exit(4)

@@ -39,7 +39,7 @@ def serve(
         from conservator.web.app import create_app
     except ImportError as error:
         raise ConservatorError(f"{error.name} is not installed; pip install 'conservator[web]' brings it") from error
-    from conservator.web.guard import LOOPBACK
+    from conservator.web.guard import is_loopback
     from conservator.web.settings import Settings
 
     settings = Settings(experts, host, max_bytes, max_seconds, running, waiting)
@@ -53,8 +53,10 @@ def serve(
         app = create_app(settings)
         shown = f"[{host}]" if ":" in host else host
         messages.print(f"http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C stops it)", soft_wrap=True)
-        if host not in LOOPBACK:
+        if not is_loopback(host):
             messages.print("other machines can reach it: it has no passwords", soft_wrap=True)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False))
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=1)
+        )
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listener])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.channels import MaskChannel
-from conservator.documents.damaged import Damaged
+from conservator.documents.damaged import ANY, Damaged
 from conservator.documents.utf8 import EDGES, LOST, reachable
 from conservator.errors import ConservatorError
 from conservator.experts.expert import Expert
@@ -22,7 +22,6 @@ from conservator.field.lattice import simplex_lattice
 REACH = 64  # bytes that are read on either side of a gap
 HEARD = 24  # bytes on either side that are asked of; farther ones hardly depend on the length
 TYPICAL = 10.0  # bytes, the mean of the prior: a word and what is around it
-UNSET = 2  # lost bytes that stand for a gap whose turn has not come: one may end a character, one begin one
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def choose_lengths(
     chosen: list[int] = []
     with cost.timed():
         for number in range(len(damaged.gaps)):
-            tokens = damaged.with_lengths([*chosen, 0, *[UNSET] * (len(damaged.gaps) - number - 1)]).tokens
+            tokens = damaged.with_lengths([*chosen, 0, *[ANY] * (len(damaged.gaps) - number - 1)]).tokens
             place = damaged.gaps[number][0] + sum(chosen)
             lengths = possible_lengths(tokens, place, longest)
             if not lengths:

@@ -8,6 +8,7 @@ from conservator.documents.damaged import MARK, read_damaged
 from conservator.documents.restored import runs
 from conservator.documents.utf8 import LOST
 from conservator.errors import ConservatorError
+from conservator.field.compiled import compiled
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,17 @@ def _text(tokens: np.ndarray, start: int, stop: int) -> str:
 
 def _edit_distance(one: str, other: str) -> int:
     """The fewest characters to insert, delete or change."""
-    row = list(range(len(other) + 1))
-    for line, left in enumerate(one, 1):
-        diagonal, row[0] = row[0], line
-        for column, right in enumerate(other, 1):
-            diagonal, row[column] = row[column], min(row[column] + 1, row[column - 1] + 1, diagonal + (left != right))
-    return row[-1]
+    letters = (np.array([ord(letter) for letter in text], dtype=np.int64) for text in (one, other))
+    return int(edit_kernel(*letters))
+
+
+@compiled
+def edit_kernel(one: np.ndarray, other: np.ndarray) -> int:
+    """The same on arrays of characters."""
+    row = np.arange(len(other) + 1)
+    for line in range(len(one)):
+        diagonal, row[0] = row[0], line + 1
+        for column in range(len(other)):
+            cost = min(row[column + 1] + 1, row[column] + 1, diagonal + (one[line] != other[column]))
+            diagonal, row[column + 1] = row[column + 1], cost
+    return int(row[-1])

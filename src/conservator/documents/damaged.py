@@ -11,6 +11,7 @@ from conservator.documents.utf8 import LOST, find_invalid
 from conservator.errors import ConservatorError
 
 MARK = "\ufffd"  # what software itself writes for a lost character
+ANY = 4  # lost bytes that stand for any number of them: three may end a character, one begin the next
 Tokens = NDArray[np.int64]
 Invalid = Literal["refuse", "lost", "keep"]
 
@@ -98,9 +99,9 @@ def read_damaged(
 
 def settle(tokens: Tokens, origin: Tokens, gaps: list[int], what: Invalid) -> Tokens:
     """Return ``tokens`` without bytes that fit into no valid UTF-8, or say where the first of them is."""
-    # Any character may end or begin in a gap, as in two lost bytes: one completes what is before, one what follows.
-    widened = np.insert(tokens, np.repeat(gaps, 2).astype(np.int64), LOST)
-    kept = np.insert(np.ones(len(tokens), dtype=bool), np.repeat(gaps, 2).astype(np.int64), False)
+    places = np.repeat(gaps, ANY).astype(np.int64)
+    widened = np.insert(tokens, places, LOST)
+    kept = np.insert(np.ones(len(tokens), dtype=bool), places, False)
     invalid = find_invalid(widened)[kept]
     if invalid.any() and what == "refuse":
         first = int(np.flatnonzero(invalid)[0])

@@ -3,8 +3,10 @@
 
 const ConservatorView = (() => {
   const BLOCK = 6000; // characters of the document that are laid out together
+  const LONG = 2000; // pieces of one line that are kept together
   const SVG = "http://www.w3.org/2000/svg";
   const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0.995 && share < 1 ? 2 : share < 0.1 ? 1 : 0)} %`);
+  const lowest = (values) => values.reduce((low, value) => Math.min(low, value), 1);
   const number = (value) => value.toLocaleString("en");
   const level = (sure) => (sure >= 0.9 ? "sure" : sure >= 0.5 ? "fair" : "poor");
   const shown = (text) => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll("\r", "␍").replace(/^ +| +$/g, (blank) => "␣".repeat(blank.length));
@@ -184,7 +186,7 @@ const ConservatorView = (() => {
     }
     function fillTip(place) {
       const piece = restored[place];
-      const least = Math.min(...piece.sure);
+      const least = lowest(piece.sure);
       tip.replaceChildren(
         make("h3", {}, piece.open ? "Left open, perhaps " : "Restored ", make("code", {}, shown(piece.guess))),
         make("p", {}, piece.sure.length > 1 ? `each character at least ${percent(least)} sure` : `${percent(least)} sure`),
@@ -195,7 +197,9 @@ const ConservatorView = (() => {
       }
       tip.append(make("h4", {}, "Trusted experts"), bars(record.experts.map((name, expert) => ({ name, value: piece.weights[expert], own: expert }))));
       if (choose && pinned) {
-        const input = make("input", { type: "text", placeholder: "or type your own", ariaLabel: "Your own text for this gap", spellcheck: false });
+        // A gap may be in several pieces, of which some were left open; what is typed replaces all of it.
+        const whole = restored.filter((one) => one.origin[0] === piece.origin[0] && one.origin[1] === piece.origin[1]);
+        const input = make("input", { type: "text", placeholder: "or type your own", value: whole.length > 1 ? whole.map((one) => one.guess).join("") : "", ariaLabel: "Your own text for the whole gap", spellcheck: false });
         const form = make("form", { class: "own" }, input, make("button", { type: "submit", class: "primary" }, "Use"));
         form.addEventListener("submit", (event) => { event.preventDefault(); if (input.value) choose(piece, { text: input.value }); });
         tip.append(form);
@@ -236,7 +240,7 @@ const ConservatorView = (() => {
     const filter = make("select", { ariaLabel: "Which restored places to show" },
       ...[["all restored", 1.01], ["less than 90 % sure", 0.9], ["less than 50 % sure", 0.5]].map(([name, value]) => make("option", { value }, name)));
     const counter = make("span", { class: "count", ariaLive: "polite" });
-    const wanted = () => restored.map((piece, place) => place).filter((place) => restored[place].open || Math.min(...restored[place].sure) < +filter.value);
+    const wanted = () => restored.map((piece, place) => place).filter((place) => restored[place].open || lowest(restored[place].sure) < +filter.value);
     function tally() {
       const list = wanted(), rank = list.indexOf(at);
       counter.textContent = rank < 0 ? `${number(list.length)} places` : `${number(rank + 1)} of ${number(list.length)}`;
@@ -310,14 +314,17 @@ const ConservatorView = (() => {
         const cut = last.origin ? -1 : last.text.lastIndexOf("\n");
         if (cut >= 0) {
           if (cut + 1 < last.text.length) {
-            moved.unshift({ ...last, text: last.text.slice(cut + 1) });
+            moved.push({ ...last, text: last.text.slice(cut + 1) });
             pieces[pieces.length - 1] = { ...last, text: last.text.slice(0, cut + 1) };
           }
           break;
         }
-        moved.unshift(pieces.pop());
+        moved.push(pieces.pop());
       }
-      blocks[place + 1].pieces.unshift(...moved);
+      moved.reverse();
+      if (moved.length > LONG || moved.reduce((sum, piece) => sum + piece.text.length, 0) > 2 * BLOCK) {
+        blocks[place].pieces = pieces.concat(moved); // a line without end is broken here
+      } else blocks[place + 1].pieces = moved.concat(blocks[place + 1].pieces);
     }
   }
 

@@ -74,11 +74,11 @@ def run(config: ByteConfig, seed: int, track: Track[str], materials: Materials) 
     found = restore_all(trial, (*BASELINES, *generalists), track, "byte3")
     few = trial.first(min(config.particle_windows, config.windows))
     by_particles = restore_all(few, FEW, track, "byte3, particles")
-    rows = tabulate(found, trial, PAPER, found[OURS])
+    rows = tabulate(found, trial, PAPER, found[OURS]) + tabulate(by_particles, few, PAPER, found[OURS])
+    every = found | by_particles
     for row in rows:
         if row["method"] != OWN:
-            row |= difference(found[OWN], found[row["method"]]).as_row("own_")
-    rows += tabulate(by_particles, few, PAPER, found[OURS])
+            row |= difference(found[OWN].first(row["windows"]), every[row["method"]]).as_row("own_")
     return Findings(rows, {"byte3": draw(rows)})
 
 

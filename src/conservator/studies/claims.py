@@ -67,7 +67,7 @@ def of_rivals(rows: Mapping[str, Row], prefix: str, version: str) -> Iterator[Cl
         f"{version}above the privileged label router, p < 0.01", above("hard_label", 0.01), said("hard_label") + paper
     )
     if "generalist_3x" in rows:
-        above_it = rows["generalist_3x"][prefix + "difference"] > 0
+        above_it = rows["generalist_3x"][prefix + "difference_low"] > 0
         yield Claim(f"{version}above the compute-matched generalist", above_it, said("generalist_3x"))
 
 

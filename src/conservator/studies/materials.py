@@ -41,9 +41,9 @@ class Materials:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the files to evaluate on."""
+        """A hash of the files."""
         digest = hashlib.sha256()
-        for path in sorted(self.corpora.glob("*.eval.jsonl*")):
+        for path in sorted(self.corpora.glob("*.jsonl*")):
             digest.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()} ".encode())
         return digest.hexdigest()
 

@@ -1,7 +1,9 @@
 """Two retrained pairs of experts, one of which does not specialise: table "seeds"."""
 
+import hashlib
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +115,9 @@ def train_once(
     role: str, corpora: Sequence[Corpus], config: Config, seed: int, home: Path, track: Track[int]
 ) -> ByteExpert:
     """Train an expert on texts and keep it below ``home``, or load it from there."""
-    key = "-".join([f"{config.steps}-steps", f"seed-{seed}", *(corpus.fingerprint[:8] for corpus in corpora)])
+    recipe = hashlib.sha256(json.dumps(asdict(config.training), sort_keys=True).encode()).hexdigest()
+    texts = (corpus.fingerprint for corpus in corpora)
+    key = "-".join([f"{config.steps}-steps", f"seed-{seed}", *(one[:8] for one in (recipe, *texts))])
     folder = home / key / role
     if not (folder / CONFIG).is_file():
         stream = as_stream([document for corpus in corpora for document in corpus.documents])

@@ -3,9 +3,10 @@
 
 (() => {
   const $ = (id) => document.getElementById(id);
-  const decoder = new TextDecoder(), encoder = new TextEncoder();
-  // bytes is the damaged document; the text box shows it, and is the document again once it is edited.
-  const state = { bytes: new Uint8Array(), edited: false, name: "document.txt", history: [], result: null, view: null, running: null };
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), strict = new TextDecoder("utf-8", { fatal: true }), encoder = new TextEncoder();
+  // bytes is the damaged document; the text box shows it, and is the document again once it is edited, its line ends as
+  // they were (crlf). asked is the document that the result on show belongs to, whatever the box holds by now.
+  const state = { bytes: new Uint8Array(), edited: false, crlf: false, name: "document.txt", history: [], result: null, asked: null, view: null, running: null };
 
   const toBase64 = (bytes) => {
     let binary = "";
@@ -13,13 +14,26 @@
     return btoa(binary);
   };
   const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const current = () => (state.edited ? encoder.encode($("document").value) : state.bytes);
+  const current = () => {
+    if (!state.edited) return state.bytes;
+    const text = $("document").value;
+    return encoder.encode(state.crlf ? text.replaceAll("\n", "\r\n") : text);
+  };
 
   function setDocument(bytes, name) {
+    const text = decoder.decode(bytes);
     state.bytes = bytes;
     state.edited = false;
+    state.crlf = text.includes("\r\n") && !/(^|[^\r])\n/.test(text);
     if (name) state.name = name;
-    $("document").value = decoder.decode(bytes);
+    $("document").value = text;
+    describe();
+  }
+  function edited() {
+    if (!state.edited) {
+      try { strict.decode(state.bytes); } catch { say("bytes that are not UTF-8 are marks now, since the text was edited", "hint"); }
+    }
+    state.edited = true;
     describe();
   }
   function describe() {
@@ -75,7 +89,7 @@
   async function restore() {
     if (state.running) return false;
     say("");
-    const bytes = current();
+    const bytes = current(), text = $("document").value, name = state.name;
     if (!bytes.length) { say("there is no document yet: paste one, open a file, or take the example"); $("document").focus(); return false; }
     state.running = new AbortController();
     working(true);
@@ -88,7 +102,7 @@
       const response = await ask("/v1/restore", wanted, { signal: state.running.signal, headers: { Accept: "application/x-ndjson" } });
       for await (const line of linesOf(response)) {
         if (line.error) throw new Error(line.error);
-        if (line.result) show(line.result, bytes);
+        if (line.result) show(line.result, { bytes, text, name });
         else report(line.doing, line.share);
       }
       return true;
@@ -101,9 +115,9 @@
     }
   }
 
-  function show(result, bytes) {
+  function show(result, asked) {
     state.result = result;
-    state.bytes = bytes;
+    state.asked = asked;
     state.view?.destroy();
     $("empty").hidden = true;
     $("downloads").hidden = false;
@@ -115,7 +129,8 @@
   /** A choice for a gap becomes part of the document, and the rest is restored again. */
   async function choose(piece, fill) {
     if (state.running) return;
-    const before = state.bytes, [start, stop] = piece.origin;
+    if ($("document").value !== state.asked.text) { say("the document was changed since: restore it again first"); return; }
+    const before = state.asked.bytes, [start, stop] = piece.origin;
     const middle = encoder.encode(fill.text);
     const bytes = new Uint8Array(start + middle.length + before.length - stop);
     bytes.set(before.subarray(0, start));
@@ -140,12 +155,12 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
-  const named = (ending) => state.name.replace(/(\.[^.]*)?$/, (old) => `.restored${ending || old}`);
+  const named = (ending) => state.asked.name.replace(/(\.[^.]*)?$/, (old) => `.restored${ending || old}`);
 
   $("form").addEventListener("submit", (event) => { event.preventDefault(); state.history = []; $("undo").hidden = true; restore(); });
   $("cancel").addEventListener("click", () => state.running?.abort());
   $("undo").addEventListener("click", () => { if (state.running) return; setDocument(state.history.pop()); $("undo").hidden = !state.history.length; restore(); });
-  $("document").addEventListener("input", () => { state.edited = true; describe(); });
+  $("document").addEventListener("input", edited);
   $("document").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); $("form").requestSubmit(); } });
   for (const id of ["mark", "gap"]) $(id).addEventListener("input", describe);
   for (const [id, shown] of [["rate", "rate-shown"], ["least", "least-shown"]]) $(id).addEventListener("input", () => { $(shown).value = $(id).value; });
@@ -171,7 +186,7 @@
   $("save-json").addEventListener("click", () => save(JSON.stringify(state.result), named(".json"), "application/json"));
   $("save-report").addEventListener("click", async () => {
     const { text, ...record } = state.result;
-    try { save(await (await ask("/v1/report", { title: state.name, record })).blob(), named(".html"), "text/html"); } catch (error) { say(error.message); }
+    try { save(await (await ask("/v1/report", { title: state.asked.name, record })).blob(), named(".html"), "text/html"); } catch (error) { say(error.message); }
   });
 
   fetch("/v1/experts").then((response) => response.json()).then((experts) => {

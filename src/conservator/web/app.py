@@ -3,11 +3,14 @@
 import base64
 import json
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from importlib.resources import files
 from typing import Any, Literal
 
+from anyio import to_thread
 from fastapi import FastAPI, HTTPException, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
 
 import conservator
@@ -129,18 +132,25 @@ def create_app(settings: Settings) -> Any:
         if NDJSON in http.headers.get("accept", ""):
             return StreamingResponse(lines(document, chosen), media_type=NDJSON)
         try:
-            found = await workshop.restore(document, lambda doing, share: None, **chosen)
+            async with aclosing(workshop.stream(document, **chosen)) as stream:
+                async for one in stream:
+                    if isinstance(one, Restoration):
+                        content = await to_thread.run_sync(result, one)
+                        return Response(content, media_type="application/json")
+                    if await http.is_disconnected():
+                        break
         except tuple(STATUS) as error:
             raise HTTPException(STATUS[type(error)], str(error)) from error
-        return Response(dump(result(found)), media_type="application/json")
+        return Response(status_code=499)  # to nobody
 
     async def lines(document: str | bytes, chosen: dict[str, Any]) -> AsyncIterator[bytes]:
         try:
-            async for one in workshop.stream(document, **chosen):
-                if isinstance(one, Restoration):
-                    yield dump({"result": result(one)})
-                else:
-                    yield dump({"doing": one[0], "share": round(one[1], 4)})
+            async with aclosing(workshop.stream(document, **chosen)) as stream:
+                async for one in stream:
+                    if isinstance(one, Restoration):
+                        yield await to_thread.run_sync(result, one, "result")
+                    else:
+                        yield dump({"doing": one[0], "share": round(one[1], 4)})
         except tuple(STATUS) as error:
             yield dump({"error": str(error), "status": STATUS[type(error)]})
 
@@ -159,7 +169,11 @@ def create_app(settings: Settings) -> Any:
     async def report(request: ReportRequest) -> Response:
         """The report of a restoration, one HTML file."""
         headers = {"Content-Disposition": 'attachment; filename="report.html"'}
-        return Response(as_page(request.record, request.title), media_type="text/html", headers=headers)
+        try:
+            page = as_page(request.record, request.title).encode()
+        except ValueError as error:  # a number or half a character that no file can hold
+            raise HTTPException(400, f"the record cannot be written: {error}") from error
+        return Response(page, media_type="text/html", headers=headers)
 
     @app.get("/v1/experts")
     async def experts() -> list[dict[str, Any]]:
@@ -172,6 +186,14 @@ def create_app(settings: Settings) -> Any:
     async def health() -> dict[str, Any]:
         """Whether the server is well, and how much it has to do."""
         return {"status": "ok", "version": conservator.__version__, "restorations": workshop.admitted}
+
+    @app.exception_handler(HTTPException)
+    async def refused(_: Request, error: HTTPException) -> Response:
+        return Escaped({"detail": error.detail}, error.status_code)
+
+    @app.exception_handler(RequestValidationError)
+    async def misunderstood(_: Request, error: RequestValidationError) -> Response:
+        return Escaped({"detail": [{key: one[key] for key in ("loc", "msg", "type")} for one in error.errors()]}, 422)
 
     for path, (package, name, kind) in FILES.items():
         content = (files(package) / name).read_bytes()
@@ -189,9 +211,18 @@ def serve(content: bytes, kind: str) -> Any:
     return answer
 
 
-def result(found: Restoration) -> dict[str, Any]:
-    """What a restoration answers with."""
-    return {**as_record(found), "text": found.text}
+def result(found: Restoration, key: str | None = None) -> bytes:
+    """What a restoration answers with, under a key if one is given."""
+    record = {**as_record(found), "text": found.text}
+    return dump({key: record} if key else record)
+
+
+class Escaped(JSONResponse):
+    """JSON in ASCII: what a request had wrong in it may be no text at all."""
+
+    def render(self, content: Any) -> bytes:
+        """Write ``content``."""
+        return json.dumps(content).encode()
 
 
 def dump(value: dict[str, Any]) -> bytes:

@@ -1,5 +1,6 @@
 """What every request and response goes through: limits, and headers that keep a page to itself."""
 
+import ipaddress
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -28,12 +29,13 @@ class Guard:
     """An ASGI wrapper.
 
     A request larger than ``limit`` is refused while it is read. On a loopback address a request for another host is
-    refused: such a one comes from a foreign page whose name was made to lead here. Every response carries HEADERS.
+    refused: such a one comes from a foreign page whose name was made to lead here. So is work that another page asks
+    for. Every response carries HEADERS.
     """
 
     def __init__(self, app: App, limit: int, host: str) -> None:
         """Guard ``app``."""
-        self.app, self.limit, self.local = app, limit, host in LOOPBACK
+        self.app, self.limit, self.local = app, limit, is_loopback(host)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Let a request through, or refuse it."""
@@ -42,8 +44,11 @@ class Guard:
             return
         headers = dict(scope["headers"])
         name = headers.get(b"host", b"").decode("latin-1")
-        if self.local and host_of(name) not in LOOPBACK:
+        if self.local and not is_loopback(host_of(name)):
             await refuse(send, 421, f"this server answers for {', '.join(LOOPBACK)}, not for {name!r}")
+            return
+        if scope["method"] != "GET" and headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+            await refuse(send, 403, "requests of other pages are refused")
             return
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or int(declared) > self.limit:
@@ -68,6 +73,14 @@ class Guard:
             await send({**message, "headers": [*message.get("headers", []), *HEADERS]} if starts else message)
 
         await self.app(scope, counted, sealed)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine is reached by that name or address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def host_of(name: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from conservator.restoration import restore
 from conservator.web.settings import Settings
 
 Tell = Callable[[str, float], None]
+News = tuple[str, float] | Restoration
 
 
 class BusyError(Exception):
@@ -64,14 +65,16 @@ class Workshop:
                     )
                 tell(doing, share)
 
+            work = asyncio.ensure_future(to_thread.run_sync(partial(restore, document, progress=progress, **chosen)))
             try:
-                return await to_thread.run_sync(
-                    partial(restore, document, progress=progress, **chosen), abandon_on_cancel=True
-                )
-            finally:
+                return await asyncio.shield(work)
+            except asyncio.CancelledError:
                 stopped.set()
+                await asyncio.wait([work])  # the place is free when the thread is
+                work.exception()
+                raise
 
-    async def stream(self, document: str | bytes, **chosen: Any) -> AsyncIterator[tuple[str, float] | Restoration]:
+    async def stream(self, document: str | bytes, **chosen: Any) -> AsyncGenerator[News, None]:
         """What is being done and which share of it is, then the restoration; ends early if nobody listens."""
         loop = asyncio.get_running_loop()
         news: asyncio.Queue[tuple[str, float] | None] = asyncio.Queue()
