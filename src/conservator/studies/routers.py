@@ -103,5 +103,6 @@ def conclude(rows: list[Row]) -> str:
         f"{said('hmm_heldout')} on scores of tokens while they are hidden; local evidence restores "
         f"{ours['accuracy_documents']:.3f} with a field accuracy of {ours['field_accuracy']:.3f}, equal weights "
         f"{equal['accuracy_documents']:.3f}. At every other scale the paper found the HMM router below equal weights; "
-        f"here it is {place} them."
+        f"here it is {place} them. The routers differ from ours in what they leave out of the evidence, and that is "
+        "little where the field is at a vertex; docs/LOG.md measures why the paper's raw-loss router falls so low."
     )
