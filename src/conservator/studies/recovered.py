@@ -206,10 +206,8 @@ def conclude(rows: list[Row]) -> str:
         f"On the {row['disagreed']} lost bytes where our region is not the label, ours restores "
         f"{row['accuracy_ours']:.3f} and the label router {row['accuracy_label']:.3f}: "
     )
-    better = row["accuracy_ours"] >= row["accuracy_label"]
-    text += (
-        "the text there is better served by the other expert." if better else "there the label would have been better."
-    )
+    lead, spread = row["accuracy_ours"] - row["accuracy_label"], (0.5 / row["disagreed"]) ** 0.5
+    text += ("neither" if abs(lead) < 2 * spread else "ours" if lead > 0 else "the label") + " is better there."
     for one in row["examples"]:
         body = "\n".join(f"    {line}" for line in one["shape"].splitlines() if line.strip())
         taken = f"mostly attributed to {one['taken']} ({one['share']:.0%} to its label)"
