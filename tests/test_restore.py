@@ -11,7 +11,7 @@ from conservator.documents.damaged import read_damaged
 from conservator.field.folds import DEFAULT
 from fakes import ChainExpert, FakeExpert, TextExpert
 
-EXPERTS = [FakeExpert(0), FakeExpert(1)]
+TEAMS = [[FakeExpert(0)], [FakeExpert(0), FakeExpert(1)], [FakeExpert(seed, 16 + seed) for seed in range(3)]]
 MARK = "\ufffd".encode()
 
 pieces = st.one_of(
@@ -25,7 +25,8 @@ documents = st.lists(pieces, max_size=12).map(b"".join)
 def check(document, found, settings):
     """The laws of every restoration."""
     assert found.data.decode() == found.text
-    damaged = read_damaged(document, gap=settings.get("gap"), invalid="lost")
+    signs = {"mark": settings.get("mark", "\ufffd"), "gap": settings.get("gap")}
+    damaged = read_damaged(document, **signs, invalid="lost")
     lost = found.damaged.lost
     assert (found.tokens[~lost] == found.damaged.tokens[~lost]).all()
     np.testing.assert_array_equal(found.damaged.tokens[found.damaged.gap_of < 0], damaged.tokens)
@@ -47,15 +48,24 @@ def check(document, found, settings):
         assert all(len(one.data) == span.stop - span.start for one in fills)
 
 
-@given(documents, st.integers(0, 3), st.sampled_from([None, "[...]"]), st.sampled_from([0.0, 0.3]), st.integers(0, 2))
-@example(b"\xef\xbf\xbd\xa9\xef\xbf\xbd", 0, None, 0.0, 2)
-@example(b"\xe2\xef\xbf\xbd\x82\xef\xbf\xbd", 0, None, 0.3, 2)
-@example(b"\xc3[...]\xa9\xa9", 0, "[...]", 0.0, 2)
-def test_any_document_is_restored(document, seed, gap, least, alternatives):
-    chosen = {"gap": gap, "min_confidence": least, "alternatives": alternatives, "seed": seed}
-    found = restore(document, EXPERTS, invalid="lost", max_gap=6, **chosen)
+@given(
+    documents,
+    st.sampled_from(TEAMS),
+    st.sampled_from(["\ufffd", "_", "é", "o", "[lost]"]),
+    st.integers(0, 3),
+    st.sampled_from([None, "[...]"]),
+    st.sampled_from([0.0, 0.3]),
+    st.integers(0, 2),
+)
+@example(b"\xef\xbf\xbd\xa9\xef\xbf\xbd", TEAMS[1], "\ufffd", 0, None, 0.0, 2)
+@example(b"\xe2\xef\xbf\xbd\x82\xef\xbf\xbd", TEAMS[1], "\ufffd", 0, None, 0.3, 2)
+@example(b"\xc3[...]\xa9\xa9", TEAMS[1], "\ufffd", 0, "[...]", 0.0, 2)
+def test_any_document_is_restored(document, team, mark, seed, gap, least, alternatives):
+    document = document.replace(MARK, mark.encode())
+    chosen = {"mark": mark, "gap": gap, "min_confidence": least, "alternatives": alternatives, "seed": seed}
+    found = restore(document, team, invalid="lost", max_gap=6, **chosen)
     check(document, found, chosen)
-    again = restore(document, EXPERTS, invalid="lost", max_gap=6, **chosen)
+    again = restore(document, team, invalid="lost", max_gap=6, **chosen)
     assert again.data == found.data
     np.testing.assert_array_equal(again.field, found.field)
     assert again.alternatives == found.alternatives
@@ -139,13 +149,13 @@ def test_a_channel_that_hides_nothing_may_overturn():
 
 def test_nothing_lost_costs_nothing():
     for document in ("", "all is here", "é"):
-        found = restore(document, EXPERTS)
+        found = restore(document, TEAMS[1])
         assert (found.text, found.cost.evaluations, found.spans) == (document, 0, ())
 
 
 def test_progress_is_told_and_may_stop_the_work():
     told = []
-    restore("a\ufffd\ufffdb[...]c", EXPERTS, gap="[...]", alternatives=2, progress=lambda *what: told.append(what))
+    restore("a\ufffd\ufffdb[...]c", TEAMS[1], gap="[...]", alternatives=2, progress=lambda *what: told.append(what))
     assert {stage for stage, _ in told} == {"lengths", "reading", "alternatives"}
     shares = [share for stage, share in told if stage == "reading"]
     assert shares == sorted(shares)
@@ -155,7 +165,7 @@ def test_progress_is_told_and_may_stop_the_work():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        restore("a\ufffdb", EXPERTS, progress=stop)
+        restore("a\ufffdb", TEAMS[1], progress=stop)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +185,7 @@ def test_progress_is_told_and_may_stop_the_work():
 )
 def test_bad_input_is_said(document, given, message):
     with pytest.raises(ConservatorError, match=message):
-        restore(document, **{"experts": EXPERTS, **given})
+        restore(document, **{"experts": TEAMS[1], **given})
 
 
 @pytest.mark.parametrize("stage", ["lengths", "alternatives"])

@@ -134,7 +134,8 @@ def describe_damage(mark: str, gap: str | None, lost: str) -> str:
 def summary(found: "Restoration") -> list[str]:
     """What was lost, restored and left open, how sure that is, and what it cost."""
     lost, opened = int(found.changed.sum()), int(found.left_open.sum())
-    lines = [f"{lost} of {len(found.tokens)} bytes were lost, in {len(found.spans)} places"]
+    places = len(found.spans)
+    lines = [f"{lost} of {len(found.tokens)} bytes were lost, in {places} place{'s' if places != 1 else ''}"]
     expected = found.expected_accuracy
     if expected is not None:
         sure = int((found.confidence[found.changed & ~found.left_open] >= 0.9).sum())
