@@ -12,7 +12,6 @@ the damaged positions told (the mask channel's case), which is what doubt can re
 
 import argparse
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,37 +21,32 @@ from rich.table import Table
 from torch import Tensor
 
 from conservator.channels import MaskChannel, ReplacementChannel
-from conservator.decoders.overturn import decode_with_channel
-from conservator.decoders.predict import decode_one_step
-from conservator.experts import BigramExpert, load_experts
-from conservator.experts.expert import Expert
-from conservator.field.infer import infer_with_bayes
-from conservator.field.particles import draw_particles
+from conservator.decoders import decode_one_step, decode_with_channel
+from conservator.experts import BigramExpert, Team, load_experts
+from conservator.field import Bayes, draw_particles
 from conservator.files import write_atomically
-from conservator.studies.corpora import DOMAINS, read_domains
-from conservator.studies.mixtures import mix
-from conservator.studies.result import commit, versions
+from conservator.provenance import commit, versions
+from conservator_studies.corpora import DOMAINS, read_domains
+from conservator_studies.mixtures import mix
 
 ROUNDS = (0, 1, 2, 3, 5)
 FOLDS = 5
 
 
-def chains(count: int, seed: int) -> tuple[list[Expert], Tensor, Tensor]:
+def chains(count: int, seed: int) -> tuple[Team, Tensor, Tensor]:
     """Two random chains, and sequences that follow the first, the second and the first again."""
     generator = torch.Generator().manual_seed(seed)
-    experts: list[Expert] = [BigramExpert.random(12, 2.0, generator, f"chain {number}") for number in range(2)]
+    team = Team([BigramExpert.random(12, 2.0, generator, f"chain {number}") for number in range(2)])
     labels = torch.tensor([0] * 21 + [1] * 22 + [0] * 21)
     everything = torch.ones(count, 64, dtype=torch.bool)
     nothing = torch.zeros(count, 64, dtype=torch.long)
     field = torch.eye(2, dtype=torch.float64)[labels]
-    return experts, draw_particles(experts, field, nothing, everything, 64, generator), labels.expand(count, -1)
+    return team, draw_particles(team, field, nothing, everything, 64, generator), labels.expand(count, -1)
 
 
-def measure(
-    name: str, experts: Sequence[Expert], clean: Tensor, labels: Tensor, rate: float, seed: int
-) -> list[dict[str, object]]:
+def measure(name: str, team: Team, clean: Tensor, labels: Tensor, rate: float, seed: int) -> list[dict[str, object]]:
     """Restore overwritten tokens with more and more rounds."""
-    size = experts[0].spec.vocab_size
+    size = team.vocabulary.size
     observation = ReplacementChannel(size, rate).corrupt(clean, torch.Generator().manual_seed(seed))
     wrong = observation.tokens != clean
     rows: list[dict[str, object]] = []
@@ -70,15 +64,15 @@ def measure(
     row("copy", observation.tokens)
     for rounds in ROUNDS:
         generator = torch.Generator().manual_seed(seed)
-        inferred = infer_with_bayes(experts, observation, generator, rounds=max(1, rounds))
+        inferred = Bayes(rounds=max(1, rounds))(team, observation, generator)
         if rounds == 0:
             inferred = replace(inferred, doubt=torch.zeros_like(inferred.doubt))
-        decoded = decode_with_channel(experts, observation, inferred, FOLDS, generator)
+        decoded = decode_with_channel(team, observation, inferred, FOLDS, generator)
         spent = inferred.cost.evaluations + decoded.cost.evaluations
         row(f"{rounds} rounds of doubt", decoded.tokens, inferred.regions, spent)
     told = MaskChannel(size, rate).observe(observation.tokens.masked_fill(wrong, size))
-    inferred = infer_with_bayes(experts, told, torch.Generator().manual_seed(seed))
-    decoded = decode_one_step(experts, told, inferred.composition)
+    inferred = Bayes()(team, told, torch.Generator().manual_seed(seed))
+    decoded = decode_one_step(team, told, inferred.composition)
     spent = inferred.cost.evaluations + decoded.cost.evaluations
     row("damage told", decoded.tokens, inferred.regions, spent)
     return rows
@@ -95,12 +89,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
 
-    experts, clean, labels = chains(options.windows, options.seed)
-    rows = measure("two chains", experts, clean, labels, options.rate, options.seed)
+    team, clean, labels = chains(options.windows, options.seed)
+    rows = measure("two chains", team, clean, labels, options.rate, options.seed)
     if options.corpora:
         domains = read_domains(options.corpora, "train", held_out=True)
         mixed = mix(domains, options.windows, seed=options.seed)
-        trained = load_experts(options.experts)
+        trained = Team(load_experts(options.experts))
         rows += measure("bytes", trained, mixed.tokens, mixed.labels, options.rate, options.seed)
 
     columns = ("accuracy", "repaired", "spoilt", "field_accuracy", "evaluations")

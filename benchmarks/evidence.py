@@ -20,17 +20,17 @@ from rich.console import Console
 from rich.table import Table
 
 from conservator.channels import MaskChannel
-from conservator.decoders.predict import Reading
-from conservator.experts import load_experts
-from conservator.field.infer import Inferred, infer_by_ascent, infer_globally, infer_maximum, infer_with_bayes
-from conservator.field.particles import PRESETS
+from conservator.decoders import Reading
+from conservator.experts import Team, load_experts
+from conservator.field import GLOBAL, PRESETS, Ascent, Bayes, Inferred, Maximum
 from conservator.files import write_atomically
-from conservator.studies.baselines import Setting
-from conservator.studies.baselines.particles import by_particles
-from conservator.studies.corpora import DOMAINS, read_domains
-from conservator.studies.mixtures import mix
-from conservator.studies.restoration import Restored, describe, given, restore_windows
-from conservator.studies.result import commit, versions
+from conservator.provenance import commit, versions
+from conservator.vocabularies import BYTES
+from conservator_studies.baselines import Setting
+from conservator_studies.baselines.particles import by_particles
+from conservator_studies.corpora import DOMAINS, read_domains
+from conservator_studies.mixtures import mix
+from conservator_studies.restoration import Restored, describe, restore_windows
 
 COLUMNS = (
     "accuracy",
@@ -56,9 +56,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
 
-    experts = load_experts(options.experts)
+    team = Team(load_experts(options.experts))
     mixed = mix(read_domains(options.corpora, "eval"), options.windows, seed=options.seed)
-    observation = MaskChannel(256, 0.2).corrupt(mixed.tokens, torch.Generator().manual_seed(options.seed))
+    observation = MaskChannel(BYTES.size, 0.2).corrupt(mixed.tokens, torch.Generator().manual_seed(options.seed))
     labels = torch.eye(3, dtype=torch.float64)[mixed.labels]
     own = Reading(own_context=0.05)
 
@@ -66,20 +66,20 @@ def main() -> None:
         return torch.Generator().manual_seed(options.seed + 1)
 
     runs: dict[str, tuple[Callable[[], Inferred], Reading | None]] = {
-        "bayes": (lambda: infer_with_bayes(experts, observation, drawn()), own),
-        "bayes, whole context": (lambda: infer_with_bayes(experts, observation, drawn(), own_context=0.0), None),
-        "map": (lambda: infer_maximum(experts, observation, drawn()), None),
-        "eg": (lambda: infer_by_ascent(experts, observation, drawn()), None),
-        "global": (lambda: infer_globally(experts, observation, drawn()), None),
-        "equal": (lambda: given(torch.full_like(labels, 1 / 3)), None),
-        "hard labels": (lambda: given(labels), None),
-        "hard labels, own context": (lambda: given(labels), own),
+        "bayes": (lambda: Bayes()(team, observation, drawn()), own),
+        "bayes, whole context": (lambda: Bayes(own_context=0.0)(team, observation, drawn()), None),
+        "map": (lambda: Maximum()(team, observation, drawn()), None),
+        "eg": (lambda: Ascent()(team, observation, drawn()), None),
+        "global": (lambda: GLOBAL(team, observation, drawn()), None),
+        "equal": (lambda: Inferred.given(torch.full_like(labels, 1 / 3)), None),
+        "hard labels": (lambda: Inferred.given(labels), None),
+        "hard labels, own context": (lambda: Inferred.given(labels), own),
     }
     runs["bayes"][0]()  # compiles the kernels and warms the memory up: that is not part of any row
     rows: list[dict[str, object]] = []
     reference: Restored | None = None
     for name, (infer, reading) in runs.items():
-        found = restore_windows(experts, mixed, observation, infer(), reading)
+        found = restore_windows(team, mixed, observation, infer(), reading)
         reference = reference or found
         rows.append(describe(name, found, mixed.labels, reference))
     for name, count, settings in (
@@ -88,11 +88,11 @@ def main() -> None:
     ):
         if count:
             few = mixed.first(count)
-            damaged = observation.channel.observe(observation.tokens[:count])
-            bayes = restore_windows(experts, few, damaged, infer_with_bayes(experts, damaged, drawn()), own)
+            damaged = observation[:count]
+            bayes = restore_windows(team, few, damaged, Bayes()(team, damaged, drawn()), own)
             rows.append(describe(f"bayes, first {count}", bayes, few.labels))
-            particles = by_particles(Setting(experts, damaged, few.labels, options.seed), settings)
-            found = restore_windows(experts, few, damaged, particles)
+            particles = by_particles(Setting(team.experts, damaged, few.labels, options.seed), settings)
+            found = restore_windows(team, few, damaged, particles)
             rows.append(describe(name, found, few.labels, bayes))
 
     table = Table("method", "windows", *(heading.replace("_", " ") for heading in COLUMNS + COSTS))
@@ -102,7 +102,7 @@ def main() -> None:
     Console(width=180).print(table)
     if options.json:
         record = {"commit": commit(), "versions": versions(), "seed": options.seed}
-        record |= {"experts": {expert.spec.name: expert.spec.fingerprint for expert in experts}, "rows": rows}
+        record |= {"experts": {expert.spec.name: expert.spec.fingerprint for expert in team.experts}, "rows": rows}
         write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
 
 

@@ -17,10 +17,11 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from conservator.experts.library import load_experts
+from conservator.experts import Context, load_experts
 from conservator.experts.network import HIDDEN
 from conservator.files import write_atomically
-from conservator.studies.result import commit, versions
+from conservator.provenance import commit, versions
+from conservator.vocabularies import BYTES
 
 BATCHES, LENGTHS = (1, 4, 16, 64), (64, 256, 512, 1024)
 REPEATS = 5
@@ -60,12 +61,14 @@ def main() -> None:
     rows = []
     for length in (length for length in LENGTHS if length <= (expert.spec.max_length or length)):
         for batch in BATCHES:
-            tokens = torch.randint(256, (batch, length), generator=generator)
+            tokens = torch.randint(BYTES.size, (batch, length), generator=generator)
             hidden = torch.rand(batch, length, generator=generator) < 0.5
             # The fused attention of the CPU is not counted; the plain one does the same arithmetic.
             with FlopCounterMode(display=False) as counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
                 expert.network(tokens.masked_fill(hidden, HIDDEN), torch.ones_like(hidden))
-            taken = seconds(lambda t=tokens, h=hidden: expert.log_probs(t, h, 0.5))
+            context = Context(tokens, hidden)
+            everywhere = context.everywhere()
+            taken = seconds(lambda c=context, at=everywhere: expert.predict(c, at))
             speed = counter.get_total_flops() / taken
             rows.append(
                 {"length": length, "batch": batch, "bytes_per_second": batch * length / taken, "share": speed / top}

@@ -18,11 +18,12 @@ from pathlib import Path
 import torch
 
 from conservator.channels import MaskChannel
-from conservator.experts import load_experts
-from conservator.field.infer import infer_with_bayes
+from conservator.experts import Team, load_experts
+from conservator.field import Bayes
 from conservator.files import write_atomically
-from conservator.studies.corpora import DOMAINS, read_domains
-from conservator.studies.result import commit, versions
+from conservator.provenance import commit, versions
+from conservator.vocabularies import BYTES
+from conservator_studies.corpora import DOMAINS, read_domains
 
 
 def build(corpora: Path, size: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -49,9 +50,9 @@ def measure(options: argparse.Namespace, size: int) -> dict[str, float]:
     """Infer the field of one document."""
     experts = load_experts(options.experts)
     tokens, labels = build(options.corpora, size, options.seed)
-    observation = MaskChannel(256, 0.05).corrupt(tokens[None], torch.Generator().manual_seed(options.seed))
+    observation = MaskChannel(BYTES.size, 0.05).corrupt(tokens[None], torch.Generator().manual_seed(options.seed))
     start = time.perf_counter()
-    found = infer_with_bayes(experts, observation, torch.Generator().manual_seed(options.seed))
+    found = Bayes()(Team(experts), observation, torch.Generator().manual_seed(options.seed))
     seconds = time.perf_counter() - start
     return {
         "bytes": size,

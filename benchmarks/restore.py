@@ -25,18 +25,17 @@ import torch
 from long_documents import build
 from torch import Tensor
 
+from conservator import ExpertSpec, load_experts, restore
 from conservator.channels import MaskChannel
-from conservator.decoders.predict import decode_one_step
-from conservator.documents.damaged import MARK
-from conservator.experts import ByteExpert, load_experts
-from conservator.experts.expert import ExpertSpec
-from conservator.field.composite import check_experts, cut_into_windows
-from conservator.field.cost import Cost
+from conservator.decoders import decode_one_step
+from conservator.documents import MARK
+from conservator.experts import At, ByteExpert, Context, Cost, Team
+from conservator.experts.windows import cut_into_windows
+from conservator.field import Inferred
 from conservator.files import write_atomically
-from conservator.restoration import restore
-from conservator.studies.corpora import DOMAINS
-from conservator.studies.restoration import given
-from conservator.studies.result import commit, versions
+from conservator.provenance import commit, versions
+from conservator.vocabularies import BYTES
+from conservator_studies.corpora import DOMAINS
 
 WAYS = ("product", "everywhere", "one pass")
 
@@ -53,17 +52,17 @@ class Measured:
         """The expert's description."""
         return self.expert.spec
 
-    def log_probs(self, tokens: Tensor, hidden: Tensor, kappa: float | Tensor) -> Tensor:
-        """What the expert says."""
-        self.bytes += tokens.numel()
-        return self.expert.log_probs(tokens, hidden, kappa)
+    def predict(self, context: Context, at: At) -> Tensor:
+        """What the expert predicts."""
+        self.bytes += context.tokens.numel()
+        return self.expert.predict(context, at)
 
 
 def measure(options: argparse.Namespace, way: str, size: int, rate: float) -> dict[str, float | str]:
     """Restore one document in one way."""
     chosen = [options.generalist] if way == "one pass" else options.experts
     experts = [Measured(expert) for expert in load_experts(chosen)]
-    context = check_experts(experts, 256)
+    team = Team(experts)
     tokens, _ = build(options.corpora, size, options.seed)
     lost = torch.rand(size, generator=torch.Generator().manual_seed(options.seed)) < rate
     if options.clustered:
@@ -72,14 +71,14 @@ def measure(options: argparse.Namespace, way: str, size: int, rate: float) -> di
     document = b"".join(marked)
     start = time.perf_counter()
     if way == "one pass":
-        observation = MaskChannel(256, 0.5).observe(tokens.masked_fill(lost, 256)[None])
-        alone = given(torch.ones(1, size, 1, dtype=torch.float64))
-        decoded = decode_one_step(experts, observation, alone.composition)
+        observation = MaskChannel(BYTES.size, 0.5).observe(tokens.masked_fill(lost, BYTES.mask)[None])
+        alone = Inferred.given(torch.ones(1, size, 1, dtype=torch.float64))
+        decoded = decode_one_step(team, observation, alone.composition)
         restored, cost = decoded.tokens[0], decoded.cost
     else:
         near = {} if way == "product" else {"near": None}
-        found = restore(document, experts, invalid="lost", seed=options.seed, **near)
-        restored, cost = torch.from_numpy(found.tokens), found.cost
+        found = restore(document, experts, lost="invalid", seed=options.seed, **near)
+        restored, cost = torch.from_numpy(found.tokens).long(), found.cost
     seconds = time.perf_counter() - start
     right = restored[lost] == tokens[lost]
     return {
@@ -89,7 +88,7 @@ def measure(options: argparse.Namespace, way: str, size: int, rate: float) -> di
         "seconds": seconds,
         "kilobytes_a_second": size / seconds / 1000,
         "network_share": network_share(cost),
-        "passes": cost.evaluations / len(experts) / len(cut_into_windows(size, context)),
+        "passes": cost.evaluations / len(experts) / len(cut_into_windows(size, team.context)),
         "read_a_byte": max(expert.bytes for expert in experts) / size,
         "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "accuracy": float(right.double().mean()),

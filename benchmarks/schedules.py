@@ -1,4 +1,4 @@
-"""What each fold schedule brings for its network evaluations, and each prior, on tuning data.
+"""What each number of folds brings for its network evaluations, and each prior, on tuning data.
 
     python benchmarks/schedules.py --corpora PATH [--windows 96] [--json FILE]
 
@@ -15,17 +15,16 @@ from rich.console import Console
 from rich.table import Table
 
 from conservator.channels import MaskChannel
-from conservator.experts import load_experts
-from conservator.field.folds import Schedule
-from conservator.field.infer import infer_with_bayes
-from conservator.field.lattice import constant, laplace, sticky, two_level
+from conservator.experts import Team, load_experts
+from conservator.field import Bayes, Folds, constant, laplace, sticky, two_level
 from conservator.files import write_atomically
-from conservator.studies.corpora import DOMAINS, read_domains
-from conservator.studies.mixtures import mix
-from conservator.studies.restoration import describe, restore_windows
-from conservator.studies.result import commit, versions
+from conservator.provenance import commit, versions
+from conservator.vocabularies import BYTES
+from conservator_studies.corpora import DOMAINS, read_domains
+from conservator_studies.mixtures import mix
+from conservator_studies.restoration import describe, restore_windows
 
-SCHEDULES = [Schedule(*pair) for pair in ((2, 1), (3, 1), (5, 1), (10, 1), (2, 2), (3, 2), (5, 2), (2, 3), (2, 5))]
+FOLDS = [Folds(*pair) for pair in ((2, 1), (3, 1), (5, 1), (10, 1), (2, 2), (3, 2), (5, 2), (2, 3), (2, 5))]
 PRIORS = {
     "constant": constant,
     "laplace 3": lambda weights: laplace(weights, 3.0),
@@ -58,20 +57,20 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
 
-    experts = load_experts(options.experts)
+    team = Team(load_experts(options.experts))
     mixed = mix(read_domains(options.corpora, "train", held_out=True), options.windows, seed=options.seed)
-    observation = MaskChannel(256, 0.2).corrupt(mixed.tokens, torch.Generator().manual_seed(options.seed))
+    observation = MaskChannel(BYTES.size, 0.2).corrupt(mixed.tokens, torch.Generator().manual_seed(options.seed))
     rows = []
 
     def run(name: str, **settings: object) -> None:
         generator = torch.Generator().manual_seed(options.seed)
-        inferred = infer_with_bayes(experts, observation, generator, **settings)  # type: ignore[arg-type]
-        found = restore_windows(experts, mixed, observation, inferred)
-        evidence = sum(one.log_evidence for one in inferred.outcomes) / options.windows  # type: ignore[attr-defined]
+        inferred = Bayes(**settings)(team, observation, generator)
+        found = restore_windows(team, mixed, observation, inferred)
+        evidence = sum(one.log_evidence for one in inferred.outcomes) / options.windows
         rows.append({**describe(name, found, mixed.labels), "evidence": evidence})
 
-    for schedule in SCHEDULES:
-        run(f"{schedule.folds} folds x {schedule.repeats}", schedule=schedule)
+    for folds in FOLDS:
+        run(f"{folds.count} folds x {folds.repeats}", folds=folds)
     for parts in (1, 2, 4):
         run(f"lattice of {parts} parts", parts=parts)
     for own_context in (0.0, 0.01, 0.05, 0.2):
@@ -85,7 +84,7 @@ def main() -> None:
     Console(width=140).print(table)
     if options.json:
         record = {"commit": commit(), "versions": versions(), "seed": options.seed, "windows": options.windows}
-        record |= {"experts": {expert.spec.name: expert.spec.fingerprint for expert in experts}, "rows": rows}
+        record |= {"experts": {expert.spec.name: expert.spec.fingerprint for expert in team.experts}, "rows": rows}
         write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
 
 

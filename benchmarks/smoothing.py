@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from conservator.field.compiled import compiled
 from conservator.field.smoothing import GroupTotalVariation, PerColumn, TotalVariation, fused_lasso
 from conservator.files import write_atomically
-from conservator.studies.result import commit, versions
+from conservator.numerics import compiled
+from conservator.provenance import commit, versions
 
 Array = NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from conservator.experts.network import ByteNetwork, NetworkConfig
+from conservator.experts import ByteNetwork, NetworkConfig
 
 TINY = NetworkConfig(
     context=40,

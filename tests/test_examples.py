@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from conservator.documents.damage import damage
+from conservator import damage
 
 ROOT = Path(__file__).parent.parent
 CLEAN = (ROOT / "examples" / "field_station.md").read_bytes()

@@ -6,15 +6,33 @@ from pathlib import Path
 import pytest
 
 from conservator import ConservatorError
-from conservator.files import check_writable, read_document, write_atomically, write_document
+from conservator.files import check_folder, check_writable, read_document, write_atomically, write_document
 
 
-def test_a_file_is_written_with_its_folders(tmp_path):
-    path = tmp_path / "a" / "b.txt"
+def test_a_file_is_written_whole(tmp_path):
+    path = tmp_path / "b.txt"
     write_atomically(path, b"one")
     write_atomically(path, b"two")
     assert path.read_bytes() == b"two"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_nothing_is_overwritten_and_no_folder_made_unless_that_is_wanted(tmp_path):
+    path, there = tmp_path / "a" / "b.txt", tmp_path / "there.txt"
+    there.write_bytes(b"there")
+    with pytest.raises(ConservatorError, match=r"there is no folder .*a; --parents makes it"):
+        check_writable(path)
+    with pytest.raises(ConservatorError, match="there is no folder"):
+        write_atomically(path, b"")
+    with pytest.raises(ConservatorError, match="exists already; --force overwrites it"):
+        check_writable(there)
+    with pytest.raises(ConservatorError, match=r"there is no folder .*deep; --parents makes it"):
+        check_folder(tmp_path / "deep" / "er")
+    assert list(tmp_path.iterdir()) == [there]
+    assert check_writable(there, force=True) == there
+    assert check_writable(path, parents=True).parent.is_dir()
+    assert check_folder(tmp_path / "made").is_dir()
+    assert check_folder(tmp_path / "deep" / "er", parents=True).is_dir()
 
 
 def test_a_file_has_the_usual_permissions(tmp_path):

@@ -16,9 +16,10 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("module", ["conservator", "conservator.cli"])
+@pytest.mark.parametrize("module", ["conservator", "conservator.cli", "conservator.options", "conservator_studies"])
 def test_the_import_is_light(module):
-    program = f"import sys, {module}; print(sorted({{'torch', 'numba', 'matplotlib', 'scipy'}} & set(sys.modules)))"
+    heavy = "{'torch', 'numba', 'matplotlib', 'scipy', 'numpy'}"
+    program = f"import sys, {module}; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
@@ -60,7 +61,7 @@ def test_the_readme_shows_the_recorded_results(study):
 
 def test_every_name_in_the_map_of_the_paper_exists():
     text = (ROOT / "docs" / "paper_to_code.md").read_text()
-    names = re.findall(r"`(conservator(?:\.\w+)+)`", text)
+    names = re.findall(r"`(conservator(?:_studies)?(?:\.\w+)+)`", text)
     assert len(names) > 20
     for name in names:
         module, _, attribute = name.rpartition(".")

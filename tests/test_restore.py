@@ -1,15 +1,21 @@
 """Restoring documents: laws for any bytes and marks, and examples whose answer is known."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conservator import BigramExpert, ConservatorError, MaskChannel, ReplacementChannel, restore
-from conservator.documents.damaged import read_damaged
-from conservator.field.folds import DEFAULT
+from conservator import ConservatorError, MaskChannel, ReplacementChannel, RestoreOptions, Restorer, restore
+from conservator.channels import Observation
+from conservator.documents import LOST, read_damaged
+from conservator.errors import OptionError
+from conservator.experts import BigramExpert, library, load_expert, save_expert
+from conservator.field import DEFAULT
 from fakes import ChainExpert, FakeExpert, TextExpert
+from networks import random_network
 
 TEAMS = [[FakeExpert(0)], [FakeExpert(0), FakeExpert(1)], [FakeExpert(seed, 16 + seed) for seed in range(3)]]
 MARK = "\ufffd".encode()
@@ -26,10 +32,11 @@ def check(document, found, settings):
     """The laws of every restoration."""
     assert found.data.decode() == found.text
     signs = {"mark": settings.get("mark", "\ufffd"), "gap": settings.get("gap")}
-    damaged = read_damaged(document, **signs, invalid="lost")
-    lost = found.damaged.lost
+    damaged = read_damaged(document, **signs).settled("invalid")
+    lost = found.damaged.tokens == LOST
     assert (found.tokens[~lost] == found.damaged.tokens[~lost]).all()
-    np.testing.assert_array_equal(found.damaged.tokens[found.damaged.gap_of < 0], damaged.tokens)
+    in_gap = found.damaged.gap_of(np.arange(len(found.tokens))) >= 0
+    np.testing.assert_array_equal(found.damaged.tokens[~in_gap], damaged.tokens)
     assert found.field.shape == (len(found.tokens), len(found.experts))
     np.testing.assert_allclose(found.field.sum(1), 1, atol=1e-6)
     assert (found.confidence >= 0).all()
@@ -63,9 +70,9 @@ def check(document, found, settings):
 def test_any_document_is_restored(document, team, mark, seed, gap, least, alternatives):
     document = document.replace(MARK, mark.encode())
     chosen = {"mark": mark, "gap": gap, "min_confidence": least, "alternatives": alternatives, "seed": seed}
-    found = restore(document, team, invalid="lost", max_gap=6, **chosen)
+    found = restore(document, team, lost="invalid", max_gap=6, **chosen)
     check(document, found, chosen)
-    again = restore(document, team, invalid="lost", max_gap=6, **chosen)
+    again = restore(document, team, lost="invalid", max_gap=6, **chosen)
     assert again.data == found.data
     np.testing.assert_array_equal(again.field, found.field)
     assert again.alternatives == found.alternatives
@@ -156,8 +163,8 @@ def test_nothing_lost_costs_nothing():
 def test_progress_is_told_and_may_stop_the_work():
     told = []
     restore("a\ufffd\ufffdb[...]c", TEAMS[1], gap="[...]", alternatives=2, progress=lambda *what: told.append(what))
-    assert {stage for stage, _ in told} == {"lengths", "reading", "alternatives"}
-    shares = [share for stage, share in told if stage == "reading"]
+    assert {stage for stage, _ in told} == {"lengths", "inferring", "decoding", "alternatives"}
+    shares = [share for stage, share in told if stage == "inferring"]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
 
@@ -172,12 +179,20 @@ def test_progress_is_told_and_may_stop_the_work():
     ("document", "given", "message"),
     [
         ("a\ufffd", {"min_confidence": 1.5}, "between 0 and 1"),
-        ("a\ufffd", {"alternatives": -1}, "not be negative"),
+        ("a\ufffd", {"alternatives": -1}, "not negative"),
         ("a\ufffd", {"experts": []}, "no experts"),
         ("a\ufffd", {"experts": ["nowhere"]}, "no expert 'nowhere'"),
         ("a\ufffd", {"experts": [BigramExpert.random(4, 1.0, torch.Generator())]}, "256"),
-        ("a\ufffd", {"channel": ReplacementChannel(256, 0.1)}, "outside the output alphabet"),
         ("a", {"channel": ReplacementChannel(256, 0.1), "alternatives": 1}, "marked gaps"),
+        ("a", {"channel": "replacement"}, "known: mask, or replacement:RATE"),
+        ("a", {"channel": "replacement:often"}, "between 0 and 1"),
+        ("a", {"channel": 0.5}, "a float; it must be a Channel"),
+        ("a", {"lost": "all"}, "known: marked, invalid"),
+        ("a", {"mark": ""}, "at least one character"),
+        ("a", {"near": -1}, "number of bytes"),
+        ("a", {"seed": 0.5}, "whole number"),
+        ("a", {"invalid": "lost"}, "no such option; known: mark, gap"),
+        ("a", {"experts": [object()]}, "is no expert: it has not a spec"),
         ("a\ufffd", {"channel": MaskChannel(4, 0.1)}, "output alphabet"),
         ("[...]", {"gap": "[...]", "max_gap": 0}, "at least 1"),
         (b"\xe9", {}, "byte 0 is 0xe9"),
@@ -203,8 +218,72 @@ def test_no_stage_works_for_long_without_asking_whether_to_go_on(stage):
     assert max(heard) <= 64 * 64  # one call of the expert
 
 
+def test_a_path_is_read(tmp_path):
+    path = tmp_path / "damaged.txt"
+    path.write_text("a\ufffdc")
+    assert restore(path, TEAMS[0]).data == restore("a\ufffdc", TEAMS[0]).data
+    with pytest.raises(ConservatorError, match=r"cannot read .*nowhere"):
+        restore(tmp_path / "nowhere", TEAMS[0])
+
+
+def test_a_document_may_have_marks_and_doubtful_bytes():
+    text = "the quick brown fox jumps over the lazy dog; " * 3
+    wrong = text[:50] + "#" + text[51:70] + "\ufffd" + text[71:]
+    found = restore(wrong, [TextExpert(text)], channel="replacement:0.2")
+    assert found.text == text
+    assert [(span.start, span.stop) for span in found.spans] == [(50, 51), (70, 71)]
+    assert found.confidence.min() > 0.5
+
+
+def test_a_restorer_loads_once_and_restores_many(tmp_path, monkeypatch):
+    for seed, name in enumerate(("one", "two")):
+        save_expert(tmp_path / name, random_network(seed=seed), name, {})
+    loaded = []
+    monkeypatch.setattr(library, "load_expert", lambda *words: loaded.append(words) or load_expert(*words))
+    names = [tmp_path / "one", tmp_path / "two"]
+    restorer = Restorer(names, RestoreOptions(min_confidence=0.5))
+    first = restorer.restore("one \ufffd two")
+    assert restorer.restore("one \ufffd two").data == first.data
+    assert restorer.restore("one \ufffd two", min_confidence=0.0).left_open.sum() == 0
+    assert restore("one \ufffd two", names, min_confidence=0.5).data == first.data
+    Restorer(names)
+    assert len(loaded) == 2
+    save_expert(tmp_path / "one", random_network(seed=5), "one", {})  # what has changed is read again
+    Restorer(names)
+    assert len(loaded) == 3
+    with pytest.raises(OptionError, match="no such option"):
+        restorer.restore("a", minimum=1)
+
+
+def test_a_restorer_is_safe_from_two_threads():
+    restorer, text = Restorer([FakeExpert(0), FakeExpert(1)]), "ab\ufffdcd" * 30
+    alone = [restorer.restore(text, seed=seed) for seed in range(6)]
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(lambda seed: restorer.restore(text, seed=seed), range(6)))
+    for one, other in zip(alone, together, strict=True):
+        assert one.data == other.data
+        assert one.cost.evaluations == other.cost.evaluations
+        np.testing.assert_array_equal(one.field, other.field)
+
+
+def test_an_expert_can_be_made_of_the_document():
+    class Memory:
+        """Knows what the document has, and nothing else."""
+
+        spec = FakeExpert(0).spec
+
+        def condition(self, document: Observation):
+            assert document.tokens.shape == (1, 8)
+            assert document.lost[0].tolist() == [False] * 3 + [True] + [False] * 4
+            return FakeExpert(0)
+
+    found = restore("abc\ufffdefgh", [Memory(), FakeExpert(1)])
+    assert found.data == restore("abc\ufffdefgh", [FakeExpert(0), FakeExpert(1)]).data
+    assert restore("abc\ufffdefgh", [Memory()]).text
+
+
 def test_the_public_name_stays_the_function():
-    import conservator.restoration
+    import conservator.restorer
 
     assert conservator.restore is restore
     assert callable(conservator.restore)

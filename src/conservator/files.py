@@ -18,13 +18,31 @@ def make_folder(path: Path) -> Path:
     return path
 
 
-def check_writable(path: Path) -> Path:
-    """Return ``path`` where a file could be written to it, creating its folder; a clear error where not."""
+def check_folder(path: Path, *, parents: bool = False) -> Path:
+    """Make the folder ``path``, which a user named for results; the one that it stands in only with ``parents``."""
+    if not parents and not path.parent.is_dir():
+        raise ConservatorError(f"cannot create the folder {path}: there is no folder {path.parent}; --parents makes it")
+    return make_folder(path)
+
+
+def check_writable(path: Path, *, force: bool = False, parents: bool = False) -> Path:
+    """Return ``path`` where a file may be written to it; a clear error where not.
+
+    Args:
+        path: the file.
+        force: a file that is there already may be overwritten.
+        parents: missing folders are made.
+    """
     if is_special(path):
         return path
-    make_folder(path.parent)
+    if not path.parent.is_dir():
+        if not parents:
+            raise ConservatorError(f"cannot write {path}: there is no folder {path.parent}; --parents makes it")
+        make_folder(path.parent)
     if path.is_dir():
         raise ConservatorError(f"cannot write {path}: it is a folder")
+    if path.exists() and not force:
+        raise ConservatorError(f"cannot write {path}: it exists already; --force overwrites it")
     if not os.access(path.parent, os.W_OK):
         raise ConservatorError(f"cannot write {path}: no permission to write in {path.parent}")
     return path
@@ -70,7 +88,8 @@ def write_atomically(path: Path, data: bytes) -> None:
             path.write_bytes(data)
             return
         target = path.resolve() if path.is_symlink() else path
-        make_folder(target.parent)
+        if not target.parent.is_dir():
+            raise ConservatorError(f"cannot write {path}: there is no folder {target.parent}")
         mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".conservator.", delete=False) as handle:
             temporary = Path(handle.name)

@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from conservator import ConfusionChannel, ConservatorError, MaskChannel, ReplacementChannel
+from conservator.channels import ConfusionChannel, MaskChannel, ReplacementChannel, Status
+from conservator.errors import ConservatorError
 
 SIZE = 5
 MATRIX = torch.tensor(
@@ -25,6 +26,7 @@ CHANNELS = {
     "replace nothing": ReplacementChannel(SIZE, 0.0),
     "replace all": ReplacementChannel(SIZE, 1.0),
     "confusion": ConfusionChannel(MATRIX),
+    "confusion into fewer symbols": ConfusionChannel(MATRIX[:, :3] / MATRIX[:, :3].sum(1, keepdim=True)),
     "confusion of one token": ConfusionChannel(torch.ones(1, 1)),
 }
 channels = pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS.keys())
@@ -42,7 +44,7 @@ def random_log_probs(channel, generator, *shape):
 
 @channels
 def test_likelihoods_normalise_over_outputs(channel):
-    total = channel.log_likelihood(every_output(channel))[:, 0].exp().sum(0)
+    total = every_output(channel).likelihood.table()[:, 0].exp().sum(0)
     torch.testing.assert_close(total, torch.ones(channel.vocab_size, dtype=torch.float64))
 
 
@@ -51,7 +53,7 @@ def test_empirical_frequencies_match_the_likelihood(channel, generator):
     count = 40_000
     tokens = torch.arange(channel.vocab_size).expand(count, -1)
     outputs = channel.corrupt(tokens, generator).tokens
-    expected = channel.log_likelihood(every_output(channel))[:, 0].exp().T  # (V, outputs)
+    expected = every_output(channel).likelihood.table()[:, 0].exp().T  # (V, outputs)
     for token, row in enumerate(expected):
         frequency = torch.bincount(outputs[:, token], minlength=channel.outputs) / count
         # Five standard deviations of a binomial frequency, and nothing where the likelihood is zero.
@@ -62,11 +64,11 @@ def test_empirical_frequencies_match_the_likelihood(channel, generator):
 def test_evidence_and_posterior_agree_with_the_table(channel, generator):
     observation = channel.corrupt(torch.randint(channel.vocab_size, (7, 11), generator=generator), generator)
     log_probs = random_log_probs(channel, generator, 11)
-    joint = channel.log_likelihood(observation) + log_probs
-    evidence = channel.log_evidence(observation, log_probs)
+    joint = observation.likelihood.table() + log_probs
+    evidence = observation.likelihood.log_evidence(log_probs)
     assert evidence.shape == (7, 11)
     torch.testing.assert_close(evidence, torch.logsumexp(joint, dim=-1))
-    posterior = channel.log_posterior(observation, log_probs)
+    posterior = observation.likelihood.log_posterior(log_probs)
     torch.testing.assert_close(posterior.exp().sum(-1), torch.ones(7, 11, dtype=torch.float64))
     torch.testing.assert_close(posterior.exp() * evidence.exp()[..., None], joint.exp())
 
@@ -83,10 +85,11 @@ def test_the_same_seed_gives_the_same_damage(channel):
 def test_an_observation_keeps_its_shape_whatever_the_integers(channel, dtype, generator):
     tokens = torch.zeros(2, 3, 4, dtype=dtype)
     observation = channel.corrupt(tokens, generator)
-    assert observation.channel is channel
-    assert observation.tokens.shape == observation.hidden.shape == tokens.shape
+    assert observation.vocab_size == channel.vocab_size
+    assert observation.tokens.shape == observation.status.shape == observation.lost.shape == tokens.shape
     assert observation.tokens.dtype == torch.int64
-    assert channel.log_likelihood(observation).shape == (2, 3, 4, channel.vocab_size)
+    assert observation.likelihood.table().shape == (2, 3, 4, channel.vocab_size)
+    assert torch.equal(channel.observe(tokens).tokens, tokens.long())
     assert channel.corrupt(tokens[:0], generator).tokens.shape == (0, 3, 4)
 
 
@@ -104,28 +107,37 @@ def test_clean_tokens_outside_the_vocabulary_are_refused(channel, generator):
 
 @channels
 def test_output_symbols_outside_the_alphabet_are_refused(channel):
-    with pytest.raises(ConservatorError, match="outside the output alphabet"):
-        channel.observe(torch.tensor([channel.outputs]))
+    for symbol in {-1, *range(channel.outputs, SIZE + 4)} - {channel.vocab_size}:  # V means lost, under every channel
+        with pytest.raises(ConservatorError, match=f"token {symbol} at position 2 is outside the output alphabet"):
+            channel.observe(torch.tensor([0, channel.vocab_size, symbol]))
+    with pytest.raises(ConservatorError, match="must be integers"):
+        channel.observe(torch.zeros(3))
 
 
 def test_visible_tokens_survive_the_mask_channel(generator):
     tokens = torch.randint(256, (50, 200), generator=generator)
     observation = MaskChannel(256, 0.3).corrupt(tokens, generator)
-    assert torch.equal(observation.tokens[~observation.hidden], tokens[~observation.hidden])
-    assert (observation.tokens[observation.hidden] == 256).all()
-    assert 0.25 < observation.hidden.double().mean() < 0.35
+    assert torch.equal(observation.tokens[~observation.lost], tokens[~observation.lost])
+    assert (observation.tokens[observation.lost] == 256).all()
+    assert 0.25 < observation.lost.double().mean() < 0.35
 
 
 def test_all_256_bytes_are_tokens(generator):
     every_byte = torch.arange(256, dtype=torch.uint8)
     for channel in (MaskChannel(256, 0.0), ReplacementChannel(256, 0.0), ConfusionChannel(torch.eye(256))):
         assert torch.equal(channel.corrupt(every_byte, generator).tokens, every_byte.long())
+        assert torch.equal(channel.observe(every_byte).tokens, every_byte.long())
 
 
 def test_only_the_mask_channel_says_what_is_lost(generator):
     tokens = torch.zeros(100, dtype=torch.long)
     for name in ("replacement", "confusion"):
-        assert not CHANNELS[name].corrupt(tokens, generator).hidden.any()
+        observation = CHANNELS[name].corrupt(tokens, generator)
+        assert not observation.lost.any()
+        assert observation.doubtful.all()
+    masked = CHANNELS["mask"].corrupt(tokens, generator)
+    assert 0 < masked.lost.sum() < 100
+    assert ((masked.status == Status.KNOWN) == ~masked.lost).all()
 
 
 def test_mask_and_replacement_are_confusion_matrices(generator):
@@ -133,9 +145,7 @@ def test_mask_and_replacement_are_confusion_matrices(generator):
     mask = torch.cat([0.7 * eye, torch.full((SIZE, 1), 0.3, dtype=torch.float64)], dim=1)
     for channel, matrix in (("mask", mask), ("replacement", 0.6 * eye + 0.4 / SIZE)):
         general, special = ConfusionChannel(matrix), CHANNELS[channel]
-        torch.testing.assert_close(
-            general.log_likelihood(every_output(general)), special.log_likelihood(every_output(special))
-        )
+        torch.testing.assert_close(every_output(general).likelihood.table(), every_output(special).likelihood.table())
 
 
 def test_a_large_vocabulary_needs_no_table(generator):
@@ -143,9 +153,9 @@ def test_a_large_vocabulary_needs_no_table(generator):
     size = 50_257
     log_probs = torch.full((512, size), -math.log(size))
     observation = MaskChannel(size, 0.3).corrupt(torch.randint(size, (512,), generator=generator), generator)
-    evidence = observation.channel.log_evidence(observation, log_probs)
+    evidence = observation.likelihood.log_evidence(log_probs)
     assert evidence.dtype == torch.float32
-    expected = torch.where(observation.hidden, math.log(0.3), math.log(0.7 / size))
+    expected = torch.where(observation.lost, math.log(0.3), math.log(0.7 / size))
     torch.testing.assert_close(evidence, expected)
 
 

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from commands import call, run_program
-from conservator.experts import save_expert
+from conservator.experts import library, load_expert, save_expert
 from networks import random_network
 
 EXPERTS = ("--experts", "experts/one,experts/two")
@@ -26,8 +26,8 @@ def folder(tmp_path):
 
 
 def test_a_document_is_restored_and_compared(folder):
-    done = call("restore", "damaged.txt", "-o", "out/restored.txt", "--report", "r.html", "--json", "r.json", *EXPERTS,
-               cwd=folder)  # fmt: skip
+    files = ("-o", "out/restored.txt", "--report", "r.html", "--json", "r.json")
+    done = call("restore", "damaged.txt", *files, "--parents", *EXPERTS, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "bytes were lost" in done.stdout
     assert "network evaluations" in done.stdout
@@ -50,6 +50,8 @@ def test_it_is_a_filter(folder):
     assert piped.returncode == 0, piped.stderr
     assert "bytes were lost" in piped.stderr
     call("restore", "damaged.txt", "-o", "restored.txt", *EXPERTS, cwd=folder)
+    again = call("restore", "damaged.txt", "-o", "restored.txt", "--force", "--quiet", *EXPERTS, cwd=folder)
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
     assert piped.stdout.encode() == (folder / "restored.txt").read_bytes()
 
 
@@ -68,7 +70,13 @@ def test_help_has_examples_and_exit_codes():
         (["restore", "damaged.txt", "--mark", ""], 2, "at least one character"),
         (["restore", "damaged.txt", "--min-confidence", "2"], 2, "--min-confidence"),
         (["restore", "damaged.txt", "--mark", "?", "--gap", "?"], 2, "they must differ"),
-        (["restore", "damaged.txt", "--json", "-"], 2, "standard output"),
+        (["restore", "damaged.txt", "--json", "-"], 2, "--out goes to standard output, too"),
+        (["restore", "damaged.txt", "-o", "x", "--report", "./x"], 2, "--out goes to ./x, too"),
+        (["restore", "damaged.txt", "--channel", "replacement"], 2, "known: mask, or replacement:RATE"),
+        (["restore", "damaged.txt", "--channel", "replacement:2"], 2, "between 0 and 1"),
+        (["restore", "damaged.txt", "--channel", "replacement:0.1", "--alternatives", "2", *EXPERTS], 2, "marked gaps"),
+        (["restore", "damaged.txt", "-o", "damaged.txt", *EXPERTS], 3, "it exists already; --force overwrites it"),
+        (["restore", "damaged.txt", "-o", "no/such/file", *EXPERTS], 3, "no folder no/such; --parents makes it"),
         (["restore", "nowhere.txt"], 3, "cannot read nowhere.txt: No such file"),
         (["restore", "experts"], 3, "cannot read experts"),
         (["restore", "latin.txt", *EXPERTS], 3, "byte 3 is 0xe9"),
@@ -98,6 +106,30 @@ def test_bytes_that_are_not_utf8_can_count_as_lost(folder):
     assert data.decode()
 
 
+def test_overwritten_bytes_are_restored_too(folder):
+    done = call("damage", "clean.txt", "--channel", "replacement", "--rate", 0.05, "-o", "wrong.txt", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    done = call("restore", "wrong.txt", "--channel", "replacement:0.05", "--json", "r.json", "-o", "out.txt", *EXPERTS,
+                cwd=folder)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (folder / "out.txt").read_bytes().decode()
+
+
+def test_one_is_said_as_one(folder):
+    (folder / "one.txt").write_text("a lost l\ufffdtter")
+    done = call("restore", "one.txt", "-o", "out.txt", *EXPERTS, cwd=folder)
+    assert "1 of 13 bytes was lost, in 1 place\n" in done.stdout
+
+
+def test_weights_are_loaded_once(folder, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(library, "load_expert", lambda *words: loaded.append(words) or load_expert(*words))
+    for _ in range(2):
+        done = call("restore", "damaged.txt", *EXPERTS, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    assert len(loaded) == 2  # one and two, each a single time
+
+
 def test_a_page_that_cannot_be_served_is_said(folder):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -114,17 +146,18 @@ def test_an_interrupt_leaves_no_file(folder):
     program = f"""
 import signal, sys
 from conservator.cli import main
-from conservator.experts.byte import ByteExpert
+from conservator.experts import ByteExpert
 
-log_probs, asked = ByteExpert.log_probs, []
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
+predict, asked = ByteExpert.predict, []
 
 def interrupted(self, *rest):
     asked.append(1)
     if len(asked) == 5:
         signal.raise_signal(signal.SIGINT)
-    return log_probs(self, *rest)
+    return predict(self, *rest)
 
-ByteExpert.log_probs = interrupted
+ByteExpert.predict = interrupted
 sys.argv = ["conservator", "restore", "damaged.txt", "-o", "out.txt", "--report", "r.html", *{EXPERTS}]
 main()
 """

@@ -65,16 +65,16 @@ def test_an_expert_is_trained_listed_and_resumed(texts):
 INTERRUPTED = """
 import signal, sys
 from conservator.cli import main
-from conservator.experts import training
+from conservator.training import trainer
 
-step = training.Trainer.step
+step = trainer.Trainer.step
 
 def interrupted(self, *rest):
     if self.steps_done == 1:
         signal.raise_signal(signal.SIGINT)
     return step(self, *rest)
 
-training.Trainer.step = interrupted
+trainer.Trainer.step = interrupted
 sys.argv = ["conservator", "train", "--data", "digits", "--out", "mine", "--steps", "3"]
 main()
 """

@@ -9,7 +9,7 @@ import pytest
 
 import conservator
 from commands import run, run_program
-from conservator.studies import STUDIES
+from conservator_studies import STUDIES
 
 
 def test_version():
@@ -132,13 +132,14 @@ def test_json_to_a_file(tmp_path):
 def test_an_interrupt_leaves_nothing_half_written(tmp_path):
     program = """
 import sys
+from dataclasses import replace
 from conservator.cli import main
-from conservator.studies import contextual
+from conservator_studies import contextual
 
 def interrupted(*_):
     raise KeyboardInterrupt
 
-contextual.run = interrupted
+contextual.STUDY = replace(contextual.STUDY, run=interrupted)
 sys.argv = ["conservator", "reproduce", "contextual"]
 main()
 """
@@ -168,7 +169,7 @@ def test_what_a_byte_study_lacks_is_said(words, message, tmp_path, monkeypatch):
 RUN_ALL = """
 import sys
 from conservator.cli import main
-from conservator.studies import STUDIES, execution, result
+from conservator_studies import STUDIES, execution, result
 
 for name in list(STUDIES):
     if name not in {studies}:

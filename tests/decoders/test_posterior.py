@@ -1,7 +1,9 @@
 import pytest
 import torch
 
-from conservator import ConservatorError, MaskChannel, ReplacementChannel, decode_posterior
+from conservator.channels import MaskChannel, ReplacementChannel
+from conservator.decoders import decode_posterior
+from conservator.errors import ConservatorError
 
 
 def test_the_mode_and_its_probability_by_hand(generator):
@@ -26,10 +28,10 @@ def test_visible_tokens_are_kept_under_the_mask_channel(generator):
     log_probs = (5 * torch.randn(9, 4, generator=generator, dtype=torch.float64)).log_softmax(-1)
     observed = channel.corrupt(torch.randint(4, (50, 9), generator=generator), generator)
     decoded = decode_posterior(observed, log_probs)
-    assert torch.equal(decoded.tokens[~observed.hidden], observed.tokens[~observed.hidden])
-    assert (decoded.confidence[~observed.hidden] == 1).all()
+    assert torch.equal(decoded.tokens[~observed.lost], observed.tokens[~observed.lost])
+    assert (decoded.confidence[~observed.lost] == 1).all()
     modes = log_probs.argmax(-1).expand(50, 9)
-    assert torch.equal(decoded.tokens[observed.hidden], modes[observed.hidden])
+    assert torch.equal(decoded.tokens[observed.lost], modes[observed.lost])
 
 
 @pytest.mark.parametrize(("rate", "tokens"), [(1.0, [4, 1, 2]), (0.0, [0, 4, 1])])

@@ -6,14 +6,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator import BigramExpert, ConservatorError, MaskChannel, ReplacementChannel
-from conservator.decoders.overturn import decode_with_channel
-from conservator.decoders.predict import Reading, decode_iteratively, decode_one_step, predict
-from conservator.field.composition import Composition
-from conservator.field.cost import Cost
-from conservator.field.folds import Schedule
-from conservator.field.infer import infer_by_ascent, infer_globally, infer_maximum, infer_with_bayes
-from conservator.field.lattice import simplex_lattice
+from conservator.channels import MaskChannel, ReplacementChannel
+from conservator.decoders import Reading, decode_iteratively, decode_one_step, decode_with_channel, predict
+from conservator.errors import ConservatorError
+from conservator.experts import BigramExpert, Team
+from conservator.field import Bayes, Composition, simplex_lattice
+from tables import table_of
 
 SIZE = 3
 
@@ -36,8 +34,8 @@ def some_field(rows, length, experts, seed=0):
 
 def pools(experts, observation, field):
     """The composed log-probabilities at every position, one sequence at a time."""
-    tokens = observation.tokens.masked_fill(observation.hidden, 0)
-    said = torch.stack([expert.log_probs(tokens, observation.hidden) for expert in experts], dim=-1)
+    tokens = observation.readable
+    said = torch.stack([table_of(expert, tokens, observation.lost) for expert in experts], dim=-1)
     return torch.log_softmax((said * field[:, :, None]).sum(-1), dim=-1)
 
 
@@ -45,9 +43,9 @@ def pools(experts, observation, field):
 def test_one_step_takes_the_mode_of_the_pool_and_copies_the_rest(seed, length):
     experts, observation = bigrams(), masked(3, length, seed)
     field = some_field(3, length, 2, seed)
-    found = decode_one_step(experts, observation, Composition.of_field(field))
+    found = decode_one_step(Team(experts), observation, Composition.of_field(field))
     expected = pools(experts, observation, field)
-    hidden = observation.hidden
+    hidden = observation.lost
     assert torch.equal(found.tokens[~hidden], observation.tokens[~hidden])
     assert (found.confidence[~hidden] == 1).all()
     assert torch.equal(found.tokens[hidden], expected.argmax(-1)[hidden])
@@ -63,12 +61,12 @@ def test_the_predictive_is_the_average_of_pools():
     expected = sum(
         states[:, :, [s]] * pools(experts, observation, weights[s].expand(2, 6, 3)).exp() for s in range(6)
     ).log()
-    tokens = observation.tokens.masked_fill(observation.hidden, 0)
+    tokens = observation.readable
     count = 0
-    for said, log_probs in predict(experts, tokens, observation.hidden, composition, Cost()):
-        torch.testing.assert_close(log_probs.double(), expected[said.sequence, said.position], rtol=1e-4, atol=1e-5)
+    for found, log_probs in predict(Team(experts), tokens, observation.lost, composition):
+        torch.testing.assert_close(log_probs.double(), expected[found.sequence, found.position], rtol=1e-4, atol=1e-5)
         count += len(log_probs)
-    assert count == int(observation.hidden.sum())
+    assert count == int(observation.lost.sum())
     torch.testing.assert_close(composition.mean().sum(-1), torch.ones(2, 6, dtype=torch.float64))
 
 
@@ -77,8 +75,8 @@ def test_many_steps_fill_the_surest_first_and_read_it(seed):
     """One token a step: the same as doing it by hand."""
     experts, observation = bigrams(), masked(1, 5, seed)
     field = some_field(1, 5, 2, seed)
-    found = decode_iteratively(experts, observation, Composition.of_field(field), steps=5)
-    tokens, hidden = observation.tokens.masked_fill(observation.hidden, 0), observation.hidden.clone()
+    found = decode_iteratively(Team(experts), observation, Composition.of_field(field), steps=5)
+    tokens, hidden = observation.readable, observation.lost.clone()
     confidence = torch.ones(1, 5, dtype=torch.float64)
     while hidden.any():
         here = MaskChannel(SIZE, 0.5).observe(torch.where(hidden, SIZE, tokens))
@@ -94,13 +92,13 @@ def test_many_steps_fill_the_surest_first_and_read_it(seed):
 def test_any_number_of_steps_fills_everything_and_keeps_what_is_visible(seed, steps):
     experts, observation = bigrams(), masked(3, 7, seed)
     composition = Composition.of_field(some_field(3, 7, 2, seed))
-    found = decode_iteratively(experts, observation, composition, steps=steps)
-    visible = ~observation.hidden
+    found = decode_iteratively(Team(experts), observation, composition, steps=steps)
+    visible = ~observation.lost
     assert torch.equal(found.tokens[visible], observation.tokens[visible])
     assert ((found.tokens >= 0) & (found.tokens < SIZE)).all()
     assert found.cost.evaluations <= 2 * 3 * steps
     if steps == 1:
-        alone = decode_one_step(experts, observation, composition)
+        alone = decode_one_step(Team(experts), observation, composition)
         assert torch.equal(found.tokens, alone.tokens)
 
 
@@ -108,87 +106,34 @@ def test_the_own_context_is_all_that_an_expert_sees():
     experts, observation = bigrams(), masked(1, 8, rate=0.3)
     field = torch.eye(2, dtype=torch.float64)[torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])][None]
     reading = Reading(own_context=0.05)
-    tokens = observation.tokens.masked_fill(observation.hidden, 0)
-    for said, _ in predict(experts, tokens, observation.hidden, Composition.of_field(field), Cost(), reading):
+    tokens = observation.readable
+    for found, _ in predict(Team(experts), tokens, observation.lost, Composition.of_field(field), reading):
         for number, expert in enumerate(experts):
             foreign = field[..., number] < 0.05
-            alone = expert.log_probs(tokens, observation.hidden | foreign)[0]
-            torch.testing.assert_close(said.log_probs[number], alone[said.position].float())
+            alone = table_of(expert, tokens, observation.lost | foreign)[0]
+            torch.testing.assert_close(found.log_probs[number], alone[found.position].float())
 
 
 def test_nothing_hidden_costs_nothing():
     observation = MaskChannel(SIZE, 0.0).observe(torch.zeros(2, 4, dtype=torch.long))
     for decode in (decode_one_step, decode_iteratively):
-        found = decode(bigrams(), observation, Composition.of_field(some_field(2, 4, 2)))
+        found = decode(Team(bigrams()), observation, Composition.of_field(some_field(2, 4, 2)))
         assert torch.equal(found.tokens, observation.tokens)
         assert found.cost.evaluations == 0
 
 
 def test_no_steps_are_refused():
     with pytest.raises(ConservatorError, match="at least one"):
-        decode_iteratively(bigrams(), masked(1, 3), Composition.of_field(some_field(1, 3, 2)), steps=0)
-
-
-ENGINES = {"bayes": infer_with_bayes, "global": infer_globally, "map": infer_maximum, "eg": infer_by_ascent}
-engines = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES.keys())
-
-
-@engines
-def test_every_engine_gives_a_field_its_cost_and_follows_from_the_seed(engine):
-    experts, observation = bigrams(), masked(2, 9, rate=0.3)
-    found = engine(experts, observation, seeded())
-    torch.testing.assert_close(found.field.sum(-1), torch.ones(2, 9, dtype=torch.float64))
-    torch.testing.assert_close(found.composition.mean(), found.field)
-    assert found.informed.all()
-    assert len(found.outcomes) == 2
-    assert 0 < found.cost.evaluations <= 2 * 2 * 6
-    assert found.cost.arithmetic_seconds >= 0
-    assert torch.equal(found.field, engine(experts, observation, seeded()).field)
-
-
-@engines
-def test_one_expert_has_all_the_weight(engine):
-    assert (engine(bigrams(1), masked(2, 5), seeded()).field == 1).all()
-
-
-@engines
-def test_where_nothing_is_visible_the_field_is_the_priors_and_that_is_said(engine):
-    channel = MaskChannel(SIZE, 0.5)
-    observation = channel.observe(torch.tensor([[SIZE] * 6, [0, 1, SIZE, 0, 1, 2]]))
-    found = engine(bigrams(), observation, seeded())
-    assert found.informed.tolist() == [False, True]
-    torch.testing.assert_close(found.field[0], torch.full((6, 2), 0.5, dtype=torch.float64))
-
-
-@engines
-def test_a_single_sequence_has_to_be_a_batch_of_one(engine):
-    observation = MaskChannel(SIZE, 0.5).observe(torch.tensor([0, 1]))
-    with pytest.raises(ConservatorError, match="it must be"):
-        engine(bigrams(), observation, seeded())
-
-
-@engines
-def test_regions_are_told_apart(engine):
-    """Two experts that each know one half of the sequence: tokens that count up, and tokens that count down."""
-    up = 4.0 * torch.eye(SIZE).roll(1, dims=1)
-    experts = [BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")]
-    tokens = torch.cat([torch.arange(20) % SIZE, -torch.arange(20) % SIZE])[None]
-    observation = MaskChannel(SIZE, 0.1).corrupt(tokens, seeded())
-    found = engine(experts, observation, seeded())
-    if engine is infer_globally:
-        assert (found.field == found.field[:, :1]).all()
-    else:
-        truth = torch.arange(40) >= 20
-        assert (found.regions[0].argmax(-1) == truth).double().mean() > 0.9
+        decode_iteratively(Team(bigrams()), masked(1, 3), Composition.of_field(some_field(1, 3, 2)), steps=0)
 
 
 def test_an_overwritten_token_is_overturned():
     up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
-    experts = [BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")]
+    team = Team([BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")])
     clean = torch.cat([torch.arange(30) % SIZE, -torch.arange(30) % SIZE])[None]
     observation = ReplacementChannel(SIZE, 0.2).corrupt(clean, seeded(3))
-    inferred = infer_with_bayes(experts, observation, seeded())
-    found = decode_with_channel(experts, observation, inferred, 5, seeded())
+    inferred = Bayes()(team, observation, seeded())
+    found = decode_with_channel(team, observation, inferred, 5, seeded())
     before, after = ((tokens == clean).double().mean() for tokens in (observation.tokens, found.tokens))
     assert before < 0.9
     assert after > before + 0.05
@@ -196,51 +141,10 @@ def test_an_overwritten_token_is_overturned():
 
 
 def test_under_a_mask_channel_the_channels_decoder_is_the_one_step_decoder():
-    experts, observation = bigrams(), masked(2, 8)
-    inferred = infer_with_bayes(experts, observation, seeded())
-    with_channel = decode_with_channel(experts, observation, inferred, 5, seeded())
+    team, observation = Team(bigrams()), masked(2, 8)
+    inferred = Bayes()(team, observation, seeded())
+    with_channel = decode_with_channel(team, observation, inferred, 5, seeded())
     assert with_channel.cost.evaluations == 2 * 2  # what is visible is certain: nothing of it is read again
-    one_step = decode_one_step(experts, observation, inferred.composition)
+    one_step = decode_one_step(team, observation, inferred.composition)
     assert torch.equal(with_channel.tokens, one_step.tokens)
     torch.testing.assert_close(with_channel.confidence, one_step.confidence)
-
-
-def test_after_the_first_repeat_an_expert_reads_what_may_be_its_own():
-    seen = {"up": [], "down": []}
-
-    class Watching(BigramExpert):
-        def log_probs(self, tokens, hidden, kappa=0.0):
-            seen[self.spec.name].append(hidden)
-            return super().log_probs(tokens, hidden, kappa)
-
-    up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
-    experts = [Watching(torch.zeros(SIZE), up, "up"), Watching(torch.zeros(SIZE), up.T, "down")]
-    tokens = torch.cat([torch.arange(40) % SIZE, -torch.arange(40) % SIZE])[None]
-    observation = MaskChannel(SIZE, 0.1).corrupt(tokens, seeded())
-    infer_with_bayes(experts, observation, seeded(), schedule=Schedule(2, 2))
-    first, second = (torch.cat(seen["up"]).split(2), torch.cat(seen["down"]).split(2))
-    foreign = torch.arange(80) >= 50  # well inside the part that counts down
-    assert torch.equal(first[0], second[0])  # the first repeat hides the same from both
-    assert first[1][:, foreign].all()
-    assert not second[1][:, foreign].all()
-    assert not first[1][:, torch.arange(80) < 30].all()
-    for hidden in seen.values():
-        hidden.clear()
-    infer_with_bayes(experts, observation, seeded(), schedule=Schedule(2, 2), own_context=0.0)
-    assert torch.equal(torch.cat(seen["up"]), torch.cat(seen["down"]))
-
-
-def test_where_one_composition_fits_a_whole_sequence_nothing_is_foreign():
-    hidden_from = []
-
-    class Watching(BigramExpert):
-        def log_probs(self, tokens, hidden, kappa=0.0):
-            hidden_from.append(hidden)
-            return super().log_probs(tokens, hidden, kappa)
-
-    up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
-    experts = [Watching(torch.zeros(SIZE), matrix, name) for name, matrix in (("up", up), ("down", up.T))]
-    observation = MaskChannel(SIZE, 0.1).corrupt((torch.arange(40) % SIZE)[None], seeded())
-    found = infer_globally(experts, observation, seeded(), schedule=Schedule(2, 2))
-    assert found.field[0, 0, 0] > 0.8
-    assert torch.equal(torch.cat(hidden_from[::2]), torch.cat(hidden_from[1::2]))

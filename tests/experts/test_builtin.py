@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from conservator import load_experts
-from conservator.experts import builtin_names, check_specialisation
+from conservator.experts import Context, builtin_names, load_experts
 from conservator.experts.library import HOME
+from conservator.training import check_specialisation
 
 NAMES = ["code", "config", "generalist", "generalist_3x", "prose"]
 ROOT = Path(__file__).parent.parent.parent
@@ -44,7 +44,8 @@ def test_a_lost_byte_is_found():
     tokens = torch.tensor([list(b"import os\nimport sys\n\n\ndef main():\n    retXrn sys.argv\n")])
     place = bytes(tokens[0].tolist()).index(b"X")
     hidden = torch.arange(tokens.shape[1])[None] == place
-    assert chr(int(expert.log_probs(tokens, hidden)[0, place].argmax())) == "u"
+    row = expert.predict(Context(tokens, hidden), hidden.nonzero(as_tuple=True))
+    assert chr(int(row[0].argmax())) == "u"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,10 +8,11 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from conservator import ConservatorError, load_experts
-from conservator.experts.byte import ByteExpert, load_expert, save_expert
-from conservator.experts.expert import PAD
+from conservator.errors import ConservatorError
+from conservator.experts import PAD, ByteExpert, Context, load_expert, load_experts, save_expert
+from conservator.vocabularies import BYTES
 from networks import PLAIN, TINY, random_network
+from tables import table_of
 
 TOKENS = torch.arange(12)[None] + 60
 HIDDEN = TOKENS % 3 == 0
@@ -28,10 +29,10 @@ def test_what_was_saved_comes_back(config, tmp_path):
     network = random_network(config).half().float()
     save_expert(tmp_path / "mine", network, "mine", {"seed": 7})
     expert = load_expert(tmp_path / "mine")
-    assert (expert.spec.name, expert.spec.vocab_size, expert.spec.max_length) == ("mine", 256, 40)
+    assert (expert.spec.name, expert.spec.vocabulary, expert.spec.max_length) == ("mine", BYTES, 40)
     assert expert.about == {"seed": 7}
     made = ByteExpert(network, "made", "")
-    assert torch.equal(expert.log_probs(TOKENS, HIDDEN, 0.5), made.log_probs(TOKENS, HIDDEN, 0.5))
+    assert torch.equal(table_of(expert, TOKENS, HIDDEN, 0.5), table_of(made, TOKENS, HIDDEN, 0.5))
     assert expert.spec.fingerprint == hashlib.sha256((tmp_path / "mine" / "model.safetensors").read_bytes()).hexdigest()
 
 
@@ -127,19 +128,19 @@ def test_an_unknown_name_is_said_with_the_known_ones():
 
 def test_tokens_of_any_whole_type_are_read_alike():
     expert = ByteExpert(random_network(), "mine", "")
-    expected = expert.log_probs(TOKENS, HIDDEN)
+    expected = table_of(expert, TOKENS, HIDDEN)
     for kind in (torch.uint8, torch.int16, torch.int32):
-        assert torch.equal(expert.log_probs(TOKENS.to(kind), HIDDEN), expected)
+        assert torch.equal(table_of(expert, TOKENS.to(kind), HIDDEN), expected)
 
 
 @pytest.mark.parametrize("hidden", [HIDDEN[0], HIDDEN.long(), HIDDEN[:, 1:]])
 def test_a_mask_of_another_shape_or_type_is_refused(hidden):
     with pytest.raises(ConservatorError, match="it must be bool"):
-        ByteExpert(random_network(), "mine", "").log_probs(TOKENS, hidden)
+        ByteExpert(random_network(), "mine", "").predict(Context(TOKENS, hidden), Context(TOKENS, HIDDEN).everywhere())
 
 
 def test_an_empty_batch_has_an_empty_answer():
-    assert ByteExpert(random_network(), "mine", "").log_probs(TOKENS[:0], HIDDEN[:0]).shape == (0, 12, 256)
+    assert table_of(ByteExpert(random_network(), "mine", ""), TOKENS[:0], HIDDEN[:0]).shape == (0, 12, 256)
 
 
 def test_a_path_is_a_folder_and_a_name_is_not(folder, monkeypatch):
@@ -152,5 +153,5 @@ def test_a_path_is_a_folder_and_a_name_is_not(folder, monkeypatch):
 def test_tokens_that_are_no_bytes_are_refused():
     expert = ByteExpert(random_network(), "mine", "")
     with pytest.raises(ConservatorError, match="a visible token is 256"):
-        expert.log_probs(torch.tensor([[256]]), torch.tensor([[False]]))
-    assert torch.isfinite(expert.log_probs(torch.tensor([[256, PAD]]), torch.tensor([[True, False]]))).all()
+        table_of(expert, torch.tensor([[256]]), torch.tensor([[False]]))
+    assert torch.isfinite(table_of(expert, torch.tensor([[256, PAD]]), torch.tensor([[True, False]]))).all()

@@ -5,10 +5,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator import BigramExpert, ByteExpert, CategoricalExpert, ConservatorError
-from conservator.experts import PAD, all_sequences
-from conservator.studies.denoiser import Denoiser, train_denoiser
+from conservator.errors import ConservatorError
+from conservator.experts import PAD, BigramExpert, ByteExpert, CategoricalExpert, Context, all_sequences
+from conservator_studies.denoiser import Denoiser, train_denoiser
 from networks import PLAIN, TINY, random_network
+from tables import table_of
 
 SIZE, LENGTH = 4, 5
 
@@ -44,14 +45,14 @@ any_length = pytest.mark.parametrize(
 
 @pytest.fixture
 def batch(expert, generator):
-    tokens = torch.randint(expert.spec.vocab_size, (64, LENGTH), generator=generator)
+    tokens = torch.randint(expert.spec.vocabulary.size, (64, LENGTH), generator=generator)
     return tokens, torch.rand(64, LENGTH, generator=generator) < 0.5
 
 
 @experts
 def test_rows_are_normalised(expert, batch):
-    log_probs = expert.log_probs(*batch, 0.5)
-    assert log_probs.shape == (64, LENGTH, expert.spec.vocab_size)
+    log_probs = table_of(expert, *batch, 0.5)
+    assert log_probs.shape == (64, LENGTH, expert.spec.vocabulary.size)
     assert log_probs.dtype in (torch.float32, torch.float64)
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(64, LENGTH, dtype=log_probs.dtype))
     assert torch.isfinite(log_probs).all()
@@ -60,15 +61,15 @@ def test_rows_are_normalised(expert, batch):
 @experts
 def test_hidden_content_is_not_seen(expert, batch, generator):
     tokens, hidden = batch
-    other = torch.where(hidden, torch.randint(expert.spec.vocab_size, tokens.shape, generator=generator), tokens)
+    other = torch.where(hidden, torch.randint(expert.spec.vocabulary.size, tokens.shape, generator=generator), tokens)
     assert not torch.equal(tokens, other)
-    assert torch.equal(expert.log_probs(tokens, hidden, 0.5), expert.log_probs(other, hidden, 0.5))
+    assert torch.equal(table_of(expert, tokens, hidden, 0.5), table_of(expert, other, hidden, 0.5))
 
 
 @experts
 def test_visible_tokens_are_copied(expert, batch):
     tokens, hidden = batch
-    log_probs = expert.log_probs(tokens, hidden, 0.5)
+    log_probs = table_of(expert, tokens, hidden, 0.5)
     assert torch.equal(log_probs.argmax(-1)[~hidden], tokens[~hidden])
     assert (log_probs.max(-1).values[~hidden] == 0).all()
 
@@ -76,47 +77,67 @@ def test_visible_tokens_are_copied(expert, batch):
 @experts
 def test_rows_of_a_batch_are_independent(expert, batch):
     tokens, hidden = batch
-    together = expert.log_probs(tokens, hidden, 0.5)
-    alone = torch.cat([expert.log_probs(t[None], h[None], 0.5) for t, h in zip(tokens, hidden, strict=True)])
+    together = table_of(expert, tokens, hidden, 0.5)
+    alone = torch.cat([table_of(expert, t[None], h[None], 0.5) for t, h in zip(tokens, hidden, strict=True)])
     torch.testing.assert_close(together, alone)
+
+
+@experts
+@given(seed=st.integers(0, 1000), count=st.integers(0, 40), ragged=st.booleans())
+def test_only_what_is_asked_for_is_predicted(expert, seed, count, ragged):
+    """Rows of the whole table: any positions, in any order, also several times, also beside padding."""
+    generator = seeded(seed)
+    tokens = torch.randint(expert.spec.vocabulary.size, (7, LENGTH), generator=generator)
+    hidden = torch.rand(7, LENGTH, generator=generator) < 0.5
+    if ragged and not isinstance(expert, Denoiser):
+        ends = torch.randint(1, LENGTH + 1, (7, 1), generator=generator)
+        tokens = tokens.masked_fill(torch.arange(LENGTH) >= ends, PAD)
+    context = Context(tokens, hidden, torch.rand(7, generator=generator))
+    at = tuple(torch.randint(size, (count,), generator=generator) for size in (7, LENGTH))
+    whole = expert.predict(context, context.everywhere()).reshape(7, LENGTH, -1)
+    rows = expert.predict(context, at)
+    assert rows.shape == (count, expert.spec.vocabulary.size)
+    assert rows.dtype == whole.dtype
+    torch.testing.assert_close(rows, whole[at])
 
 
 @any_length
 def test_padding_changes_nothing_before_it(expert, batch):
     tokens, hidden = batch
     for length in range(1, LENGTH + 1):
-        alone = expert.log_probs(tokens[:, :length], hidden[:, :length], 0.5)
+        alone = table_of(expert, tokens[:, :length], hidden[:, :length], 0.5)
         padded = tokens.clone()
         padded[::2, length:] = PAD  # every other row is short
-        together = expert.log_probs(padded, hidden, 0.5)
+        together = table_of(expert, padded, hidden, 0.5)
         assert torch.isfinite(together).all()
         torch.testing.assert_close(together[::2, :length], alone[::2])
-        torch.testing.assert_close(together[1::2], expert.log_probs(tokens, hidden, 0.5)[1::2])
+        torch.testing.assert_close(together[1::2], table_of(expert, tokens, hidden, 0.5)[1::2])
 
 
 @any_length
 def test_every_length_up_to_the_context_is_read(expert, generator):
     for length in range(1, (expert.spec.max_length or 12) + 1):
-        tokens = torch.randint(expert.spec.vocab_size, (2, length), generator=generator)
-        log_probs = expert.log_probs(tokens, tokens >= 0, 0.0)
+        tokens = torch.randint(expert.spec.vocabulary.size, (2, length), generator=generator)
+        log_probs = table_of(expert, tokens, tokens >= 0, 0.0)
         torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(2, length, dtype=log_probs.dtype))
 
 
 @experts
 def test_an_expert_is_deterministic(expert, batch):
-    assert torch.equal(expert.log_probs(*batch, 0.5), expert.log_probs(*batch, 0.5))
+    assert torch.equal(table_of(expert, *batch, 0.5), table_of(expert, *batch, 0.5))
 
 
 @experts
 def test_what_cannot_be_read_is_refused(expert):
+    nowhere = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
     for shape in [(LENGTH,), (2, 0)]:
         tokens = torch.zeros(shape, dtype=torch.long)
         with pytest.raises(ConservatorError, match="shape"):
-            expert.log_probs(tokens, tokens == 0, 0.0)
+            expert.predict(Context(tokens, tokens == 0), nowhere)
     if expert.spec.max_length is not None:
         tokens = torch.zeros(1, expert.spec.max_length + 1, dtype=torch.long)
         with pytest.raises(ConservatorError, match=f"reads at most {expert.spec.max_length}"):
-            expert.log_probs(tokens, tokens == 0, 0.0)
+            expert.predict(Context(tokens, tokens == 0), nowhere)
 
 
 def conditionals(log_density, sequences, tokens, hidden):
@@ -143,7 +164,7 @@ def test_bigram_conditionals_are_those_of_the_enumerated_joint(tokens, pattern, 
     log_density = expert.log_density(sequences)
     torch.testing.assert_close(log_density.exp().sum(), torch.tensor(1.0, dtype=torch.float64))
     expected = conditionals(log_density, sequences, tokens, hidden)
-    found = expert.log_probs(tokens[None], hidden[None])[0]
+    found = table_of(expert, tokens[None], hidden[None])[0]
     torch.testing.assert_close(found.exp(), expected.exp())
     torch.testing.assert_close(found[hidden], expected[hidden])
 

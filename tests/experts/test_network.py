@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator.experts.network import BYTES, GRAMS, HIDDEN, REACH, ByteNetwork, gram_rows
-from conservator.experts.training import PRESETS
+from conservator.training import PRESETS
 from networks import PLAIN, TINY, random_network
 
 NETWORKS = {"hourglass": random_network(TINY).eval(), "transformer": random_network(PLAIN).eval()}

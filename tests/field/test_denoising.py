@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from conservator import BigramExpert, CategoricalExpert, ConservatorError
-from conservator.experts import all_sequences
+from conservator.errors import ConservatorError
+from conservator.experts import BigramExpert, CategoricalExpert, Team, all_sequences
 from conservator.field import denoising_score, expected_denoising_score
 
 
@@ -34,7 +34,7 @@ def test_scores_of_a_factorised_expert_are_token_log_densities(generator):
 def test_the_sampled_score_is_unbiased(bigram, generator):
     sequence = torch.tensor([[2, 0, 1, 1]])
     rows = 4000
-    sampled = denoising_score(bigram, sequence.expand(rows, -1), 2, generator)
+    sampled = denoising_score(Team([bigram]), sequence.expand(rows, -1), 2, generator)
     expected = expected_denoising_score(bigram, sequence, schedule_weight=False)[0]
     error = (sampled.mean(0) - expected).abs() / (sampled.std(0) / rows**0.5)
     assert (error < 4).all(), error
@@ -42,7 +42,7 @@ def test_the_sampled_score_is_unbiased(bigram, generator):
 
 def test_more_samples_have_less_variance(bigram, generator):
     sequence = torch.tensor([[2, 0, 1, 1]]).expand(500, -1)
-    few, many = (denoising_score(bigram, sequence, samples, generator).var(0).sum() for samples in (1, 16))
+    few, many = (denoising_score(Team([bigram]), sequence, samples, generator).var(0).sum() for samples in (1, 16))
     assert many < few / 8
 
 

@@ -3,13 +3,11 @@
 import pytest
 import torch
 
-from conservator import BigramExpert, CategoricalExpert, ConfusionChannel, ReplacementChannel
+from conservator.channels import ConfusionChannel, ReplacementChannel
 from conservator.decoders import decode_one_step, decode_with_channel
-from conservator.field.composite import gather_evidence
-from conservator.field.folds import Schedule
-from conservator.field.infer import infer_by_ascent, infer_maximum, infer_with_bayes
-from conservator.field.lattice import simplex_lattice
-from conservator.field.pool import log_pool
+from conservator.experts import BigramExpert, CategoricalExpert, Context, Team
+from conservator.field import Ascent, Bayes, Folds, Maximum, log_pool, simplex_lattice
+from gathering import gather
 
 SIZE = 4
 
@@ -23,26 +21,26 @@ def test_what_is_kept_is_the_channels_posterior():
     table = torch.randn(2, 7, SIZE, generator=seeded())
     experts = [CategoricalExpert(rows, f"{number}") for number, rows in enumerate(table)]
     observation = channel.corrupt(torch.randint(SIZE, (1, 7), generator=seeded()), seeded())
-    heard = gather_evidence(experts, observation, Schedule(2, 3), seeded(), weights)
+    found, _ = gather(experts, observation, Folds(2, 3), seeded(), weights)
     log_probs = torch.stack([expert.log_marginals for expert in experts])
     for state, weight in enumerate(weights):
-        law = channel.log_posterior(observation, log_pool(log_probs, weight.expand(7, 2))).exp()
+        law = observation.likelihood.log_posterior(log_pool(log_probs, weight.expand(7, 2))).exp()
         expected = law.gather(-1, observation.tokens[..., None])[..., 0]
-        torch.testing.assert_close(heard.kept[..., state], expected, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(found.kept[..., state], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_doubted_tokens_are_not_read():
     read_by = []
 
     class Watching(BigramExpert):
-        def log_probs(self, tokens, hidden, kappa=0.0):
-            read_by.append(hidden)
-            return super().log_probs(tokens, hidden, kappa)
+        def predict(self, context, at):
+            read_by.append(context.hidden)
+            return super().predict(context, at)
 
     expert = Watching(torch.zeros(SIZE), torch.zeros(SIZE, SIZE))
     observation = ReplacementChannel(SIZE, 0.4).observe(torch.zeros(1, 8, dtype=torch.long))
     doubt = torch.tensor([[1.0, 0, 0, 0, 1, 0, 0, 0]])
-    gather_evidence([expert], observation, Schedule(4), seeded(), torch.ones(1, 1), doubt)
+    gather([expert], observation, Folds(4), seeded(), torch.ones(1, 1), doubt)
     hidden = torch.cat(read_by)
     assert hidden[:, [0, 4]].all()
     assert hidden.sum() == 4 * 2 + 6  # the other six, once each
@@ -51,12 +49,12 @@ def test_doubted_tokens_are_not_read():
 def test_replaced_tokens_are_doubted():
     """Tokens that count up and down, a few of them overwritten: the rounds find out which."""
     up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
-    experts = [BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")]
+    team = Team([BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")])
     clean = torch.cat([torch.arange(30) % SIZE, -torch.arange(30) % SIZE])[None]
     observation = ReplacementChannel(SIZE, 0.2).corrupt(clean, seeded(3))
     wrong = observation.tokens != clean
     assert 4 <= wrong.sum() <= 15
-    found = infer_with_bayes(experts, observation, seeded())
+    found = Bayes()(team, observation, seeded())
     assert found.doubt[wrong].mean() > 0.6
     assert found.doubt[~wrong].mean() < 0.1
     assert found.cost.evaluations == 3 * 6 * 2
@@ -68,35 +66,34 @@ def test_symbols_that_are_no_tokens_are_evidence_but_not_read():
     channel = ConfusionChannel(matrix)
 
     class Careful(BigramExpert):
-        def log_probs(self, tokens, hidden, kappa=0.0):
+        def predict(self, context, at):
+            tokens, hidden = context.tokens, context.hidden
             assert (tokens[~hidden] < SIZE).all()
-            return super().log_probs(tokens.masked_fill(hidden, 0), hidden, kappa)
+            return super().predict(Context(tokens.masked_fill(hidden, 0), hidden), at)
 
-    experts = [
-        Careful(one.initial, one.transition, one.spec.name)
-        for one in (BigramExpert.random(SIZE, 1.5, seeded(seed), f"{seed}") for seed in range(2))
-    ]
+    bigrams = [BigramExpert.random(SIZE, 1.5, seeded(seed), f"{seed}") for seed in range(2)]
+    team = Team([Careful(one.initial, one.transition, one.spec.name) for one in bigrams])
     observation = channel.observe(torch.tensor([[0, 1, SIZE, 2, 3, SIZE, SIZE, 1, 0]]))
     foreign = observation.tokens == SIZE
-    for infer in (infer_with_bayes, infer_maximum, infer_by_ascent):
-        found = infer(experts, observation, seeded())
+    for engine in (Bayes(), Maximum(), Ascent()):
+        found = engine(team, observation, seeded())
         assert (found.doubt[foreign] == 1).all()
         assert (found.doubt[~foreign] < 1).all()
-        restored = decode_with_channel(experts, observation, found, 3, seeded())
+        restored = decode_with_channel(team, observation, found, 3, seeded())
         assert (restored.tokens < SIZE).all()
-        copied = decode_one_step(experts, observation, found.composition)
+        copied = decode_one_step(team, observation, found.composition)
         assert torch.equal(copied.tokens[~foreign], observation.tokens[~foreign])
         assert (copied.tokens < SIZE).all()
 
 
-@pytest.mark.parametrize("infer", [infer_maximum, infer_by_ascent])
-def test_every_engine_doubts_and_its_tokens_are_overturned(infer):
+@pytest.mark.parametrize("engine", [Maximum(), Ascent()])
+def test_every_engine_doubts_and_its_tokens_are_overturned(engine):
     up = 6.0 * torch.eye(SIZE).roll(1, dims=1)
-    experts = [BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")]
+    team = Team([BigramExpert(torch.zeros(SIZE), up, "up"), BigramExpert(torch.zeros(SIZE), up.T, "down")])
     clean = torch.cat([torch.arange(30) % SIZE, -torch.arange(30) % SIZE])[None]
     observation = ReplacementChannel(SIZE, 0.2).corrupt(clean, seeded(3))
-    found = infer(experts, observation, seeded())
+    found = engine(team, observation, seeded())
     wrong = observation.tokens != clean
     assert found.doubt[wrong].mean() > 0.5 > 0.15 > found.doubt[~wrong].mean()
-    restored = decode_with_channel(experts, observation, found, 5, seeded())
+    restored = decode_with_channel(team, observation, found, 5, seeded())
     assert (restored.tokens == clean).double().mean() > (~wrong).double().mean() + 0.05

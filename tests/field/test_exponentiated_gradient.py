@@ -8,7 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from conservator import ConservatorError, FactorisedEvidence, MaskChannel, ReplacementChannel, infer_field
+from conservator.channels import MaskChannel, ReplacementChannel
+from conservator.errors import ConservatorError
+from conservator.field import FactorisedEvidence, infer_field
 from conservator.field.exponentiated_gradient import init, step
 
 
@@ -25,7 +27,7 @@ def test_evidence_never_falls_and_rows_stay_on_the_simplex(seed, experts):
     assert found.converged == (found.gap <= 1e-6)
     assert found.gap <= (1e-6 if experts <= 2 else 1e-3)  # three and more can be ill-conditioned
     assert all(after >= before - 1e-12 for before, after in itertools.pairwise(found.trace))
-    assert found.evidence == found.trace[-1]
+    assert found.value == found.trace[-1]
     assert len(found.trace) <= found.evaluations
     torch.testing.assert_close(found.field.sum(1), torch.ones(6, dtype=torch.float64))
     assert (found.field >= 0).all()
@@ -47,7 +49,7 @@ def test_the_optimum_is_that_of_a_scalar_search(seed):
 
     for place in range(3):
         best = minimize_scalar(loss, bounds=(0, 1), args=(place,), method="bounded", options={"xatol": 1e-7})
-        assert -found.evidence <= best.fun + 1e-6
+        assert -found.value <= best.fun + 1e-6
 
 
 def test_one_step_is_the_multiplicative_update():

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator import ConservatorError
-from conservator.field.bayes import infer_bayes
-from conservator.field.forward_backward import posterior, posterior_kernel
-from conservator.field.lattice import constant, laplace, simplex_lattice, sticky, two_level
+from conservator.errors import ConservatorError
+from conservator.field import constant, laplace, lattice_posterior, posterior, simplex_lattice, sticky, two_level
+from conservator.field.forward_backward import posterior_kernel
 
 
 def some_priors(weights):
@@ -79,13 +78,52 @@ def test_forward_backward_sums_over_all_paths(experts, parts, length, scale, see
     np.testing.assert_allclose(law, expected, atol=1e-9)
 
 
+@given(
+    experts=st.integers(1, 3),
+    length=st.integers(1, 12),
+    scale=st.floats(0, 20),
+    seed=st.integers(0, 1000),
+    kind=st.integers(0, 4),
+)
+def test_positions_that_are_left_out_are_positions_without_evidence(experts, length, scale, seed, kind):
+    """The chain passes them by: the same posterior as with emissions of zero there."""
+    prior, rng = some_priors(simplex_lattice(experts, 2))[kind], np.random.default_rng(seed)
+    skipped = np.where(rng.random(length) < 0.4, rng.integers(0, 40, size=length), 0)
+    kept = np.cumsum(skipped + 1) - 1
+    emissions = scale * rng.normal(size=(length, len(prior.weights)))
+    whole = np.zeros((kept[-1] + 1 + int(rng.integers(0, 30)), len(prior.weights)))  # it may go on after the last
+    whole[kept] = emissions
+    evidence, law = posterior(emissions, prior, skipped)
+    expected_evidence, expected = posterior(whole, prior)
+    np.testing.assert_allclose(evidence, expected_evidence, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(law, expected[kept], rtol=1e-9, atol=1e-15)
+
+
+def test_the_posterior_of_an_excerpt_is_that_of_the_whole():
+    rng, weights = np.random.default_rng(0), simplex_lattice(2, 2)
+    kept = np.concatenate([np.arange(3, 40), np.arange(300, 350)])
+    emissions = 2 * rng.normal(size=(len(kept), len(weights)))
+    whole = np.zeros((500, len(weights)))
+    whole[kept] = emissions
+    found = lattice_posterior(emissions, weights, skipped=np.diff(kept, prepend=-1) - 1)
+    expected = lattice_posterior(whole, weights)
+    assert found.prior == expected.prior
+    assert found.evidences == pytest.approx(expected.evidences, rel=1e-9)
+    for name in ("field", "regions", "owners", "states"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name)[kept], rtol=1e-9, atol=1e-15)
+
+
 def test_the_compiled_kernel_is_the_plain_one():
     prior = two_level(simplex_lattice(3, 2), 0.01, 0.2, 0.7)
     emissions = 5 * np.random.default_rng(0).normal(size=(50, 18))
     plain = getattr(posterior_kernel, "py_func", posterior_kernel)
-    ours, theirs = (kernel(emissions, prior.initial, prior.transition) for kernel in (posterior_kernel, plain))
-    np.testing.assert_allclose(ours[0], theirs[0])
-    np.testing.assert_allclose(ours[1], theirs[1])
+    jump, powers = np.full(50, -1), np.linalg.matrix_power(prior.transition, 7)[None]
+    for skips in ([], [0, 3, 20]):
+        jump[skips] = 0
+        given = emissions, prior.initial, prior.transition, jump, powers
+        ours, theirs = (kernel(*given) for kernel in (posterior_kernel, plain))
+        np.testing.assert_allclose(ours[0], theirs[0])
+        np.testing.assert_allclose(ours[1], theirs[1])
 
 
 def test_overwhelming_evidence_does_not_overflow():
@@ -104,7 +142,7 @@ def test_no_evidence_leaves_the_prior():
         evidence, law = posterior(np.zeros((7, len(prior.weights))), prior)
         assert evidence == pytest.approx(0, abs=1e-9)
         np.testing.assert_allclose(law[0], prior.initial, atol=1e-12)
-    found = infer_bayes(np.zeros((7, 6)), weights)
+    found = lattice_posterior(np.zeros((7, 6)), weights)
     np.testing.assert_allclose(found.field, 1 / 3)
     np.testing.assert_allclose(found.regions, 1 / 3)
 
@@ -117,8 +155,8 @@ def test_the_evidence_chooses_the_prior_that_made_the_field():
     two[:200, 1] = two[200:, 0] = -1.0  # a change in the middle
     noise = rng.normal(size=(400, 2))
     priors = [constant(weights), sticky(weights, 0.01)]
-    assert infer_bayes(one + noise, weights, priors).prior == "constant"
-    found = infer_bayes(two + noise, weights, priors)
+    assert lattice_posterior(one + noise, weights, priors).prior == "constant"
+    found = lattice_posterior(two + noise, weights, priors)
     assert found.prior == "sticky 0.01"
     assert (found.regions.argmax(axis=1) == np.repeat([0, 1], 200)).mean() > 0.98
     assert found.log_evidence == max(found.evidences.values())
@@ -130,10 +168,10 @@ def test_only_a_prior_that_knows_regions_attributes():
     truth = rng.integers(2, size=60).repeat(10)  # compositions that change all the time
     emissions = np.where(np.arange(2) == truth[:, None], 0.0, -3.0)
     regions, loose = two_level(weights, 0.003, 0.2, 0.95), sticky(weights, 0.1)
-    found = infer_bayes(emissions, weights, [regions, loose])
+    found = lattice_posterior(emissions, weights, [regions, loose])
     assert found.prior == loose.name
-    np.testing.assert_array_equal(found.field, infer_bayes(emissions, weights, [loose]).field)
-    np.testing.assert_array_equal(found.regions, infer_bayes(emissions, weights, [regions]).regions)
+    np.testing.assert_array_equal(found.field, lattice_posterior(emissions, weights, [loose]).field)
+    np.testing.assert_array_equal(found.regions, lattice_posterior(emissions, weights, [regions]).regions)
     np.testing.assert_array_equal(found.owners, found.field)
 
 
@@ -145,8 +183,8 @@ def test_only_a_prior_that_knows_regions_attributes():
     lambda w: two_level(w, 0.1, 0.0, 0.5),
     lambda w: simplex_lattice(0, 1),
     lambda w: simplex_lattice(10, 12),
-    lambda w: infer_bayes(np.zeros((4, 5)), w),
-    lambda w: infer_bayes(np.full((4, 6), -np.inf), w),
+    lambda w: lattice_posterior(np.zeros((4, 5)), w),
+    lambda w: lattice_posterior(np.full((4, 6), -np.inf), w),
 ])  # fmt: skip
 def test_impossible_settings_are_said(call):
     with pytest.raises(ConservatorError):

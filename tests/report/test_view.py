@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conservator import restore
-from conservator.report.page import as_page, asset
-from conservator.report.record import BINS, as_record
+from conservator.report import as_page
+from conservator.report.page import asset
+from conservator.restoration import as_record
+from conservator.restoration.record import BINS
 from fakes import FakeExpert
 
 EXPERTS = [FakeExpert(0), FakeExpert(1)]
@@ -26,7 +28,7 @@ def test_the_pieces_are_the_document(document, least, alternatives, lose_more):
     if lose_more and data:  # half a character beside a mark
         data = MARK.encode() + data[1:]
     found = restore(
-        data, EXPERTS, gap="[...]", max_gap=3, min_confidence=least, alternatives=alternatives, invalid="lost"
+        data, EXPERTS, gap="[...]", max_gap=3, min_confidence=least, alternatives=alternatives, lost="invalid"
     )
     record = as_record(found)
     assert "".join(piece["text"] for piece in record["pieces"]) == found.text

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator import ConservatorError
-from conservator.studies.attribution import attribution, near_boundaries, segment_f1, segments
+from conservator_studies.attribution import attribution, near_boundaries, segment_f1, segments
 
 LABELS = torch.tensor([[0] * 10 + [1] * 10, [2] * 8 + [0] * 12])
-HIDDEN = torch.arange(40).view(2, 20) % 3 == 0
+LOST = torch.arange(40).view(2, 20) % 3 == 0
 
 
 def weights_of(labels, confidence=0.8):
@@ -20,14 +20,14 @@ def weights_of(labels, confidence=0.8):
 
 
 def test_the_truth_has_full_marks():
-    found = attribution(weights_of(LABELS), LABELS, HIDDEN)
+    found = attribution(weights_of(LABELS), LABELS, LOST)
     assert all(value == 1 for value in found.values()), found
 
 
 def test_a_shifted_boundary_by_hand():
     shifted = LABELS.clone()
     shifted[0, 10:13] = 0  # three positions too late
-    found = attribution(weights_of(shifted), LABELS, HIDDEN)
+    found = attribution(weights_of(shifted), LABELS, LOST)
     assert found["field_accuracy"] == pytest.approx(37 / 40)
     assert found["field_accuracy_interior"] == 1
     assert found["field_accuracy_boundary"] == pytest.approx(13 / 16)
@@ -61,7 +61,7 @@ def test_a_segmentation_matches_itself_and_no_other_better(labels):
 
 def test_regions_that_do_not_occur_are_left_out():
     labels = LABELS[:1]
-    found = attribution(weights_of(labels), labels, HIDDEN[:1])
+    found = attribution(weights_of(labels), labels, LOST[:1])
     assert all(value == 1 for value in found.values()), found
     assert "recall_2" not in found
 
@@ -69,4 +69,4 @@ def test_regions_that_do_not_occur_are_left_out():
 def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
     with pytest.raises(ConservatorError, match=r"conservator\[studies\]"):
-        attribution(weights_of(LABELS), LABELS, HIDDEN)
+        attribution(weights_of(LABELS), LABELS, LOST)

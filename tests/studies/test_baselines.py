@@ -1,18 +1,16 @@
-"""Every baseline on experts for which its answer is known."""
+"""Every baseline on experts for which its composition is known."""
 
 import numpy as np
 import pytest
 import torch
 
-from conservator import CategoricalExpert, ConservatorError, MaskChannel
-from conservator.decoders.predict import decode_one_step
-from conservator.field.forward_backward import posterior
-from conservator.field.lattice import sticky
-from conservator.field.particles import ParticleSettings
-from conservator.field.smoothing import NoSmoothing, PerColumn
-from conservator.studies.baselines import BASELINES, Setting, find_baseline
-from conservator.studies.baselines.constant import GRID, pool_loss
-from conservator.studies.baselines.routers import inherit
+from conservator import ConservatorError, MaskChannel
+from conservator.decoders import decode_one_step
+from conservator.experts import CategoricalExpert, Team
+from conservator.field import NoSmoothing, Particles, PerColumn, posterior, sticky
+from conservator_studies.baselines import BASELINES, Setting, find_baseline
+from conservator_studies.baselines.constant import GRID, pool_loss
+from conservator_studies.baselines.routers import inherit
 
 SIZE, LENGTH, WINDOWS = 5, 24, 3
 
@@ -34,7 +32,7 @@ OBSERVED = MaskChannel(SIZE, 0.3).corrupt(LABELS, seeded())
 LOSSES = -torch.stack([expert.log_marginals for expert in EXPERTS])  # (m, L, V)
 
 
-SMALL = ParticleSettings(8, 16, 4, steps=4)
+SMALL = Particles(8, 16, 4, steps=4)
 GENERALISTS = [
     CategoricalExpert(torch.zeros(LENGTH, SIZE), "generalist"),
     CategoricalExpert(torch.arange(SIZE).expand(LENGTH, SIZE).float(), "generalist_3x"),
@@ -43,7 +41,7 @@ NAMES = [*BASELINES, "single:likes 1"]
 
 
 def make(labels=LABELS):
-    return Setting(EXPERTS, OBSERVED, labels, samples=64, particles=SMALL, generalists=GENERALISTS)
+    return Setting(Team(EXPERTS), OBSERVED, labels, samples=64, particles=SMALL, generalists=GENERALISTS)
 
 
 @pytest.fixture(scope="module")
@@ -57,16 +55,16 @@ def inferred(name, setting):
 
 def losses_of_visible():
     """(N, L, m) the loss of every visible token; factorised experts do not look at the context."""
-    tokens = OBSERVED.tokens.masked_fill(OBSERVED.hidden, 0)
     places = torch.arange(LENGTH).expand(WINDOWS, -1)
-    return LOSSES[:, places, tokens].permute(1, 2, 0).double().masked_fill(OBSERVED.hidden[..., None], torch.nan)
+    losses = LOSSES[:, places, OBSERVED.readable].permute(1, 2, 0).double()
+    return losses.masked_fill(OBSERVED.lost[..., None], torch.nan)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_baseline_gives_a_field(name, setting):
-    answer = find_baseline(name)(setting)
-    field = answer.inferred.field
-    assert field.shape == (WINDOWS, LENGTH, len(answer.experts))
+    composed = find_baseline(name)(setting)
+    field = composed.inferred.field
+    assert field.shape == (WINDOWS, LENGTH, len(composed.team))
     torch.testing.assert_close(field.sum(-1), torch.ones(WINDOWS, LENGTH, dtype=torch.float64))
     assert torch.equal(field, inferred(name, make()).field)
 
@@ -109,14 +107,14 @@ def test_selectors_choose_the_expert_of_a_pure_window(setting):
 
 
 def test_demix_is_a_softmax_of_scores_where_visible():
-    setting = Setting(EXPERTS, OBSERVED, LABELS, smoother=NoSmoothing())
-    visible = ~OBSERVED.hidden
+    setting = Setting(Team(EXPERTS), OBSERVED, LABELS, smoother=NoSmoothing())
+    visible = ~OBSERVED.lost
     expected = torch.softmax(-losses_of_visible(), dim=-1)[visible]
     found = inferred("demix_heldout", setting).field[visible]
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_hidden_positions_inherit_from_the_nearest():
+def test_lost_positions_inherit_from_the_nearest():
     nan = torch.nan
     scores = torch.tensor([[nan, 1.0, nan, 3.0, nan, nan]])[..., None]
     assert inherit(scores)[0, :, 0].tolist() == [1, 1, 2, 3, 3, 3]
@@ -124,7 +122,7 @@ def test_hidden_positions_inherit_from_the_nearest():
 
 
 def test_the_raw_loss_router_repeats_the_papers_update():
-    setting = Setting(EXPERTS, OBSERVED, LABELS, smoother=NoSmoothing())
+    setting = Setting(Team(EXPERTS), OBSERVED, LABELS, smoother=NoSmoothing())
     expected = torch.softmax(-30 * losses_of_visible().nan_to_num(), dim=-1)
     found = inferred("raw_loss_heldout", setting).field
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
@@ -163,18 +161,18 @@ def test_in_its_own_context_an_expert_does_not_read_where_it_has_no_weight(setti
         plain, own = find_baseline(name)(setting), find_baseline(f"{name}_own")(setting)
         assert plain.reading is None
         assert torch.equal(own.inferred.field, plain.inferred.field)
-        assert torch.equal(own.reading.concealed(own.inferred.composition), own.inferred.field < 0.05)
-    foreign = own.reading.concealed(own.inferred.composition)
-    assert torch.equal(foreign, LABELS[..., None] != torch.arange(3))
+        assert torch.equal(own.reading.hidden_from(own.inferred.composition), own.inferred.field < 0.05)
+    hidden_from = own.reading.hidden_from(own.inferred.composition)
+    assert torch.equal(hidden_from, LABELS[..., None] != torch.arange(3))
 
 
 @pytest.mark.parametrize(("name", "liked"), [("single:likes 1", 1), ("single:likes 2", 2), ("generalist_3x", SIZE - 1)])
 def test_a_single_expert_decides_alone(name, liked, setting):
-    answer = find_baseline(name)(setting)
-    assert [expert.spec.name for expert in answer.experts] == [name.removeprefix("single:")]
-    decoded = decode_one_step(answer.experts, OBSERVED, answer.inferred.composition)
-    assert (decoded.tokens[OBSERVED.hidden] == liked).all()
-    assert answer.inferred.cost.evaluations == 0
+    composed = find_baseline(name)(setting)
+    assert composed.team.names == (name.removeprefix("single:"),)
+    decoded = decode_one_step(composed.team, OBSERVED, composed.inferred.composition)
+    assert (decoded.tokens[OBSERVED.lost] == liked).all()
+    assert composed.inferred.cost.evaluations == 0
 
 
 def test_names_that_do_not_exist_are_said(setting):
@@ -183,7 +181,7 @@ def test_names_that_do_not_exist_are_said(setting):
     with pytest.raises(ConservatorError, match="there are: likes 0, likes 1, likes 2"):
         find_baseline("single:nobody")(setting)
     with pytest.raises(ConservatorError, match="there are: none"):
-        find_baseline("generalist")(Setting(EXPERTS, OBSERVED, LABELS))
+        find_baseline("generalist")(Setting(Team(EXPERTS), OBSERVED, LABELS))
 
 
 def test_particles_find_regions_and_one_weight_for_a_pure_window(setting):
@@ -216,6 +214,6 @@ def test_costs_are_counted(setting):
 
 
 def test_one_window_has_no_other_to_shuffle_with():
-    alone = Setting(EXPERTS, OBSERVED.channel.observe(OBSERVED.tokens[:1]), LABELS[:1])
+    alone = Setting(Team(EXPERTS), OBSERVED[:1], LABELS[:1])
     with pytest.raises(ConservatorError, match="at least two"):
         BASELINES["shuffled_across"](alone)

@@ -6,18 +6,19 @@ from importlib import import_module
 import pytest
 import torch
 
-from conservator import CategoricalExpert
-from conservator.field import particles
-from conservator.studies import STUDIES, recovered, seeds
-from conservator.studies.claims import judge
-from conservator.studies.corpora import DEMO, DOMAINS, read_domain
-from conservator.studies.execution import Request, tables
-from conservator.studies.materials import Materials
-from conservator.studies.result import Result
+from conservator.experts import CategoricalExpert
+from conservator.field import PRESETS, Particles
+from conservator_studies import STUDIES, recovered, seeds
+from conservator_studies.claims import judge
+from conservator_studies.corpora import DEMO, DOMAINS, read_domain
+from conservator_studies.execution import Request, tables
+from conservator_studies.resources import Resources
+from conservator_studies.result import Result
+from conservator_studies.study import TextStudy, load_study, untracked
 from networks import TINY
 
 LENGTH = 128
-BYTE = [name for name, entry in STUDIES.items() if entry.materials and not entry.domain]
+BYTE = [name for name in STUDIES if isinstance(load_study(name), TextStudy) and not load_study(name).domain]
 
 
 def counted(name, *domains):
@@ -28,49 +29,47 @@ def counted(name, *domains):
 
 
 @pytest.fixture(scope="module")
-def materials(tmp_path_factory):
+def resources(tmp_path_factory):
     experts = {name: counted(name, name) for name in DOMAINS}
     experts |= {name: counted(name, *DOMAINS) for name in ("generalist", "generalist_3x")}
-    return Materials(DEMO, experts, tmp_path_factory.mktemp("made"))
+    return Resources(DEMO, experts, tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture(scope="module")
-def found(materials):
+def found(resources):
     """The findings of every study, each run once."""
-    settings = particles.ParticleSettings(2, 2, 1, steps=2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(particles.PRESETS, "reduced", settings)
+        patch.setitem(PRESETS, "reduced", Particles(2, 2, 1, steps=2))
         results = {}
         for name in BYTE:
-            study = import_module(STUDIES[name].module)
-            config = replace(study.PRESETS["laptop"], windows=4, length=LENGTH, least=40)
+            study = load_study(name)
+            config = replace(study.presets["laptop"], windows=4, length=LENGTH, least=40)
             if config.particle_windows:  # as many as there are windows, and fewer
                 config = replace(config, particle_windows=4 if name == "byte3" else 2)
             if name == "seeds":
                 training = replace(config.training, network=replace(TINY, context=LENGTH), window=64, batch=4)
                 config = replace(config, training=training, steps_per_window=0.75, checked=2)
-            results[name] = study.run(config, 0, lambda items, _: items, materials)
+            results[name] = study.run(config, 0, untracked, resources)
         return results
 
 
 @pytest.mark.parametrize("name", BYTE)
 def test_a_study_has_rows_for_every_table_and_can_be_written(name, found):
-    study, findings = import_module(STUDIES[name].module), found[name]
-    assert len(tables(name, findings.rows)) == len(study.TABLES)
+    study, findings = load_study(name), found[name]
+    assert len(tables(name, findings.rows)) == len(study.tables)
     Result(name, "laptop", 0, {}, 0.0, findings.rows).to_json()
     methods = [row["method"] for row in findings.rows]
     assert len(set(methods)) == len(methods)
-    if hasattr(study, "conclude"):
-        assert "nan" not in study.conclude(findings.rows)
+    assert "nan" not in study.conclude(findings.rows)
 
 
 @pytest.mark.parametrize("name", BYTE)
 def test_every_figure_of_the_paper_has_a_row_of_ours(name, found):
-    study = import_module(STUDIES[name].module)
+    study, module = load_study(name), import_module(STUDIES[name].module)
     paper = [row["paper"] for row in found[name].rows if row["paper"]]
     if name not in ("replacement", "prior-term", "flagship"):
-        assert len(paper) == len(study.PAPER)
-    columns = {column.metric for spec in study.TABLES for column in spec.columns}
+        assert len(paper) == len(module.PAPER)
+    columns = {column.metric for spec in study.tables for column in spec.columns}
     assert {metric for figures in paper for metric in figures} <= columns
 
 
@@ -93,11 +92,11 @@ def test_claims_can_be_judged_of_every_row(found):
     assert len(claims) == 2 + 3 + 2 * 3 + 3
 
 
-def test_without_generalists_there_are_no_rows_of_them(materials):
-    from conservator.studies import byte2
-    from conservator.studies.byte import prepare
+def test_without_generalists_there_are_no_rows_of_them(resources):
+    from conservator_studies import byte2
+    from conservator_studies.byte import prepare
 
-    few = Materials(DEMO, {name: materials.experts[name] for name in ("prose", "code")}, materials.folder)
+    few = Resources(DEMO, {name: resources.experts[name] for name in ("prose", "code")}, resources.folder)
     trial = prepare(replace(byte2.CONFIG, windows=2, length=LENGTH, least=40), 0, few)
     assert list(trial.setting.generalists) == []
 
@@ -119,8 +118,8 @@ def test_a_pair_that_was_trained_on_everything_fails_the_check(found):
     assert specialised["method"] == "specialised"
 
 
-def test_trained_experts_are_kept(found, materials):
-    kept = sorted(path.parent.name for path in (materials.folder / "experts").glob("*/*/*/config.json"))
+def test_trained_experts_are_kept(found, resources):
+    kept = sorted(path.parent.name for path in (resources.folder / "experts").glob("*/*/*/config.json"))
     assert kept == ["code", "code", "prose", "prose"]
 
 

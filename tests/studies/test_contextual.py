@@ -4,12 +4,13 @@ import itertools
 
 import pytest
 
-from conservator.studies import contextual
+from conservator_studies import contextual
+from conservator_studies.study import untracked
 
 
 @pytest.fixture(scope="module")
 def rows():
-    findings = contextual.run(contextual.PRESETS["laptop"], 0, lambda items, _: items)
+    findings = contextual.run(contextual.PRESETS["laptop"], 0, untracked)
     return {row["method"]: row for row in findings.rows}
 
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from conservator import ConservatorError
-from conservator.studies.corpora import DEMO, DOMAINS, find_corpora, read_domain, read_domains
-from conservator.studies.huggingface import SOURCES, articles, fetch
+from conservator_studies.corpora import DEMO, DOMAINS, find_corpora, read_domain, read_domains
+from conservator_studies.huggingface import SOURCES, articles, fetch
 
 
 def write(folder, name, split, texts):

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from conservator.studies import contextual, execution, result
-from conservator.studies.execution import Request, execute, is_current
-from conservator.studies.materials import Materials
+from conservator_studies import contextual, execution, result
+from conservator_studies.execution import Request, execute, is_current
+from conservator_studies.resources import Resources
+from conservator_studies.study import TextStudy, untracked
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def committed(monkeypatch):
 def test_a_result_is_current_until_something_it_depends_on_changes(tmp_path, committed, monkeypatch):
     request, path = Request("contextual", "laptop", 3, 1), tmp_path / "contextual.json"
     assert not is_current(path, request)
-    found, written = execute(request, tmp_path, lambda items, _: items)
+    found, written = execute(request, tmp_path, untracked)
     assert written[0] == path
     assert {one.name for one in written} == {"contextual.json", "contextual.md", "contextual.png"}
     assert json.loads(path.read_text())["rows"] == found.rows
@@ -40,7 +41,7 @@ def test_code_that_is_of_no_commit_vouches_for_nothing(tmp_path, commit, monkeyp
     for module in (execution, result):
         monkeypatch.setattr(module, "commit", lambda: commit)
     request = Request("contextual", "laptop", 0, 1)
-    execute(request, tmp_path, lambda items, _: items)
+    execute(request, tmp_path, untracked)
     assert not is_current(tmp_path / "contextual.json", request)
 
 
@@ -57,12 +58,19 @@ def test_other_experts_or_texts_make_another_result(tmp_path, committed, monkeyp
 
     def given(fingerprint, texts):
         (tmp_path / "prose.eval.jsonl").write_text(texts)
-        materials = Materials(tmp_path, {"prose": Known(fingerprint)}, tmp_path)
-        return Request("contextual", "laptop", 0, 1, materials)
+        resources = Resources(tmp_path, {"prose": Known(fingerprint)}, tmp_path)
+        return Request("contextual", "laptop", 0, 1, resources)
 
-    run = contextual.run
-    monkeypatch.setattr(contextual, "run", lambda config, seed, track, materials: run(config, seed, track))
-    execute(given("a", "x"), tmp_path, lambda items, _: items)
+    plain = contextual.STUDY
+    study = TextStudy(
+        presets=plain.presets,
+        unit=plain.unit,
+        tables=plain.tables,
+        labels=plain.labels,
+        run=lambda config, seed, track, resources: plain.run(config, seed, track),
+    )
+    monkeypatch.setattr(contextual, "STUDY", study)
+    execute(given("a", "x"), tmp_path, untracked)
     path = tmp_path / "contextual.json"
     assert is_current(path, given("a", "x"))
     assert not is_current(path, given("b", "x"))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
 from conservator import ConservatorError
-from conservator.studies.metrics import boundaries, boundary_f1, calibration_error, per_group
-from conservator.studies.mixtures import mix
+from conservator_studies.metrics import boundaries, boundary_f1, calibration_error, per_group
+from conservator_studies.mixtures import mix
 
 DOMAINS = {
     "lower": [b"abcdefghij" * 4, b"klmnopqrst" * 5, b"short"],

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from conservator import ConservatorError
-from conservator.studies import readme
-from conservator.studies.materials import Materials
-from conservator.studies.result import grid
+from conservator_studies import readme
+from conservator_studies.resources import Resources
+from conservator_studies.study import untracked
 from fakes import FakeExpert, TextExpert
 
 VERSE = "the quick brown fox jumps over the lazy dog; " * 2
@@ -28,7 +28,7 @@ def test_every_method_is_measured_on_every_document(corpora):
     experts = [TextExpert(VERSE, name="prose"), TextExpert(CODE, name="code")]
     team = {expert.spec.name: expert for expert in (*experts, FakeExpert(name="generalist"))}
     config = readme.Config(rate=0.2, domains=("prose", "code"))
-    found = readme.run(config, 0, lambda items, title: items, Materials(corpora, team, corpora))
+    found = readme.run(config, 0, untracked, Resources(corpora, team, corpora))
     rows = {row["method"]: row for row in found.rows if "accuracy" in row}
     assert list(rows) == [
         *("product", "product_and_generalist", "single:prose", "single:code", "equal", "global", "generalist")
@@ -39,8 +39,7 @@ def test_every_method_is_measured_on_every_document(corpora):
     assert rows["generalist"]["difference"] > 0
     curve = [row for row in found.rows if "right" in row]
     assert sum(row["share"] for row in curve) == pytest.approx(1)
-    for spec in readme.TABLES:
-        assert len(grid(found.rows, spec, readme.LABELS)) > 1
+    assert len(readme.STUDY.grids(found.rows)) == len(readme.TABLES)
     assert "the product is first" in readme.conclude(found.rows)
 
 

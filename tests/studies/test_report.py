@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from conservator.studies.claims import judge
-from conservator.studies.report import report
+from conservator_studies.claims import judge
+from conservator_studies.report import report
 
 
 def row(method, accuracy, difference=None, p=0.0001, **more):

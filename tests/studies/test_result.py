@@ -1,13 +1,16 @@
 import json
-from importlib.metadata import PackageNotFoundError
+import sys
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from conservator import ConservatorError
 from conservator.figures import new_figure, render
-from conservator.studies.result import Column, Result, TableSpec, as_markdown, commit, grid, versions
-from conservator.studies.statistics import Measurements, summarise
+from conservator.provenance import commit
+from conservator.tables import as_markdown
+from conservator_studies.result import Column, Result, TableSpec, grid
+from conservator_studies.statistics import Measurements, summarise
 
 ROWS = [
     {"method": "ours", "count": 2, "mae": 0.01234, "mae_sd": 0.002, "paper": {"mae": 0.5}},
@@ -27,6 +30,13 @@ def test_the_interval_is_students():
 
 def test_one_repeat_has_no_spread():
     assert summarise("mae", [0.5]) == {"mae": 0.5}
+
+
+def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    assert summarise("mae", [0.5]) == {"mae": 0.5}
+    with pytest.raises(ConservatorError, match=r"conservator\[studies\]"):
+        summarise("mae", [0.5, 0.6])
 
 
 def test_measurements_become_rows():
@@ -61,14 +71,6 @@ def test_the_result_file_says_how_it_was_made():
     assert record["rows"] == ROWS
     assert {"python", "torch", "numpy", "numba", "conservator"} <= set(record["versions"])
     assert record["commit"] == commit()
-
-
-def test_a_package_that_is_not_there_has_no_version(monkeypatch):
-    def absent(package):
-        raise PackageNotFoundError(package)
-
-    monkeypatch.setattr("conservator.studies.result.version", absent)
-    assert versions()["numba"] is None
 
 
 def test_a_result_that_is_not_a_number_is_not_written():

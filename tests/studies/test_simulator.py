@@ -5,15 +5,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from conservator.studies import simulator
-from conservator.studies.world import divergence, draw_experts, true_field
+from conservator.experts import Context
+from conservator_studies import simulator
+from conservator_studies.simulation import divergence, draw_experts, true_field
+from conservator_studies.study import untracked
 
 SMALL = replace(simulator.PRESETS["laptop"], repeats=2, training_steps=200, training_sequences=4000)
 
 
 @pytest.fixture(scope="module")
 def findings():
-    return simulator.run(SMALL, 0, lambda items, _: items)
+    return simulator.run(SMALL, 0, untracked)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,7 @@ def test_the_field_has_three_segments():
 
 def test_the_same_seed_gives_the_same_figures():
     tiny = replace(SMALL, repeats=1, observations=50, training_steps=5, training_sequences=50, score_samples=2)
-    once, again, other = (simulator.run(tiny, seed, lambda items, _: items).rows for seed in (0, 0, 1))
+    once, again, other = (simulator.run(tiny, seed, untracked).rows for seed in (0, 0, 1))
     assert once == again != other
 
 
@@ -78,6 +80,6 @@ def test_a_trained_denoiser_knows_the_marginals(generator):
     """What stands in for the exact densities is learnt from samples, and comes close to them."""
     expert, _ = draw_experts(12, 48, 2.5, generator)
     denoiser = simulator.train_on(expert, SMALL, generator)
-    nothing = torch.zeros(1, 48, dtype=torch.long)
-    found = denoiser.log_probs(nothing, nothing == 0).exp()[0]
+    nothing = Context(torch.zeros(1, 48, dtype=torch.long), torch.ones(1, 48, dtype=torch.bool))
+    found = denoiser.predict(nothing, nothing.everywhere()).exp()
     assert (found - expert.log_marginals.exp()).abs().sum(-1).mean() / 2 < 0.05

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from conservator.studies.statistics import compare
+from conservator_studies.statistics import compare
 
 
 @given(seed=st.integers(0, 20), count=st.integers(5, 60), shift=st.floats(-1, 1))

@@ -8,10 +8,12 @@ import time
 import pytest
 from fastapi.testclient import TestClient
 
+from conservator import Restorer
 from conservator.web.app import FILES, create_app
 from conservator.web.guard import host_of, is_loopback
+from conservator.web.jobs import Jobs
 from conservator.web.settings import Settings
-from conservator.web.work import Workshop
+from fakes import FakeExpert
 
 MARK = "\ufffd"
 
@@ -45,7 +47,7 @@ def test_progress_is_streamed(client):
     with client.stream("POST", "/v1/restore", json=wanted, headers={"Accept": "application/x-ndjson"}) as answer:
         assert answer.headers["content-type"].startswith("application/x-ndjson")
         lines = [json.loads(line) for line in answer.iter_lines()]
-    assert {line.get("doing") for line in lines[:-1]} == {"lengths", "reading", "alternatives"}
+    assert {line.get("doing") for line in lines[:-1]} == {"lengths", "inferring", "decoding", "alternatives"}
     assert lines[-1]["result"]["experts"] == ["two"]
 
 
@@ -161,11 +163,11 @@ def test_loopback_is_known(host, local):
 def test_too_long_and_too_many_are_refused(folders, monkeypatch):
     release = threading.Event()
 
-    def slow(document, *, progress, **_):
+    def slow(self, document, *, progress, **_):
         while not release.wait(0.01):
-            progress("reading", 0.5)
+            progress("inferring", 0.5)
 
-    monkeypatch.setattr("conservator.web.work.restore", slow)
+    monkeypatch.setattr("conservator.restorer.Restorer.restore", slow)
     with client_of(experts=folders, max_seconds=0.3, running=1, waiting=0) as client:
         first = threading.Thread(target=client.post, args=("/v1/restore",), kwargs={"json": {"text": MARK}})
         first.start()
@@ -185,22 +187,22 @@ def test_work_that_nobody_waits_for_ends(monkeypatch):
 
     ended = threading.Event()
 
-    def slow(document, *, progress, **_):
+    def slow(self, document, *, progress, **_):
         try:
             while True:
                 time.sleep(0.01)
-                progress("reading", 0.5)
+                progress("inferring", 0.5)
         finally:
             ended.set()
 
-    monkeypatch.setattr("conservator.web.work.restore", slow)
+    monkeypatch.setattr("conservator.restorer.Restorer.restore", slow)
 
     async def leave():
-        workshop = Workshop(Settings())
-        stream = workshop.stream("text")
-        assert await anext(stream) == ("reading", 0.5)
+        jobs = Jobs(Settings())
+        stream = jobs.stream(Restorer([FakeExpert()]), "text", {})
+        assert await anext(stream) == ("inferring", 0.5)
         await stream.aclose()
-        while workshop.admitted:
+        while jobs.admitted:
             await asyncio.sleep(0.01)
         assert ended.is_set()  # its place was not free before
 

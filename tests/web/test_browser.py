@@ -12,8 +12,8 @@ import uvicorn
 from playwright import sync_api as playwright
 
 from conservator import Restoration, restore
-from conservator.documents.damaged import read_damaged
-from conservator.field.cost import Cost
+from conservator.documents import LOST, read_damaged
+from conservator.experts import Cost
 from conservator.web.app import create_app
 from conservator.web.settings import Settings
 from fakes import FakeExpert
@@ -174,9 +174,11 @@ def test_a_megabyte_opens(page, tmp_path):
     nothing = Restoration.untouched(damaged, ("one", "two"), Cost())
     found = replace(
         nothing,
-        tokens=np.where(damaged.lost, ord("x"), damaged.tokens),
-        confidence=np.where(damaged.lost, np.linspace(0, 1, length), 1.0),
-        regions=np.arange(length) // 5000 % 2,
+        positions=np.arange(length),
+        read_tokens=np.where(damaged.tokens == LOST, ord("x"), damaged.tokens),
+        read_confidence=np.where(damaged.tokens == LOST, np.linspace(0, 1, length), 1.0),
+        read_field=np.full((length, 2), 0.5),
+        read_regions=np.arange(length) // 5000 % 2,
     )
     path = tmp_path / "report.html"
     path.write_text(found.to_html())

@@ -1,8 +1,21 @@
-"""How a document was damaged: memoryless channels p_c(y | x) = prod_l p_c(y_l | x_l)."""
+"""How a document was damaged: memoryless channels p_c(y | x) = prod_l p_c(y_l | x_l), and what was observed."""
 
-from conservator.channels.channel import Channel, Observation
+from conservator.channels.channel import Channel
 from conservator.channels.confusion import ConfusionChannel
+from conservator.channels.likelihood import Likelihood
 from conservator.channels.mask import MaskChannel
+from conservator.channels.named import named_channel
+from conservator.channels.observation import Excerpt, Observation, Status
 from conservator.channels.replacement import ReplacementChannel
 
-__all__ = ["Channel", "ConfusionChannel", "MaskChannel", "Observation", "ReplacementChannel"]
+__all__ = [
+    "Channel",
+    "ConfusionChannel",
+    "Excerpt",
+    "Likelihood",
+    "MaskChannel",
+    "Observation",
+    "ReplacementChannel",
+    "Status",
+    "named_channel",
+]

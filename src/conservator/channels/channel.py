@@ -1,38 +1,22 @@
-"""The channel contract and the observation that a channel makes."""
+"""The channel contract: how clean tokens become what is observed."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from conservator.channels.likelihood import Likelihood
+from conservator.channels.observation import Excerpt, Observation
 from conservator.errors import ConservatorError
-
-
-@dataclass(frozen=True)
-class Observation:
-    """A damaged sequence y, and the channel that it came through.
-
-    Attributes:
-        tokens: (..., L) output symbols of the channel, int64 in [0, channel.outputs).
-        hidden: (..., L) bool, True where the token is known to be unknown.
-        channel: the channel whose likelihood explains ``tokens``.
-    """
-
-    tokens: Tensor
-    hidden: Tensor
-    channel: "Channel"
+from conservator.vocabularies import Numbered
 
 
 class Channel(ABC):
-    """A memoryless corruption channel over V input tokens.
+    """A memoryless corruption channel over V input tokens, y ~ p_c(. | x).
 
-    Writing c_l(v) = p_c(y_l | x_l = v) for the local likelihood, a channel gives
-
-    - ``corrupt``: y ~ p_c(. | x);
-    - ``log_likelihood``: log c_l(v);
-    - ``log_evidence``: log sum_v c_l(v) pi_l(v), which a subclass may compute without the (L, V) table;
-    - ``log_posterior``: log gamma_l(v), equation (token_post) of the paper.
+    A channel says three things of a damaged sequence: which symbols it can have, whether what was seen at a position
+    can be trusted, and the likelihood c_l(v) = p_c(y_l | x_l = v) of each token there. The symbol V stands for a token
+    that is lost, under every channel whose own symbols end before it.
 
     Attributes:
         vocab_size: V, the number of input tokens.
@@ -47,31 +31,19 @@ class Channel(ABC):
         """Draw y ~ p_c(. | x) for clean ``tokens`` (..., L), independently at every position."""
 
     @abstractmethod
-    def log_likelihood(self, observation: Observation) -> Tensor:
-        """Return log c_l(v): (..., L, V), float64."""
+    def status(self, tokens: Tensor) -> Tensor:
+        """The ``Status`` of each of the damaged ``tokens`` (..., L): uint8."""
 
-    def observe(self, tokens: Tensor) -> Observation:
-        """Take an already damaged sequence (..., L) as an observation of this channel."""
-        tokens = check_tokens(tokens, self.outputs, "output alphabet")
-        return Observation(tokens, torch.zeros_like(tokens, dtype=torch.bool), self)
+    @abstractmethod
+    def likelihood(self, tokens: Tensor) -> Likelihood:
+        """The likelihood that the damaged ``tokens`` (..., L) give to each token."""
 
-    def log_evidence(self, observation: Observation, log_probs: Tensor) -> Tensor:
-        """Return log sum_v c_l(v) pi_l(v): (..., L), for ``log_probs`` log pi: (..., L, V)."""
-        return torch.logsumexp(self.log_likelihood(observation) + log_probs, dim=-1)
-
-    def log_posterior(self, observation: Observation, log_probs: Tensor) -> Tensor:
-        """Return log gamma_l(v) = log c_l(v) pi_l(v) / sum_u c_l(u) pi_l(u): (..., L, V).
-
-        It is nan where the observation is impossible, that is where ``log_evidence`` is -inf.
-        """
-        joint = self.log_likelihood(observation) + log_probs
-        return joint - torch.logsumexp(joint, dim=-1, keepdim=True)
-
-
-def pick(log_probs: Tensor, tokens: Tensor) -> Tensor:
-    """Return log_probs[..., l, tokens_l]: (..., L), broadcasting ``log_probs`` (..., L, V) over observations."""
-    shape = torch.broadcast_shapes(tokens.shape, log_probs.shape[:-1])
-    return log_probs.expand(*shape, -1).gather(-1, tokens.expand(shape)[..., None])[..., 0]
+    def observe(self, tokens: Tensor, excerpt: Excerpt | None = None) -> Observation:
+        """Take an already damaged sequence (..., L), or an excerpt of one, as an observation of this channel."""
+        tokens = check_integers(tokens)  # as int64 first: V may not fit into the type that they came in
+        seen = tokens != self.vocab_size
+        tokens = torch.where(seen, check_tokens(tokens * seen, self.outputs, "output alphabet"), self.vocab_size)
+        return Observation(tokens, self.status(tokens), self.likelihood(tokens), self.vocab_size, excerpt)
 
 
 def check_rate(rate: float) -> float:
@@ -83,17 +55,19 @@ def check_rate(rate: float) -> float:
 
 def check_vocab_size(vocab_size: int) -> int:
     """Return ``vocab_size`` as an int where it is a positive whole number."""
-    whole = hasattr(vocab_size, "__index__") and not isinstance(vocab_size, bool)
-    if not whole or vocab_size < 1:
-        raise ConservatorError(f"the vocabulary size is {vocab_size!r}; it must be a whole number of at least 1")
-    return int(vocab_size)
+    return int(Numbered(vocab_size).size)
+
+
+def check_integers(tokens: Tensor) -> Tensor:
+    """Return ``tokens`` as int64 where they are integers."""
+    if tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool:
+        raise ConservatorError(f"tokens have the type {tokens.dtype}; they must be integers")
+    return tokens.long()
 
 
 def check_tokens(tokens: Tensor, size: int, alphabet: str = "vocabulary") -> Tensor:
     """Return ``tokens`` as int64 where they lie in [0, size); else name the first that does not."""
-    if tokens.is_floating_point() or tokens.is_complex() or tokens.dtype == torch.bool:
-        raise ConservatorError(f"tokens have the type {tokens.dtype}; they must be integers")
-    tokens = tokens.long()
+    tokens = check_integers(tokens)
     outside = (tokens < 0) | (tokens >= size)
     if outside.any():
         where = outside.nonzero()[0].tolist()

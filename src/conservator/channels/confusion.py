@@ -1,17 +1,49 @@
 """Any memoryless channel, given by its confusion matrix."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from conservator.channels.channel import Channel, Observation, check_tokens
+from conservator.channels.channel import Channel, check_tokens
+from conservator.channels.likelihood import Likelihood
+from conservator.channels.observation import Observation, Status
 from conservator.errors import ConservatorError
+
+
+@dataclass(frozen=True)
+class ConfusionLikelihood(Likelihood):
+    """The column of the confusion matrix that belongs to the symbol that was seen.
+
+    Attributes:
+        tokens: (..., L) what was seen.
+        log_columns: (symbols, V) log matrix[v, y], a row a symbol y.
+    """
+
+    tokens: Tensor
+    log_columns: Tensor
+
+    def __getitem__(self, index: Any) -> "ConfusionLikelihood":
+        """The likelihood at some of the positions."""
+        return ConfusionLikelihood(self.tokens[index], self.log_columns)
+
+    @property
+    def symbols(self) -> int:
+        """A symbol a column."""
+        return len(self.log_columns)
+
+    def table(self) -> Tensor:
+        """Return log c_l(v) = log matrix[v, y_l]: (..., L, V)."""
+        return self.log_columns[self.tokens]
 
 
 class ConfusionChannel(Channel):
     """Token v comes out as symbol y with probability matrix[v, y].
 
-    The mask and replacement channels are special cases. Nothing is hidden: a symbol that stands
-    for a loss is told apart only by its flat column.
+    The mask and replacement channels are special cases. What was seen is doubtful at every position: a symbol of the
+    matrix that stands for a loss differs from others by its flat column alone. Where the matrix has no symbol V, V is
+    a token that was lost on another way.
     """
 
     def __init__(self, matrix: Tensor) -> None:
@@ -31,7 +63,9 @@ class ConfusionChannel(Channel):
             )
         self.vocab_size, self.outputs = matrix.shape
         self.matrix = matrix / matrix.sum(dim=1, keepdim=True)
-        self._log_columns = self.matrix.log().T.contiguous()
+        missing = max(0, self.vocab_size + 1 - self.outputs)  # symbols up to V that the matrix does not have
+        flat = torch.zeros(missing, self.vocab_size, dtype=torch.float64)
+        self._log_columns = torch.cat([self.matrix.log().T, flat]).contiguous()
 
     def corrupt(self, tokens: Tensor, generator: torch.Generator) -> Observation:
         """Draw y_l ~ matrix[x_l] for ``tokens`` (..., L)."""
@@ -40,6 +74,10 @@ class ConfusionChannel(Channel):
         drawn = torch.multinomial(rows, 1, generator=generator) if len(rows) else tokens.reshape(-1, 1)
         return self.observe(drawn.reshape(tokens.shape))
 
-    def log_likelihood(self, observation: Observation) -> Tensor:
-        """Return log c_l(v) = log matrix[v, y_l]: (..., L, V)."""
-        return self._log_columns[observation.tokens]
+    def status(self, tokens: Tensor) -> Tensor:
+        """Every symbol of the matrix is doubtful."""
+        return torch.where(tokens >= self.outputs, Status.LOST, Status.DOUBTFUL).to(torch.uint8)
+
+    def likelihood(self, tokens: Tensor) -> ConfusionLikelihood:
+        """The column of the symbol that was seen."""
+        return ConfusionLikelihood(tokens, self._log_columns)

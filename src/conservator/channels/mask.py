@@ -1,11 +1,59 @@
 """The mask channel: a token is lost, and the loss is seen."""
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from conservator.channels.channel import Channel, Observation, check_rate, check_tokens, check_vocab_size, pick
+from conservator.channels.channel import Channel, check_rate, check_tokens, check_vocab_size
+from conservator.channels.likelihood import Likelihood, pick
+from conservator.channels.observation import Observation, Status
+
+
+@dataclass(frozen=True)
+class MaskLikelihood(Likelihood):
+    """Flat at a lost position, a point mass at a visible one.
+
+    Attributes:
+        tokens: (..., L) what was seen; V where lost.
+        vocab_size: V.
+        log_lost: log r.
+        log_kept: log (1 - r).
+    """
+
+    tokens: Tensor
+    vocab_size: int
+    log_lost: float
+    log_kept: float
+
+    def __getitem__(self, index: Any) -> "MaskLikelihood":
+        """The likelihood at some of the positions."""
+        return MaskLikelihood(self.tokens[index], self.vocab_size, self.log_lost, self.log_kept)
+
+    @property
+    def symbols(self) -> int:
+        """V tokens and the mask."""
+        return self.vocab_size + 1
+
+    @property
+    def lost(self) -> Tensor:
+        """(..., L) True where the token is lost."""
+        return self.tokens == self.vocab_size
+
+    def table(self) -> Tensor:
+        """Return log c_l(v): log r everywhere at a lost position, log (1 - r) at the token of a visible one."""
+        candidates = torch.arange(self.vocab_size, device=self.tokens.device)
+        kept = self.tokens[..., None] == candidates
+        table = torch.full(kept.shape, -math.inf, dtype=torch.float64, device=kept.device)
+        table.masked_fill_(kept, self.log_kept)
+        return table.masked_fill_(self.lost[..., None], self.log_lost)
+
+    def log_evidence(self, log_probs: Tensor) -> Tensor:
+        """Return log r where lost (Proposition mask_degeneracy), log (1 - r) pi(y) where visible."""
+        visible = pick(log_probs, self.tokens.masked_fill(self.lost, 0))
+        return torch.where(self.lost, self.log_lost, visible + self.log_kept)
 
 
 class MaskChannel(Channel):
@@ -13,7 +61,6 @@ class MaskChannel(Channel):
 
         p_c(y | v) = r [y = MASK] + (1 - r) [y = v]
 
-    The likelihood is flat in v at a hidden position and a point mass at a visible one.
     [MASK] is the output symbol V.
     """
 
@@ -23,8 +70,6 @@ class MaskChannel(Channel):
         self.rate = check_rate(rate)
         self.mask_id = self.vocab_size
         self.outputs = self.vocab_size + 1
-        self._log_lost = math.log(rate) if rate > 0 else -math.inf
-        self._log_kept = math.log1p(-rate) if rate < 1 else -math.inf
 
     def corrupt(self, tokens: Tensor, generator: torch.Generator) -> Observation:
         """Hide each of ``tokens`` (..., L) with probability ``rate``."""
@@ -32,20 +77,12 @@ class MaskChannel(Channel):
         lost = torch.rand(tokens.shape, generator=generator, device=tokens.device) < self.rate
         return self.observe(tokens.masked_fill(lost, self.mask_id))
 
-    def observe(self, tokens: Tensor) -> Observation:
-        """Take damaged ``tokens`` (..., L), in which V marks a lost token, as an observation."""
-        tokens = check_tokens(tokens, self.outputs, "output alphabet")
-        return Observation(tokens, tokens == self.mask_id, self)
+    def status(self, tokens: Tensor) -> Tensor:
+        """Masked tokens are lost, all others known."""
+        return (tokens == self.mask_id).to(torch.uint8) * int(Status.LOST)
 
-    def log_likelihood(self, observation: Observation) -> Tensor:
-        """Return log c_l(v): log r everywhere at a hidden position, a point mass at a visible one."""
-        candidates = torch.arange(self.vocab_size, device=observation.tokens.device)
-        kept = observation.tokens[..., None] == candidates
-        table = torch.full(kept.shape, -math.inf, dtype=torch.float64, device=kept.device)
-        table.masked_fill_(kept, self._log_kept)
-        return table.masked_fill_(observation.hidden[..., None], self._log_lost)
-
-    def log_evidence(self, observation: Observation, log_probs: Tensor) -> Tensor:
-        """Return log r where hidden (Proposition mask_degeneracy), log (1 - r) pi(y) where visible."""
-        visible = pick(log_probs, observation.tokens.masked_fill(observation.hidden, 0))
-        return torch.where(observation.hidden, self._log_lost, visible + self._log_kept)
+    def likelihood(self, tokens: Tensor) -> MaskLikelihood:
+        """Flat at a masked token, a point mass at any other."""
+        log_lost = math.log(self.rate) if self.rate > 0 else -math.inf
+        log_kept = math.log1p(-self.rate) if self.rate < 1 else -math.inf
+        return MaskLikelihood(tokens, self.vocab_size, log_lost, log_kept)

@@ -1,11 +1,64 @@
 """The replacement channel: a token is overwritten, and nothing shows where."""
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from conservator.channels.channel import Channel, Observation, check_rate, check_tokens, check_vocab_size, pick
+from conservator.channels.channel import Channel, check_rate, check_tokens, check_vocab_size
+from conservator.channels.likelihood import Likelihood, pick
+from conservator.channels.observation import Observation, Status
+
+
+@dataclass(frozen=True)
+class ReplacementLikelihood(Likelihood):
+    """A high value at the token that was seen, a low one at all others; flat where nothing was seen.
+
+    Attributes:
+        tokens: (..., L) what was seen; V where lost.
+        vocab_size: V.
+        rate: r.
+    """
+
+    tokens: Tensor
+    vocab_size: int
+    rate: float
+
+    def __getitem__(self, index: Any) -> "ReplacementLikelihood":
+        """The likelihood at some of the positions."""
+        return ReplacementLikelihood(self.tokens[index], self.vocab_size, self.rate)
+
+    @property
+    def symbols(self) -> int:
+        """V tokens."""
+        return self.vocab_size
+
+    @property
+    def lost(self) -> Tensor:
+        """(..., L) True where nothing was seen."""
+        return self.tokens == self.vocab_size
+
+    @property
+    def log_other(self) -> float:
+        """Return log (r / V)."""
+        return math.log(self.rate / self.vocab_size) if self.rate > 0 else -math.inf
+
+    def table(self) -> Tensor:
+        """Return log c_l(v): log (1 - r + r / V) at v = y_l, log (r / V) elsewhere; 0 where lost."""
+        candidates = torch.arange(self.vocab_size, device=self.tokens.device)
+        same = self.tokens[..., None] == candidates
+        table = torch.full(same.shape, self.log_other, dtype=torch.float64, device=same.device)
+        table.masked_fill_(same, math.log(1 - self.rate + self.rate / self.vocab_size))
+        return table.masked_fill_(self.lost[..., None], 0.0)
+
+    def log_evidence(self, log_probs: Tensor) -> Tensor:
+        """Return log ((1 - r) pi(y) + r / V) without the table, 0 where lost; ``log_probs`` must be normalised."""
+        observed = pick(log_probs, self.tokens.masked_fill(self.lost, 0))
+        kept = math.log1p(-self.rate) if self.rate < 1 else -math.inf
+        evidence = torch.logaddexp(observed + kept, torch.full_like(observed, self.log_other))
+        return evidence.masked_fill(self.lost, 0.0)
 
 
 class ReplacementChannel(Channel):
@@ -13,33 +66,27 @@ class ReplacementChannel(Channel):
 
         p_c(y | v) = (1 - r) [y = v] + r / V
 
-    The draw may hit the token itself. Nothing is hidden: which tokens were replaced is not said.
+    The draw may hit the token itself. Which tokens were replaced is not said. A document may have marks besides: the
+    symbol V is a token that was lost on another way, and says nothing of what it was.
     """
 
     def __init__(self, vocab_size: int, rate: float) -> None:
         """Make the channel for ``vocab_size`` tokens that are replaced with probability ``rate``."""
         self.vocab_size = self.outputs = check_vocab_size(vocab_size)
         self.rate = check_rate(rate)
-        self._log_same = math.log(1 - rate + rate / vocab_size)
-        self._log_other = math.log(rate / vocab_size) if rate > 0 else -math.inf
 
     def corrupt(self, tokens: Tensor, generator: torch.Generator) -> Observation:
         """Replace each of ``tokens`` (..., L) with probability ``rate``."""
         tokens = check_tokens(tokens, self.vocab_size)
         device = tokens.device
-        struck = torch.rand(tokens.shape, generator=generator, device=device) < self.rate
+        replaced = torch.rand(tokens.shape, generator=generator, device=device) < self.rate
         noise = torch.randint(self.vocab_size, tokens.shape, generator=generator, device=device)
-        return self.observe(torch.where(struck, noise, tokens))
+        return self.observe(torch.where(replaced, noise, tokens))
 
-    def log_likelihood(self, observation: Observation) -> Tensor:
-        """Return log c_l(v): log (1 - r + r / V) at v = y_l, log (r / V) elsewhere."""
-        candidates = torch.arange(self.vocab_size, device=observation.tokens.device)
-        same = observation.tokens[..., None] == candidates
-        table = torch.full(same.shape, self._log_other, dtype=torch.float64, device=same.device)
-        return table.masked_fill_(same, self._log_same)
+    def status(self, tokens: Tensor) -> Tensor:
+        """Every token that was seen is doubtful."""
+        return torch.where(tokens == self.vocab_size, Status.LOST, Status.DOUBTFUL).to(torch.uint8)
 
-    def log_evidence(self, observation: Observation, log_probs: Tensor) -> Tensor:
-        """Return log ((1 - r) pi(y) + r / V) without the (L, V) table; ``log_probs`` must be normalised."""
-        observed = pick(log_probs, observation.tokens)
-        kept = math.log1p(-self.rate) if self.rate < 1 else -math.inf
-        return torch.logaddexp(observed + kept, torch.full_like(observed, self._log_other))
+    def likelihood(self, tokens: Tensor) -> ReplacementLikelihood:
+        """High at the token that was seen."""
+        return ReplacementLikelihood(tokens, self.vocab_size, self.rate)

@@ -14,7 +14,6 @@ from conservator.errors import ConservatorError
 app = typer.Typer(
     name="conservator",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -29,7 +28,9 @@ def print_version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.", callback=print_version)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Print the version.", callback=print_version)
+    ] = False,
 ) -> None:
     """Restore damaged documents by composing frozen expert models position by position."""
 
@@ -49,8 +50,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± still gets its table
+    messages.quiet = False
     try:
         app()
     except ConservatorError as error:
+        messages.quiet = False
         messages.print(f"error: {error}", soft_wrap=True)
         sys.exit(3)

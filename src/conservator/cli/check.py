@@ -9,20 +9,20 @@ import typer
 from rich.console import Console
 
 from conservator.cli.console import messages, track
-from conservator.files import check_writable, write_atomically
+from conservator.cli.options import Force, Parents, Quiet, Threads, check_targets
+from conservator.files import check_folder, check_writable, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.figure import Figure
 
-    from conservator.experts.scoring import Estimate
-    from conservator.experts.specialisation import Cell, Check
+    from conservator.training import Cell, Check, Estimate
 
 EXAMPLES = (
     "Examples:\n\n"
     "  conservator check prose code --data prose=articles/ --data code=src/\n\n"
-    "  conservator check experts/notes prose --data notes=notes.jsonl.gz --data prose=articles/ --out checked\n\n"
+    "  conservator check ./notes prose --data notes=notes.jsonl.gz --data prose=articles/ --out checked\n\n"
     "  conservator check prose code --data prose=articles/ --data code=src/ --json - | jq .margins\n\n"
     "Exit codes: 0 both verdicts hold, 1 they do not, 2 bad usage, 3 bad input or output, 130 interrupted."
 )
@@ -43,18 +43,20 @@ def check(
     ] = None,
     json: Annotated[str | None, typer.Option(help="Write the result here; - for standard output.")] = None,
     out: Annotated[Path | None, typer.Option(help="A folder for check.json, check.md and the heat map.")] = None,
+    force: Force = False,
+    parents: Parents = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
 ) -> None:
     """Score experts on each other's domains: each should prefer its own, and each domain its own expert.
 
     Energies are nats per byte over all positions, times uniform, with 95 % intervals from a bootstrap over documents.
     The verdicts and margins are among the experts that are named like a domain; others are shown beside them.
     """
-    from conservator.experts.corpus import read_corpus
-    from conservator.experts.library import load_experts
-    from conservator.experts.specialisation import check_specialisation
-    from conservator.experts.strip import FILTERS
+    from conservator.experts import load_experts
     from conservator.figures import render
-    from conservator.studies.result import commit, versions
+    from conservator.provenance import commit, versions
+    from conservator.training import FILTERS, check_specialisation, read_corpus
 
     paths = pairs(data, "--data")
     filters = pairs(strip or [], "--strip")
@@ -65,8 +67,11 @@ def check(
                 param_hint="--strip",
             )
     written = [out / name for name in ("check.json", "check.md", "check.png")] if out else []
-    for path in [*written, *([Path(json)] if json not in (None, "-") else [])]:
-        check_writable(path)
+    check_targets({"--json": json}, force=force, parents=parents)
+    if out:
+        check_folder(out, parents=parents)
+    for path in written:
+        check_writable(path, force=force)
     loaded = load_experts(experts)
     domains = {}
     for name, where in paths.items():
@@ -142,7 +147,7 @@ def verdicts(result: "Check") -> list[str]:
 
 def as_markdown(result: "Check") -> str:
     """The tables and the verdicts as Markdown."""
-    from conservator.studies.result import as_markdown as table
+    from conservator.tables import as_markdown as table
 
     tables = [table(title, lines) for title, lines in grids(result).items()]
     return "\n".join([*tables, *(f"- {verdict}\n" for verdict in verdicts(result))])
@@ -150,7 +155,7 @@ def as_markdown(result: "Check") -> str:
 
 def show(result: "Check", console: Console) -> None:
     """Print the tables and the verdicts."""
-    from conservator.studies.result import as_table
+    from conservator.tables import as_table
 
     for title, lines in grids(result).items():
         console.print(as_table(title, lines))

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from conservator.cli.options import Force, Parents, check_targets
 from conservator.files import read_document, write_document
+from conservator.options import DEFAULTS
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -22,15 +24,18 @@ def compare(
     damaged: Annotated[str, typer.Argument(help="The damaged document.")],
     mark: Annotated[
         str, typer.Option(help="What stands for one lost byte; U+FFFD by default.", show_default=False)
-    ] = "\ufffd",
+    ] = DEFAULTS.mark,
     json: Annotated[str | None, typer.Option(help="Write the figures as JSON here; - for standard output.")] = None,
+    force: Force = False,
+    parents: Parents = False,
 ) -> None:
     """Score a restored document: lost bytes that came back, character errors, and changes where nothing was lost."""
     if not mark:
         raise typer.BadParameter("it must be at least one character", param_hint="--mark")
+    check_targets({"--json": json}, force=force, parents=parents)
     documents = [read_document(path) for path in (original, restored, damaged)]
 
-    from conservator.documents.compare import compare_documents
+    from conservator.documents import compare_documents
 
     found = compare_documents(*documents, mark=mark)
     if json is not None:

@@ -18,7 +18,7 @@ class Bars:
 
     def track(self, items: Iterable[Any], title: str) -> Iterable[Any]:
         """Show a bar on standard error while ``items`` are worked through, if that is a terminal."""
-        if not messages.is_terminal:
+        if messages.quiet or not messages.is_terminal:
             yield from items
             return
         if self.display is not None:

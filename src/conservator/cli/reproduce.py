@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from conservator.cli.console import messages, track
-from conservator.files import check_writable, write_atomically
-from conservator.studies import PRESETS, STUDIES
+from conservator.cli.options import Force, Parents, Quiet, Seed, Threads, check_targets
+from conservator.files import check_folder, check_writable, write_atomically
 
 if TYPE_CHECKING:
-    from conservator.studies.execution import Request
-    from conservator.studies.materials import Materials
+    from conservator_studies.execution import Request
+    from conservator_studies.resources import Resources
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -54,17 +54,24 @@ def reproduce(
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder for the result file, the table and the figures.")] = Path("out"),
     json: Annotated[str | None, typer.Option(help="Write the result file here too; - for standard output.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=10**12, help="The seed that everything random follows from.")] = 0,
+    seed: Seed = 0,
     limit: Annotated[
         int | None, typer.Option(min=1, help="So many repeats or windows at most, for a quick try.")
     ] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="Write the figures as PDF too.")] = False,
+    force: Force = False,
+    parents: Parents = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run a study of the paper; print its table with the paper's figures beside ours.
 
-    With all, run every study whose result is not in the folder yet, and write RESULTS.md. A result counts if seed,
-    sizes, experts, texts and the code are the same; a run that was stopped goes on where it was.
+    A result of the same study in the folder is replaced. With all, run every study whose result is not in the folder
+    yet, and write RESULTS.md. A result counts if seed, sizes, experts, texts and the code are the same; a run that was
+    stopped goes on where it was.
     """
+    from conservator_studies import PRESETS, STUDIES
+
     if show:
         list_studies()
         return
@@ -77,18 +84,20 @@ def reproduce(
     if name == "all" and json is not None:
         raise typer.BadParameter("a result file is of one study; all writes one for each to --out", param_hint="--json")
     # Before the work, not after it:
-    check_writable(out / f"{name}.json")
-    copy = None if json in (None, "-") else check_writable(Path(json))
+    check_targets({"--json": json}, force=force, parents=parents)
+    check_writable(check_folder(out, parents=parents) / f"{name}.json", force=True)
+    copy = None if json in (None, "-") else Path(json)
 
-    from conservator.studies.execution import Request, execute, tables
-    from conservator.studies.materials import open_materials
-    from conservator.studies.result import as_table
+    from conservator.tables import as_table
+    from conservator_studies.execution import Request, execute, tables
+    from conservator_studies.resources import open_resources
+    from conservator_studies.study import load_study
 
     if name == "all":
-        reproduce_all(preset, seed, limit, open_materials(corpora, experts or [], out), out, pdf=pdf)
+        reproduce_all(preset, seed, limit, open_resources(corpora, experts or [], out), out, pdf=pdf)
         return
-    materials = open_materials(corpora, experts or [], out) if STUDIES[name].materials else None
-    request = Request(name, preset, seed, limit, materials)
+    resources = open_resources(corpora, experts or [], out) if load_study(name).needs_resources else None
+    request = Request(name, preset, seed, limit, resources)
     result, written = execute(request, out, track, pdf=pdf)
     record = written[0].read_bytes()
     if copy is not None:
@@ -103,19 +112,22 @@ def reproduce(
     messages.print(f"{result.seconds:.1f} s; wrote {', '.join(map(str, written))}", soft_wrap=True)
 
 
-def reproduce_all(preset: str, seed: int, limit: int | None, materials: "Materials", out: Path, *, pdf: bool) -> None:
+def reproduce_all(preset: str, seed: int, limit: int | None, resources: "Resources", out: Path, *, pdf: bool) -> None:
     """Run the studies whose results are not there yet, then write the report."""
-    from conservator.studies.corpora import DOMAINS, find_file
-    from conservator.studies.execution import Request, execute, is_current
-    from conservator.studies.report import report
+    from conservator_studies import STUDIES
+    from conservator_studies.corpora import DOMAINS, find_file
+    from conservator_studies.execution import Request, execute, is_current
+    from conservator_studies.report import report
+    from conservator_studies.study import load_study
 
-    if any(entry.materials for entry in STUDIES.values()):
-        materials.choose(list(DOMAINS))  # a missing expert is said now, not in an hour
-    for name, entry in track(STUDIES.items(), "studies"):
-        if entry.domain and find_file(materials.corpora, entry.domain, "eval") is None:
-            messages.print(f"{name}: left out, these corpora have no {entry.domain}", soft_wrap=True)
+    studies = {name: load_study(name) for name in STUDIES}
+    if any(study.needs_resources for study in studies.values()):
+        resources.choose(list(DOMAINS))  # a missing expert is said now, not in an hour
+    for name, study in track(studies.items(), "studies"):
+        if study.domain and find_file(resources.corpora, study.domain, "eval") is None:
+            messages.print(f"{name}: left out, these corpora have no {study.domain}", soft_wrap=True)
             continue
-        request = Request(name, preset, seed, limit, materials if entry.materials else None)
+        request = Request(name, preset, seed, limit, resources if study.needs_resources else None)
         if is_current(out / f"{name}.json", request):
             messages.print(f"{name}: done before", soft_wrap=True)
             continue
@@ -127,14 +139,17 @@ def reproduce_all(preset: str, seed: int, limit: int | None, materials: "Materia
 
 def describe_size(request: "Request") -> str:
     """How much the figures rest on, and what stands after ± or in brackets."""
-    count = getattr(request.config, request.study.UNIT)
-    if request.study.UNIT != "repeats":
-        return f"{count} {request.study.UNIT}; [95 % intervals] over documents"
+    unit = request.study.unit
+    count = getattr(request.config, unit)
+    if unit != "repeats":
+        return f"{count} {unit}; [95 % intervals] over documents"
     return f"Mean ± standard deviation of {count} repeats" if count > 1 else "One repeat"
 
 
 def list_studies() -> None:
     """Print the names of the studies, and what each shows."""
+    from conservator_studies import STUDIES
+
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for name, entry in STUDIES.items():
         table.add_row(name, entry.summary)

@@ -11,21 +11,28 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conservator.cli.console import messages
-from conservator.files import check_writable, read_document, write_document
+from conservator.cli.options import Force, Parents, Quiet, Seed, Threads, check_targets, said_as_usage
+from conservator.files import read_document, write_document
+from conservator.options import DEFAULTS, EXPERTS, LONGEST_GAP, SHOWN_ALTERNATIVES, RestoreOptions
 
 if TYPE_CHECKING:
-    from conservator.documents.restored import Restoration
+    from conservator.restoration import Restoration
 
 EXAMPLES = (
     "Examples:\n\n"
     "  conservator restore damaged.md -o restored.md --report report.html\n\n"
     '  conservator restore scan.txt --mark "_" --min-confidence 0.8 > restored.txt\n\n'
     '  conservator restore notes.txt --gap "[...]" --max-gap 24 --alternatives 5 --json notes.json -o -\n\n'
+    "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
     "Exit codes: 0 restored, 2 bad usage, 3 bad input or output (with what and where), 4 nothing to restore, "
     "130 interrupted (no file is left half-written)."
 )
-IN_REPORTS = 4  # alternatives that a report shows where no number is given
-STAGES = {"lengths": "finding lengths", "reading": "reading", "alternatives": "weighing alternatives"}
+STAGES = {
+    "lengths": "finding lengths",
+    "inferring": "reading",
+    "decoding": "filling in",
+    "alternatives": "weighing alternatives",
+}
 
 
 def restore(
@@ -35,68 +42,72 @@ def restore(
     ] = "-",
     experts: Annotated[
         str, typer.Option(help="Experts that may be trusted: built-in names or folders, with commas between.")
-    ] = "prose,code,config",
+    ] = ",".join(EXPERTS),
     mark: Annotated[
         str, typer.Option(help="What stands for one lost byte; U+FFFD by default.", show_default=False)
-    ] = "\ufffd",
+    ] = DEFAULTS.mark,
     gap: Annotated[
         str | None, typer.Option(help='What stands for a stretch of unknown length, such as "[...]".')
-    ] = None,
-    max_gap: Annotated[int, typer.Option(min=1, max=256, help="The longest such stretch, in bytes.")] = 32,
+    ] = DEFAULTS.gap,
+    max_gap: Annotated[
+        int, typer.Option(min=1, max=LONGEST_GAP, help="The longest such stretch, in bytes.")
+    ] = DEFAULTS.max_gap,
     lost: Annotated[
         str, typer.Option(help="What is lost: what is marked, or bytes that are not UTF-8 as well (invalid).")
-    ] = "marked",
+    ] = DEFAULTS.lost,
+    channel: Annotated[
+        str,
+        typer.Option(
+            help="How the document was damaged: mask (what is not marked is right), or replacement:RATE (any byte may "
+            "be wrong, and about that share is).",
+        ),
+    ] = str(DEFAULTS.channel),
     min_confidence: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Leave what is less sure than this as it was.")
-    ] = 0.0,
+    ] = DEFAULTS.min_confidence,
     alternatives: Annotated[
         int | None,
         typer.Option(
             min=0,
             max=100,
-            help=f"Give so many joint fills of each gap, in the report and the JSON file; {IN_REPORTS} for these, "
-            "else none. The text then has the best of them.",
+            help=f"Give so many joint fills of each gap, in the report and the JSON file; {SHOWN_ALTERNATIVES} for "
+            "these, else none. The text then has the best of them.",
             show_default=False,
         ),
     ] = None,
     report: Annotated[str | None, typer.Option(help="Write the report, one HTML file, here.")] = None,
     json: Annotated[str | None, typer.Option(help="Write everything that was found as JSON here.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=10**12, help="The seed that everything random follows from.")] = 0,
+    seed: Seed = DEFAULTS.seed,
+    force: Force = False,
+    parents: Parents = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
 ) -> None:
     """Restore the lost bytes of a document, each by the experts that are at home there.
 
     Visible bytes stay as they are, and the result is valid UTF-8.
     """
-    if lost not in ("marked", "invalid"):
-        raise typer.BadParameter(f"{lost!r}; known: marked, invalid", param_hint="--lost")
-    if not mark or gap == "":
-        raise typer.BadParameter("it must be at least one character", param_hint="--gap" if mark else "--mark")
-    if gap == mark:
-        raise typer.BadParameter(f"it is {gap!r}, as the mark; they must differ", param_hint="--gap")
-    targets = [path for path in (out, report, json) if path is not None]
-    if targets.count("-") > 1:
-        raise typer.BadParameter("only one of --out, --report and --json can go to standard output", param_hint="--out")
-    for path in targets:
-        if path != "-":
-            check_writable(Path(path))
-    document = read_document(damaged)
-
-    from conservator.restoration import restore as restore_document
-
-    wanted = alternatives if alternatives is not None else IN_REPORTS if report or json else 0
-    with progress_bar() as progress:
-        found = restore_document(
-            document,
-            experts,
+    shown = report is not None or json is not None
+    if alternatives is None:
+        alternatives = SHOWN_ALTERNATIVES if shown and channel == DEFAULTS.channel else DEFAULTS.alternatives
+    with said_as_usage():
+        options = RestoreOptions(
             mark=mark,
             gap=gap,
             max_gap=max_gap,
-            invalid="lost" if lost == "invalid" else "refuse",
+            lost=lost,
+            channel=channel,
             min_confidence=min_confidence,
-            alternatives=wanted,
+            alternatives=alternatives,
             seed=seed,
-            progress=progress,
         )
+    targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
+    document = read_document(damaged)
+
+    from conservator.restorer import Restorer
+
+    with progress_bar() as progress, said_as_usage():
+        found = Restorer(experts, options).restore(document, progress=progress)
     name = "standard input" if damaged == "-" else os.fsencode(Path(damaged).name).decode(errors="replace")
     write_document(out, found.data)
     if report is not None:
@@ -104,9 +115,9 @@ def restore(
     if json is not None:
         write_document(json, found.to_json().encode())
     if not found.spans:
-        messages.print(f"nothing to restore: {name} has no {describe_damage(mark, gap, lost)}", soft_wrap=True)
+        messages.print(f"nothing to restore: {name} has no {describe_damage(options)}", soft_wrap=True)
         raise typer.Exit(4)
-    console = messages if "-" in targets else Console(highlight=False, markup=False)
+    console = messages if "-" in targets else Console(highlight=False, markup=False, quiet=quiet)
     console.print("\n".join(summary(found)), soft_wrap=True)
 
 
@@ -114,38 +125,44 @@ def restore(
 def progress_bar() -> "Iterator[Callable[[str, float], None]]":
     """A bar on standard error, if that is a terminal."""
     columns = (TextColumn("{task.description:22}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
-    with Progress(
-        *columns, TimeElapsedColumn(), console=messages, transient=True, disable=not messages.is_terminal
-    ) as bar:
+    hidden = messages.quiet or not messages.is_terminal
+    with Progress(*columns, TimeElapsedColumn(), console=messages, transient=True, disable=hidden) as bar:
         task = bar.add_task("loading experts", total=1.0)
         yield lambda doing, share: bar.update(task, description=STAGES[doing], completed=share)
 
 
-def describe_damage(mark: str, gap: str | None, lost: str) -> str:
+def describe_damage(options: RestoreOptions) -> str:
     """What was looked for and not found."""
-    signs = ["mark U+FFFD" if mark == "\ufffd" else f"mark {mark!r}"]
-    if gap is not None:
-        signs.append(f"gap {gap!r}")
-    if lost == "invalid":
+    if options.channel != DEFAULTS.channel:
+        return "byte that another is more likely for"
+    signs = ["mark U+FFFD" if options.mark == DEFAULTS.mark else f"mark {options.mark!r}"]
+    if options.gap is not None:
+        signs.append(f"gap {options.gap!r}")
+    if options.lost == "invalid":
         signs.append("byte that is not UTF-8")
     return " and no ".join(signs)
 
 
 def summary(found: "Restoration") -> list[str]:
     """What was lost, restored and left open, how sure that is, and what it cost."""
-    lost, opened = int(found.changed.sum()), int(found.left_open.sum())
-    places = len(found.spans)
-    lines = [f"{lost} of {len(found.tokens)} bytes were lost, in {places} place{'s' if places != 1 else ''}"]
-    expected = found.expected_accuracy
-    if expected is not None:
-        sure = int((found.confidence[found.changed & ~found.left_open] >= 0.9).sum())
+    one = found.summary
+    lines = [
+        f"{one.lost} of {counted(one.bytes, 'byte')} {'was' if one.lost == 1 else 'were'} lost, in "
+        f"{counted(one.places, 'place')}"
+    ]
+    if one.expected_accuracy is not None:
         lines.append(
-            f"{lost - opened} restored, {sure} of them at least 90 % sure; {100 * expected:.1f} % should be right"
+            f"{one.restored} restored, {one.sure} of them at least 90 % sure; {100 * one.expected_accuracy:.1f} % "
+            "should be right"
         )
-    if opened:
-        lines.append(f"{opened} left open, which were not sure enough")
-    trusted = found.field[found.changed].mean(axis=0)
-    shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, trusted, strict=True))
-    lines.append(f"trusted there: {shares}")
-    lines.append(f"{found.cost.evaluations} network evaluations, {found.cost.seconds:.1f} s")
+    if one.left_open:
+        lines.append(f"{one.left_open} left open, not sure enough")
+    shares = (f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, one.weights, strict=True))
+    lines.append(f"trusted there: {', '.join(shares)}")
+    lines.append(f"{counted(found.cost.evaluations, 'network evaluation')}, {found.cost.seconds:.1f} s")
     return lines
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

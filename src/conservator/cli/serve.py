@@ -6,12 +6,14 @@ from typing import Annotated
 import typer
 
 from conservator.cli.console import messages
+from conservator.cli.options import Threads
 from conservator.errors import ConservatorError
+from conservator.options import EXPERTS
 
 EXAMPLES = (
     "Examples:\n\n"
     "  conservator serve\n\n"
-    "  conservator serve --port 9000 --experts prose,experts/notes\n\n"
+    "  conservator serve --port 9000 --experts prose,./notes\n\n"
     "  curl -s localhost:8000/v1/restore -H 'Content-Type: application/json' -d '{\"text\": \"one mark: \ufffd\"}'\n\n"
     "Exit codes: 0 stopped, 2 bad usage, 3 no such expert, or the port is taken."
 )
@@ -24,11 +26,12 @@ def serve(
     ] = "127.0.0.1",
     experts: Annotated[
         str, typer.Option(help="Experts to offer: built-in names or folders, with commas between.")
-    ] = "prose,code,config",
+    ] = ",".join(EXPERTS),
     max_bytes: Annotated[int, typer.Option(min=1, help="The largest document.")] = 1_000_000,
     max_seconds: Annotated[float, typer.Option(min=1, help="The longest time for one document.")] = 600,
     running: Annotated[int, typer.Option(min=1, help="Restorations at a time.")] = 1,
     waiting: Annotated[int, typer.Option(min=0, help="Restorations that may wait; more are refused.")] = 8,
+    threads: Threads = None,
 ) -> None:
     """Serve a page to restore documents on, and a JSON API under it; on this machine alone unless told otherwise."""
     import socket

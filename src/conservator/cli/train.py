@@ -11,18 +11,18 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
 from conservator.cli.console import messages
+from conservator.cli.options import Parents, Quiet, Seed, Threads
 from conservator.errors import ConservatorError
-from conservator.files import check_writable
+from conservator.files import check_folder
 
 if TYPE_CHECKING:
-    from conservator.experts.runs import Moment
-    from conservator.experts.strip import Filter
+    from conservator.training import Filter, Moment
 
 EXAMPLES = (
     "Examples:\n\n"
-    "  conservator train --data notes/ --out experts/notes --minutes 30\n\n"
-    "  conservator train --data code.jsonl.gz --strip python-comments --out experts/code --steps 3000\n\n"
-    "  conservator train --data notes/ --out experts/notes --minutes 30 --resume\n\n"
+    "  conservator train --data notes/ --out ./notes --minutes 30\n\n"
+    "  conservator train --data code.jsonl.gz --strip python-comments --out ./python --steps 3000\n\n"
+    "  conservator train --data notes/ --out ./notes --minutes 30 --resume\n\n"
     "Exit codes: 0 trained, 2 bad usage, 3 bad input or output, 130 interrupted (what was reached is kept)."
 )
 
@@ -46,7 +46,7 @@ def train(
         int | None,
         typer.Option(min=1, help="Train for so many steps; if neither is given, for the preset's.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=10**12, help="The seed that everything random follows from.")] = 0,
+    seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     strip: Annotated[
         list[str] | None,
@@ -58,15 +58,15 @@ def train(
     ] = None,
     about: Annotated[str, typer.Option(help="A line for the model card: what the texts are, and their licence.")] = "",
     device: Annotated[str, typer.Option(help="Where to train: cpu, or cuda where there is one.")] = "cpu",
+    parents: Parents = False,
+    threads: Threads = None,
+    quiet: Quiet = False,
 ) -> None:
     """Train a byte expert on texts, and keep it as a folder that every other command accepts.
 
     A part of the documents is held out and measures the expert. Ctrl-C saves what was reached.
     """
-    from conservator.experts.card import write_card
-    from conservator.experts.corpus import read_corpus
-    from conservator.experts.runs import Plan, is_finished, run_training
-    from conservator.experts.training import PRESETS
+    from conservator.training import PRESETS, Plan, is_finished, read_corpus, run_training, write_card
 
     if preset not in PRESETS:
         raise typer.BadParameter(f"no preset {preset!r}; known: {', '.join(PRESETS)}", param_hint="--preset")
@@ -84,7 +84,7 @@ def train(
     keep_memory()
     config = PRESETS[preset]
     corpus = read_corpus(paths, filters)
-    check_writable(out / "config.json")
+    check_folder(out, parents=parents)
     left_out = f", {corpus.left_out} left out" if corpus.left_out else ""
     messages.print(f"{len(corpus.documents)} documents, {corpus.size} bytes{left_out}", soft_wrap=True)
     plan = Plan(config, seed, steps if minutes or steps else config.steps, minutes, corpus.fingerprint)
@@ -115,7 +115,7 @@ def train(
 
 def choose_filters(values: list[str], data: list[Path]) -> "dict[Path, Filter]":
     """The filter of each path, from FILTER for all of them or PATH=FILTER for one."""
-    from conservator.experts.strip import FILTERS
+    from conservator.training import FILTERS
 
     chosen = {}
     for value in values:
@@ -164,7 +164,9 @@ class TrainingBar:
     def __enter__(self) -> "TrainingBar":
         """Start to draw."""
         columns = (BarColumn(), TextColumn("{task.percentage:3.0f} %  {task.description}"))
-        self.progress = Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal)
+        self.progress = Progress(
+            *columns, console=messages, transient=True, disable=messages.quiet or not messages.is_terminal
+        )
         self.progress.start()
         self.task = self.progress.add_task("", total=1.0)
         self.loss: float | None = None

@@ -1,7 +1,23 @@
 """From a field to tokens."""
 
+from conservator.decoders.beam import Fill, best_fills, take_best
+from conservator.decoders.decoded import Decoded
 from conservator.decoders.overturn import decode_with_channel
-from conservator.decoders.posterior import Decoded, decode_posterior
-from conservator.decoders.predict import Reading, decode_iteratively, decode_one_step
+from conservator.decoders.posterior import decode_posterior
+from conservator.decoders.predict import Reading, decode_iteratively, decode_one_step, predict
+from conservator.decoders.text import DecodedText, decode_text
 
-__all__ = ["Decoded", "Reading", "decode_iteratively", "decode_one_step", "decode_posterior", "decode_with_channel"]
+__all__ = [
+    "Decoded",
+    "DecodedText",
+    "Fill",
+    "Reading",
+    "best_fills",
+    "decode_iteratively",
+    "decode_one_step",
+    "decode_posterior",
+    "decode_text",
+    "decode_with_channel",
+    "predict",
+    "take_best",
+]

@@ -1,22 +1,20 @@
-"""The channel-aware decoder for learned experts: an observed token may be overturned."""
+"""The channel-aware decoder for learned experts: a doubtful token may be overturned."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
-from conservator.channels import MaskChannel, Observation
-from conservator.decoders.posterior import Decoded, decode_posterior
+from conservator.channels import Observation
+from conservator.decoders.decoded import Decoded
+from conservator.decoders.posterior import decode_posterior
 from conservator.decoders.predict import Reading
-from conservator.experts.expert import Expert
-from conservator.field.composite import Said, check_experts, conceal, read, readable
-from conservator.field.cost import Cost
-from conservator.field.folds import Schedule
-from conservator.field.infer import Inferred
+from conservator.experts import Predictions, Team
+from conservator.field import Folds, Inferred, hide
 
 
 def decode_with_channel(
-    experts: Sequence[Expert],
+    team: Team,
     observation: Observation,
     inferred: Inferred,
     folds: int,
@@ -25,52 +23,48 @@ def decode_with_channel(
 ) -> Decoded:
     """Decode x_l = argmax_v c_l(v) p(v | the others), with p the posterior predictive of the composition.
 
-    Arguments as in ``predict_with_channel``. Under a mask channel visible tokens are copied.
+    Arguments as in ``predict_with_channel``. Known tokens are copied.
     """
-    channel, cost = observation.channel, Cost()
-    restored = readable(observation)
+    restored = observation.readable
     confidence = torch.ones(restored.shape, dtype=torch.float64)
-    with cost.timed():
-        for said, log_probs in predict_with_channel(experts, observation, inferred, folds, generator, cost, reading):
-            place = (said.sequence, said.position)
-            local = decode_posterior(channel.observe(observation.tokens[place]), log_probs)
+    with team.meter.measure() as spent:
+        for found, log_probs in predict_with_channel(team, observation, inferred, folds, generator, reading):
+            place = (found.sequence, found.position)
+            local = decode_posterior(observation[place], log_probs)
             restored[place], confidence[place] = local.tokens, local.confidence
-    return Decoded(restored, confidence, cost)
+    return Decoded(restored, confidence, spent.cost)
 
 
 def predict_with_channel(
-    experts: Sequence[Expert],
+    team: Team,
     observation: Observation,
     inferred: Inferred,
     folds: int,
     generator: torch.Generator,
-    cost: Cost,
     reading: Reading | None = None,
-) -> Iterator[tuple[Said, Tensor]]:
-    """Predict every position that may be wrong from the others.
+) -> Iterator[tuple[Predictions, Tensor]]:
+    """Predict every doubtful or lost position from the others.
 
-    Each position is predicted while it is hidden itself, with its fold, and other tokens in proportion to the doubt
-    about them. A hidden position is predicted from what is visible.
+    A doubtful position is predicted while it is hidden itself, with its fold; other doubtful tokens are hidden with the
+    probability that they are wrong.
 
     Args:
-        experts: m of them.
+        team: m experts.
         observation: (N, L).
         inferred: what was inferred of it.
-        folds: into how many parts the visible positions are hidden, in turn.
+        folds: into how many parts the doubtful positions are hidden, in turn.
         generator: the source of all randomness.
-        cost: counts what is spent.
-        reading: how the experts read.
+        reading: what the experts are shown.
 
     Yields:
-        What the experts said of some positions, and the log-probabilities (n, V) there, without the channel's word.
+        What the experts predict at some positions, and the log-probabilities (n, V) of their composition, before the
+        likelihood of what was seen there.
     """
-    channel = observation.channel
-    context = check_experts(experts, channel.vocab_size)
-    doubtful = torch.zeros_like(observation.hidden) if isinstance(channel, MaskChannel) else ~observation.hidden
-    patterns = Schedule(folds).draw(doubtful, generator)
-    scored = torch.cat([patterns, observation.hidden[:, None]], dim=1)
-    concealed = conceal(scored, observation, inferred.doubt, generator)
-    foreign = (reading or Reading()).concealed(inferred.composition)
-    for said in read(experts, observation.tokens, concealed, scored, context, cost, foreign):
-        log_probs = inferred.composition.log_probs(said.log_probs, said.sequence, said.position)
-        yield said, log_probs.double()
+    team.check(observation)
+    patterns = Folds(folds).draw(observation.doubtful, generator, observation.excerpt)
+    wanted = torch.cat([patterns, observation.lost[:, None]], dim=1)
+    hidden = hide(wanted, observation, inferred.doubt, generator)
+    hidden_from = (reading or Reading()).hidden_from(inferred.composition)
+    for found in team.read(observation.tokens, hidden, wanted, hidden_from=hidden_from, excerpt=observation.excerpt):
+        log_probs = inferred.composition.log_probs(found.log_probs, found.sequence, found.position)
+        yield found, log_probs.double()

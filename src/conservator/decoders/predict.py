@@ -1,99 +1,94 @@
-"""From what is believed of the field to tokens: in one step, or in several that read what was filled in."""
+"""Decoders of lost tokens: in one step, or in several that read what was filled in."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from conservator.channels import Observation
-from conservator.decoders.posterior import Decoded
+from conservator.channels import Excerpt, Observation
+from conservator.decoders.decoded import Decoded
 from conservator.errors import ConservatorError
-from conservator.experts.expert import Expert
-from conservator.field.composite import Said, check_experts, read, readable, unknown
-from conservator.field.composition import Composition
-from conservator.field.cost import Cost
+from conservator.experts import Predictions, Team
+from conservator.field import Composition
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the experts read while they decode.
+    """What experts are shown while they decode.
 
     Attributes:
-        own_context: where the mean weight of an expert is below this, the text is hidden from it: an expert that was
-            trained on pure documents is spared what is foreign to it. 0 shows everything to everyone.
+        own_context: where the mean weight of an expert is below this, the text is hidden from it, because experts were
+            trained on pure documents. 0 shows everything to everyone.
     """
 
     own_context: float = 0.0
 
-    def concealed(self, composition: Composition) -> Tensor | None:
-        """(N, L, m) True where an expert does not see what is visible; None if they all see all of it."""
+    def hidden_from(self, composition: Composition) -> Tensor | None:
+        """(N, L, m) True where text is hidden from an expert; None if all see all of it."""
         return composition.mean() < self.own_context if self.own_context > 0 else None
 
 
 def predict(
-    experts: Sequence[Expert],
+    team: Team,
     tokens: Tensor,
     hidden: Tensor,
     composition: Composition,
-    cost: Cost,
     reading: Reading | None = None,
-) -> Iterator[tuple[Said, Tensor]]:
+    excerpt: Excerpt | None = None,
+) -> Iterator[tuple[Predictions, Tensor]]:
     """Predict hidden tokens from visible ones: equation (decode), before its argmax.
 
     Args:
-        experts: m of them.
+        team: m experts.
         tokens: (N, L).
         hidden: (N, L).
         composition: what is believed of the field.
-        cost: counts what is spent.
-        reading: how the experts read.
+        reading: what the experts are shown.
+        excerpt: which positions of a longer sequence these are.
 
     Yields:
-        What the experts said of some hidden positions, and the log-probabilities (n, V) there.
+        What the experts predict at some hidden positions, and the log-probabilities (n, V) of their composition.
     """
-    context = check_experts(experts, experts[0].spec.vocab_size)
-    concealed = (reading or Reading()).concealed(composition)
-    for said in read(experts, tokens, hidden[:, None], hidden[:, None], context, cost, concealed):
-        yield said, composition.log_probs(said.log_probs, said.sequence, said.position)
+    hidden_from = (reading or Reading()).hidden_from(composition)
+    for found in team.read(tokens, hidden[:, None], hidden[:, None], hidden_from=hidden_from, excerpt=excerpt):
+        yield found, composition.log_probs(found.log_probs, found.sequence, found.position)
 
 
 def decode_one_step(
-    experts: Sequence[Expert],
-    observation: Observation,
-    composition: Composition,
-    reading: Reading | None = None,
+    team: Team, observation: Observation, composition: Composition, reading: Reading | None = None
 ) -> Decoded:
-    """Fill every unknown position by its most likely token, all at once; what is visible is copied."""
-    return decode_iteratively(experts, observation, composition, reading, steps=1)
+    """Fill every hidden position by its most likely token, all at once; what is visible is copied."""
+    return decode_iteratively(team, observation, composition, reading, steps=1)
 
 
 def decode_iteratively(
-    experts: Sequence[Expert],
+    team: Team,
     observation: Observation,
     composition: Composition,
     reading: Reading | None = None,
     steps: int = 12,
 ) -> Decoded:
-    """Fill the unknown positions in ``steps`` equal parts, the surest first; each part is read with the ones before.
+    """Fill the hidden positions in ``steps`` equal parts, the surest first; each part is read with the ones before.
 
     The confidence of a token is its probability in the step that chose it.
     """
     if steps < 1:
         raise ConservatorError(f"{steps} steps; at least one is needed")
-    tokens, hidden, cost = readable(observation), unknown(observation), Cost()
+    team.check(observation)
+    tokens, hidden = observation.readable, observation.hidden
     confidence = torch.ones(tokens.shape, dtype=torch.float64)
-    with cost.timed():
-        for step in range(steps):
+    with team.meter.measure() as spent:
+        for step in team.meter.steps(range(steps)):
             if not hidden.any():
                 break
             best = torch.full(tokens.shape, -math.inf, dtype=torch.float64)
             choice = tokens.clone()
-            for said, log_probs in predict(experts, tokens, hidden, composition, cost, reading):
+            for found, log_probs in predict(team, tokens, hidden, composition, reading, observation.excerpt):
                 top, chosen = log_probs.max(dim=-1)
-                best[said.sequence, said.position] = top.double()
-                choice[said.sequence, said.position] = chosen
+                best[found.sequence, found.position] = top.double()
+                choice[found.sequence, found.position] = chosen
             left = hidden.sum(-1, keepdim=True)
             wanted = (left + steps - step - 1) // (steps - step)  # an equal part of what is left, rounded up
             rank = best.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
@@ -101,4 +96,4 @@ def decode_iteratively(
             tokens = torch.where(filled, choice, tokens)
             confidence = torch.where(filled, best.exp(), confidence)
             hidden = hidden & ~filled
-    return Decoded(tokens, confidence, cost)
+    return Decoded(tokens, confidence, spent.cost)

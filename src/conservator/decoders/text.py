@@ -1,6 +1,6 @@
-"""The decoder of documents: the best valid UTF-8 that the experts and the channel allow."""
+"""The decoder of documents: the most likely text that experts, channel and the vocabulary's constraint allow."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,17 +8,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conservator.channels import MaskChannel, Observation
+from conservator.channels import Observation
 from conservator.decoders.overturn import predict_with_channel
 from conservator.decoders.predict import predict
-from conservator.documents.utf8 import LOST, Candidates, best_utf8
-from conservator.experts.expert import Expert
-from conservator.field.composite import readable
-from conservator.field.cost import Cost
-from conservator.field.infer import Inferred
+from conservator.errors import ConservatorError
+from conservator.experts import Cost, Team
+from conservator.field import Inferred
+from conservator.vocabularies import Constraint
 
-FOLDS = 5  # into which visible bytes are hidden in turn, where they may be wrong too
-STEPS = 2  # in which lost bytes are filled: the surer half, then the rest, which is read again with it
+FOLDS = 5  # into which doubtful tokens are hidden in turn
 
 
 @dataclass(frozen=True)
@@ -26,10 +24,10 @@ class DecodedText:
     """A document that can be read.
 
     Attributes:
-        tokens: (L,) bytes, valid UTF-8 together.
-        confidence: (L,) the probability of each, given that the document is valid; 1 where it was visible.
-        context: (L,) what the last ones were read with: bytes that were visible or sure, else LOST.
-        log_probs: (L', 256) float16, what was thought of each lost byte, in their order; None where not asked for.
+        tokens: (L,) the text.
+        confidence: (L,) the probability of each token, given that the text is allowed; 1 where it was known.
+        context: (L,) what the last tokens were predicted from: those that were known or sure, else the mask.
+        log_probs: (n, V) float16, the predictions for the n lost tokens, in their order; None where not asked for.
         cost: what it took.
     """
 
@@ -41,61 +39,79 @@ class DecodedText:
 
 
 def decode_text(
-    experts: Sequence[Expert],
+    team: Team,
     observation: Observation,
     inferred: Inferred,
     generator: torch.Generator,
     *,
     keep: bool = False,
 ) -> DecodedText:
-    """Choose all lost bytes of a document (1, L) together, so that it is the most likely valid UTF-8.
+    """Choose all lost and doubtful tokens of a document (1, L) together, so that its text is the most likely allowed.
 
-    The surer half is chosen from what is visible, the rest from what is visible and the surer half. Under a channel
-    that does not say which bytes are wrong, all of them are chosen, in one step.
+    Without doubtful tokens they are chosen in two steps: the surer half from what is known, the rest from what is known
+    and the surer half. With doubtful ones all are chosen in one step.
 
     Args:
-        experts: m of them, over bytes.
+        team: m experts.
         observation: the document.
         inferred: what was inferred of it.
-        generator: draws what is hidden in turn, where bytes may be wrong.
+        generator: draws which doubtful tokens are hidden together.
         keep: return ``log_probs``.
     """
-    certain = isinstance(observation.channel, MaskChannel)
-    choose = observation.hidden[0] if certain else torch.ones_like(observation.hidden[0])
+    mask, constraint = team.vocabulary.mask, team.vocabulary.constraint
+    if constraint is None:
+        raise ConservatorError("a text is decoded in a vocabulary of text; this one has no text")
+    choose = (observation.lost | observation.doubtful)[0]
     row = choose.cumsum(0) - 1
-    count = int(choose.sum())
-    candidates, cost = Candidates.empty(count), Cost()
-    kept = torch.empty(count, 256, dtype=torch.float16) if keep else None
-    tokens = context = readable(observation)[0].masked_fill(choose, LOST).numpy()
+    candidates = constraint.empty(int(choose.sum()))
+    kept = torch.empty(len(candidates.value), team.vocabulary.size, dtype=torch.float16) if keep else None
+    visible = observation.readable[0].masked_fill(choose, mask).numpy()
+    tokens = sealed(constraint, visible, observation)
 
     def take(position: Tensor, log_probs: Tensor) -> None:
-        candidates.put(row[position].numpy(), Candidates.of(log_probs))
+        candidates.put(row[position].numpy(), constraint.reduce(log_probs))
         if kept is not None:
             kept[row[position]] = log_probs.half()
 
-    with cost.timed():
-        for position, log_probs in _weigh(experts, observation, inferred, generator, cost):
-            take(position, log_probs)
-        chosen, confidence = best_utf8(tokens, candidates)
-        if certain and count:
-            unsure = choose & torch.from_numpy(confidence < np.median(confidence[choose.numpy()]))
-            context = np.where(unsure.numpy(), LOST, chosen)
-            filled = torch.from_numpy(chosen)[None]
-            for said, log_probs in predict(experts, filled, unsure[None], inferred.composition, cost):
-                take(said.position, log_probs)
-            chosen, confidence = best_utf8(tokens, candidates)
-    return DecodedText(chosen, confidence, context, kept, cost)
+    def chosen() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        text, confidence = visible.copy(), np.ones(len(visible))
+        text[choose.numpy()], confidence[choose.numpy()] = constraint.best(tokens, candidates)
+        return text, confidence
+
+    steps = range(1 if observation.doubtful.any() else 2)
+    text, confidence, context = visible, np.ones(len(visible)), visible
+    with team.meter.measure() as spent:
+        for step in team.meter.steps(steps):
+            if step == 0:
+                for position, log_probs in _first_predictions(team, observation, inferred, generator):
+                    take(position, log_probs)
+            elif choose.any():
+                unsure = choose & torch.from_numpy(confidence < np.median(confidence[choose.numpy()]))
+                context = np.where(unsure.numpy(), mask, text)
+                filled = torch.from_numpy(text)[None]
+                for found, log_probs in predict(
+                    team, filled, unsure[None], inferred.composition, excerpt=observation.excerpt
+                ):
+                    take(found.position, log_probs)
+            text, confidence = chosen()
+    return DecodedText(text, confidence, context, kept, spent.cost)
 
 
-def _weigh(
-    experts: Sequence[Expert], observation: Observation, inferred: Inferred, generator: torch.Generator, cost: Cost
+def sealed(constraint: Constraint, tokens: NDArray[np.int64], observation: Observation) -> NDArray[np.int64]:
+    """The tokens (L,) of a document; those of an excerpt made allowed by themselves where it is cut."""
+    return tokens if observation.excerpt is None else constraint.seal(tokens, observation.excerpt.cuts.numpy())
+
+
+def _first_predictions(
+    team: Team, observation: Observation, inferred: Inferred, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Positions (n,) and the log-probabilities (n, 256) of their bytes, after the channel had its word."""
-    channel = observation.channel
-    if isinstance(channel, MaskChannel):
-        for said, log_probs in predict(experts, readable(observation), observation.hidden, inferred.composition, cost):
-            yield said.position, log_probs
+    """Positions (n,) and the log-probabilities (n, V) of their tokens, given what was seen there."""
+    if not observation.doubtful.any():
+        for found, log_probs in predict(
+            team, observation.readable, observation.lost, inferred.composition, excerpt=observation.excerpt
+        ):
+            yield found.position, log_probs
         return
-    for said, log_probs in predict_with_channel(experts, observation, inferred, FOLDS, generator, cost):
-        seen = channel.observe(observation.tokens[said.sequence, said.position])
-        yield said.position, channel.log_posterior(seen, log_probs)
+    for found, log_probs in predict_with_channel(team, observation, inferred, FOLDS, generator):
+        seen = observation[found.sequence, found.position]
+        yield found.position, seen.likelihood.log_posterior(log_probs)

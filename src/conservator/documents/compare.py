@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conservator.documents.damaged import MARK, read_damaged
-from conservator.documents.restored import runs
-from conservator.documents.utf8 import LOST
+from conservator.documents.damaged import LOST, MARK, read_damaged
 from conservator.errors import ConservatorError
-from conservator.field.compiled import compiled
+from conservator.numerics import compiled, runs
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,9 @@ def compare_documents(original: bytes, restored: bytes, damaged: bytes, *, mark:
     Without marks in the damaged document (bytes were replaced) every byte that differs from the original counts as
     lost. Gaps of unknown length are not covered.
     """
-    was = read_damaged(damaged, mark=mark, invalid="keep").tokens
-    now = read_damaged(restored, mark=mark, invalid="keep").tokens
-    truth = np.frombuffer(original, dtype=np.uint8).astype(np.int64)
+    was = read_damaged(damaged, mark=mark).tokens
+    now = read_damaged(restored, mark=mark).tokens
+    truth = np.frombuffer(original, dtype=np.uint8).astype(np.int16)
     for name, tokens in (("damaged", was), ("restored", now)):
         if len(tokens) != len(truth):
             raise ConservatorError(

@@ -5,9 +5,9 @@ from typing import Literal
 import numpy as np
 import torch
 
-from conservator.channels.channel import check_rate
 from conservator.documents.damaged import MARK, encode
 from conservator.errors import ConservatorError
+from conservator.vocabularies import BYTES
 
 
 def damage(
@@ -23,12 +23,15 @@ def damage(
 
     Args:
         document: any bytes.
-        rate: the share that is struck.
-        channel: ``mask`` puts a mark in place of a struck byte; ``replacement`` a random byte, and nothing shows where.
-        burst: how many bytes are struck together. Bursts begin anywhere, and may overlap.
+        rate: the share that is damaged.
+        channel: ``mask`` puts a mark in place of a damaged byte, ``replacement`` a random byte, so that nothing shows
+            where.
+        burst: how many bytes are damaged together. Bursts begin anywhere, and may overlap.
         mark: stands for a lost byte; the document must not have it already.
         seed: what everything random follows from.
     """
+    if not 0 <= rate <= 1:
+        raise ConservatorError(f"the share that is damaged is {rate}; it must lie between 0 and 1")
     if burst < 1:
         raise ConservatorError(f"bursts of {burst} bytes; at least 1 is needed")
     if channel not in ("mask", "replacement"):
@@ -39,11 +42,11 @@ def damage(
         raise ConservatorError(f"the mark {mark!r} {where}; name another by --mark")
     generator = torch.Generator().manual_seed(seed)
     # A byte survives if no burst begins at it or in the burst - 1 places before it, some of which lie before the start.
-    begin = 1 - (1 - check_rate(rate)) ** (1 / burst)
+    begin = 1 - (1 - rate) ** (1 / burst)
     begins = torch.rand(len(document) + burst - 1, generator=generator, dtype=torch.float64).numpy() < begin
     counts = np.concatenate([[0], np.cumsum(begins)])
-    struck = counts[burst:] > counts[:-burst]
+    damaged = counts[burst:] > counts[:-burst]
     if channel == "replacement":
-        noise = torch.randint(256, (len(document),), generator=generator).numpy()
-        return np.where(struck, noise, np.frombuffer(document, dtype=np.uint8)).astype(np.uint8).tobytes()
-    return b"".join(sign if lost else document[place : place + 1] for place, lost in enumerate(struck.tolist()))
+        noise = torch.randint(BYTES.size, (len(document),), generator=generator).numpy()
+        return np.where(damaged, noise, np.frombuffer(document, dtype=np.uint8)).astype(np.uint8).tobytes()
+    return b"".join(sign if lost else document[place : place + 1] for place, lost in enumerate(damaged.tolist()))

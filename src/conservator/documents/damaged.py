@@ -1,75 +1,153 @@
-"""Damaged documents: text with marks where bytes were lost, as tokens that experts read."""
+"""Damaged documents: bytes with marks where some were lost, as tokens that experts read."""
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.documents.utf8 import LOST, find_invalid
 from conservator.errors import ConservatorError
+from conservator.vocabularies import BYTES
 
 MARK = "\ufffd"  # what software itself writes for a lost character
+LOST = BYTES.mask
 ANY = 4  # lost bytes that stand for any number of them: three may end a character, one begin the next
-Tokens = NDArray[np.int64]
-Invalid = Literal["refuse", "lost", "keep"]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Damaged:
-    """A document as bytes, some of them lost.
+    """A document as bytes, some of them lost: L positions, a byte each.
+
+    Marks and gap signs of the document that was read are listed as n signs, in their order. A mark has one position; a
+    gap sign has none until its length is chosen.
 
     Attributes:
-        tokens: (L,) bytes, or LOST.
-        origin: (L, 2) where each token stands in the document that was read: from this byte up to that one.
-        gap_of: (L,) the number of the gap that a token fills, -1 where it fills none.
-        gaps: the places in ``tokens`` before which a stretch of unknown length is missing, in order, each with the
-            place of its sign in the document that was read; empty once their lengths are known.
+        tokens: (L,) int16, bytes, or LOST.
+        places: (n,) the position of the first byte that each sign stands for.
+        lengths: (n,) how many bytes it stands for.
+        spans: (n, 2) where the sign stands in the document that was read, as a half-open range of bytes.
+        is_gap: (n,) True for a gap sign, False for a mark.
         mark: what stands for a lost byte.
         gap: what stands for a stretch of unknown length, or None.
     """
 
-    tokens: Tokens
-    origin: Tokens
-    gap_of: Tokens
-    gaps: tuple[tuple[int, tuple[int, int]], ...]
+    tokens: NDArray[np.int16]
+    places: Ints
+    lengths: Ints
+    spans: Ints
+    is_gap: NDArray[np.bool_]
     mark: str
     gap: str | None
 
     @property
-    def lost(self) -> NDArray[np.bool_]:
-        """(L,) True where a byte is lost."""
-        lost: NDArray[np.bool_] = self.tokens == LOST
-        return lost
+    def lost(self) -> Ints:
+        """The positions of the lost bytes."""
+        return np.flatnonzero(self.tokens == LOST)
+
+    @property
+    def gaps(self) -> Ints:
+        """The numbers of the gap signs among the signs."""
+        return np.flatnonzero(self.is_gap)
 
     def with_lengths(self, lengths: list[int]) -> "Damaged":
-        """The document with so many lost bytes in each of its gaps."""
-        places = np.repeat([place for place, _ in self.gaps], lengths).astype(np.int64)
-        owners = np.array([sign for _, sign in self.gaps], dtype=np.int64).reshape(-1, 2)
-        return Damaged(
-            np.insert(self.tokens, places, LOST),
-            np.insert(self.origin, places, np.repeat(owners, lengths, axis=0), axis=0),
-            np.insert(self.gap_of, places, np.repeat(np.arange(len(lengths)), lengths)),
-            (),
-            self.mark,
-            self.gap,
+        """The document with so many lost bytes in each of its gaps, which have none yet."""
+        gaps = self.gaps
+        places = np.repeat(self.places[gaps], lengths)
+        chosen = self.lengths.copy()
+        chosen[gaps] = lengths
+        added = np.cumsum(chosen - self.lengths) - (chosen - self.lengths)  # by the gaps before each sign
+        tokens = np.insert(self.tokens, places, LOST)
+        return replace(self, tokens=tokens, places=self.places + added, lengths=chosen)
+
+    def around_gap(self, number: int, lengths: list[int], reach: int) -> "Surroundings":
+        """What is within ``reach`` bytes of a gap.
+
+        Earlier gaps have the ``lengths`` that were chosen for them, later ones ANY bytes each, and this one none.
+        """
+        places = self.places[self.gaps]
+        place, assumed = int(places[number]), np.array([*lengths, 0, *[ANY] * (len(places) - number - 1)])
+        start, stop = max(0, place - reach), min(len(self.tokens), place + reach)
+        near = (places >= start) & (places <= stop)
+        tokens = np.insert(
+            self.tokens[start:stop].astype(np.int64), np.repeat(places[near] - start, assumed[near]), LOST
         )
+        before = place - start + int(assumed[:number][near[:number]].sum())
+        first, last = max(0, before - reach), min(len(tokens), before + reach)
+        cut = (start + first > 0, stop - len(tokens) + last < len(self.tokens))
+        return Surroundings(tokens[first:last], before - first, *cut)
+
+    def origins(self, positions: Ints) -> Ints:
+        """(k, 2) where some bytes stand in the document that was read; a lost one stands where its whole sign does."""
+        ends = self.places + self.lengths
+        before = np.searchsorted(ends, positions, side="right")  # signs that end before each byte
+        longer = np.concatenate([[0], np.cumsum(self.spans[:, 1] - self.spans[:, 0] - self.lengths)])
+        found = positions + longer[before]
+        found = np.stack([found, found + 1], axis=1)
+        within = before < len(ends)
+        within[within] = self.places[before[within]] <= positions[within]
+        found[within] = self.spans[before[within]]
+        return found
+
+    def gap_of(self, positions: Ints) -> Ints:
+        """(k,) the number of the gap that each of some positions fills, -1 where it fills none."""
+        gaps = self.gaps
+        if not len(gaps):
+            return np.full(len(positions), -1)
+        owner = np.searchsorted(self.places[gaps], positions, side="right") - 1
+        inside = (owner >= 0) & (positions < self.places[gaps][owner] + self.lengths[gaps][owner])
+        found: Ints = np.where(inside, owner, -1)
+        return found
+
+    def settled(self, lost: str) -> "Damaged":
+        """The document without bytes that fit into no valid UTF-8.
+
+        Half a character beside a mark fits, since the mark may be its other half.
+
+        Args:
+            lost: ``marked`` refuses the document and says where such a byte is; ``invalid`` counts them as lost.
+        """
+        gaps = self.places[self.gaps]
+        places = np.repeat(gaps, ANY)
+        widened = np.insert(self.tokens, places, LOST)
+        invalid = BYTES.constraint.violations(widened)
+        if len(places):
+            invalid = invalid[np.insert(np.ones(len(self.tokens), dtype=bool), places, False)]
+        if not invalid.any():
+            return self
+        if lost == "marked":
+            first = np.flatnonzero(invalid)[:1]
+            raise ConservatorError(
+                f"the document is not UTF-8: byte {self.origins(first)[0, 0]} is {self.tokens[first[0]]:#04x}, which "
+                "fits into no text; such bytes can be counted as lost (--lost invalid)"
+            )
+        return replace(self, tokens=np.where(invalid, np.int16(LOST), self.tokens))
 
 
-def read_damaged(
-    document: str | bytes, *, mark: str = MARK, gap: str | None = None, invalid: Invalid = "refuse"
-) -> Damaged:
-    """Find what was lost in a document.
+@dataclass(frozen=True)
+class Surroundings:
+    """What is around a gap.
 
-    Half a character beside a mark fits into valid UTF-8, since the mark may be its other half.
+    Attributes:
+        tokens: (L,) bytes, or LOST.
+        place: the place in ``tokens`` before which the gap is.
+        goes_on_before: whether the document has more before ``tokens``.
+        goes_on_after: whether it has more after them.
+    """
+
+    tokens: Ints
+    place: int
+    goes_on_before: bool
+    goes_on_after: bool
+
+
+def read_damaged(document: str | bytes, *, mark: str = MARK, gap: str | None = None) -> Damaged:
+    """Find the marks of a document.
 
     Args:
         document: text, or bytes.
         mark: stands for one lost byte.
         gap: stands for a stretch of unknown length; None for no such thing.
-        invalid: what to do about bytes that fit into no valid UTF-8: ``refuse`` the document and say where they are,
-            count them as ``lost``, or ``keep`` them, for a channel under which any byte may be wrong.
     """
     if not mark or gap == "":
         raise ConservatorError("the mark is empty; it must be at least one character")
@@ -78,38 +156,23 @@ def read_damaged(
     one, many = encode(mark, "the mark"), encode(gap, "the gap") if gap is not None else None
     data = encode(document, "the document") if isinstance(document, str) else bytes(document)
     found = re.compile(b"|".join(re.escape(sign) for sign in sorted(filter(None, (one, many)), key=len, reverse=True)))
-    tokens, starts, gaps, done, count = [], [], [], 0, 0
-    for sign in [*found.finditer(data), None]:
-        stop = sign.start() if sign else len(data)
-        tokens.append(np.frombuffer(data, dtype=np.uint8, count=stop - done, offset=done).astype(np.int64))
-        starts.append(np.arange(done, stop))
-        count += stop - done
-        if sign and sign.group() == many:
-            gaps.append((count, sign.span()))
-        elif sign:
-            tokens.append(np.array([LOST]))
-            starts.append(np.array([stop]))
-            count += 1
-        done = sign.end() if sign else stop
-    joined, start = np.concatenate(tokens), np.concatenate(starts)
-    origin = np.stack([start, start + np.where(joined == LOST, len(one), 1)], axis=1)
-    settled = joined if invalid == "keep" else settle(joined, origin, [place for place, _ in gaps], invalid)
-    return Damaged(settled, origin, np.full(len(joined), -1), tuple(gaps), mark, gap)
+    signs = [(*match.span(), match.group() == many) for match in found.finditer(data)]
+    spans = np.array([sign[:2] for sign in signs], dtype=np.int64).reshape(-1, 2)
+    is_gap = np.array([sign[2] for sign in signs], dtype=bool)
+    lengths = np.where(is_gap, 0, 1)
+    widths = spans[:, 1] - spans[:, 0]
+    places = spans[:, 0] - (np.cumsum(widths - lengths) - (widths - lengths))
+    tokens = np.insert(_without(data, spans), np.repeat(places - (np.cumsum(lengths) - lengths), lengths), LOST)
+    return Damaged(tokens, places, lengths, spans, is_gap, mark, gap)
 
 
-def settle(tokens: Tokens, origin: Tokens, gaps: list[int], what: Invalid) -> Tokens:
-    """Return ``tokens`` without bytes that fit into no valid UTF-8, or say where the first of them is."""
-    places = np.repeat(gaps, ANY).astype(np.int64)
-    widened = np.insert(tokens, places, LOST)
-    kept = np.insert(np.ones(len(tokens), dtype=bool), places, False)
-    invalid = find_invalid(widened)[kept]
-    if invalid.any() and what == "refuse":
-        first = int(np.flatnonzero(invalid)[0])
-        raise ConservatorError(
-            f"the document is not UTF-8: byte {origin[first, 0]} is {tokens[first]:#04x}, which fits into no text; "
-            "such bytes can be counted as lost (--lost invalid)"
-        )
-    return np.where(invalid, LOST, tokens)
+def _without(data: bytes, spans: Ints) -> NDArray[np.int16]:
+    """The bytes that are not part of a sign."""
+    tokens: NDArray[np.int16] = np.frombuffer(data, dtype=np.uint8).astype(np.int16)
+    if not len(spans):
+        return tokens
+    edges = [0, *spans.flatten().tolist(), len(data)]
+    return np.concatenate([tokens[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)])
 
 
 def encode(text: str, name: str) -> bytes:

@@ -1,24 +1,55 @@
-"""Frozen denoisers q_i: the contract, the exact experts on which every estimator is tested, and byte experts."""
+"""Frozen denoisers q_i: the contract, the team that reads them, exact experts for tests, and byte experts."""
 
 from conservator.experts.bigram import BigramExpert
-from conservator.experts.byte import ByteExpert, load_expert, save_expert
-from conservator.experts.categorical import CategoricalExpert
+from conservator.experts.byte import CONFIG, WEIGHTS, ByteExpert, load_expert, read_config, save_expert
+from conservator.experts.categorical import CategoricalExpert, sample_categorical
 from conservator.experts.enumeration import all_sequences
-from conservator.experts.expert import PAD, Expert, ExpertSpec
-from conservator.experts.library import builtin_names, load_experts
-from conservator.experts.specialisation import check_specialisation
+from conservator.experts.expert import (
+    PAD,
+    At,
+    Context,
+    DocumentExpert,
+    Expert,
+    ExpertSpec,
+    check_context,
+    copy_visible,
+)
+from conservator.experts.library import builtin_names, expert_folder, load_experts
+from conservator.experts.meter import Cost, Meter, Progress
+from conservator.experts.network import ByteNetwork, NetworkConfig
+from conservator.experts.source import MaskSource, Source, UniformSource
+from conservator.experts.team import Predictions, Team
 
 __all__ = [
+    "CONFIG",
     "PAD",
+    "WEIGHTS",
+    "At",
     "BigramExpert",
     "ByteExpert",
+    "ByteNetwork",
     "CategoricalExpert",
+    "Context",
+    "Cost",
+    "DocumentExpert",
     "Expert",
     "ExpertSpec",
+    "MaskSource",
+    "Meter",
+    "NetworkConfig",
+    "Predictions",
+    "Progress",
+    "Source",
+    "Team",
+    "UniformSource",
     "all_sequences",
     "builtin_names",
-    "check_specialisation",
+    "check_context",
+    "copy_visible",
+    "expert_folder",
     "load_expert",
     "load_experts",
+    "read_config",
+    "sample_categorical",
     "save_expert",
 ]

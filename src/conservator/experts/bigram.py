@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from conservator.experts.expert import PAD, ExpertSpec, check_batch, copy_visible
+from conservator.experts.expert import IMPOSSIBLE, At, Context, ExpertSpec, check_context, copy_visible
+from conservator.vocabularies import Numbered
 
 
 class BigramExpert:
@@ -12,7 +13,7 @@ class BigramExpert:
         q(x) = exp(sum_l phi_l(x)) / Z,   phi_0(x) = initial[x_0],   phi_l(x) = transition[x_{l-1}, x_l]
 
     Its conditionals given any set of visible tokens follow from sum-product messages along the chain, so
-    ``log_probs`` is the Bayes-optimal mask-source denoiser of q: the oracle for every estimator.
+    ``predict`` is the Bayes-optimal mask-source denoiser of q: the oracle for every estimator.
     Cost O(L V^2) a sequence; meant for small V.
     """
 
@@ -20,7 +21,7 @@ class BigramExpert:
         """Make the expert of ``initial`` (V,) and ``transition`` (V, V) energies."""
         self.initial = initial.to(torch.float64)
         self.transition = transition.to(torch.float64)
-        self.spec = ExpertSpec(name, len(initial))
+        self.spec = ExpertSpec(name, Numbered(len(initial)))
 
     @classmethod
     def random(cls, vocab_size: int, scale: float, generator: torch.Generator, name: str = "bigram") -> "BigramExpert":
@@ -30,7 +31,7 @@ class BigramExpert:
 
     def energies(self, tokens: Tensor) -> Tensor:
         """Return the local energies phi_l(x): (B, L) for ``tokens`` (B, L)."""
-        check_batch(self.spec, tokens)
+        check_context(self.spec, Context(tokens, torch.zeros_like(tokens, dtype=torch.bool)))
         first = self.initial[tokens[:, :1]]
         return torch.cat([first, self.transition[tokens[:, :-1], tokens[:, 1:]]], dim=1)
 
@@ -38,14 +39,16 @@ class BigramExpert:
         """Return log q(x): (B,) for ``tokens`` (B, L)."""
         return self.energies(tokens).sum(-1) - self._log_normaliser(tokens.shape[1])
 
-    def log_probs(self, tokens: Tensor, hidden: Tensor, kappa: float | Tensor = 0.0) -> Tensor:
-        """Return log q(x_l = v | visible tokens): (B, L, V), by forward and backward messages."""
-        check_batch(self.spec, tokens)
+    def predict(self, context: Context, at: At) -> Tensor:
+        """Return log q(x_l = v | visible tokens): (n, V), by forward and backward messages."""
+        check_context(self.spec, context)
+        tokens, padding = context.tokens, ~context.real
+        hidden = context.hidden | padding
         batch, length = tokens.shape
-        padding = tokens == PAD
-        hidden = hidden | padding
-        free = torch.zeros(batch, length, self.spec.vocab_size, dtype=torch.float64)
-        seen = copy_visible(free, tokens, hidden)  # log [v agrees with the token, if visible]
+        free = torch.zeros(batch, length, self.spec.vocabulary.size, dtype=torch.float64)
+        candidates = torch.arange(self.spec.vocabulary.size)
+        agrees = hidden[..., None] | (tokens[..., None] == candidates)
+        seen = torch.where(agrees, free, IMPOSSIBLE)  # log [v agrees with the token, if visible]
         forward = [self.initial + seen[:, 0]]
         for position in range(1, length):
             step = forward[-1][:, :, None] + self.transition
@@ -55,8 +58,8 @@ class BigramExpert:
             step = self.transition + (backward[-1] + seen[:, position])[:, None, :]
             message = torch.logsumexp(step, dim=2)
             backward.append(message.masked_fill(padding[:, position, None], 0.0))  # the chain ends before padding
-        joint = torch.stack(forward, dim=1) + torch.stack(backward[::-1], dim=1)
-        return copy_visible(torch.log_softmax(joint, dim=-1), tokens, hidden)
+        joint = torch.stack(forward, dim=1)[at] + torch.stack(backward[::-1], dim=1)[at]
+        return copy_visible(torch.log_softmax(joint, dim=-1), Context(tokens, hidden), at)
 
     def _log_normaliser(self, length: int) -> Tensor:
         """Return log Z for sequences of ``length``."""

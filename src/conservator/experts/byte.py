@@ -14,9 +14,10 @@ from safetensors.torch import save as format_safetensors
 from torch import Tensor
 
 from conservator.errors import ConservatorError
-from conservator.experts.expert import PAD, ExpertSpec, check_batch, copy_visible
-from conservator.experts.network import BYTES, HIDDEN, ByteNetwork, NetworkConfig
-from conservator.files import write_atomically
+from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
+from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
+from conservator.files import make_folder, write_atomically
+from conservator.vocabularies import BYTES
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FORMAT = "conservator byte expert 1"
@@ -53,22 +54,20 @@ class ByteExpert:
         return sum(weight.numel() for weight in self.network.parameters())
 
     @torch.no_grad()
-    def log_probs(self, tokens: Tensor, hidden: Tensor, kappa: float | Tensor = 0.0) -> Tensor:
-        """Return log p(x_l = v | visible bytes): (B, L, 256), float32."""
-        check_batch(self.spec, tokens)
-        if hidden.shape != tokens.shape or hidden.dtype != torch.bool:
-            raise ConservatorError(
-                f"hidden is {hidden.dtype} of the shape {tuple(hidden.shape)}; it must be bool, {tuple(tokens.shape)}"
-            )
+    def predict(self, context: Context, at: At) -> Tensor:
+        """Return log p(x_l = v | visible bytes) at the positions ``at``: (n, 256), float32."""
+        check_context(self.spec, context)
         device = self.network.head.weight.device
-        tokens, hidden = tokens.to(device, torch.long), hidden.to(device)
-        real = tokens != PAD
+        tokens, hidden = context.tokens.to(device, torch.long), context.hidden.to(device)
+        real = context.real.to(device)
         hidden = hidden | ~real
-        strange = ~hidden & ((tokens < 0) | (tokens >= BYTES))
+        strange = ~hidden & ((tokens < 0) | (tokens >= BYTES.size))
         if strange.any():
-            raise ConservatorError(f"a visible token is {int(tokens[strange][0])}; bytes are 0 to 255")
-        logits = self.network(tokens.masked_fill(hidden, HIDDEN), real)
-        return copy_visible(torch.log_softmax(logits, dim=-1), tokens, hidden)
+            raise ConservatorError(f"a visible token is {int(tokens[strange][0])}; bytes are 0 to {BYTES.size - 1}")
+        features = self.network.features(tokens.masked_fill(hidden, HIDDEN), real)
+        row, place = at[0].to(device), at[1].to(device)
+        log_probs = torch.log_softmax(self.network.logits(features[row, place]), dim=-1)
+        return copy_visible(log_probs, Context(tokens, hidden), (row, place)).to(context.tokens.device)
 
 
 def save_expert(folder: Path, network: ByteNetwork, name: str, about: dict[str, Any]) -> None:
@@ -82,6 +81,7 @@ def save_expert(folder: Path, network: ByteNetwork, name: str, about: dict[str, 
         "weights": {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()},
         "about": about,
     }
+    make_folder(folder)
     write_atomically(folder / WEIGHTS, data)
     write_atomically(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
 

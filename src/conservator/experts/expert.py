@@ -1,15 +1,19 @@
 """The expert contract: what the composition asks of a frozen model (section "Expert requirements")."""
 
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from conservator.channels import Observation
 from conservator.errors import ConservatorError
+from conservator.experts.source import MaskSource, Source
+from conservator.vocabularies import Vocabulary
 
 PAD = -1  # the token after the end of a row that is shorter than its batch
 IMPOSSIBLE = -1e4  # exp(-1e4) is 0 in every float type, and 0 * IMPOSSIBLE is 0 where 0 * -inf is nan
+At = tuple[Tensor, ...]  # n positions of a batch: their rows (n,), and their places in the rows (n,)
 
 
 @dataclass(frozen=True)
@@ -18,53 +22,111 @@ class ExpertSpec:
 
     Attributes:
         name: how tables and reports call it.
-        vocab_size: V, without any mask symbol.
+        vocabulary: what it speaks of; experts are composed where they share one.
         max_length: the longest sequence it reads, or None for any.
-        source: where its path starts: at masked tokens.
-        time: what it is told of kappa: nothing, it sees how much is hidden.
+        source: where its path from noise to data starts.
+        takes_time: whether its predictions depend on kappa besides the context.
         fingerprint: a hash of its weights, or "" for an expert made in memory.
     """
 
     name: str
-    vocab_size: int
+    vocabulary: Vocabulary
     max_length: int | None = None
-    source: Literal["mask"] = "mask"
-    time: Literal["none"] = "none"
+    source: Source = field(default_factory=MaskSource)
+    takes_time: bool = False
     fingerprint: str = ""
 
 
-class Expert(Protocol):
-    """A frozen mask-source denoiser h_i.
+@dataclass(frozen=True)
+class Context:
+    """What an expert reads: B sequences, some of their positions hidden.
 
-    ``log_probs(tokens, hidden, kappa)`` returns log p_i(x_l = v | visible tokens): (B, L, V), float32 (float64 from
-    the exact experts), finite and normalised over v. It depends on ``tokens`` at visible positions alone. At a
-    visible position an expert copies: its row is a point mass and carries no evidence, which has to be read with
-    the position hidden. ``kappa`` is the time, 0 = noise and 1 = data, that is the expected share of visible
-    tokens: a number or (B,); experts without a time input ignore it. A row that is shorter than its batch ends in
-    PAD, which changes nothing before it.
+    Attributes:
+        tokens: (B, L) int64; any value where hidden, PAD after the end of a shorter sequence.
+        hidden: (B, L) True where the expert does not see the token.
+        time: (B,) kappa, the time on the path from noise (0) to data (1); None for the share of tokens that is visible.
+        start: (B,) the position of the first token in the document, for experts made from it; None where there is none.
+    """
+
+    tokens: Tensor
+    hidden: Tensor
+    time: Tensor | None = None
+    start: Tensor | None = None
+
+    @property
+    def real(self) -> Tensor:
+        """(B, L) True up to the end of each sequence."""
+        return self.tokens != PAD
+
+    @property
+    def kappa(self) -> Tensor:
+        """(B,) the time; for a mask source it is the expected share of visible tokens."""
+        if self.time is not None:
+            return self.time
+        real = self.real
+        return (real & ~self.hidden).sum(-1) / real.sum(-1).clamp_min(1)
+
+    def everywhere(self) -> At:
+        """All positions, row by row."""
+        row, place = torch.ones_like(self.hidden).nonzero(as_tuple=True)
+        return row, place
+
+
+class Expert(Protocol):
+    """A frozen denoiser h_i.
+
+    ``predict(context, at)`` returns log p_i(x_l = v | visible tokens) at the n positions that are asked for, and no
+    others: (n, V), float32 (float64 from the exact experts), finite and normalised over v. It depends on the tokens at
+    visible positions alone. At a visible position an expert of a mask source copies: its row is a point mass and no
+    evidence, which has to be read with the position hidden. Padding changes nothing before it.
     """
 
     @property
     def spec(self) -> ExpertSpec:
         """The expert's description."""
 
-    def log_probs(self, tokens: Tensor, hidden: Tensor, kappa: float | Tensor) -> Tensor:
-        """Return log p_i(x_l = v | visible tokens) for ``tokens`` and ``hidden``, both (B, L)."""
+    def predict(self, context: Context, at: At) -> Tensor:
+        """Return log p_i(x_l = v | visible tokens) at the positions ``at``: (n, V)."""
 
 
-def check_batch(spec: ExpertSpec, tokens: Tensor) -> None:
-    """Raise unless ``tokens`` is a batch (B, L) of sequences that the expert can read."""
+@runtime_checkable
+class DocumentExpert(Protocol):
+    """An expert that is made from the document that it helps to restore, such as a memory of it.
+
+    The expert that ``condition`` returns must not see what it is asked about: a position that a context hides is hidden
+    from it, wherever else it has read the document.
+    """
+
+    @property
+    def spec(self) -> ExpertSpec:
+        """The description of the expert that ``condition`` makes."""
+
+    def condition(self, document: Observation) -> Expert:
+        """Make the expert for a document (1, L)."""
+
+
+def check_context(spec: ExpertSpec, context: Context) -> None:
+    """Raise unless the context is a batch (B, L) of sequences that the expert can read."""
+    tokens, hidden = context.tokens, context.hidden
     if tokens.ndim != 2 or tokens.shape[1] < 1:
         shape = tuple(tokens.shape)
         raise ConservatorError(f"tokens have the shape {shape}; the expert {spec.name!r} reads (sequences, positions)")
+    if hidden.shape != tokens.shape or hidden.dtype != torch.bool:
+        raise ConservatorError(
+            f"hidden is {hidden.dtype} of the shape {tuple(hidden.shape)}; it must be bool, {tuple(tokens.shape)}"
+        )
     if spec.max_length is not None and tokens.shape[1] > spec.max_length:
         raise ConservatorError(
             f"the sequences have {tokens.shape[1]} positions; the expert {spec.name!r} reads at most {spec.max_length}"
         )
 
 
-def copy_visible(log_probs: Tensor, tokens: Tensor, hidden: Tensor) -> Tensor:
-    """Make the rows of ``log_probs`` (B, L, V) at visible positions point masses at their token."""
-    candidates = torch.arange(log_probs.shape[-1], device=tokens.device)
-    copied = torch.where(tokens[..., None] == candidates, 0.0, IMPOSSIBLE).to(log_probs.dtype)
-    return torch.where(hidden[..., None], log_probs, copied)
+def copy_visible(log_probs: Tensor, context: Context, at: At) -> Tensor:
+    """Make the rows of ``log_probs`` (n, V) at visible positions point masses at their token."""
+    visible = ~context.hidden[at]
+    if not visible.any():
+        return log_probs
+    tokens = context.tokens[at]
+    copied = torch.full_like(log_probs[visible], IMPOSSIBLE)
+    seen = tokens[visible].clamp_min(0).to(log_probs.device)
+    return log_probs.index_put((visible.to(log_probs.device),), copied.scatter_(1, seen[:, None], 0.0))

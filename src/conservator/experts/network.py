@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-BYTES = 256
-HIDDEN = 256  # what the network reads at a hidden position
-OUTSIDE = 257  # what n-grams read beyond either end
+BYTES = 256  # the outputs of the head
+HIDDEN = BYTES  # what the network reads at a hidden position
+OUTSIDE = HIDDEN + 1  # what n-grams read beyond either end
 # The neighbours that an n-gram of the memory is made of; a position never reads itself, which may be hidden.
 GRAMS = ((-2, -1), (-3, -2, -1), (-5, -4, -3, -2, -1), (1, 2), (1, 2, 3), (1, 2, 3, 4, 5), (-1, 1), (-2, -1, 1, 2))
 REACH = 5  # the farthest of them

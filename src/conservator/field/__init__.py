@@ -1,22 +1,84 @@
-"""The composition field: its evidence, its gradient, and how it is inferred.
+"""The composition field: its evidence, its gradient, the engines that infer it, and the smoothers."""
 
-``conservator.field.smoothing`` holds the smoothers; it is imported apart because it compiles.
-"""
-
+from conservator.field.composite import CompositeEvidence
+from conservator.field.composition import Composition
 from conservator.field.denoising import denoising_score, expected_denoising_score
+from conservator.field.engines import (
+    GLOBAL,
+    PRESETS,
+    Ascent,
+    Bayes,
+    Engine,
+    Inferred,
+    Maximum,
+    Outcome,
+    Particles,
+    draw_particles,
+)
 from conservator.field.enumerated import EnumeratedEvidence
 from conservator.field.evidence import Evidence
-from conservator.field.exponentiated_gradient import Inference, infer_field
+from conservator.field.exponentiated_gradient import infer_field
 from conservator.field.factorised import FactorisedEvidence
+from conservator.field.folds import DEFAULT, Folds, hide
+from conservator.field.forward_backward import posterior
+from conservator.field.lattice import MarkovPrior, constant, laplace, simplex_lattice, sticky, two_level
+from conservator.field.lattice_evidence import LatticeEvidence, lattice_evidence
+from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior
+from conservator.field.maximum import maximise
 from conservator.field.pool import log_pool
+from conservator.field.smoothed_ascent import ascend
+from conservator.field.smoothing import (
+    GroupTotalVariation,
+    MovingAverage,
+    NoSmoothing,
+    PerColumn,
+    Smoother,
+    TotalVariation,
+)
+from conservator.field.solution import Solution
 
 __all__ = [
+    "DEFAULT",
+    "GLOBAL",
+    "PRESETS",
+    "Ascent",
+    "Bayes",
+    "CompositeEvidence",
+    "Composition",
+    "Engine",
     "EnumeratedEvidence",
     "Evidence",
     "FactorisedEvidence",
-    "Inference",
+    "Folds",
+    "GroupTotalVariation",
+    "Inferred",
+    "LatticeEvidence",
+    "LatticePosterior",
+    "MarkovPrior",
+    "Maximum",
+    "MovingAverage",
+    "NoSmoothing",
+    "Outcome",
+    "Particles",
+    "PerColumn",
+    "Smoother",
+    "Solution",
+    "TotalVariation",
+    "ascend",
+    "constant",
+    "default_priors",
     "denoising_score",
+    "draw_particles",
     "expected_denoising_score",
+    "hide",
     "infer_field",
+    "laplace",
+    "lattice_evidence",
+    "lattice_posterior",
     "log_pool",
+    "maximise",
+    "posterior",
+    "simplex_lattice",
+    "sticky",
+    "two_level",
 ]

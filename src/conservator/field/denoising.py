@@ -4,20 +4,20 @@ import torch
 from torch import Tensor
 
 from conservator.errors import ConservatorError
-from conservator.experts.enumeration import LIMIT, all_sequences
-from conservator.experts.expert import Expert
+from conservator.experts import Context, Expert, Team, all_sequences
+from conservator.experts.enumeration import LIMIT
 
 
-def denoising_score(expert: Expert, tokens: Tensor, samples: int, generator: torch.Generator) -> Tensor:
-    """The K-sample denoising score of candidate sequences, at every position.
+def denoising_score(team: Team, tokens: Tensor, samples: int, generator: torch.Generator) -> Tensor:
+    """The K-sample denoising score of candidate sequences under the one expert of a team, at every position.
 
         DScore_{i,l}(x) = (1/K) sum_k -log p_i(x_l | x_{t_k}),   t_k uniform, kappa(t) = t
 
-    Revealed positions are scored too, as in the paper; experts copy there, so they count as 0.
+    Revealed positions are scored too, as in the paper; an expert copies there, so they count as 0.
     The times are stratified: one in each of K equal intervals, in random order for every sequence.
 
     Args:
-        expert: a frozen expert.
+        team: one expert.
         tokens: (B, L) candidate sequences.
         samples: K, the number of times a sequence is noised.
         generator: the source of all randomness.
@@ -31,8 +31,9 @@ def denoising_score(expert: Expert, tokens: Tensor, samples: int, generator: tor
     total = torch.zeros(batch, length, dtype=torch.float64)
     for kappa in kappas:
         hidden = torch.rand(batch, length, generator=generator) >= kappa[:, None]
-        log_probs = expert.log_probs(tokens, hidden, kappa)
-        total -= log_probs.gather(-1, tokens[..., None])[..., 0]
+        at = hidden.nonzero(as_tuple=True)
+        predicted = team.predict(Context(tokens, hidden, kappa), at)[0]
+        total[at] -= predicted.gather(-1, tokens[at][:, None])[:, 0]
     return total / samples
 
 
@@ -63,9 +64,11 @@ def expected_denoising_score(expert: Expert, tokens: Tensor, *, schedule_weight:
         raise ConservatorError(f"{len(patterns)} maskings of {batch} sequences are too many to enumerate")
     rows = tokens.repeat_interleave(len(patterns), dim=0)
     hidden = patterns.repeat(batch, 1)
-    kappa = 1 - hidden.float().mean(dim=1)
-    losses = -expert.log_probs(rows, hidden, kappa).gather(-1, rows[..., None])[..., 0]
-    losses = torch.where(hidden, losses, 0.0).reshape(batch, len(patterns), length)
+    at = hidden.nonzero(as_tuple=True)
+    predicted = expert.predict(Context(rows, hidden), at)
+    losses = torch.zeros(rows.shape, dtype=predicted.dtype)
+    losses[at] = -predicted.gather(-1, rows[at][:, None])[:, 0]
+    losses = losses.reshape(batch, len(patterns), length)
     lost = patterns.sum(dim=1).to(torch.float64)
     ones = lost if schedule_weight else lost + 1
     weights = torch.exp(_log_beta(length - lost + 1, ones))

@@ -22,10 +22,14 @@ class EnumeratedEvidence:
         self.energies = check_energies(energies)
         if energies.shape[1:] != sequences.T.shape:
             raise ConservatorError(f"energies {tuple(energies.shape)} do not fit sequences {tuple(sequences.shape)}")
-        observed = check_observations(observation, sequences.shape[1], observation.channel.vocab_size)
-        symbols, count = torch.unique(observed.tokens, dim=0, return_counts=True)
-        channel = observed.channel
-        local = channel.log_likelihood(channel.observe(symbols))  # (distinct outputs, L, V)
+        observed = check_observations(observation, sequences.shape[1], observation.vocab_size)
+        if observed.likelihood.symbols:  # equal observations are counted once
+            _, which, count = torch.unique(observed.tokens, dim=0, return_inverse=True, return_counts=True)
+            first = torch.zeros(len(count), dtype=torch.long).scatter_(0, which, torch.arange(len(which)))
+            observed = observed[first]
+        else:
+            count = torch.ones(len(observed.tokens), dtype=torch.long)
+        local = observed.likelihood.table()  # (distinct observations, L, V)
         places = torch.arange(sequences.shape[1])
         self._log_channel = local[:, places, sequences].sum(-1)  # (distinct outputs, S)
         self._frequency = count.to(local.dtype) / count.sum()

@@ -27,9 +27,9 @@ def check_observations(observation: Observation, length: int, vocab_size: int) -
         raise ConservatorError(f"the observations have the shape {tuple(tokens.shape)}; it must be (N, L) with N >= 1")
     if tokens.shape[1] != length:
         raise ConservatorError(f"the observations have {tokens.shape[1]} positions, the experts {length}")
-    if observation.channel.vocab_size != vocab_size:
-        raise ConservatorError(f"the channel has {observation.channel.vocab_size} tokens, the experts {vocab_size}")
-    return observation.channel.observe(tokens)
+    if observation.vocab_size != vocab_size:
+        raise ConservatorError(f"the channel has {observation.vocab_size} tokens, the experts {vocab_size}")
+    return observation if observation.tokens.ndim == 2 else observation[None]
 
 
 def check_energies(energies: Tensor) -> Tensor:

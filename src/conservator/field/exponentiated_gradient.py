@@ -7,6 +7,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.field.evidence import Evidence
+from conservator.field.solution import Solution
 
 FLOOR = 1e-12  # a weight that one bold step took to 1e-300 would need thousands of steps to come back
 MAX_ETA = 1e6  # where nothing is left to gain, the step size would otherwise grow until it overflows
@@ -49,27 +50,6 @@ class Info:
     accepted: bool
 
 
-@dataclass(frozen=True)
-class Inference:
-    """An inferred field and how it was reached.
-
-    Attributes:
-        field: (L, m), rows on the simplex.
-        converged: whether the gap came down to the tolerance within the evaluations allowed.
-        gap: the gap at ``field`` (see ``State``).
-        evidence: L at ``field``, nats.
-        trace: the evidence at every accepted field, from the uniform one on; it never falls.
-        evaluations: how often evidence and gradient were computed.
-    """
-
-    field: Tensor
-    converged: bool
-    gap: float
-    evidence: float
-    trace: tuple[float, ...]
-    evaluations: int
-
-
 def init(evidence: Evidence, eta: float = 1.0) -> State:
     """Start from the uniform field, line 1 of Algorithm 1."""
     length, experts = evidence.shape
@@ -99,10 +79,11 @@ def step(state: State, evidence: Evidence) -> tuple[State, Info]:
     return State(field, float(value), gradient, eta), Info(accepted=True)
 
 
-def infer_field(evidence: Evidence, *, tolerance: float = 1e-6, max_evaluations: int = 10_000) -> Inference:
+def infer_field(evidence: Evidence, *, tolerance: float = 1e-6, max_evaluations: int = 10_000) -> Solution:
     """Maximise the evidence over the field, until the gap is at most ``tolerance`` nats.
 
-    For exact evidence, without smoothing. The evidence need not be concave: the result is a stationary field.
+    For exact evidence, without smoothing. The evidence need not be concave: the result is a stationary field. Its gap
+    is that of ``State``; its trace never falls.
     """
     state = init(evidence)
     trace, evaluations = [state.value], 1
@@ -111,4 +92,4 @@ def infer_field(evidence: Evidence, *, tolerance: float = 1e-6, max_evaluations:
         evaluations += 1
         if info.accepted:
             trace.append(state.value)
-    return Inference(state.field, state.gap <= tolerance, state.gap, state.value, tuple(trace), evaluations)
+    return Solution(state.field, state.value, state.gap, state.gap <= tolerance, evaluations, tuple(trace))

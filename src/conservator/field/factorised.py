@@ -13,8 +13,8 @@ class FactorisedEvidence:
 
         L(lambda) = sum_l (1/N) sum_n log sum_v c_{n,l}(v) pi_{lambda_l,l}(v)
 
-    Positions decouple, and a position sees an observation only through its output symbol. Where there are more
-    observations than symbols, they enter as frequencies of the symbols: the cost is O(min(N, outputs) L V).
+    Positions decouple. Where there are more observations than symbols, and the likelihood depends on the symbol
+    alone, observations enter as frequencies of the symbols: the cost is O(min(N, symbols) L V).
     """
 
     def __init__(self, log_probs: Tensor, observation: Observation) -> None:
@@ -23,12 +23,15 @@ class FactorisedEvidence:
         _, length, vocab_size = log_probs.shape
         observed = check_observations(observation, length, vocab_size)
         share = torch.full(observed.tokens.shape, 1 / len(observed.tokens), dtype=torch.float64)
-        outputs = observed.channel.outputs
-        if len(share) <= outputs:
-            self._outputs, self._frequency = observed, share
-        else:
-            self._outputs = observed.channel.observe(torch.arange(outputs)[:, None].expand(-1, length))
-            self._frequency = torch.zeros(outputs, length, dtype=torch.float64).scatter_add_(0, observed.tokens, share)
+        symbols = max(observed.likelihood.symbols, int(observed.tokens.max()) + 1)
+        if len(share) <= symbols or not observed.likelihood.symbols:
+            self._likelihood, self._frequency = observed.likelihood, share
+            return
+        # For every symbol and position one observation that has it stands for all of them.
+        self._frequency = torch.zeros(symbols, length, dtype=torch.float64).scatter_add_(0, observed.tokens, share)
+        rows = torch.arange(len(share))[:, None].expand(share.shape)
+        first = torch.zeros(symbols, length, dtype=torch.long).scatter_(0, observed.tokens, rows)
+        self._likelihood = observed.likelihood[first, torch.arange(length)]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -39,10 +42,9 @@ class FactorisedEvidence:
     def value_and_gradient(self, field: Tensor) -> tuple[Tensor, Tensor]:
         """Return L and equation (gradient): the mean of a_i under gamma minus that under the pool."""
         prior = log_pool(self.log_probs, field)
-        channel = self._outputs.channel
-        evidence = channel.log_evidence(self._outputs, prior)
-        seen = self._frequency > 0  # an output that never occurs may be impossible: 0 * -inf
+        evidence = self._likelihood.log_evidence(prior)
+        seen = self._frequency > 0  # a symbol that never occurs here has the likelihood of another
         value = torch.where(seen, self._frequency * evidence, 0.0).sum()
-        posterior = channel.log_posterior(self._outputs, prior).exp()
+        posterior = self._likelihood.log_posterior(prior).exp()
         posterior = torch.where(seen[..., None], self._frequency[..., None] * posterior, 0.0).sum(0)
         return value, torch.einsum("lv,ilv->li", posterior - prior.exp(), self.log_probs)

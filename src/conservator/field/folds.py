@@ -1,41 +1,48 @@
-"""Fold schedules: which visible positions are hidden together, so that what an expert says of them is evidence."""
+"""Folds: which visible positions are hidden together, so that what an expert predicts of them is evidence."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from conservator.channels import Excerpt, Observation
 from conservator.errors import ConservatorError
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Folds:
     """Partition the visible positions at random into folds, several times over.
 
     Attributes:
-        folds: B, into how many parts; each is hidden once, so a share 1/B of what is visible is hidden at a time.
+        count: B, into how many parts; each is hidden once, so a share 1/B of what is visible is hidden at a time.
         repeats: how many partitions; a position's evidence is the mean over them.
     """
 
-    folds: int
+    count: int
     repeats: int = 1
 
     def __post_init__(self) -> None:
         """Check both."""
-        if self.folds < 1 or self.repeats < 1:
-            raise ConservatorError(f"{self.folds} folds, {self.repeats} repeats; both must be at least 1")
+        if self.count < 1 or self.repeats < 1:
+            raise ConservatorError(f"{self.count} folds, {self.repeats} repeats; both must be at least 1")
 
     @property
     def patterns(self) -> int:
         """How often a window is read."""
-        return self.folds * self.repeats
+        return self.count * self.repeats
 
-    def draw(self, visible: Tensor, generator: torch.Generator) -> Tensor:
+    @property
+    def once(self) -> "Folds":
+        """The same partition, one time."""
+        return replace(self, repeats=1)
+
+    def draw(self, visible: Tensor, generator: torch.Generator, excerpt: Excerpt | None = None) -> Tensor:
         """Draw the patterns for sequences.
 
         Args:
             visible: (N, L) True at the positions to hide in turn.
             generator: the source of all randomness.
+            excerpt: which positions of a longer sequence these are; they get what the whole sequence would give them.
 
         Returns:
             (N, patterns, L) True where a pattern hides a visible position; each is hidden by ``repeats`` of them, and
@@ -43,29 +50,49 @@ class Schedule:
         """
         chosen = []
         for _ in range(self.repeats):
-            order = torch.rand(visible.shape, generator=generator).masked_fill(~visible, 2.0)
-            rank = order.argsort(dim=-1).argsort(dim=-1)
+            if excerpt is None:
+                order = torch.rand(visible.shape, generator=generator)
+            else:
+                order = torch.rand((len(visible), excerpt.length), generator=generator)[:, excerpt.positions]
+            rank = order.masked_fill(~visible, 2.0).argsort(dim=-1).argsort(dim=-1)
             # A random first fold, so that short sequences do not always use the same ones.
-            first = torch.randint(self.folds, (len(visible), 1), generator=generator)
-            fold = ((rank + first) % self.folds).masked_fill(~visible, -1)
-            chosen.append(fold[:, None] == torch.arange(self.folds)[:, None])
+            first = torch.randint(self.count, (len(visible), 1), generator=generator)
+            fold = ((rank + first) % self.count).masked_fill(~visible, -1)
+            chosen.append(fold[:, None] == torch.arange(self.count)[:, None])
         return torch.cat(chosen, dim=1)
 
 
-@dataclass(frozen=True)
-class Nearby(Schedule):
-    """A schedule for some of the positions: the others are seen all the time, and nothing is asked of them.
-
-    Attributes:
-        where: (N, L) or (L,) True at the positions to ask of.
-    """
-
-    where: Tensor = field(kw_only=True)
-
-    def draw(self, visible: Tensor, generator: torch.Generator) -> Tensor:
-        """Draw the patterns (N, patterns, L) for what is visible and asked of."""
-        return super().draw(visible & self.where, generator)
-
-
 # The best of a study on tuning data (docs/LOG.md): hiding half at a time tells experts apart.
-DEFAULT = Schedule(folds=2, repeats=3)
+DEFAULT = Folds(count=2, repeats=3)
+
+
+def hide(patterns: Tensor, observation: Observation, doubt: Tensor | None, generator: torch.Generator) -> Tensor:
+    """What experts do not see under each of ``patterns`` (N, K, L): the pattern, what is lost, and what is doubted.
+
+    Args:
+        patterns: (N, K, L).
+        observation: (N, L).
+        doubt: (N, L) the probability with which a token is hidden because it may be wrong; none by default.
+        generator: draws what is doubted.
+    """
+    hidden = patterns | observation.hidden[:, None]
+    if doubt is not None and (doubt > 0).any():
+        hidden = hidden | (torch.rand(patterns.shape, generator=generator) < doubt[:, None])
+    return hidden
+
+
+def near_damage(observation: Observation, near: int | None) -> Tensor:
+    """(N, L) True within ``near`` positions of a lost one; everywhere in a sequence with a doubtful one, or if None."""
+    everywhere = observation.doubtful.any(-1, keepdim=True).expand(observation.tokens.shape)
+    if near is None:
+        return torch.ones_like(everywhere)
+    excerpt, found = observation.excerpt, everywhere.clone()
+    positions = torch.arange(found.shape[1]) if excerpt is None else excerpt.positions
+    for row, lost in enumerate(observation.lost):
+        places = positions[lost]
+        if len(places) and not everywhere[row, 0]:
+            following = torch.searchsorted(places, positions)
+            after = places[following.clamp(max=len(places) - 1)] - positions
+            before = positions - places[(following - 1).clamp(min=0)]
+            found[row] = (after.abs() <= near) | (before.abs() <= near)
+    return found

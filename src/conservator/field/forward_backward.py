@@ -5,13 +5,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.field.compiled import compiled
 from conservator.field.lattice import MarkovPrior
+from conservator.numerics import compiled
 
 Array = NDArray[np.float64]
 
 
-def posterior(emissions: Array, prior: MarkovPrior) -> tuple[float, Array]:
+def posterior(emissions: Array, prior: MarkovPrior, skipped: NDArray[np.int64] | None = None) -> tuple[float, Array]:
     """Return the log evidence and the posterior of the states at every position.
 
         log sum over s_1..s_L of p(s_1) prod_l p(s_l | s_{l-1}) exp(e_l(s_l)),   p(s_l = s | everything)
@@ -19,6 +19,7 @@ def posterior(emissions: Array, prior: MarkovPrior) -> tuple[float, Array]:
     Args:
         emissions: (L, S) e_l(s), the log-probability of what was seen at l in state s; 0 where nothing was.
         prior: the chain; a prior without a transition table keeps one state throughout.
+        skipped: (L,) how many positions the chain passes before each of these without anything seen at them.
 
     Returns:
         The log evidence in nats, and (L, S) rows on the simplex.
@@ -29,17 +30,29 @@ def posterior(emissions: Array, prior: MarkovPrior) -> tuple[float, Array]:
         evidence = _logsumexp(joint)
         return evidence, np.broadcast_to(np.exp(joint - evidence), emissions.shape)
     emissions = np.ascontiguousarray(emissions, dtype=np.float64)
-    return posterior_kernel(emissions, prior.initial, prior.transition)
+    if skipped is None or not skipped.any():
+        none = np.full(len(emissions), -1)
+        return posterior_kernel(emissions, prior.initial, prior.transition, none, np.empty((0, 0, 0)))
+    counts, which = np.unique(skipped, return_inverse=True)
+    powers = np.stack([np.linalg.matrix_power(prior.transition, count) for count in counts.tolist()])
+    return posterior_kernel(emissions, prior.initial, prior.transition, np.where(skipped > 0, which, -1), powers)
 
 
 @compiled
-def posterior_kernel(emissions: Array, initial: Array, transition: Array) -> tuple[float, Array]:
-    """Run both passes, every message scaled to sum to 1."""
+def posterior_kernel(
+    emissions: Array, initial: Array, transition: Array, jump: NDArray[np.int64], powers: Array
+) -> tuple[float, Array]:
+    """Run both passes, every message scaled to sum to 1.
+
+    ``jump`` (L,) is the row of ``powers`` (K, S, S) by which the chain moves before each position, -1 for none.
+    """
     length, states = emissions.shape
     forward = np.empty((length, states))
     evidence = 0.0
     predicted = initial.copy()
     for place in range(length):
+        if jump[place] >= 0:
+            predicted = predicted @ powers[jump[place]]
         top = emissions[place].max()
         total = 0.0
         for state in range(states):
@@ -73,6 +86,8 @@ def posterior_kernel(emissions: Array, initial: Array, transition: Array) -> tup
                 backward[state] = reached
                 largest = max(largest, reached)
             backward /= largest
+            if jump[place] >= 0:
+                backward = powers[jump[place]] @ backward
     return evidence, forward
 
 

@@ -18,3 +18,23 @@ def log_pool(log_probs: Tensor, field: Tensor) -> Tensor:
     """
     composed = torch.einsum("i...lv,...li->...lv", log_probs, field.to(log_probs.dtype))
     return torch.log_softmax(composed, dim=-1)
+
+
+def log_pool_at(log_probs: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Compose experts with one weight at all positions.
+
+    An expert that has all of the weight is returned as it is.
+
+    Args:
+        log_probs: (m, n, V).
+        weight: (m,) on the simplex.
+
+    Returns:
+        (n, V) the normalised pool, and (n,) the logarithm of its normaliser Z.
+    """
+    used = weight.nonzero()[:, 0].tolist()
+    if len(used) == 1:
+        return log_probs[used[0]], torch.zeros(())
+    mixed = torch.einsum("i,inv->nv", weight[used].to(log_probs.dtype), log_probs[used])
+    log_norm = torch.logsumexp(mixed, dim=-1)
+    return mixed.sub_(log_norm[:, None]), log_norm

@@ -1,1 +1,5 @@
-"""The view of a restoration: one record, drawn by the same script in the report file and on the page."""
+"""The view of a record of a restoration: the HTML file, and the script that draws it."""
+
+from conservator.report.page import as_frame, as_page
+
+__all__ = ["as_frame", "as_page"]

@@ -5,8 +5,9 @@ import hashlib
 import html
 import json
 from importlib.resources import files
+from typing import Any
 
-from conservator.report.record import Record
+Record = dict[str, Any]  # what conservator.record makes of a restoration
 
 TEMPLATE = """<!doctype html>
 <html lang="en">

@@ -66,7 +66,7 @@
     $("view").classList.toggle("stale", on);
     if (on) report("waiting", 0);
   }
-  const STAGES = { waiting: "waiting for its turn", lengths: "finding lengths", reading: "reading", alternatives: "weighing alternatives" };
+  const STAGES = { waiting: "waiting for its turn", lengths: "finding lengths", inferring: "reading", decoding: "filling in", alternatives: "weighing alternatives" };
   function report(doing, share) {
     const percent = Math.round(100 * share), bar = $("progress");
     bar.firstElementChild.style.width = `${percent}%`;

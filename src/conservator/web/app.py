@@ -5,7 +5,8 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from importlib.resources import files
-from typing import Any, Literal
+from string import Template
+from typing import Any
 
 from anyio import to_thread
 from fastapi import FastAPI, HTTPException, Request, Response
@@ -14,15 +15,16 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
 
 import conservator
-from conservator.documents.damage import damage
-from conservator.documents.restored import Restoration
-from conservator.errors import ConservatorError
-from conservator.experts.library import load_experts
-from conservator.report.page import as_page
-from conservator.report.record import as_record
+from conservator.documents import damage
+from conservator.errors import ConservatorError, OptionError
+from conservator.experts import load_experts
+from conservator.options import DEFAULTS, LARGEST_SEED, LONGEST_GAP, LOST, SHOWN_ALTERNATIVES
+from conservator.report import as_page
+from conservator.restoration import Restoration, as_record
+from conservator.restorer import Restorer
 from conservator.web.guard import Guard
+from conservator.web.jobs import BusyError, Jobs, TooSlowError
 from conservator.web.settings import Settings
-from conservator.web.work import BusyError, TooSlowError, Workshop
 
 NDJSON = "application/x-ndjson"
 # What can be fetched, and nothing else: name -> package, type.
@@ -35,7 +37,18 @@ FILES = {
     "static/view.js": ("conservator.report", "view.js", "text/javascript; charset=utf-8"),
     "static/view.css": ("conservator.report", "view.css", "text/css; charset=utf-8"),
 }
-STATUS = {ConservatorError: 400, BusyError: 429, TooSlowError: 504}
+STATUS: dict[type[Exception], int] = {ConservatorError: 400, OptionError: 400, BusyError: 429, TooSlowError: 504}
+LONGEST_SIGN = 64  # characters of a mark
+# What the page shows of the options: $name in index.html -> value.
+SHOWN = {
+    "mark": DEFAULTS.mark,
+    "max_gap": DEFAULTS.max_gap,
+    "longest_gap": LONGEST_GAP,
+    "longest_sign": LONGEST_SIGN,
+    "alternatives": SHOWN_ALTERNATIVES,
+    "seed": DEFAULTS.seed,
+    "largest_seed": LARGEST_SEED,
+}
 
 
 class Document(BaseModel):
@@ -66,13 +79,24 @@ class RestoreRequest(Document):
     """What to restore, and how: as the options of ``conservator restore``."""
 
     experts: list[str] | None = Field(None, description="Names that GET /v1/experts gives; all of them by default.")
-    mark: str = Field("\ufffd", min_length=1, max_length=64)
-    gap: str | None = Field(None, min_length=1, max_length=64)
-    max_gap: int = Field(32, ge=1, le=256)
-    lost: Literal["marked", "invalid"] = "marked"
-    min_confidence: float = Field(0.0, ge=0, le=1)
-    alternatives: int = Field(4, ge=0, le=20)
-    seed: int = Field(0, ge=0, le=10**12)
+    mark: str = Field(DEFAULTS.mark, min_length=1, max_length=LONGEST_SIGN)
+    gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=LONGEST_SIGN)
+    max_gap: int = Field(DEFAULTS.max_gap, ge=1, le=LONGEST_GAP)
+    lost: str = Field(DEFAULTS.lost, pattern=f"^({'|'.join(LOST)})$")
+    channel: str = Field(str(DEFAULTS.channel), max_length=64, description="mask, or replacement:RATE.")
+    min_confidence: float = Field(DEFAULTS.min_confidence, ge=0, le=1)
+    alternatives: int | None = Field(
+        None, ge=0, le=20, description=f"{SHOWN_ALTERNATIVES} where marks show what is lost, else none, by default."
+    )
+    seed: int = Field(DEFAULTS.seed, ge=0, le=LARGEST_SEED)
+
+    def options(self) -> dict[str, Any]:
+        """The options as a restorer takes them."""
+        chosen = self.model_dump(exclude={"text", "data", "experts"})
+        if chosen["alternatives"] is None:
+            marked = self.channel == DEFAULTS.channel
+            chosen["alternatives"] = SHOWN_ALTERNATIVES if marked else DEFAULTS.alternatives
+        return chosen
 
 
 class DamageRequest(Document):
@@ -80,7 +104,7 @@ class DamageRequest(Document):
 
     rate: float = Field(0.1, ge=0, le=1)
     burst: int = Field(1, ge=1, le=1000)
-    seed: int = Field(0, ge=0, le=10**12)
+    seed: int = Field(DEFAULTS.seed, ge=0, le=LARGEST_SEED)
 
 
 class Damaged(BaseModel):
@@ -108,31 +132,22 @@ def create_app(settings: Settings) -> Any:
         docs_url=None,
         redoc_url=None,
     )
-    workshop = Workshop(settings)
+    jobs = Jobs(settings)
 
-    def choices(request: RestoreRequest) -> dict[str, Any]:
+    def restorer_for(request: RestoreRequest) -> Restorer:
         unknown = [name for name in request.experts or [] if name not in team]
         if unknown or request.experts == []:
             raise HTTPException(400, f"no expert {', '.join(unknown) or 'is named'}; known: {', '.join(team)}")
-        return {
-            "experts": [team[name] for name in request.experts or team],
-            "mark": request.mark,
-            "gap": request.gap,
-            "max_gap": request.max_gap,
-            "invalid": "lost" if request.lost == "invalid" else "refuse",
-            "min_confidence": request.min_confidence,
-            "alternatives": request.alternatives,
-            "seed": request.seed,
-        }
+        return Restorer([team[name] for name in request.experts or team])
 
     @app.post("/v1/restore", responses={200: {"content": {NDJSON: {}}}, 400: {}, 413: {}, 429: {}, 504: {}})
     async def restore(request: RestoreRequest, http: Request) -> Response:
         """Restore a document. With ``Accept: application/x-ndjson`` a line of progress at a time, then the result."""
-        document, chosen = request.content(settings.max_bytes), choices(request)
+        work = restorer_for(request), request.content(settings.max_bytes), request.options()
         if NDJSON in http.headers.get("accept", ""):
-            return StreamingResponse(lines(document, chosen), media_type=NDJSON)
+            return StreamingResponse(lines(*work), media_type=NDJSON)
         try:
-            async with aclosing(workshop.stream(document, **chosen)) as stream:
+            async with aclosing(jobs.stream(*work)) as stream:
                 async for one in stream:
                     if isinstance(one, Restoration):
                         content = await to_thread.run_sync(result, one)
@@ -143,9 +158,9 @@ def create_app(settings: Settings) -> Any:
             raise HTTPException(STATUS[type(error)], str(error)) from error
         return Response(status_code=499)  # to nobody
 
-    async def lines(document: str | bytes, chosen: dict[str, Any]) -> AsyncIterator[bytes]:
+    async def lines(restorer: Restorer, document: str | bytes, options: dict[str, Any]) -> AsyncIterator[bytes]:
         try:
-            async with aclosing(workshop.stream(document, **chosen)) as stream:
+            async with aclosing(jobs.stream(restorer, document, options)) as stream:
                 async for one in stream:
                     if isinstance(one, Restoration):
                         yield await to_thread.run_sync(result, one, "result")
@@ -185,7 +200,7 @@ def create_app(settings: Settings) -> Any:
     @app.get("/healthz")
     async def health() -> dict[str, Any]:
         """Whether the server is well, and how much it has to do."""
-        return {"status": "ok", "version": conservator.__version__, "restorations": workshop.admitted}
+        return {"status": "ok", "version": conservator.__version__, "restorations": jobs.admitted}
 
     @app.exception_handler(HTTPException)
     async def refused(_: Request, error: HTTPException) -> Response:
@@ -197,6 +212,8 @@ def create_app(settings: Settings) -> Any:
 
     for path, (package, name, kind) in FILES.items():
         content = (files(package) / name).read_bytes()
+        if not path:
+            content = Template(content.decode()).substitute(SHOWN).encode()
         app.get(f"/{path}", include_in_schema=False)(serve(content, kind))
     # JSON may take six bytes for one of the document, and a record is some times as large as its document.
     return Guard(app, 16 * settings.max_bytes + 2**16, settings.host)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from conservator.options import EXPERTS
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -16,7 +18,7 @@ class Settings:
         waiting: restorations that wait for their turn; more are refused.
     """
 
-    experts: str = "prose,code,config"
+    experts: str = ",".join(EXPERTS)
     host: str = "127.0.0.1"
     max_bytes: int = 1_000_000
     max_seconds: float = 600.0

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from conservator import ConservatorError
+from conservator.errors import ConservatorError
 from conservator.field.smoothing import fused_lasso
 from conservator.field.smoothing.fused_lasso import fused_lasso_kernel
 

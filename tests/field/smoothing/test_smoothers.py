@@ -8,14 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator import (
-    ConservatorError,
-    GroupTotalVariation,
-    MovingAverage,
-    NoSmoothing,
-    PerColumn,
-    TotalVariation,
-)
+from conservator.errors import ConservatorError
+from conservator.field import GroupTotalVariation, MovingAverage, NoSmoothing, PerColumn, TotalVariation
 from conservator.field.smoothing.group import group_prox_kernel
 from conservator.field.smoothing.simplex import project_to_simplex, simplex_prox_kernel
 

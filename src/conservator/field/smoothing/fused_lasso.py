@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.errors import ConservatorError
-from conservator.field.compiled import compiled
+from conservator.numerics import compiled
 
 
 def fused_lasso(values: NDArray[np.float64], tau: float) -> NDArray[np.float64]:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.field.compiled import compiled
+from conservator.numerics import compiled
 
 Array = NDArray[np.float64]
 

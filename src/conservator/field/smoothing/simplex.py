@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.field.compiled import compiled
 from conservator.field.smoothing.fused_lasso import fused_lasso_kernel
+from conservator.numerics import compiled
 
 Array = NDArray[np.float64]
 

@@ -1,0 +1,16 @@
+from conservator.channels import Channel as Channel
+from conservator.channels import MaskChannel as MaskChannel
+from conservator.channels import ReplacementChannel as ReplacementChannel
+from conservator.documents import compare_documents as compare_documents
+from conservator.documents import damage as damage
+from conservator.errors import ConservatorError as ConservatorError
+from conservator.experts import Expert as Expert
+from conservator.experts import ExpertSpec as ExpertSpec
+from conservator.experts import load_experts as load_experts
+from conservator.field import Bayes as Bayes
+from conservator.options import RestoreOptions as RestoreOptions
+from conservator.restoration import Restoration as Restoration
+from conservator.restorer import Restorer as Restorer
+from conservator.restorer import restore as restore
+
+__version__: str

@@ -1,0 +1,5 @@
+"""How many tokens there are: gaps of unknown length."""
+
+from conservator.alignment.lengths import choose_lengths
+
+__all__ = ["choose_lengths"]

@@ -1,0 +1,94 @@
+"""How many bytes are missing in a gap of unknown length: what is around it has to be likely."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from conservator.channels import MaskChannel
+from conservator.documents import Damaged, Surroundings
+from conservator.errors import ConservatorError
+from conservator.experts import Team
+from conservator.field import DEFAULT, hide, lattice_evidence, lattice_posterior, simplex_lattice
+from conservator.vocabularies import BYTES
+from conservator.vocabularies.utf8 import ANYWHERE
+
+REACH = 64  # bytes that are read on either side of a gap
+PREDICTED = 24  # bytes on either side that are predicted; farther ones hardly depend on the length
+TYPICAL = 10.0  # bytes, the mean of the prior: a word and what is around it
+
+
+def choose_lengths(team: Team, damaged: Damaged, longest: int, generator: torch.Generator) -> list[int]:
+    """Choose the number of lost bytes of each gap, from the first to the last.
+
+        argmax over n of  log p(what is visible around the gap | n bytes are missing) + log p(n),
+
+    the composite evidence, with the field integrated out, and a geometric prior; among the lengths with which the
+    document can be valid UTF-8. Where whole words are missing, evidence excludes lengths that are too short, but hardly
+    tells the others apart: then the prior decides, and the length may be off by some bytes.
+
+    Args:
+        team: m experts over bytes.
+        damaged: the document.
+        longest: up to how many bytes a gap has.
+        generator: draws which visible bytes are hidden together.
+    """
+    if longest < 1:
+        raise ConservatorError(f"gaps of at most {longest} bytes; at least 1 is needed")
+    chosen: list[int] = []
+    for number in team.meter.steps(range(len(damaged.gaps))):
+        around = damaged.around_gap(number, chosen, REACH)
+        lengths = possible_lengths(around, longest)
+        if not lengths:
+            offset = damaged.spans[damaged.gaps[number], 0]
+            raise ConservatorError(f"no length up to {longest} makes valid UTF-8 of the gap at byte {offset}")
+        chosen.append(_likeliest(team, around.tokens, around.place, lengths, generator))
+    return chosen
+
+
+def possible_lengths(around: Surroundings, longest: int) -> list[int]:
+    """The lengths from 1 to ``longest`` of a gap with which the text around it can be valid UTF-8."""
+    utf8, left, right = BYTES.constraint, around.tokens[: around.place], around.tokens[around.place :]
+    if around.goes_on_after:  # its last character may be cut off
+        right = utf8.seal(right, np.array([len(right)]))
+    forward = utf8.reachable(left, ANYWHERE if around.goes_on_before else 1)[0]
+    backward = utf8.reachable(right)[1]
+    states, found = int(forward[-1]), []
+    for length in range(1, longest + 1):
+        states = utf8.advance(states)
+        if states & int(backward[0]):
+            found.append(length)
+    return found
+
+
+def _likeliest(
+    team: Team, around: NDArray[np.int64], place: int, lengths: list[int], generator: torch.Generator
+) -> int:
+    """The length of the gap before ``place`` of ``around`` (L,) that is most likely; the shortest of equals."""
+    mask, room = team.vocabulary.mask, team.context - lengths[-1]
+    if len(around) > room:  # as much as the experts read at once, and of both sides
+        start = max(0, min(place - room // 2, len(around) - room))
+        around = around[start : start + max(room, 1)]
+        place = min(place - start, len(around))
+    near = torch.zeros(1, len(around), dtype=torch.bool)
+    near[:, max(0, place - PREDICTED) : place + PREDICTED] = True
+    text = torch.from_numpy(around)[None]
+    patterns = DEFAULT.draw(near & (text != mask), generator)
+    weights, channel = simplex_lattice(len(team)), MaskChannel(team.vocabulary.size, 0.5)
+    evidence = []
+    for length in team.meter.steps(lengths):
+        observation = channel.observe(_widen(text, place, length, mask))
+        predicted = _widen(patterns, place, length, False)  # lengths are compared on the same patterns
+        hidden = hide(predicted, observation, None, generator)
+        found = lattice_evidence(
+            team, observation, predicted, hidden, torch.from_numpy(weights), repeats=DEFAULT.repeats
+        )
+        posterior = lattice_posterior(found.emissions[0].numpy(), weights)
+        evidence.append(posterior.log_evidence - length / TYPICAL)
+    return lengths[int(np.argmax(evidence))]
+
+
+def _widen(values: Tensor, place: int, length: int, filler: int | bool) -> Tensor:
+    """Insert ``length`` fillers before ``place`` of the last axis."""
+    inserted = torch.full((*values.shape[:-1], length), filler, dtype=values.dtype)
+    return torch.cat([values[..., :place], inserted, values[..., place:]], dim=-1)

@@ -1,0 +1,19 @@
+"""Engines: frozen callables ``(team, observation, generator) -> Inferred``."""
+
+from conservator.field.engines.bayes import GLOBAL, Bayes
+from conservator.field.engines.engine import Engine, Inferred, Outcome
+from conservator.field.engines.particles import PRESETS, Particles, draw_particles
+from conservator.field.engines.solved import Ascent, Maximum
+
+__all__ = [
+    "GLOBAL",
+    "PRESETS",
+    "Ascent",
+    "Bayes",
+    "Engine",
+    "Inferred",
+    "Maximum",
+    "Outcome",
+    "Particles",
+    "draw_particles",
+]

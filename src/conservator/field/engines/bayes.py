@@ -1,0 +1,131 @@
+"""The engine ``Bayes``: the exact posterior of lattice fields, the prior chosen by its evidence."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from conservator.channels import Observation
+from conservator.experts import Team
+from conservator.field.composition import Composition
+from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed, rounds_for
+from conservator.field.folds import DEFAULT, Folds, hide, near_damage
+from conservator.field.lattice import MarkovPrior, constant, simplex_lattice
+from conservator.field.lattice_evidence import lattice_evidence
+from conservator.field.lattice_posterior import default_priors, lattice_posterior
+
+OWN_CONTEXT = 0.02  # the least probability of being its own text at which an expert is shown a position
+Priors = Callable[[NDArray[np.float64]], Sequence[MarkovPrior]]
+
+
+@dataclass(frozen=True)
+class Bayes:
+    """The exact posterior of fields on a lattice, under the Markov prior that the evidence chooses.
+
+    The first repeat of the folds shows every expert the whole sequence. Experts were trained on pure documents, so from
+    the second repeat on an expert is shown only what may be its own text: where the posterior probability of its
+    region, from the repeats so far, is at least ``own_context``. The evidence is the mean over the repeats.
+
+    Doubtful tokens may be wrong, and contexts must not trust wrong tokens. After each round, a token is hidden from the
+    experts with the posterior probability that it is not what was seen.
+
+    Attributes:
+        folds: which visible positions are hidden together.
+        parts: the lattice has the weights k / parts.
+        priors: the priors to choose from, as a function of the lattice.
+        rounds: how often the evidence is gathered; None for once where every visible token is known, else three times.
+        own_context: the least probability at which text may be an expert's own; 0 shows all of it to everyone.
+        prior_term: False leaves the pool's normaliser out of the evidence, for the ablation.
+        near: how far from lost positions evidence is gathered; None gathers it everywhere.
+    """
+
+    folds: Folds = DEFAULT
+    parts: int = 2
+    priors: Priors = default_priors
+    rounds: int | None = None
+    own_context: float = OWN_CONTEXT
+    prior_term: bool = True
+    near: int | None = None
+
+    def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
+        """Infer the composition of an observation (N, L)."""
+        check_batch(team, observation)
+        weights = simplex_lattice(len(team), self.parts)
+        lattice, priors = torch.from_numpy(weights), self.priors(weights)
+        scored = near_damage(observation, self.near)
+        doubtful, skipped = bool(observation.doubtful.any()), skipped_before(observation)
+        doubt = torch.zeros(observation.tokens.shape, dtype=torch.float64)
+        rounds = rounds_for(observation, self.rounds)
+        emissions = kept = torch.zeros(())
+        with team.meter.measure() as spent:
+            for number in team.meter.steps(range(rounds * self.folds.repeats)):
+                repeat = number % self.folds.repeats + 1
+                if repeat == 1:
+                    emissions = torch.zeros(*observation.tokens.shape, len(weights), dtype=torch.float64)
+                    kept, hidden_from = torch.zeros((), dtype=torch.float64), None
+                patterns = self.folds.once.draw(~observation.lost & scored, generator, observation.excerpt)
+                hidden = hide(patterns, observation, doubt, generator)
+                found = lattice_evidence(
+                    team,
+                    observation,
+                    patterns,
+                    hidden,
+                    lattice,
+                    hidden_from=hidden_from,
+                    prior_term=self.prior_term,
+                )
+                emissions += (found.emissions - emissions) / repeat
+                posteriors = [lattice_posterior(rows.numpy(), weights, priors, skipped) for rows in emissions]
+                hidden_from = foreign_text(stack([one.owners for one in posteriors]), self.own_context)
+                if doubtful:
+                    kept = kept + (found.kept - kept) / repeat
+                    if repeat == self.folds.repeats:
+                        states = stack([one.states for one in posteriors])
+                        doubt = (1 - (states * kept).sum(-1)).clamp(0, 1).masked_fill(~observation.doubtful, 0.0)
+            composition = Composition.of_states(stack([one.states for one in posteriors]), lattice)
+            field = composition.mean()
+        return Inferred(
+            composition,
+            field,
+            stack([one.regions for one in posteriors]),
+            doubt,
+            scored | observation.lost,
+            informed(observation),
+            tuple(Outcome(one.log_evidence, one.prior, one.evidences) for one in posteriors),
+            spent.cost,
+        )
+
+
+def one_composition(weights: NDArray[np.float64]) -> list[MarkovPrior]:
+    """The prior of one composition for the whole sequence."""
+    return [constant(weights)]
+
+
+# One weight for the whole sequence: tau = infinity, on a finer lattice.
+GLOBAL = Bayes(parts=10, priors=one_composition)
+
+
+def foreign_text(owners: Tensor, own_context: float) -> Tensor | None:
+    """(N, L, m) the text that is hardly an expert's own, by the probabilities ``owners`` (N, L, m).
+
+    Nothing is foreign in a sequence of one composition.
+    """
+    if own_context <= 0:
+        return None
+    varies = (owners != owners[:, :1]).any(dim=2).any(dim=1)
+    return (owners < own_context) & varies[:, None, None]
+
+
+def skipped_before(observation: Observation) -> NDArray[np.int64] | None:
+    """(L,) how many positions of the whole sequence are left out before each; None where all are there."""
+    if observation.excerpt is None:
+        return None
+    return np.diff(observation.excerpt.positions.numpy(), prepend=-1) - 1
+
+
+def stack(tables: list[NDArray[np.float64]]) -> Tensor:
+    """The tables of all sequences as one tensor."""
+    return torch.stack([torch.from_numpy(table) for table in tables])

@@ -1,0 +1,34 @@
+"""Numerical kernels, compiled where numba is installed, and the one array operation that every layer needs."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+try:
+    from numba import njit
+except ImportError:  # numba trails new Python releases by months; the kernels are plain Python too
+
+    def compiled(kernel: Kernel) -> Kernel:
+        """Leave ``kernel`` as it is."""
+        return kernel
+else:
+
+    def compiled(kernel: Kernel) -> Kernel:
+        """Compile ``kernel`` on first use, and keep the machine code on disk for the next process.
+
+        Where no folder for it can be written (a read-only installation without a home), every process compiles anew.
+        """
+        try:
+            return njit(cache=True)(kernel)  # type: ignore[return-value]
+        except RuntimeError:  # numba's "no locator available": it found nowhere to keep the machine code
+            return njit(kernel)  # type: ignore[no-any-return]
+
+
+def runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """The maximal runs of True in ``flags`` (L,), as half-open ranges."""
+    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0)).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))

@@ -1,0 +1,6 @@
+"""What a restoration found, and the record of it that JSON, the report and the page show."""
+
+from conservator.restoration.record import Record, as_json, as_record
+from conservator.restoration.restoration import Restoration, Span, Summary, leave_open
+
+__all__ = ["Record", "Restoration", "Span", "Summary", "as_json", "as_record", "leave_open"]

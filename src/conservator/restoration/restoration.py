@@ -1,0 +1,269 @@
+"""What came of a damaged document."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conservator.decoders import DecodedText, Fill
+from conservator.documents import Damaged
+from conservator.experts import Cost
+from conservator.numerics import runs
+
+SURE = 0.9  # the confidence from which a byte is called sure
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A run of restored bytes.
+
+    Attributes:
+        start: the first, as a position of the document (every lost byte is one position).
+        stop: the one after the last.
+        origin: where it stands in the document that was read: from this byte up to that one.
+        left_open: whether any of it was left as it was.
+    """
+
+    start: int
+    stop: int
+    origin: tuple[int, int]
+    left_open: bool
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A restoration in a few numbers.
+
+    Attributes:
+        bytes: of the document.
+        lost: bytes that were lost or overturned.
+        places: runs of them.
+        restored: those that were filled in.
+        left_open: those that were not sure enough.
+        sure: restored bytes with a confidence of at least 0.9.
+        expected_accuracy: the share of the restored bytes that should be right, by their confidence; None for none.
+        weights: the mean weight of each expert where something was lost.
+    """
+
+    bytes: int
+    lost: int
+    places: int
+    restored: int
+    left_open: int
+    sure: int
+    expected_accuracy: float | None
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restoration:
+    """A restored document. L positions: a byte each, visible or lost; m experts.
+
+    What is not near damage was not read. ``positions`` are the n positions that were; the arrays ``read_...`` are about
+    them alone. ``tokens``, ``confidence``, ``field``, ``regions``, ``changed`` and ``left_open`` are about all of the
+    document, and made when they are first asked for.
+
+    Attributes:
+        damaged: the document that was restored.
+        experts: the names of the m experts.
+        positions: (n,) ascending.
+        read_tokens: (n,) the bytes, the best guess where they are left open.
+        read_confidence: (n,) the probability that each is right; 1 where it was known.
+        read_field: (n, m) how much each expert was trusted, rows on the simplex.
+        read_regions: (n,) whose text each position is, as a column of the field; -1 where no evidence was gathered.
+        open_positions: (k,) the positions that were not sure enough, and stay as they were.
+        alternatives: for each of ``spans`` its best joint fills, if they were asked for.
+        cost: network evaluations and seconds.
+    """
+
+    damaged: Damaged
+    experts: tuple[str, ...]
+    positions: Ints
+    read_tokens: Ints
+    read_confidence: Floats
+    read_field: Floats
+    read_regions: Ints
+    open_positions: Ints
+    alternatives: tuple[tuple[Fill, ...], ...]
+    cost: Cost
+
+    @classmethod
+    def untouched(cls, damaged: Damaged, experts: tuple[str, ...], cost: Cost) -> "Restoration":
+        """Nothing was lost, nothing was read."""
+        nothing = np.empty(0, dtype=np.int64)
+        return cls(
+            damaged=damaged,
+            experts=experts,
+            positions=nothing,
+            read_tokens=nothing,
+            read_confidence=np.empty(0),
+            read_field=np.empty((0, len(experts))),
+            read_regions=nothing,
+            open_positions=nothing,
+            alternatives=(),
+            cost=cost,
+        )
+
+    @property
+    def length(self) -> int:
+        """L, the number of bytes."""
+        return len(self.damaged.tokens)
+
+    @cached_property
+    def data(self) -> bytes:
+        """The document as bytes: valid UTF-8, the known bytes as they were, marks where it was left open."""
+        return self.render(0, self.length)
+
+    @cached_property
+    def text(self) -> str:
+        """The document as text."""
+        return self.data.decode()
+
+    @cached_property
+    def tokens(self) -> NDArray[np.int16]:
+        """(L,) the bytes, the best guess where they are left open."""
+        tokens = self.damaged.tokens.copy()
+        tokens[self.positions] = self.read_tokens
+        return tokens
+
+    @cached_property
+    def confidence(self) -> Floats:
+        """(L,) the probability that each byte is right; 1 where it was known."""
+        confidence = np.ones(self.length)
+        confidence[self.positions] = self.read_confidence
+        return confidence
+
+    @cached_property
+    def field(self) -> Floats:
+        """(L, m) how much each expert was trusted, rows on the simplex; all alike where nothing was read."""
+        field = np.full((self.length, len(self.experts)), 1 / len(self.experts))
+        field[self.positions] = self.read_field
+        return field
+
+    @cached_property
+    def regions(self) -> Ints:
+        """(L,) whose text each position is, as a column of ``field``; -1 where no evidence was gathered."""
+        regions = np.full(self.length, -1)
+        regions[self.positions] = self.read_regions
+        return regions
+
+    @cached_property
+    def changed(self) -> NDArray[np.bool_]:
+        """(L,) True where a byte was lost or overturned."""
+        changed = np.zeros(self.length, dtype=bool)
+        changed[self.positions[self._changed]] = True
+        return changed
+
+    @cached_property
+    def left_open(self) -> NDArray[np.bool_]:
+        """(L,) True where a lost byte was not sure enough, and stays as it was."""
+        left_open = np.zeros(self.length, dtype=bool)
+        left_open[self.open_positions] = True
+        return left_open
+
+    @cached_property
+    def spans(self) -> tuple[Span, ...]:
+        """The restored runs, in order."""
+        places = self.positions[self._changed]
+        if not len(places):
+            return ()
+        first = np.flatnonzero(np.diff(places, prepend=-2) > 1)
+        starts, stops = places[first], places[np.append(first[1:], len(places)) - 1] + 1
+        begin, end = self.damaged.origins(starts)[:, 0], self.damaged.origins(stops - 1)[:, 1]
+        opened = np.searchsorted(self.open_positions, starts) < np.searchsorted(self.open_positions, stops)
+        rows = zip(starts.tolist(), stops.tolist(), begin.tolist(), end.tolist(), opened.tolist(), strict=True)
+        return tuple(Span(start, stop, (first, last), is_open) for start, stop, first, last, is_open in rows)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The restoration in a few numbers."""
+        changed = self._changed
+        confidence = self.read_confidence[changed & ~np.isin(self.positions, self.open_positions)]
+        weights = self.read_field[changed].mean(axis=0) if changed.any() else np.zeros(len(self.experts))
+        return Summary(
+            self.length,
+            int(changed.sum()),
+            len(self.spans),
+            len(confidence),
+            len(self.open_positions),
+            int((confidence >= SURE).sum()),
+            float(confidence.mean()) if len(confidence) else None,
+            tuple(weights.tolist()),
+        )
+
+    @property
+    def expected_accuracy(self) -> float | None:
+        """The share of the restored bytes that should be right, by their confidence; None where there are none."""
+        return self.summary.expected_accuracy
+
+    def render(self, start: int, stop: int) -> bytes:
+        """The bytes of some positions as they are written: marks and gap signs where they were left open."""
+        tokens = self.tokens[start:stop].astype(np.uint8)
+        inside = np.searchsorted(self.open_positions, [start, stop])
+        if inside[0] == inside[1]:
+            return tokens.tobytes()
+        opened = np.zeros(stop - start, dtype=bool)
+        opened[self.open_positions[inside[0] : inside[1]] - start] = True
+        parts, done = [], 0
+        for first, last in runs(opened):
+            parts.append(tokens[done:first].tobytes())
+            previous = -1
+            for gap in self.damaged.gap_of(np.arange(start + first, start + last)).tolist():
+                if gap < 0:
+                    parts.append(self.damaged.mark.encode())
+                elif gap != previous:
+                    parts.append((self.damaged.gap or "").encode())
+                previous = gap
+            done = last
+        return b"".join([*parts, tokens[done:].tobytes()])
+
+    def to_json(self) -> str:
+        """The whole record as JSON; the field is sampled."""
+        from conservator.restoration.record import as_json
+
+        return as_json(self)
+
+    def to_html(self, title: str = "Restored document") -> str:
+        """The report: one HTML file that needs nothing else."""
+        from conservator.report import as_page
+        from conservator.restoration.record import as_record
+
+        return as_page(as_record(self), title)
+
+    def _repr_html_(self) -> str:
+        """The report in a frame, for notebooks."""
+        from conservator.report import as_frame
+        from conservator.restoration.record import as_record
+
+        return as_frame(as_record(self))
+
+    @cached_property
+    def _changed(self) -> NDArray[np.bool_]:
+        """(n,) True at the positions that were read and were lost or overturned."""
+        changed: NDArray[np.bool_] = self.damaged.tokens[self.positions] != self.read_tokens
+        return changed
+
+
+def leave_open(damaged: Damaged, positions: Ints, decoded: DecodedText, least: float) -> Ints:
+    """The lost positions that are not sure enough to be filled in.
+
+    A character is left open as a whole, and not at all where one of its bytes is visible: half a character cannot be
+    written. A gap of unknown length is filled as a whole or not at all.
+
+    Args:
+        damaged: the document.
+        positions: (n,) the positions that were read.
+        decoded: what was decoded there.
+        least: the least confidence.
+    """
+    lost = np.isin(positions, damaged.lost)
+    gap_of = damaged.gap_of(positions)
+    character = np.cumsum((decoded.tokens & 0xC0) != 0x80)
+    unsure = np.isin(character, character[lost & (decoded.confidence < least)])
+    unsure |= (gap_of >= 0) & np.isin(gap_of, gap_of[unsure & lost])
+    unsure = np.isin(character, character[unsure & lost])
+    return positions[unsure & ~np.isin(character, character[~lost])]

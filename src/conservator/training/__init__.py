@@ -1,0 +1,34 @@
+"""What makes byte experts, and what measures them: corpora, training runs, cards, the specialisation check."""
+
+from conservator.training.card import write_card
+from conservator.training.corpus import Corpus, as_stream, hold_out, read_corpus
+from conservator.training.path import noise
+from conservator.training.runs import Moment, Plan, is_finished, run_training
+from conservator.training.scoring import Estimate, ratio
+from conservator.training.specialisation import Cell, Check, check_specialisation
+from conservator.training.strip import FILTERS, Filter, find_python_comments
+from conservator.training.trainer import PRESETS, Trainer, TrainingConfig
+
+__all__ = [
+    "FILTERS",
+    "PRESETS",
+    "Cell",
+    "Check",
+    "Corpus",
+    "Estimate",
+    "Filter",
+    "Moment",
+    "Plan",
+    "Trainer",
+    "TrainingConfig",
+    "as_stream",
+    "check_specialisation",
+    "find_python_comments",
+    "hold_out",
+    "is_finished",
+    "noise",
+    "ratio",
+    "read_corpus",
+    "run_training",
+    "write_card",
+]

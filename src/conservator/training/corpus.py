@@ -1,0 +1,196 @@
+"""Texts from files: documents for training and for evaluation."""
+
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import torch
+from torch import Tensor
+
+from conservator.errors import ConservatorError
+from conservator.training.strip import Filter
+
+TEXT_SUFFIXES = (
+    *(".bib", ".c", ".cfg", ".conf", ".cpp", ".css", ".csv", ".go", ".h", ".html", ".ini", ".java", ".js", ".json"),
+    *(".log", ".markdown", ".md", ".org", ".py", ".pyi", ".r", ".rb", ".rs", ".rst", ".sh", ".sql", ".tex", ".text"),
+    *(".toml", ".ts", ".tsv", ".txt", ".xml", ".yaml", ".yml"),
+)
+LIMIT = 4 * 2**30  # bytes of text, after decompression, that are read at most
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Documents, and where they came from.
+
+    Attributes:
+        documents: the texts, as bytes of UTF-8.
+        left_out: how many documents were blank, not accepted by the filter, or the same as one before.
+        fingerprint: SHA-256 over the documents.
+    """
+
+    documents: tuple[bytes, ...]
+    left_out: int
+    fingerprint: str
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return sum(map(len, self.documents))
+
+
+def read_corpus(paths: Sequence[Path], strip: Mapping[Path, Filter] | None = None) -> Corpus:
+    """Read the documents of text files, folders of them, ``.jsonl`` and ``.jsonl.gz`` files with a ``text`` field.
+
+    Files of a folder whose suffix is not that of a text are passed over, and so are its empty files; such a file
+    given by name is an error, and so is one that is not UTF-8. What comes from a path in ``strip`` goes through its
+    filter; a text that the filter refuses is left out.
+    """
+    documents: list[bytes] = []
+    left_out = total = 0
+    digest, known = hashlib.sha256(), set()
+    for source, text in ((path, text) for path in paths for text in _texts(path)):
+        kept = strip[source](text) if strip and source in strip else text
+        if not kept or not kept.strip():
+            left_out += 1
+            continue
+        document = kept.encode()
+        own = hashlib.sha256(document).digest()
+        if own in known:  # the same text twice could be trained on and held out at once
+            left_out += 1
+            continue
+        known.add(own)
+        total += len(document)
+        if total > LIMIT:
+            raise ConservatorError(f"more than {LIMIT} bytes of text in {', '.join(map(str, paths))}; give less")
+        digest.update(len(document).to_bytes(8, "big") + document)
+        documents.append(document)
+    if not documents:
+        refused = f" ({left_out} left out: blank, or not accepted by the filter)" if left_out else ""
+        raise ConservatorError(f"no text in {', '.join(map(str, paths))}{refused}")
+    return Corpus(tuple(documents), left_out, digest.hexdigest())
+
+
+def hold_out(corpus: Corpus, seed: int, share: float = 0.05) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """Split off about ``share`` of the bytes by whole documents; of a single long document, its end."""
+    documents = corpus.documents
+    order = torch.randperm(len(documents), generator=torch.Generator().manual_seed(seed)).tolist()
+    held: set[int] = set()
+    taken, wanted = 0, share * corpus.size
+    for place in order:
+        if taken < wanted and taken + len(documents[place]) <= 2 * wanted:
+            held.add(place)
+            taken += len(documents[place])
+    if taken >= wanted / 2:
+        kept = tuple(text for place, text in enumerate(documents) if place not in held)
+        return kept, tuple(documents[place] for place in sorted(held))
+    longest = max(range(len(documents)), key=lambda place: len(documents[place]))
+    cut = len(documents[longest]) - max(1, round(wanted))
+    kept = (*documents[:longest], documents[longest][:cut], *documents[longest + 1 :])
+    return kept, (documents[longest][cut:],)
+
+
+def as_stream(documents: Sequence[bytes]) -> Tensor:
+    """The documents one after the other, a newline between: (N,) bytes, to cut windows from."""
+    return torch.frombuffer(bytearray(b"\n".join(documents)), dtype=torch.uint8)
+
+
+def draw_windows(stream: Tensor, count: int, length: int, generator: torch.Generator) -> Tensor:
+    """Draw ``count`` windows (count, length) of the stream, with replacement."""
+    starts = torch.randint(len(stream) - length + 1, (count, 1), generator=generator)
+    return stream[starts + torch.arange(length)].long()
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """The texts of a file or folder."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass  # said below, with a hint
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
+    if path.is_dir():
+        files = sorted(file for file in _walk(path) if _kind(file) is not None and file.is_file())
+        if not files:
+            raise ConservatorError(f"the folder {path} holds no text files; {_accepted()}")
+        for file in files:
+            if file.stat().st_size:
+                yield from _texts_of_file(file)
+        return
+    if not path.exists():
+        hint = "; standard input is not read here" if str(path) == "-" else ""
+        raise ConservatorError(f"there is no file or folder {path}{hint}")
+    if _kind(path) is None:
+        raise ConservatorError(f"{path}: a text file with the suffix {path.suffix!r} is not known; {_accepted()}")
+    if path.is_file() and not path.stat().st_size:
+        raise ConservatorError(f"{path} is empty")
+    yield from _texts_of_file(path)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """The files of a folder and its sub-folders; hidden sub-folders (.git, .venv) are passed over."""
+    for where, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(where, name) for name in names)
+
+
+def _kind(path: Path) -> str | None:
+    """How a file is read: text, jsonl, jsonl.gz, or None for not at all."""
+    name = path.name.lower()
+    for kind in ("jsonl", "jsonl.gz"):
+        if name.endswith(f".{kind}"):
+            return kind
+    return "text" if path.suffix.lower() in TEXT_SUFFIXES else None
+
+
+def _accepted() -> str:
+    return f"accepted are folders, .jsonl, .jsonl.gz, {', '.join(TEXT_SUFFIXES)}"
+
+
+def _texts_of_file(path: Path) -> Iterator[str]:
+    """The texts of one file; errors name it, and the line or the byte."""
+    try:
+        if _kind(path) == "text":
+            with path.open("rb") as handle:
+                yield _decode(handle.read(LIMIT + 1), path)
+            return
+        packed = path.suffix.lower() == ".gz"
+        lines: IO[bytes]
+        with gzip.open(path) if packed else path.open("rb") as lines:  # type: ignore[assignment]
+            number = 0
+            while line := lines.readline(LIMIT + 1):
+                number += 1
+                if len(line) > LIMIT:
+                    raise ConservatorError(f"{path}, line {number} is longer than {LIMIT} bytes")
+                if line.strip():
+                    yield _record(line, path, number)
+    except (OSError, EOFError, zlib.error) as error:  # gzip raises all three for a damaged file
+        raise ConservatorError(f"cannot read {path}: {error}") from error
+
+
+def _decode(data: bytes, path: Path) -> str:
+    if b"\0" in data:
+        raise ConservatorError(f"{path} is a binary file: it holds a zero byte at {data.index(0)}")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConservatorError(f"{path} is not UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from error
+
+
+def _record(line: bytes, path: Path, number: int) -> str:
+    try:
+        text = json.loads(line)["text"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ConservatorError(f'{path}, line {number}: expected a JSON object with a field "text"') from error
+    if not isinstance(text, str):
+        raise ConservatorError(f'{path}, line {number}: the field "text" is not a string')
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConservatorError(f"{path}, line {number}: the text holds a lone surrogate") from error
+    return text

@@ -1,0 +1,227 @@
+"""A training run and its folder: it can be stopped at any time, goes on where it was, and ends as an expert."""
+
+import copy
+import csv
+import io
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as format_safetensors
+
+from conservator.errors import ConservatorError
+from conservator.experts import CONFIG, ByteExpert, load_expert, read_config, save_expert
+from conservator.files import make_folder, write_atomically
+from conservator.training.corpus import Corpus, as_stream, hold_out
+from conservator.training.scoring import Scores, cut_windows, score
+from conservator.training.trainer import Trainer, TrainingConfig
+
+STATE, CURVE = "training.safetensors", "loss.csv"
+POINTS = 40  # points of the loss curve
+WATCHED, REPORTED = 32, 512  # held-out windows for a point of the curve, and for the figures at the end
+CHECKPOINT_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What decides a run. Exactly one of steps and minutes is given; the same steps give the same expert."""
+
+    config: TrainingConfig
+    seed: int
+    steps: int | None
+    minutes: float | None
+    data: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of the loss curve, in nats per hidden byte; ``loss`` is the mean since the point before."""
+
+    step: int
+    bytes: int
+    seconds: float
+    loss: float
+    held_out: float
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a progress bar shows after a step."""
+
+    progress: float
+    step: int
+    loss: float
+    bytes_per_second: float
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        finished: whether it went to its end; else it can be resumed.
+        step: the steps done.
+        seconds: the time they took.
+        curve: the loss curve.
+        held_out: the scores of the finished expert on held-out documents.
+    """
+
+    finished: bool
+    step: int
+    seconds: float
+    curve: tuple[Point, ...]
+    held_out: Scores | None
+
+
+def run_training(
+    plan: Plan,
+    corpus: Corpus,
+    folder: Path,
+    *,
+    resume: bool = False,
+    about: dict[str, Any] | None = None,
+    device: str = "cpu",
+    report: Callable[[Moment], None] = lambda _: None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """Train an expert on ``corpus`` into ``folder``, or go on with one.
+
+    Args:
+        plan: what decides the run.
+        corpus: the texts.
+        folder: where the expert, the state of the training and the loss curve go; its name is the expert's.
+        resume: go on with the run in ``folder``; its plan has to be the same.
+        about: what the expert's config records of the run besides.
+        device: where the network is trained.
+        report: told of every step.
+        stopped: asked after every step whether to stop; what was reached is saved then.
+    """
+    config, context = plan.config, plan.config.network.context
+    training, held = hold_out(corpus, plan.seed)
+    stream = as_stream(training)
+    if len(stream) < config.window:
+        raise ConservatorError(
+            f"{corpus.size} bytes are too little text: one window takes {config.window} bytes, besides a held-out part"
+        )
+    make_folder(folder)
+    name = folder.resolve().name
+    trainer = Trainer(config, plan.seed, torch.device(device))
+    curve: list[Point] = []
+    recent: list[float] = []  # the losses since the last point of the curve
+    seconds = 0.0
+    if resume:
+        seconds, curve, recent = _restore(folder / STATE, plan, trainer)
+    elif (folder / CONFIG).exists() or (folder / STATE).exists():
+        raise ConservatorError(f"{folder} holds an expert or a run already; resume it, or name another folder")
+    watched = cut_windows(held, WATCHED, context, plan.seed)
+
+    def progress() -> float:
+        return trainer.steps_done / plan.steps if plan.steps else seconds / 60 / (plan.minutes or 1)
+
+    def export(**facts: Any) -> None:
+        known = {"seed": plan.seed, "steps": trainer.steps_done, "batch": config.batch, "window": config.window}
+        record = {**(about or {}), **known, "minutes": round(seconds / 60, 1), **facts}
+        save_expert(folder, trainer.network, name, record)
+
+    saved, started = seconds, time.perf_counter() - seconds
+    while progress() < 1:
+        loss = trainer.step(stream, progress())
+        recent.append(loss)
+        seconds = time.perf_counter() - started
+        if progress() >= (len(curve) + 1) / POINTS:
+            expert = ByteExpert(copy.deepcopy(trainer.network), name, "")
+            held_out = score(expert, watched).per_hidden_byte().value
+            seen = trainer.steps_done * config.batch * config.window
+            mean = sum(recent) / len(recent)
+            curve.append(Point(trainer.steps_done, seen, round(seconds, 1), round(mean, 4), round(held_out, 4)))
+            recent = []
+        speed = trainer.steps_done * config.batch * config.window / seconds
+        left = max(0.0, seconds * (1 / progress() - 1))
+        report(Moment(min(progress(), 1.0), trainer.steps_done, loss, speed, left))
+        stop = stopped()
+        if stop or seconds - saved > CHECKPOINT_SECONDS:
+            _save_state(folder / STATE, plan, trainer, seconds, curve, recent)
+            write_atomically(folder / CURVE, format_curve(curve))
+            saved = seconds
+        if stop:
+            export(finished=False)
+            return Outcome(False, trainer.steps_done, seconds, tuple(curve), None)
+    _save_state(folder / STATE, plan, trainer, seconds, curve, recent)  # a kill from here on costs nothing
+    write_atomically(folder / CURVE, format_curve(curve))
+    export(finished=False)
+    scores = score(load_expert(folder, device), cut_windows(held, REPORTED, context, plan.seed))
+    export(finished=True, held_out=figures(scores))
+    (folder / STATE).unlink(missing_ok=True)
+    return Outcome(True, trainer.steps_done, seconds, tuple(curve), scores)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether ``folder`` holds an expert whose training went to its end."""
+    return (folder / CONFIG).exists() and bool(read_config(folder)["about"].get("finished"))
+
+
+def figures(scores: Scores) -> dict[str, dict[str, float]]:
+    """The three figures of an expert on a corpus, each with its interval."""
+    found = {
+        "nats_per_masked_byte": scores.per_hidden_byte(),
+        "energy": scores.energy(),
+        "bits_per_byte": scores.bits_per_byte(),
+    }
+    return {name: {key: round(value, 4) for key, value in asdict(estimate).items()} for name, estimate in found.items()}
+
+
+def format_curve(curve: Sequence[Point]) -> bytes:
+    """The loss curve as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["step", "bytes", "seconds", "loss", "held_out"])
+    writer.writerows(asdict(point).values() for point in curve)
+    return text.getvalue().encode()
+
+
+def _save_state(
+    path: Path, plan: Plan, trainer: Trainer, seconds: float, curve: Sequence[Point], recent: Sequence[float]
+) -> None:
+    """Write all that the run needs to go on, in one file."""
+    record = {
+        "plan": asdict(plan),
+        "steps_done": trainer.steps_done,
+        "seconds": seconds,
+        "curve": [asdict(point) for point in curve],
+        "recent": list(recent),
+    }
+    tensors = {name: value.detach().cpu().contiguous() for name, value in trainer.state().items()}
+    write_atomically(path, format_safetensors(tensors, {"run": json.dumps(record)}))
+
+
+def _restore(path: Path, plan: Plan, trainer: Trainer) -> tuple[float, list[Point], list[float]]:
+    """Put ``trainer`` where the run was; return the seconds that it took, its curve and its latest losses."""
+    if not path.exists():
+        raise ConservatorError(f"there is nothing to resume: no {path}")
+    try:
+        with safe_open(path, framework="pt") as handle:
+            record = json.loads(handle.metadata()["run"])
+            tensors = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
+        theirs, ours = _flat(record["plan"]), _flat(asdict(plan))
+        for key in theirs | ours:
+            if theirs.get(key) != ours.get(key):
+                raise ConservatorError(f"{path} is of another run: its {key} is {theirs.get(key)}, not {ours.get(key)}")
+        trainer.restore(tensors, record["steps_done"])
+        before = float(record["seconds"]), [Point(**point) for point in record["curve"]], list(record["recent"])
+    except (OSError, SafetensorError, KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+        raise ConservatorError(f"{path} is damaged: {error}") from error
+    return before
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted names."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat

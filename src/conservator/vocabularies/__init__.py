@@ -1,0 +1,7 @@
+"""The alphabets that experts speak of: how many tokens there are, and what text they stand for."""
+
+from conservator.vocabularies.bytes import BYTES, ByteVocabulary
+from conservator.vocabularies.utf8 import Candidates, Utf8
+from conservator.vocabularies.vocabulary import Constraint, Encoded, Numbered, Vocabulary
+
+__all__ = ["BYTES", "ByteVocabulary", "Candidates", "Constraint", "Encoded", "Numbered", "Utf8", "Vocabulary"]

@@ -1,0 +1,330 @@
+"""Valid UTF-8 as a constraint: lost bytes are chosen together, so that the document can be read.
+
+Tokens are bytes, or LOST where any byte may stand. An automaton of eight states accepts exactly the valid UTF-8. It is
+in its first state before and after every ASCII byte, so a document falls into independent runs of other bytes, and
+only the runs that have a lost byte cost anything. Predictions enter through the edges of the automaton alone: the
+best byte of each edge, and the total probability of its bytes.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from conservator.errors import ConservatorError
+from conservator.numerics import compiled, runs
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Tokens = NDArray[Any]
+
+LOST = 256  # the token of a lost byte: the first number that is no byte
+ASCII = 128  # ASCII bytes are below this
+# The states of the automaton: what may come next (Unicode 15, table 3-7).
+START, ONE, TWO, THREE, AFTER_E0, AFTER_ED, AFTER_F0, AFTER_F4 = range(8)
+STATES = 8
+# From a state, by a byte of a range, to a state.
+EDGES = (
+    (START, 0x00, 0x7F, START),
+    (START, 0xC2, 0xDF, ONE),
+    (START, 0xE0, 0xE0, AFTER_E0),
+    (START, 0xE1, 0xEC, TWO),
+    (START, 0xED, 0xED, AFTER_ED),
+    (START, 0xEE, 0xEF, TWO),
+    (START, 0xF0, 0xF0, AFTER_F0),
+    (START, 0xF1, 0xF3, THREE),
+    (START, 0xF4, 0xF4, AFTER_F4),
+    (ONE, 0x80, 0xBF, START),
+    (TWO, 0x80, 0xBF, ONE),
+    (THREE, 0x80, 0xBF, TWO),
+    (AFTER_E0, 0xA0, 0xBF, ONE),
+    (AFTER_ED, 0x80, 0x9F, ONE),
+    (AFTER_F0, 0x90, 0xBF, TWO),
+    (AFTER_F4, 0x80, 0x8F, TWO),
+)
+EDGE_TABLE = np.array(EDGES, dtype=np.int64)
+LEAST = -100.0  # the log-probability below which no byte is taken to be, so that a valid choice always has one
+NEVER = 1e9  # the price of giving up an ASCII byte, which fits everywhere
+# NEXT[state, byte] is the state after that byte; -1 where there is none.
+NEXT = np.full((STATES, LOST), -1, dtype=np.int64)
+for _source, _first, _last, _target in EDGES:
+    NEXT[_source, _first : _last + 1] = _target
+# STEP[set of states, byte] is the set of states after that byte; sets are bits.
+STEP = np.zeros((2**STATES, LOST), dtype=np.int64)
+for _state in range(STATES):
+    _moved = np.where(NEXT[_state] >= 0, 1 << np.maximum(NEXT[_state], 0), 0)
+    STEP[np.arange(2**STATES) >> _state & 1 == 1] |= _moved
+ANYWHERE = 2**STATES - 1  # the set of all states
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What is left to choose at n lost bytes.
+
+    Attributes:
+        value: (n, 16) the log-probability of the best byte of each edge.
+        byte: (n, 16) that byte.
+        total: (n, 16) the log-probability of all bytes of the edge.
+    """
+
+    value: Floats
+    byte: Ints
+    total: Floats
+
+    def put(self, rows: Ints, other: "Candidates") -> None:
+        """Replace the rows of some lost bytes."""
+        self.value[rows], self.byte[rows], self.total[rows] = other.value, other.byte, other.total
+
+
+@dataclass(frozen=True)
+class Utf8:
+    """The constraint that a text of bytes is valid UTF-8."""
+
+    def reduce(self, log_probs: Tensor) -> Candidates:
+        """Reduce predictions (n, 256) to the edges of the automaton."""
+        log_probs = log_probs.clamp_min(LEAST)
+        parts = [log_probs[:, first : last + 1] for _, first, last, _ in EDGES]
+        best = [part.max(dim=1) for part in parts]
+        first = torch.tensor([edge[1] for edge in EDGES])
+        return Candidates(
+            torch.stack([one.values for one in best], dim=1).double().numpy(),
+            (torch.stack([one.indices for one in best], dim=1) + first).numpy(),
+            torch.stack([part.logsumexp(dim=1) for part in parts], dim=1).double().numpy(),
+        )
+
+    def empty(self, count: int) -> Candidates:
+        """Room for ``count`` lost bytes."""
+        shape = (count, len(EDGES))
+        return Candidates(np.zeros(shape), np.zeros(shape, dtype=np.int64), np.zeros(shape))
+
+    def best(self, tokens: Tokens, candidates: Candidates) -> tuple[Ints, Floats]:
+        """The most likely valid UTF-8 of independent bytes, exactly, and how likely each byte of it is.
+
+            argmax over valid UTF-8 x that agrees with the visible bytes of  sum over lost l of  log p_l(x_l)
+
+        Args:
+            tokens: (L,) bytes, or LOST.
+            candidates: of the n lost bytes, in their order.
+
+        Returns:
+            The bytes at the lost positions (n,), and p(x_l | the document is valid UTF-8) (n,).
+        """
+        lost = tokens == LOST
+        if not lost.any():
+            return np.empty(0, dtype=np.int64), np.empty(0)
+        kept = np.flatnonzero(_runs_apart(tokens, lost))
+        short = tokens[kept].astype(np.int64)
+        chosen, stuck = choose_kernel(short, candidates.value, candidates.byte)
+        if stuck >= 0:
+            place = int(kept[stuck])
+            raise ConservatorError(
+                f"no choice of the lost bytes makes valid UTF-8: the bytes around {place} allow none"
+            )
+        probability = weigh_kernel(short, candidates.value, candidates.byte, candidates.total, chosen)
+        return chosen[short == LOST], probability[short == LOST]
+
+    def violations(self, tokens: Tokens) -> NDArray[np.bool_]:
+        """(L,) True at the fewest visible bytes without which the rest fits into valid UTF-8; never an ASCII byte."""
+        found = np.zeros(len(tokens), dtype=bool)
+        kept = _runs_apart(tokens)
+        if kept.any():
+            found[kept] = invalid_kernel(tokens[kept].astype(np.int64))
+        return found
+
+    def allows(self, tokens: Tokens, start: int, stop: int) -> bool:
+        """Whether the characters that reach into a stretch of an otherwise valid document are valid."""
+        begin, end = max(start - 1, 0), stop
+        while begin > 0 and tokens[begin] & 0xC0 == 0x80:
+            begin -= 1
+        while end < len(tokens) and tokens[end] & 0xC0 == 0x80:
+            end += 1
+        return not self.violations(tokens[begin:end]).any()
+
+    def reachable(self, tokens: Tokens, before: int = 1 << START) -> tuple[Ints, Ints]:
+        """The states, as bits, in which the automaton can be before each token and after the last: (L + 1,).
+
+        First those that what comes before allows, beginning from the set ``before``; then those that what follows
+        allows.
+        """
+        return reachable_kernel(tokens.astype(np.int64), before)
+
+    def step(self, states: int) -> Ints:
+        """(256,) for each byte the set of states after it, from the set ``states``."""
+        after: Ints = STEP[states]
+        return after
+
+    def advance(self, states: int) -> int:
+        """The set of states after any byte, from the set ``states``."""
+        return sum({1 << target for source, _, _, target in EDGES if states >> source & 1})
+
+    def seal(self, tokens: Tokens, cuts: Ints) -> Tokens:
+        """Blank the parts of characters at ``cuts``, the positions before which bytes of the document are left out.
+
+        What is left is valid where the whole document is, if no byte near a cut is lost.
+        """
+        sealed = tokens.copy()
+        for cut in cuts.tolist():
+            place = cut
+            while place < len(tokens) and ASCII <= tokens[place] < 0xC0:  # the end of a character before the cut
+                sealed[place] = ord(" ")
+                place += 1
+            place = cut - 1
+            while place >= 0 and ASCII <= tokens[place] < LOST:  # the beginning of a character that the cut divides
+                sealed[place] = ord(" ")
+                if tokens[place] >= 0xC0:
+                    break
+                place -= 1
+        return sealed
+
+
+def _runs_apart(tokens: Tokens, wanted: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    """(L,) True at the runs of tokens that are not ASCII, and at the ASCII byte on either side of each.
+
+    With ``wanted`` only the runs in which it is True somewhere.
+    """
+    other = tokens >= ASCII
+    if wanted is not None:
+        edges = np.array(runs(other), dtype=np.int64).reshape(-1, 2)
+        count = np.concatenate([[0], np.cumsum(wanted)])
+        other[other] = np.repeat(count[edges[:, 1]] > count[edges[:, 0]], edges[:, 1] - edges[:, 0])
+    apart = other.copy()
+    apart[1:] |= other[:-1]
+    apart[:-1] |= other[1:]
+    return apart
+
+
+@compiled
+def choose_kernel(tokens: Ints, value: Floats, byte: Ints) -> tuple[Ints, int]:
+    """Viterbi over the automaton; returns the bytes, and -1 or the position at which there is no way on."""
+    length = len(tokens)
+    came_from = np.full((length, STATES), -1, dtype=np.int8)
+    came_by = np.zeros((length, STATES), dtype=np.int16)
+    score = np.full(STATES, -np.inf)
+    score[0] = 0.0
+    lost = 0
+    for place in range(length):
+        reached = np.full(STATES, -np.inf)
+        token = tokens[place]
+        if token < LOST:
+            for state in range(STATES):
+                target = NEXT[state, token]
+                if target >= 0 and score[state] > reached[target]:
+                    reached[target] = score[state]
+                    came_from[place, target], came_by[place, target] = state, token
+        else:
+            for edge in range(len(EDGE_TABLE)):
+                source, target = EDGE_TABLE[edge, 0], EDGE_TABLE[edge, 3]
+                total = score[source] + value[lost, edge]
+                if total > reached[target]:
+                    reached[target] = total
+                    came_from[place, target], came_by[place, target] = source, byte[lost, edge]
+            lost += 1
+        score = reached
+        if score.max() == -np.inf:
+            return np.empty(0, dtype=np.int64), place
+    chosen = np.empty(length, dtype=np.int64)
+    if score[0] == -np.inf:  # the document ends within a character
+        return chosen, length - 1
+    state = 0
+    for place in range(length - 1, -1, -1):
+        chosen[place] = came_by[place, state]
+        state = came_from[place, state]
+    return chosen, -1
+
+
+@compiled
+def weigh_kernel(tokens: Ints, value: Floats, byte: Ints, total: Floats, chosen: Ints) -> Floats:
+    """Forward-backward over the automaton: p(x_l = chosen_l | valid), every message scaled to a maximum of 1."""
+    length = len(tokens)
+    forward = np.zeros((length + 1, STATES))
+    forward[0, 0] = 1.0
+    lost = 0
+    for place in range(length):
+        token = tokens[place]
+        if token < LOST:
+            for state in range(STATES):
+                target = NEXT[state, token]
+                if target >= 0:
+                    forward[place + 1, target] += forward[place, state]
+        else:
+            for edge in range(len(EDGE_TABLE)):
+                forward[place + 1, EDGE_TABLE[edge, 3]] += forward[place, EDGE_TABLE[edge, 0]] * np.exp(
+                    total[lost, edge]
+                )
+            lost += 1
+        forward[place + 1] /= forward[place + 1].max()
+    probability = np.ones(length)
+    backward = np.zeros(STATES)
+    backward[0] = 1.0
+    for place in range(length - 1, -1, -1):
+        token = tokens[place]
+        before = np.zeros(STATES)
+        if token < LOST:
+            for state in range(STATES):
+                target = NEXT[state, token]
+                if target >= 0:
+                    before[state] = backward[target]
+        else:
+            lost -= 1
+            whole = own = alone = 0.0
+            for edge in range(len(EDGE_TABLE)):
+                source, target = EDGE_TABLE[edge, 0], EDGE_TABLE[edge, 3]
+                weight = np.exp(total[lost, edge]) * backward[target]
+                before[source] += weight
+                whole += forward[place, source] * weight
+                if EDGE_TABLE[edge, 1] <= chosen[place] <= EDGE_TABLE[edge, 2]:
+                    own += forward[place, source] * backward[target]
+                if byte[lost, edge] == chosen[place]:
+                    alone = np.exp(value[lost, edge])
+            probability[place] = alone * own / whole
+        backward = before / before.max()
+    return probability
+
+
+@compiled
+def invalid_kernel(tokens: Ints) -> NDArray[np.bool_]:
+    """Viterbi with a price of 1 for every visible byte that is given up, and NEVER for ASCII; lost bytes are free."""
+    length = len(tokens)
+    came_from = np.full((length, STATES), -1, dtype=np.int8)
+    given_up = np.zeros((length, STATES), dtype=np.bool_)
+    price = np.full(STATES, np.inf)
+    price[0] = 0.0
+    for place in range(length):
+        reached = np.full(STATES, np.inf)
+        token = tokens[place]
+        for edge in range(len(EDGE_TABLE)):
+            source, target = EDGE_TABLE[edge, 0], EDGE_TABLE[edge, 3]
+            fits = token == LOST or EDGE_TABLE[edge, 1] <= token <= EDGE_TABLE[edge, 2]
+            total = price[source] + (0.0 if fits else 1.0 if token >= ASCII else NEVER)
+            if total < reached[target]:
+                reached[target] = total
+                came_from[place, target], given_up[place, target] = source, not fits
+        price = reached
+    invalid = np.zeros(length, dtype=np.bool_)
+    state = 0
+    for place in range(length - 1, -1, -1):
+        invalid[place] = given_up[place, state]
+        state = came_from[place, state]
+    return invalid
+
+
+@compiled
+def reachable_kernel(tokens: Ints, first: int) -> tuple[Ints, Ints]:
+    """Both directions over the automaton, a bit a state."""
+    length = len(tokens)
+    after, before = np.zeros(length + 1, dtype=np.int64), np.zeros(length + 1, dtype=np.int64)
+    after[0], before[length] = first, 1
+    for place in range(length):
+        for edge in range(len(EDGE_TABLE)):
+            fits = tokens[place] == LOST or EDGE_TABLE[edge, 1] <= tokens[place] <= EDGE_TABLE[edge, 2]
+            if fits and after[place] >> EDGE_TABLE[edge, 0] & 1:
+                after[place + 1] |= 1 << EDGE_TABLE[edge, 3]
+    for place in range(length - 1, -1, -1):
+        for edge in range(len(EDGE_TABLE)):
+            fits = tokens[place] == LOST or EDGE_TABLE[edge, 1] <= tokens[place] <= EDGE_TABLE[edge, 2]
+            if fits and before[place + 1] >> EDGE_TABLE[edge, 3] & 1:
+                before[place] |= 1 << EDGE_TABLE[edge, 0]
+    return after, before

@@ -1,0 +1,51 @@
+"""The baselines, by the names that tables use; each takes a ``Setting`` and returns what it ``Composed``."""
+
+from conservator.decoders import Reading
+from conservator.errors import ConservatorError
+from conservator_studies.baselines import constant, local, particles, privileged, routers, shuffled
+from conservator_studies.baselines.composed import Baseline, Composed, composing
+from conservator_studies.baselines.setting import Setting
+from conservator_studies.baselines.single import generalist, single
+
+__all__ = ["BASELINES", "Baseline", "Composed", "Setting", "find_baseline"]
+
+OWN = Reading(own_context=0.05)
+
+BASELINES: dict[str, Baseline] = {
+    "local_bayes": composing(local.bayes),
+    "local_bayes_own": composing(local.bayes, OWN),
+    "local_map": composing(local.maximum),
+    "local_eg": composing(local.ascent),
+    "local_particles": composing(particles.local),
+    "hard_label": composing(privileged.hard_label),
+    "hard_label_own": composing(privileged.hard_label, OWN),
+    "packllm_sim": composing(constant.packllm_sim),
+    "packllm_opt": composing(constant.packllm_opt),
+    "global": composing(constant.shared_weight),
+    "global_particles": composing(particles.shared),
+    "field_average": composing(constant.field_average),
+    "best_single_marginal": composing(constant.best_single_marginal),
+    "best_single_posterior": composing(constant.best_single_posterior),
+    "demix": composing(lambda setting: routers.responsibilities(setting.plain_scores, setting)),
+    "demix_heldout": composing(lambda setting: routers.responsibilities(setting.held_out_scores, setting)),
+    "raw_loss": composing(lambda setting: routers.raw_loss(setting.plain_scores, setting)),
+    "raw_loss_heldout": composing(lambda setting: routers.raw_loss(setting.held_out_scores, setting)),
+    "hmm": composing(lambda setting: routers.markov(setting.plain_scores, setting)),
+    "hmm_heldout": composing(lambda setting: routers.markov(setting.held_out_scores, setting)),
+    "hmm_heldout_own": composing(lambda setting: routers.markov(setting.held_out_scores, setting), OWN),
+    "equal": composing(constant.equal),
+    "generalist": generalist("generalist"),
+    "generalist_3x": generalist("generalist_3x"),
+    "shuffled_within": composing(shuffled.within),
+    "shuffled_across": composing(shuffled.across),
+}
+
+
+def find_baseline(name: str) -> Baseline:
+    """The baseline of that name; ``single:NAME`` is the domain expert NAME alone."""
+    kind, colon, which = name.partition(":")
+    if kind == "single" and colon:
+        return single(which)
+    if name not in BASELINES:
+        raise ConservatorError(f"no baseline {name!r}; known: {', '.join(BASELINES)}, single:NAME")
+    return BASELINES[name]

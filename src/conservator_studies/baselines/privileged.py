@@ -1,0 +1,11 @@
+"""The router that is told the true regions: privileged, not an upper bound."""
+
+import torch
+
+from conservator.field import Inferred
+from conservator_studies.baselines.setting import Setting
+
+
+def hard_label(setting: Setting) -> Inferred:
+    """The expert of the true region."""
+    return Inferred.given(torch.eye(len(setting.team), dtype=torch.float64)[setting.labels])

@@ -1,0 +1,23 @@
+"""Our weights at the wrong positions: how much of the gain is in where they are."""
+
+import torch
+
+from conservator.errors import ConservatorError
+from conservator.field import Composition, Inferred
+from conservator_studies.baselines.setting import Setting
+
+
+def within(setting: Setting) -> Inferred:
+    """Our composition of a window with its positions in random order."""
+    generator, ours = setting.generator(), setting.bayes.composition
+    order = torch.rand(ours.share.shape[:2], generator=generator).argsort(dim=-1)
+    share = ours.share.gather(1, order[..., None].expand_as(ours.share))
+    return Inferred.given(Composition(share, ours.weights), setting.bayes.cost)
+
+
+def across(setting: Setting) -> Inferred:
+    """Our composition of another window."""
+    ours = setting.bayes.composition
+    if len(ours.share) < 2:
+        raise ConservatorError("fields are shuffled across windows: it takes at least two")
+    return Inferred.given(Composition(ours.share.roll(1, dims=0), ours.weights), setting.bayes.cost)

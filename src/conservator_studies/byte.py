@@ -1,0 +1,161 @@
+"""What the byte studies share: damaged windows of mixed text, baselines on them, and a row for each baseline."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+
+from conservator.channels import MaskChannel
+from conservator.experts import Team
+from conservator.field import PRESETS as PARTICLES
+from conservator.vocabularies import BYTES
+from conservator_studies.baselines import Composed, Setting, find_baseline
+from conservator_studies.mixtures import Mixtures, mix
+from conservator_studies.resources import Resources
+from conservator_studies.restoration import Restored, by_region, describe, restore_windows
+from conservator_studies.result import Column, Metrics, Row
+from conservator_studies.study import Track
+
+OURS = "local_bayes"
+OWN = "local_bayes_own"
+NAMES = {
+    "local_bayes": "Local evidence (ours)",
+    "local_bayes_own": "Ours, own context",
+    "local_map": "Ours, engine map",
+    "local_eg": "Ours, engine eg",
+    "local_particles": "The paper's particles",
+    "hard_label": "Hard label router",
+    "hard_label_own": "Hard label, own context",
+    "packllm_sim": "PackLLM-sim",
+    "packllm_opt": "PackLLM-opt",
+    "global": "Global weight",
+    "global_particles": "The paper's global weight",
+    "field_average": "Field-average global",
+    "best_single_marginal": "Best single, marginal",
+    "best_single_posterior": "Best single, posterior",
+    "demix": "DEMix router",
+    "demix_heldout": "DEMix, held out",
+    "raw_loss": "Raw-loss router",
+    "raw_loss_heldout": "Raw-loss, held out",
+    "hmm": "HMM router",
+    "hmm_heldout": "HMM, held out",
+    "hmm_heldout_own": "HMM, held out, own context",
+    "equal": "Equal weights",
+    "generalist": "Generalist",
+    "generalist_3x": "Generalist, 3x compute",
+    "shuffled_within": "Shuffled within windows",
+    "shuffled_across": "Shuffled across windows",
+    "single:prose": "Prose expert",
+    "single:code": "Code expert",
+    "single:config": "Config expert",
+}
+COMPARISON = [
+    Column("accuracy_documents", "accuracy", 3),
+    Column("difference", "ours minus it [95 %]", 3),
+    Column("p", "p", 4),
+    Column("d_z", "d_z", 2),
+]
+QUALITY = [
+    Column("accuracy_windows", "window-weighted", 3),
+    Column("log_likelihood", "log-likelihood", 3),
+    Column("calibration_error", "calibration error", 3),
+    Column("field_accuracy", "field accuracy", 3),
+]
+COST = [
+    Column("windows", "windows", 0),
+    Column("documents", "documents", 0),
+    Column("evaluations", "evaluations a window", 0),
+    Column("seconds", "seconds a window", 2),
+]
+
+
+@dataclass(frozen=True)
+class ByteConfig:
+    """The sizes of a byte study (table "settings").
+
+    Attributes:
+        windows: how many.
+        domains: what they mix; the experts are those of the same roles.
+        length: bytes a window.
+        least: bytes a segment, at least.
+        rate: the share of bytes that is lost.
+        particles: the settings of what draws particles, by name.
+        particle_windows: on how many of the windows Algorithm 1 runs.
+    """
+
+    windows: int = 256
+    domains: tuple[str, ...] = ("prose", "code", "config")
+    length: int = 256
+    least: int = 64
+    rate: float = 0.2
+    particles: str = "reduced"
+    particle_windows: int = 0
+
+
+def with_the_papers_particles(config: ByteConfig) -> ByteConfig:
+    """The same with Algorithm 1 as the paper runs it: at its settings, on all windows."""
+    return replace(config, particles="byte", particle_windows=config.windows)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Windows whose truth is known, and what every baseline is given of them."""
+
+    mixed: Mixtures
+    setting: Setting
+
+    def first(self, count: int) -> "Trial":
+        """The first windows alone."""
+        return Trial(self.mixed.first(count), self.setting.first(count))
+
+    def restore(self, composed: Composed) -> Restored:
+        """Decode in one step with what a baseline composed."""
+        return restore_windows(composed.team, self.mixed, self.setting.observation, composed.inferred, composed.reading)
+
+
+def prepare(config: ByteConfig, seed: int, resources: Resources, corruption: int | None = None) -> Trial:
+    """Build the windows from documents to evaluate on, and lose a share of their bytes.
+
+    ``corruption`` is the seed of what is lost, where it is not that of the windows.
+    """
+    texts = {name: resources.evaluation[name] for name in config.domains}
+    mixed = mix(texts, config.windows, length=config.length, least=config.least, seed=seed)
+    return damage(mixed, config, seed if corruption is None else corruption, resources)
+
+
+def damage(mixed: Mixtures, config: ByteConfig, seed: int, resources: Resources) -> Trial:
+    """Lose a share of the bytes of windows."""
+    observation = MaskChannel(BYTES.size, config.rate).corrupt(mixed.tokens, torch.Generator().manual_seed(seed))
+    setting = Setting(
+        Team(resources.choose(config.domains)),
+        observation,
+        mixed.labels,
+        seed + 1,  # not the draws that decided what is lost
+        particles=PARTICLES[config.particles],
+        generalists=resources.generalists(),
+    )
+    return Trial(mixed, setting)
+
+
+def restore_all(trial: Trial, names: Iterable[str], track: Track, title: str) -> dict[str, Restored]:
+    """Restore the windows by each of the baselines."""
+    return {name: trial.restore(find_baseline(name)(trial.setting)) for name in track(names, title)}
+
+
+def tabulate(
+    found: Mapping[str, Restored],
+    trial: Trial,
+    paper: Mapping[str, Metrics],
+    reference: Restored,
+) -> list[Row]:
+    """A row for each method, compared with the reference on the same windows."""
+    rows: list[Row] = []
+    for name, restored in found.items():
+        row: Row = describe(name, restored, trial.mixed.labels, reference)
+        rows.append(row | by_region(restored, trial.mixed.names) | {"paper": dict(paper.get(name, {}))})
+    return rows
+
+
+def interval(row: Row, metric: str = "difference") -> str:
+    """A difference with its sign and its interval, for a sentence."""
+    return f"{row[metric]:+.3f} [{row[f'{metric}_low']:+.3f}, {row[f'{metric}_high']:+.3f}]"

@@ -1,0 +1,53 @@
+"""Two byte-level experts, prose and code: section "Byte-level experts"."""
+
+from dataclasses import replace
+
+from conservator_studies.byte import (
+    COMPARISON,
+    COST,
+    NAMES,
+    OURS,
+    QUALITY,
+    ByteConfig,
+    prepare,
+    restore_all,
+    tabulate,
+)
+from conservator_studies.resources import Resources
+from conservator_studies.result import Column, Findings, TableSpec
+from conservator_studies.study import TextStudy, Track
+
+CONFIG = ByteConfig(windows=128, domains=("prose", "code"))
+PRESETS = {"laptop": CONFIG, "paper": replace(CONFIG, particles="byte")}
+TABLES = [
+    TableSpec("Restoration, each document counted alike", COMPARISON, "section Byte-level experts"),
+    TableSpec("Quality", QUALITY),
+    TableSpec("Cost", COST),
+    TableSpec("Accuracy in each true region", [Column(f"accuracy_{name}", name, 3) for name in ("prose", "code")]),
+]
+LABELS = NAMES
+BASELINES = (
+    *("local_bayes", "hard_label", "packllm_sim", "packllm_opt", "global", "best_single_marginal"),
+    *("best_single_posterior", "demix", "demix_heldout", "hmm_heldout", "equal", "single:prose", "single:code"),
+)
+PAPER = {
+    "local_bayes": {"accuracy_documents": 0.534, "accuracy_code": 0.577},
+    "hard_label": {"accuracy_documents": 0.514},
+    "packllm_sim": {"accuracy_documents": 0.508},
+    "packllm_opt": {"accuracy_documents": 0.504},
+    "best_single_marginal": {"accuracy_documents": 0.507},
+    "best_single_posterior": {"accuracy_documents": 0.507},
+    "demix": {"accuracy_documents": 0.492},
+    "global": {"accuracy_documents": 0.478},
+    "equal": {"accuracy_documents": 0.440, "accuracy_code": 0.410},
+}
+
+
+def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
+    """Restore the same windows by every baseline of the section."""
+    trial = prepare(config, seed, resources)
+    found = restore_all(trial, BASELINES, track, "byte2")
+    return Findings(tabulate(found, trial, PAPER, found[OURS]), {})
+
+
+STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run)

@@ -1,0 +1,221 @@
+"""Real README files with bytes lost: the product beside single experts, constant weights and generalists.
+
+Each document is cut to its first bytes, a share of them is lost, and every method fills them as valid UTF-8. Methods
+differ in how they weight the experts.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from conservator import Restorer
+from conservator.channels import MaskChannel, Observation
+from conservator.decoders import decode_text
+from conservator.documents import MARK, damage, read_damaged
+from conservator.experts import Expert, Team
+from conservator.field import GLOBAL, Engine, Inferred
+from conservator.figures import new_figure
+from conservator.vocabularies import BYTES
+from conservator_studies.byte import NAMES, interval
+from conservator_studies.corpora import read_domain
+from conservator_studies.resources import Resources
+from conservator_studies.result import Column, Findings, Row, TableSpec
+from conservator_studies.statistics import compare, summarise
+from conservator_studies.study import TextStudy, Track
+
+PRODUCT, FOUR = "product", "product_and_generalist"
+EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the reliability curve
+SURE = 0.9
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is restored.
+
+    Attributes:
+        documents: how many.
+        size: bytes of each, from its beginning.
+        rate: the share that is lost.
+        domains: the experts of the product.
+    """
+
+    documents: int = 64
+    size: int = 4096
+    rate: float = 0.1
+    domains: tuple[str, ...] = ("prose", "code", "config")
+
+
+PRESETS = {"laptop": Config(), "paper": Config()}
+TABLES = [
+    TableSpec(
+        "Lost bytes of README files that came back, each document counted alike",
+        [
+            Column("accuracy", "accuracy [95 %]", 3),
+            Column("difference", "product minus it [95 %]", 3),
+            Column("p", "p", 4),
+        ],
+    ),
+    TableSpec(
+        "Reliability of the product's confidence",
+        [Column("confidence", "mean confidence", 3), Column("right", "right", 3), Column("share", "share of bytes", 3)],
+    ),
+]
+LABELS = NAMES | {PRODUCT: "Product (local weights)", FOUR: "Product, and a generalist as fourth expert"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the lost bytes of a document: which are right (n,), and how sure each was (n,)."""
+
+    right: NDArray[np.bool_]
+    confidence: NDArray[np.float64]
+
+
+def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
+    """Restore every document by every method."""
+    methods = make_methods(resources.choose(config.domains), resources.generalists())
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in methods}
+    for number, document in enumerate(track(read_documents(resources.corpora, config), "readme")):
+        damaged = damage(document, config.rate, seed=seed + number)
+        truth, lost = np.frombuffer(document, dtype=np.uint8), read_damaged(damaged).lost
+        if not len(lost):
+            continue
+        for name, method in methods.items():
+            tokens, confidence = method(damaged, seed + number)
+            outcomes[name].append(Outcome(tokens[lost] == truth[lost], confidence[lost]))
+    rows = accuracy_rows(outcomes)
+    reliability = reliability_rows(outcomes[PRODUCT])
+    return Findings([*rows, *reliability], {"reliability": draw(reliability)})
+
+
+Filled = tuple[NDArray[np.integer[Any]], NDArray[np.float64]]  # the bytes of a document, and their confidence
+Method = Callable[[bytes, int], Filled]  # from a damaged document and a seed
+
+
+def make_methods(experts: Sequence[Expert], generalists: Sequence[Expert]) -> dict[str, Method]:
+    """The methods by name."""
+    return {
+        PRODUCT: product(experts),
+        **({FOUR: product([*experts, generalists[-1]])} if generalists else {}),
+        **{f"single:{expert.spec.name}": by(equally, [expert]) for expert in experts},
+        "equal": by(equally, experts),
+        "global": by(GLOBAL, experts),
+        **{expert.spec.name: by(equally, [expert]) for expert in generalists},
+    }
+
+
+def product(experts: Sequence[Expert]) -> Method:
+    """Restore as the product does."""
+    restorer = Restorer(experts)
+
+    def method(damaged: bytes, seed: int) -> Filled:
+        found = restorer.restore(damaged, seed=seed)
+        return found.tokens, found.confidence
+
+    return method
+
+
+def by(engine: Engine, experts: Sequence[Expert]) -> Method:
+    """Restore with the composition that an engine infers, by the decoder of the product."""
+    team = Team(experts)
+
+    def method(damaged: bytes, seed: int) -> Filled:
+        generator = torch.Generator().manual_seed(seed)
+        tokens = torch.from_numpy(read_damaged(damaged).tokens)[None]
+        observation = MaskChannel(BYTES.size, 0.5).observe(tokens)
+        decoded = decode_text(team, observation, engine(team, observation, generator), generator)
+        return decoded.tokens, decoded.confidence
+
+    return method
+
+
+def equally(team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
+    """The same weight for all experts, at no cost."""
+    return Inferred.given(torch.full((*observation.tokens.shape, len(team)), 1 / len(team), dtype=torch.float64))
+
+
+def read_documents(corpora: Path, config: Config) -> list[bytes]:
+    """The beginnings of README files, whole characters, without those that have a mark of their own."""
+    whole = [text for text in read_domain(corpora, "readme", "eval").documents if MARK.encode() not in text]
+    return [text[: config.size].decode(errors="ignore").encode() for text in whole[: config.documents]]
+
+
+def accuracy_rows(outcomes: dict[str, list[Outcome]]) -> list[Row]:
+    """Accuracy by document, with intervals, and how far the product is ahead, compared document by document."""
+    shares = {name: [float(one.right.mean()) for one in found] for name, found in outcomes.items()}
+    rows: list[Row] = []
+    for name, values in shares.items():
+        row: Row = {"method": name, "count": len(values), **summarise("accuracy", values), "paper": {}}
+        row.pop("accuracy_sd", None)  # the interval says more
+        if name != PRODUCT:
+            row |= compare(shares[PRODUCT], values).as_row()
+        rows.append(row)
+    return rows
+
+
+def reliability_rows(outcomes: list[Outcome]) -> list[Row]:
+    """How many of the bytes restored at a confidence are right; the last row takes all that are at least SURE."""
+    confidence = np.concatenate([one.confidence for one in outcomes])
+    right = np.concatenate([one.right for one in outcomes])
+    bins = [(f"{low:.1f} to {high:.1f}", (confidence >= low) & (confidence < high)) for low, high in pairwise(EDGES)]
+    bins[-1] = (f"at least {SURE}", confidence >= SURE)
+    rows: list[Row] = []
+    for name, chosen in bins:
+        if chosen.any():
+            rows.append(
+                {
+                    "method": name,
+                    "count": int(chosen.sum()),
+                    "confidence": float(confidence[chosen].mean()),
+                    "right": float(right[chosen].mean()),
+                    "share": float(chosen.mean()),
+                    "paper": {},
+                }
+            )
+    return rows
+
+
+def draw(rows: list[Row]) -> Figure:
+    """Share of right bytes against their confidence."""
+    figure = new_figure(4.2, 4.0)
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="grey", linewidth=1, linestyle="--")
+    sizes = [20 + 400 * row["share"] for row in rows]
+    axes.scatter([row["confidence"] for row in rows], [row["right"] for row in rows], s=sizes)
+    axes.set(xlabel="confidence", ylabel="share of right bytes", xlim=(0, 1.03), ylim=(0, 1.03), aspect="equal")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def conclude(rows: list[Row]) -> str:
+    """Whether the product is first, and whether its confidence can be trusted."""
+    found = {row["method"]: row for row in rows}
+    order = sorted((row for row in rows if "accuracy" in row), key=lambda row: float(-row["accuracy"]))
+    others = [row for row in order if row["method"] not in (PRODUCT, FOUR)]
+    rival = others[0]
+    place = "first" if found[PRODUCT]["accuracy"] > rival["accuracy"] else "not first"
+    text = (
+        f"On {found[PRODUCT]['count']} real README files the product is {place} with "
+        f"{found[PRODUCT]['accuracy']:.3f}; the best other, {LABELS[rival['method']]}, has {rival['accuracy']:.3f} "
+        f"({interval(rival)}, p = {rival['p']:.4f})."
+    )
+    if FOUR in found:
+        text += f" With a generalist as a fourth expert it has {found[FOUR]['accuracy']:.3f}."
+    sure = found.get(f"at least {SURE}")
+    if sure:
+        text += (
+            f" Of the {sure['count']} bytes restored at a confidence of {SURE} or more, {sure['right']:.1%} are right."
+        )
+    return text
+
+
+STUDY = TextStudy(
+    presets=PRESETS, unit="documents", tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="readme"
+)

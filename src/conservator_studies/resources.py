@@ -1,0 +1,82 @@
+"""What the byte studies work with: texts, experts, and a folder for what they make."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from conservator.errors import ConservatorError
+from conservator.experts import ByteExpert, Expert, builtin_names, expert_folder, load_expert
+from conservator_studies.corpora import find_corpora, read_domains
+
+ROLES = ("prose", "code", "config", "generalist", "generalist_3x")  # what studies call experts
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Texts and experts.
+
+    Attributes:
+        corpora: the folder of the texts.
+        experts: by their roles.
+        folder: where a study keeps what takes long to make.
+    """
+
+    corpora: Path
+    experts: Mapping[str, Expert]
+    folder: Path
+
+    @cached_property
+    def evaluation(self) -> dict[str, list[bytes]]:
+        """The documents of each domain to evaluate on."""
+        return read_domains(self.corpora, "eval")
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """Role -> a hash of the expert's weights."""
+        return {role: expert.spec.fingerprint for role, expert in self.experts.items()}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the texts' files."""
+        digest = hashlib.sha256()
+        for path in sorted(self.corpora.glob("*.jsonl*")):
+            digest.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()} ".encode())
+        return digest.hexdigest()
+
+    def choose(self, roles: Sequence[str]) -> list[Expert]:
+        """The experts of these roles."""
+        missing = [role for role in roles if role not in self.experts]
+        if missing:
+            raise ConservatorError(
+                f"no expert for {', '.join(missing)}: none is built in, and --experts {missing[0]}=FOLDER names none"
+            )
+        return [self.experts[role] for role in roles]
+
+    def generalists(self) -> list[Expert]:
+        """The generalists that there are."""
+        return [expert for role, expert in self.experts.items() if role.startswith("generalist")]
+
+
+def open_resources(corpora: str | None, experts: Sequence[str], folder: Path) -> Resources:
+    """Find the texts and load the experts.
+
+    Args:
+        corpora: as ``find_corpora`` takes it.
+        experts: ROLE=NAME, the name of a built-in expert or a folder; built-in experts fill the roles of their names.
+        folder: where what takes long to make is kept.
+    """
+    named = {role: role for role in ROLES if role in builtin_names()}
+    for value in experts:
+        role, equals, name = value.partition("=")
+        if role not in ROLES or not equals or not name:
+            raise ConservatorError(f"--experts {value}: expected ROLE=FOLDER, with one of the roles {', '.join(ROLES)}")
+        named[role] = name
+    loaded = {role: in_role(role, load_expert(expert_folder(name))) for role, name in sorted(named.items())}
+    return Resources(find_corpora(corpora, folder / "corpora"), loaded, folder)
+
+
+def in_role(role: str, expert: ByteExpert) -> ByteExpert:
+    """The expert under the name of its role."""
+    return ByteExpert(expert.network, role, expert.spec.fingerprint, expert.about)

@@ -1,0 +1,96 @@
+"""Means, spreads and intervals over independent repeats, and paired comparisons."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from conservator.errors import ConservatorError
+from conservator_studies.result import Metrics, Row
+
+
+class Measurements:
+    """What each method measured in each repeat."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+
+    def add(self, method: str, metrics: Metrics) -> None:
+        """Add one repeat of ``method``."""
+        for metric, value in metrics.items():
+            self.values[method][metric].append(value)
+
+    def rows(self, paper: Mapping[str, Metrics]) -> list[Row]:
+        """Return a row a method: its metrics summarised, how often it was measured, the paper's figures."""
+        rows: list[Row] = []
+        for method, metrics in self.values.items():
+            row: Row = {"method": method, "count": max(len(values) for values in metrics.values())}
+            for metric, values in metrics.items():
+                row |= summarise(metric, values)
+            rows.append(row | {"paper": paper.get(method, {})})
+        return rows
+
+
+def summarise(metric: str, values: Sequence[float]) -> Metrics:
+    """Return the mean as ``metric``, with ``_sd``, and the 95 % t-interval of the mean as ``_low`` and ``_high``.
+
+    One repeat has no spread: then there is only the mean.
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    mean = float(sample.mean())
+    if len(sample) < 2:
+        return {metric: mean}
+    sd = float(sample.std(ddof=1))
+    half = student_quantile(0.975, len(sample) - 1) * sd / float(np.sqrt(len(sample)))
+    return {metric: mean, f"{metric}_sd": sd, f"{metric}_low": mean - half, f"{metric}_high": mean + half}
+
+
+def student_quantile(probability: float, freedom: int) -> float:
+    """The quantile of Student's t distribution with so many degrees of freedom."""
+    try:
+        from scipy import stats
+    except ImportError as error:
+        raise ConservatorError("intervals need an extra: pip install 'conservator[studies]'") from error
+    return float(stats.t.ppf(probability, freedom))
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The difference of two methods on the same units (documents).
+
+    Attributes:
+        difference: the mean of the paired differences.
+        low: the lower end of its 95 % bootstrap interval.
+        high: the upper end.
+        p: the two-sided p-value of a sign-flip permutation test; at least 1 / (resamples + 1).
+        d_z: Cohen's d of the differences, their mean over their standard deviation; 0 where they do not differ at all.
+        count: how many units.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    d_z: float
+    count: int
+
+    def as_row(self, prefix: str = "") -> Metrics:
+        """Its part of a row: the difference with its interval, p and d_z."""
+        found = {"difference": self.difference, "difference_low": self.low, "difference_high": self.high}
+        return {f"{prefix}{key}": value for key, value in (found | {"p": self.p, "d_z": self.d_z}).items()}
+
+
+def compare(ours: Sequence[float], theirs: Sequence[float], *, resamples: int = 10_000, seed: int = 0) -> Paired:
+    """Compare two methods, unit by unit (appendix "Protocol and statistics")."""
+    paired = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
+    count, mean = len(paired), float(paired.mean())
+    rng = np.random.default_rng(seed)
+    means = paired[rng.integers(count, size=(resamples, count))].mean(axis=1)
+    flipped = (2.0 * rng.integers(2, size=(resamples, count)) - 1) @ paired / count
+    extreme = int((np.abs(flipped) >= abs(mean) * (1 - 1e-9)).sum())
+    spread = float(paired.std(ddof=1)) if count > 1 else 0.0
+    low, high = np.quantile(means, [0.025, 0.975])
+    size = mean / spread if spread > 0 else 0.0
+    return Paired(mean, float(low), float(high), (extreme + 1) / (resamples + 1), size, count)

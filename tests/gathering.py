@@ -1,0 +1,14 @@
+"""Evidence of a lattice on folds that are drawn for it."""
+
+from conservator.experts import Team
+from conservator.field import hide, lattice_evidence
+
+
+def gather(experts, observation, folds, generator, weights, doubt=None, **settings):
+    """The evidence of ``weights`` (S, m), and what it cost."""
+    team = Team(experts)
+    patterns = folds.draw(~observation.lost, generator)
+    hidden = hide(patterns, observation, doubt, generator)
+    with team.meter.measure() as spent:
+        found = lattice_evidence(team, observation, patterns, hidden, weights, repeats=folds.repeats, **settings)
+    return found, spent.cost

@@ -1,0 +1,113 @@
+"""What is made of a restored document."""
+
+import numpy as np
+import pytest
+
+from conservator.decoders import DecodedText
+from conservator.documents import read_damaged
+from conservator.experts import Cost
+from conservator.numerics import runs
+from conservator.restoration import Restoration, leave_open
+
+
+def restored(document, filled, confidence, least, **settings):
+    """A document whose gaps have two bytes each, of which everything was read."""
+    damaged = read_damaged(document, **settings)
+    if len(damaged.gaps):
+        damaged = damaged.with_lengths([2] * len(damaged.gaps))
+    return restored_at(np.arange(len(damaged.tokens)), damaged, filled, confidence, least)
+
+
+def restored_at(positions, damaged, filled, confidence, least):
+    """The same of a document of which some positions were read."""
+    tokens = np.array(list(filled.encode()))[positions]
+    lost = np.isin(np.arange(len(damaged.tokens)), damaged.lost)
+    sure = np.where(lost, confidence, 1.0)[positions]
+    decoded = DecodedText(tokens, sure, tokens, None, Cost())
+    return Restoration(
+        damaged=damaged,
+        experts=("one", "two"),
+        positions=positions,
+        read_tokens=tokens,
+        read_confidence=sure,
+        read_field=np.tile([0.75, 0.25], (len(positions), 1)),
+        read_regions=np.zeros(len(positions), dtype=np.int64),
+        open_positions=leave_open(damaged, positions, decoded, least),
+        alternatives=(),
+        cost=Cost(),
+    )
+
+
+def test_runs():
+    assert runs(np.array([1, 0, 0, 1, 1], dtype=bool)) == [(0, 1), (3, 5)]
+    assert runs(np.array([], dtype=bool)) == []
+
+
+def test_spans_say_where_they_stand_in_both_documents():
+    found = restored("a\ufffd\ufffdb\ufffd", "a12b3", 0.5, 0.0)
+    assert [(span.start, span.stop, span.origin) for span in found.spans] == [(1, 3, (1, 7)), (4, 5, (8, 11))]
+    assert found.text == "a12b3"
+    assert found.expected_accuracy == 0.5
+
+
+def test_what_is_not_sure_stays_as_it_was():
+    found = restored("a?c?", "abcd", [1, 0.4, 1, 0.9], 0.5, mark="?")
+    assert found.data == b"a?cd"
+    assert [span.left_open for span in found.spans] == [True, False]
+    assert found.expected_accuracy == 0.9
+
+
+def test_a_gap_stays_a_gap():
+    found = restored("a[...]c?", "abbcd", [1, 0.9, 0.4, 1, 0.1], 0.5, mark="?", gap="[...]")
+    assert found.data == b"a[...]c?"
+
+
+def test_a_character_is_left_open_as_a_whole_or_not_at_all():
+    assert restored("a???", "a€", [1, 0.9, 0.1, 0.9], 0.5, mark="?").data == b"a???"
+    half = b"a?\x82?"  # its middle byte is visible, and cannot be written by itself
+    assert restored(half, "a€", [1, 0.9, 1, 0.1], 0.5, mark="?").text == "a€"
+
+
+def test_an_untouched_document():
+    found = Restoration.untouched(read_damaged("as it is"), ("one", "two"), Cost())
+    assert (found.text, found.spans, found.expected_accuracy) == ("as it is", (), None)
+    assert found.field.shape == (8, 2)
+    assert (found.field == 0.5).all()
+    assert (found.regions == -1).all()
+    assert (found.confidence == 1).all()
+    assert not found.changed.any()
+    assert found.summary.weights == (0.0, 0.0)
+
+
+def test_what_was_not_read_is_as_it_was():
+    damaged = read_damaged("abc?é de?f", mark="?")
+    filled = "abcxé deyf"
+    whole = restored_at(np.arange(11), damaged, filled, 0.8, 0.0)
+    part = restored_at(np.array([2, 3, 4, 8, 9, 10]), damaged, filled, 0.8, 0.0)
+    assert part.text == whole.text == filled
+    assert part.spans == whole.spans
+    assert part.summary == whole.summary
+    for name in ("tokens", "confidence", "changed", "left_open"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))
+    assert part.regions.tolist() == [-1, -1, 0, 0, 0, -1, -1, -1, 0, 0, 0]
+    assert part.field.tolist() == [[0.75, 0.25] if region == 0 else [0.5, 0.5] for region in part.regions]
+    opened = restored_at(np.array([2, 3, 4, 8, 9, 10]), damaged, filled, 0.3, 0.5)
+    assert opened.text == "abc?é de?f"
+    assert opened.open_positions.tolist() == np.flatnonzero(opened.left_open).tolist() == [3, 9]
+
+
+def test_a_summary_counts_what_came_back():
+    found = restored("a?c?e[...]", "abcdexy", [1, 0.4, 1, 0.95, 1, 0.6, 0.8], 0.5, mark="?", gap="[...]")
+    summary = found.summary
+    assert (summary.bytes, summary.lost, summary.places) == (7, 4, 3)
+    assert (summary.restored, summary.left_open, summary.sure) == (3, 1, 1)
+    assert summary.expected_accuracy == found.expected_accuracy == pytest.approx((0.95 + 0.6 + 0.8) / 3)
+    assert summary.weights == (0.75, 0.25)
+
+
+def test_stretches_are_rendered_as_the_whole_is():
+    found = restored("é??[...]b?", "é1234b5", 0.2, 0.5, mark="?", gap="[...]")
+    assert found.render(0, found.length) == found.data == "é??[...]b?".encode()
+    for edge in range(found.length + 1):
+        if edge != 5:  # the gap is one sign, which cannot be divided
+            assert found.render(0, edge) + found.render(edge, found.length) == found.data

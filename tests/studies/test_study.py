@@ -1,0 +1,72 @@
+"""What a study is, and what the studies may use of the library."""
+
+import ast
+import subprocess
+import sys
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pytest
+
+import conservator
+import conservator_studies
+from conservator import ConservatorError
+from conservator_studies import PRESETS, STUDIES, contextual
+from conservator_studies.study import SimulatedStudy, TextStudy, load_study, untracked
+
+SOURCES = [path for module in (conservator, conservator_studies) for path in Path(module.__file__).parent.rglob("*.py")]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_has_sizes_that_can_be_limited(name):
+    study = load_study(name)
+    assert isinstance(study, SimulatedStudy | TextStudy)
+    assert tuple(study.presets) == PRESETS
+    for preset in PRESETS:
+        config = study.config(preset, 1)
+        assert is_dataclass(config)
+        assert study.unit in {field.name for field in fields(config)}
+        assert getattr(config, study.unit) == 1
+        assert study.config(preset) == study.presets[preset]
+
+
+def test_which_studies_need_texts_and_which_need_more():
+    simulated = [name for name in STUDIES if not load_study(name).needs_resources]
+    assert simulated == ["simulator", "recoverability", "contextual"]
+    assert {name: load_study(name).domain for name in STUDIES if load_study(name).domain} == {"readme": "readme"}
+
+
+def test_a_study_of_texts_says_that_it_has_none():
+    study = load_study("byte2")
+    with pytest.raises(ConservatorError, match="texts and experts"):
+        study.findings(study.config("laptop", 1), 0, untracked, None)
+
+
+def test_a_study_need_not_conclude_anything():
+    assert contextual.STUDY.conclude([]) == ""
+
+
+def test_listing_the_studies_is_instant():
+    heavy = {"torch", "numba", "matplotlib", "scipy", "numpy"}
+    program = f"import sys, conservator_studies; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def imported(path):
+    """The modules that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_studies_use_public_names_and_the_library_does_not_use_studies():
+    for path in SOURCES:
+        modules = {module for module in imported(path) if module}
+        if "conservator_studies" in path.parts:
+            deep = {module for module in modules if module.split(".")[0] == "conservator" and module.count(".") > 1}
+            assert not deep, path
+        elif path.parts[-2:] != ("cli", "reproduce.py"):
+            assert not {module for module in modules if module.split(".")[0] == "conservator_studies"}, path

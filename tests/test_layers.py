@@ -1,0 +1,86 @@
+"""The layers of the library: each imports only what stands below it; studies use public names alone."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LIBRARY, STUDIES = ROOT / "src" / "conservator", ROOT / "src" / "conservator_studies"
+# From the bottom to the top; those on one line do not import each other.
+LAYERS = [
+    {"errors"},
+    {"numerics", "files", "figures", "tables", "provenance"},
+    {"vocabularies"},
+    {"documents", "channels"},
+    {"options"},
+    {"experts"},
+    {"training", "field"},
+    {"decoders", "alignment"},
+    {"report"},
+    {"restoration"},
+    {"restorer"},
+    {"web"},
+    {"cli"},
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+# How often 256 is a length, of a window or a neighbourhood; the number of bytes there are is BYTES.size.
+LENGTHS = {"options.py": 2, "training/trainer.py": 2, "training/specialisation.py": 1, "cli/check.py": 1}
+
+
+def imports(path):
+    """The modules that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, [name.name for name in node.names]
+        elif isinstance(node, ast.Import):
+            yield from ((name.name, []) for name in node.names)
+
+
+def layer(path):
+    return path.relative_to(LIBRARY).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=lambda path: str(path.relative_to(LIBRARY)))
+def test_a_layer_imports_only_what_stands_below_it(path):
+    own = layer(path)
+    if own in ("__init__", "__main__"):
+        return
+    for module, names in imports(path):
+        parts = module.split(".")
+        if parts[0] == "conservator_studies":
+            assert own == "cli", f"{own} imports the studies"
+        if parts[0] != "conservator":
+            continue
+        for other in [parts[1]] if len(parts) > 1 else names:
+            if other in RANK and other != own:
+                assert RANK[other] < RANK[own], f"{own} imports {other}, which stands above or beside it"
+
+
+def test_every_package_has_a_layer():
+    found = {layer(path) for path in LIBRARY.rglob("*.py")} - {"__init__", "__main__"}
+    assert found == set(RANK)
+
+
+@pytest.mark.parametrize("path", sorted(STUDIES.rglob("*.py")), ids=lambda path: str(path.relative_to(STUDIES)))
+def test_studies_use_public_names_alone(path):
+    for module, _ in imports(path):
+        if module.split(".")[0] == "conservator":
+            assert len(module.split(".")) <= 2, f"{module} is inside a package"
+
+
+def test_no_channel_is_told_by_its_class():
+    for path in LIBRARY.rglob("*.py"):
+        if layer(path) != "channels":
+            assert not re.search(r"isinstance\([^)]*(Mask|Replacement|Confusion)Channel", path.read_text()), path
+
+
+def test_the_number_of_bytes_stands_in_the_vocabulary():
+    for path in LIBRARY.rglob("*.py"):
+        name = str(path.relative_to(LIBRARY))
+        if layer(path) == "vocabularies" or name == "experts/network.py":
+            continue
+        constants = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+        found = sum(type(value) is int and value in (255, 256) for value in constants)
+        assert found == LENGTHS.get(name, 0), name

@@ -1,0 +1,125 @@
+"""Texts from files: all of them, and a clear error for what is none."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conservator.errors import ConservatorError
+from conservator.training.corpus import Corpus, as_stream, draw_windows, hold_out, read_corpus
+from conservator.training.strip import strip_python_comments
+
+
+def lines(*texts):
+    return "".join(json.dumps({"text": text, "id": 1}) + "\n" for text in texts).encode()
+
+
+def test_documents_come_from_files_folders_and_lines(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "one.txt").write_text("één")
+    (tmp_path / "a" / "b" / "two.md").write_text("two")
+    (tmp_path / "a" / "picture.png").write_bytes(b"\0\1")
+    (tmp_path / "a" / "__init__.py").touch()
+    (tmp_path / "three.jsonl").write_bytes(lines("three", "four") + b"\n")
+    (tmp_path / "five.jsonl.gz").write_bytes(gzip.compress(lines("five")))
+    corpus = read_corpus([tmp_path / name for name in ("a", "three.jsonl", "five.jsonl.gz")])
+    assert [document.decode() for document in corpus.documents] == ["two", "één", "three", "four", "five"]
+    assert corpus.size == 21
+    again = read_corpus([tmp_path / name for name in ("a", "three.jsonl", "five.jsonl.gz")])
+    assert corpus.fingerprint == again.fingerprint
+    assert corpus.fingerprint != read_corpus([tmp_path / "a"]).fingerprint
+
+
+def test_what_a_filter_refuses_is_counted(tmp_path):
+    (tmp_path / "x.jsonl").write_bytes(lines("x = 1  # c", "def f(:", "# nothing else"))
+    (tmp_path / "y.txt").write_text("# kept")
+    paths = [tmp_path / "x.jsonl", tmp_path / "y.txt"]
+    corpus = read_corpus(paths, {paths[0]: strip_python_comments})
+    assert (corpus.documents, corpus.left_out) == ((b"x = 1", b"# kept"), 2)
+
+
+def flipped(data, place):
+    return data[:place] + bytes([data[place] ^ 255, data[place + 1] ^ 255]) + data[place + 2 :]
+
+
+BAD = {
+    "empty.txt": (b"", "is empty"),
+    "blank.txt": (b" \n", "no text in"),
+    "binary.txt": (b"ab\0c", "binary file: it holds a zero byte at 2"),
+    "latin.txt": (b"caf\xe9 ", "not UTF-8 text: byte 3 is 0xe9"),
+    "x.docx": (b"PK", "'.docx' is not known; accepted are"),
+    "noextension": (b"text", "'' is not known"),
+    "x.jsonl": (b'{"text": "a"}\n{"body": "b"}\n', 'line 2: expected a JSON object with a field "text"'),
+    "y.jsonl": (b"not json\n", "line 1: expected a JSON object"),
+    "z.jsonl": (b'{"text": 1}\n', 'the field "text" is not a string'),
+    "s.jsonl": (b'{"text": "\\ud800"}\n', "lone surrogate"),
+    "l.jsonl": (b"[1]\n", "expected a JSON object"),
+    "cut.jsonl.gz": (gzip.compress(lines("a" * 1000))[:-20], "cannot read"),
+    "no.jsonl.gz": (b"plain", "cannot read"),
+    "flipped.jsonl.gz": (flipped(gzip.compress(lines("".join(map(str, range(5000))))), 300), "cannot read"),
+    "-": (b"", "standard input is not read here"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_are_named_with_the_reason(name, tmp_path):
+    content, message = BAD[name]
+    path = Path("-") if name == "-" else tmp_path / name
+    if name != "-":
+        path.write_bytes(content)
+    with pytest.raises(ConservatorError, match=re.escape(message)) as error:
+        read_corpus([path])
+    assert name in str(error.value)
+
+
+def test_folders_without_text_and_paths_without_files_are_named(tmp_path):
+    with pytest.raises(ConservatorError, match="holds no text files"):
+        read_corpus([tmp_path])
+    with pytest.raises(ConservatorError, match="cannot read a"):
+        read_corpus([Path("a" * 300)])
+    with pytest.raises(ConservatorError, match="there is no file or folder"):
+        read_corpus([tmp_path / "nothing"])
+
+
+def test_more_text_than_is_accepted_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("conservator.training.corpus.LIMIT", 100)
+    (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(lines("a" * 60, "b" * 60)))
+    with pytest.raises(ConservatorError, match="more than 100 bytes of text"):
+        read_corpus([tmp_path / "bomb.jsonl.gz"])
+    (tmp_path / "line.jsonl.gz").write_bytes(gzip.compress(lines("a" * 10, "b" * 120)))
+    with pytest.raises(ConservatorError, match="line 2 is longer than 100 bytes"):
+        read_corpus([tmp_path / "line.jsonl.gz"])
+
+
+def test_the_same_text_comes_once_and_hidden_folders_do_not(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config.txt").write_text("not this")
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone")  # with a byte order mark
+    (tmp_path / "b.txt").write_text("one")
+    corpus = read_corpus([tmp_path, tmp_path / "a.txt"])
+    assert (corpus.documents, corpus.left_out) == ((b"one",), 2)
+
+
+@given(sizes=st.lists(st.integers(1, 400), min_size=1, max_size=60), seed=st.integers(0, 9))
+def test_a_twentieth_is_held_out_and_nothing_is_in_both(sizes, seed):
+    documents = tuple(bytes([place % 256]) * size for place, size in enumerate(sizes))
+    kept, held = hold_out(Corpus(documents, 0, ""), seed)
+    assert sorted(b"".join(kept + held)) == sorted(b"".join(documents))
+    size = sum(sizes)
+    assert max(1, 0.02 * size - 1) <= sum(map(len, held)) <= 0.1 * size + 1
+    assert hold_out(Corpus(documents, 0, ""), seed) == (kept, held)
+    if len(kept) + len(held) == len(documents):
+        assert set(kept).isdisjoint(held)
+
+
+def test_windows_are_pieces_of_the_stream(generator):
+    stream = as_stream([b"abc", b"defgh"])
+    assert bytes(stream.tolist()) == b"abc\ndefgh"
+    windows = draw_windows(stream, 200, 4, generator)
+    assert windows.dtype == torch.int64
+    assert {bytes(window) for window in windows.tolist()} == {b"abc\ndefgh"[start : start + 4] for start in range(6)}

@@ -1,0 +1,162 @@
+"""Training: it learns, it can be repeated, and a run that was stopped goes on as if it had not been."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save
+
+from conservator.errors import ConservatorError
+from conservator.experts import load_expert
+from conservator.training.corpus import Corpus, as_stream
+from conservator.training.runs import Plan, run_training
+from conservator.training.trainer import PRESETS, Trainer, TrainingConfig
+from networks import PLAIN, TINY
+
+SMALL = TrainingConfig(network=TINY, batch=8, window=24, warmup=3)
+ADAMW = replace(SMALL, network=PLAIN, muon=None, decay=0.0)
+TEXTS = tuple(f"line {n}: the quick brown fox jumps over the lazy dog {n * n}\n".encode() for n in range(40))
+CORPUS = Corpus(TEXTS, 0, "abc")
+configs = pytest.mark.parametrize("config", [SMALL, ADAMW], ids=["muon", "adamw"])
+
+
+def losses(config, seed, steps=30):
+    trainer = Trainer(config, seed, torch.device("cpu"))
+    return [trainer.step(as_stream(TEXTS), step / steps) for step in range(steps)], trainer
+
+
+@configs
+def test_the_loss_falls_and_follows_from_the_seed(config):
+    first, trainer = losses(config, 0)
+    assert first[0] == pytest.approx(torch.log(torch.tensor(256.0)).item(), abs=1e-4)
+    assert sum(first[-5:]) / 5 < first[0] - 0.5
+    again, same = losses(config, 0)
+    assert first == again
+    assert all(torch.equal(a, b) for a, b in zip(trainer.state().values(), same.state().values(), strict=True))
+    assert losses(config, 1)[0] != first
+
+
+def test_training_leaves_the_global_generator_alone():
+    before = torch.get_rng_state()
+    losses(ADAMW, 0, steps=2)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_rates_rise_stay_and_fall():
+    trainer = Trainer(SMALL, 0, torch.device("cpu"))
+    rates = []
+    for step in range(10):
+        trainer.step(as_stream(TEXTS), step / 10)
+        rates.append(trainer.optimisers[0].param_groups[0]["lr"] / SMALL.muon)
+    expected = [1 / 3, 2 / 3, 1, 1, 1, 1, 1, 0.75, 0.5, 0.25]
+    assert rates == pytest.approx(expected)
+
+
+def test_every_weight_is_trained_by_exactly_one_optimiser():
+    for config in (SMALL, ADAMW, PRESETS["small"]):
+        trainer = Trainer(config, 0, torch.device("cpu"))
+        held = [p for o in trainer.optimisers for group in o.param_groups for p in group["params"]]
+        assert sorted(map(id, held)) == sorted(map(id, trainer.network.parameters()))
+
+
+def contents(folder):
+    names = ("model.safetensors", "config.json", "loss.csv")
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def without_clock(folder):
+    """The files of a run, without how long it took."""
+    found = contents(folder)
+    config = json.loads(found["config.json"])
+    config["about"].pop("minutes")
+    table = [line.split(",") for line in found["loss.csv"].decode().splitlines()]
+    return found["model.safetensors"], config, [row[:2] + row[3:] for row in table]
+
+
+@configs
+def test_a_stopped_run_goes_on_as_if_it_had_not_been_stopped(config, tmp_path):
+    plan = Plan(config, 3, 50, None, CORPUS.fingerprint)
+    outcome = run_training(plan, CORPUS, tmp_path / "a" / "x")
+    assert outcome.finished
+    assert (outcome.step, len(outcome.curve)) == (50, 40)
+    asked = iter([False] * 20 + [True])
+    stopped = run_training(plan, CORPUS, tmp_path / "b" / "x", stopped=lambda: next(asked))
+    assert (stopped.finished, stopped.step) == (False, 21)
+    load_expert(tmp_path / "b" / "x")  # usable as it is
+    assert run_training(plan, CORPUS, tmp_path / "b" / "x", resume=True).finished
+    assert without_clock(tmp_path / "a" / "x") == without_clock(tmp_path / "b" / "x")
+    assert not (tmp_path / "b" / "x" / "training.safetensors").exists()
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path, monkeypatch):
+    plan = Plan(SMALL, 0, 12, None, CORPUS.fingerprint)
+    run_training(plan, CORPUS, tmp_path / "a" / "x")
+    monkeypatch.setattr("conservator.training.runs.CHECKPOINT_SECONDS", 0.0)
+
+    def killed(moment):
+        if moment.step == 8:
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        run_training(plan, CORPUS, tmp_path / "b" / "x", report=killed)
+    steps = []
+    run_training(plan, CORPUS, tmp_path / "b" / "x", resume=True, report=lambda moment: steps.append(moment.step))
+    assert steps == [8, 9, 10, 11, 12]
+    assert without_clock(tmp_path / "a" / "x") == without_clock(tmp_path / "b" / "x")
+
+
+def test_a_run_of_minutes_ends_and_says_how_far_it_is(tmp_path):
+    moments = []
+    plan = Plan(SMALL, 0, None, 0.005, CORPUS.fingerprint)
+    outcome = run_training(plan, CORPUS, tmp_path / "x", report=moments.append)
+    assert outcome.finished
+    assert outcome.seconds >= 0.3
+    shares = [moment.progress for moment in moments]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert moments[-1].seconds_left == 0
+    assert all(moment.bytes_per_second > 0 for moment in moments)
+
+
+def test_a_folder_is_never_overwritten_and_a_run_never_mixed_up(tmp_path):
+    plan = Plan(SMALL, 0, 3, None, CORPUS.fingerprint)
+    with pytest.raises(ConservatorError, match="nothing to resume"):
+        run_training(plan, CORPUS, tmp_path / "x", resume=True)
+    run_training(plan, CORPUS, tmp_path / "x", stopped=lambda: True)
+    with pytest.raises(ConservatorError, match="holds an expert or a run already"):
+        run_training(plan, CORPUS, tmp_path / "x")
+    for other in (replace(plan, seed=1), replace(plan, data="def"), replace(plan, config=ADAMW)):
+        with pytest.raises(ConservatorError, match="is of another run: its"):
+            run_training(other, CORPUS, tmp_path / "x", resume=True)
+    state = tmp_path / "x" / "training.safetensors"
+    with safe_open(state, "pt") as handle:
+        metadata = handle.metadata()
+    whole = load_file(state)
+    damages = {
+        "not a file of ours": b"broken",
+        "an optimiser's state is missing": save({k: v for k, v in whole.items() if k[:7] == "network"}, metadata),
+        "nothing is said of the run": save(whole),
+        "the curve is odd": save(whole, {"run": metadata["run"].replace('"curve": [', '"curve": [1, ')}),
+        "another optimiser": save({**whole, "optimiser.9.0.momentum": torch.ones(1)}, metadata),
+    }
+    for damage in damages.values():
+        state.write_bytes(damage)
+        with pytest.raises(ConservatorError, match="is damaged"):
+            run_training(plan, CORPUS, tmp_path / "x", resume=True)
+
+
+def test_a_loss_that_is_no_number_ends_the_training():
+    trainer = Trainer(SMALL, 0, torch.device("cpu"))
+    with torch.no_grad():
+        trainer.network.head.weight.fill_(torch.nan)
+    with pytest.raises(ConservatorError, match="the loss is nan at step 0"):
+        trainer.step(as_stream(TEXTS), 0.0)
+
+
+def test_too_little_text_is_said(tmp_path):
+    corpus = Corpus((b"short",), 0, "")
+    with pytest.raises(ConservatorError, match="5 bytes are too little text"):
+        run_training(Plan(SMALL, 0, 3, None, ""), corpus, tmp_path / "x")
+    assert not (tmp_path / "x").exists()
