@@ -1,7 +1,7 @@
 """Conservator: restore damaged documents by composing frozen experts position by position.
 
-The public names stand in ``__init__.pyi``, once. Each is imported when it is first used, so that ``import conservator``
-is instant and brings in neither torch nor numba nor matplotlib.
+The public names are listed once, in ``__init__.pyi``. Each is imported on first use, so that ``import conservator`` is
+fast and imports neither torch nor numba nor matplotlib.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""The exceptions that speak to the user."""
+"""The exceptions whose messages are written for users."""
 
 
 class ConservatorError(ValueError):
@@ -6,10 +6,10 @@ class ConservatorError(ValueError):
 
 
 class OptionError(ConservatorError):
-    """An option with a value that makes no sense.
+    """An option has an invalid value.
 
     Attributes:
-        option: its name, as ``RestoreOptions`` has it.
+        option: its name in ``RestoreOptions``.
         problem: what is wrong with its value, and what would be accepted.
     """
 

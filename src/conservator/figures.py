@@ -1,4 +1,4 @@
-"""How figures look: colours that colour-blind readers tell apart, and no more ink than needed."""
+"""The style of all figures: colours that colour-blind readers can tell apart, and an automatic layout."""
 
 import io
 
@@ -9,12 +9,12 @@ BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", 
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Start a figure of so many inches, which lays itself out."""
+    """Make a figure of ``width`` by ``height`` inches with an automatic layout."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def render(figure: Figure, form: str) -> bytes:
-    """Return the figure as ``png`` or ``pdf``, without the date in it."""
+    """Return the figure as ``png`` or ``pdf``, without a date, so that equal figures are equal bytes."""
     buffer = io.BytesIO()
     dateless = {"CreationDate": None} if form == "pdf" else None
     figure.savefig(buffer, format=form, dpi=160, metadata=dateless)

@@ -1,4 +1,4 @@
-"""Files that are read whole, and written whole or not at all."""
+"""Reading whole files, and writing files atomically."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from conservator.errors import ConservatorError
 
 
 def make_folder(path: Path) -> Path:
-    """Create ``path`` and its parents; a clear error where that is not possible."""
+    """Create ``path`` and its parents; raise a ConservatorError if that is not possible."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -19,19 +19,19 @@ def make_folder(path: Path) -> Path:
 
 
 def check_folder(path: Path, *, parents: bool = False) -> Path:
-    """Make the folder ``path``, which a user named for results; the one that it stands in only with ``parents``."""
+    """Create the folder ``path``, which a user named for results. Its parent is created only with ``parents``."""
     if not parents and not path.parent.is_dir():
         raise ConservatorError(f"cannot create the folder {path}: there is no folder {path.parent}; --parents makes it")
     return make_folder(path)
 
 
 def check_writable(path: Path, *, force: bool = False, parents: bool = False) -> Path:
-    """Return ``path`` where a file may be written to it; a clear error where not.
+    """Return ``path`` if a file may be written there; raise a ConservatorError with the reason if not.
 
     Args:
         path: the file.
-        force: a file that is there already may be overwritten.
-        parents: missing folders are made.
+        force: an existing file may be overwritten.
+        parents: missing folders are created.
     """
     if is_special(path):
         return path
@@ -49,7 +49,7 @@ def check_writable(path: Path, *, force: bool = False, parents: bool = False) ->
 
 
 def read_document(name: str) -> bytes:
-    """The bytes of a file, or of standard input if its name is ``-``; a clear error where it cannot be read."""
+    """The bytes of a file, or of standard input if its name is ``-``; raise a ConservatorError if it cannot be read."""
     try:
         if name != "-":
             return Path(name).read_bytes()
@@ -61,7 +61,7 @@ def read_document(name: str) -> bytes:
 
 
 def write_document(name: str, data: bytes) -> None:
-    """Write a file whole or not at all, or to standard output if its name is ``-``."""
+    """Write ``data`` to a file, atomically, or to standard output if its name is ``-``."""
     if name != "-":
         write_atomically(Path(name), data)
         return
@@ -71,7 +71,7 @@ def write_document(name: str, data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        raise  # who reads has seen enough: no error of ours
+        raise  # the process at the other end has stopped reading, which is not an error of ours
     except OSError as error:
         raise ConservatorError(f"cannot write standard output: {error.strerror}") from error
 
@@ -79,8 +79,9 @@ def write_document(name: str, data: bytes) -> None:
 def write_atomically(path: Path, data: bytes) -> None:
     """Write ``data`` to a temporary file beside ``path``, then rename it over ``path``.
 
-    An interrupted write leaves the previous file, or none, but never half a file. A file keeps its permissions, a link
-    leads where it did, and a device or a pipe, which cannot be replaced, is written to.
+    An interrupted write leaves the previous file, or none, but never half a file. An existing file keeps its
+    permissions, and a symbolic link keeps its target. A device or a pipe cannot be replaced, so it is written to
+    directly.
     """
     temporary = None
     try:
@@ -104,12 +105,12 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def is_special(path: Path) -> bool:
-    """Whether it is there, and neither a file nor a folder."""
+    """Whether ``path`` exists and is neither a file nor a folder, such as a device or a pipe."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _umask() -> int:
-    """The process's umask, which temporary files ignore (there is no way to read it but to set it)."""
+    """The process's umask, which temporary files ignore. It can only be read by setting it."""
     current = os.umask(0o077)
     os.umask(current)
     return current

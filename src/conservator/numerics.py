@@ -1,4 +1,4 @@
-"""Numerical kernels, compiled where numba is installed, and the one array operation that every layer needs."""
+"""Compilation of numerical kernels, where numba is installed, and ``runs``, an array operation that all layers use."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,17 +10,17 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 try:
     from numba import njit
-except ImportError:  # numba trails new Python releases by months; the kernels are plain Python too
+except ImportError:  # numba supports new Python releases months late; without it the kernels run as plain Python
 
     def compiled(kernel: Kernel) -> Kernel:
-        """Leave ``kernel`` as it is."""
+        """Return ``kernel`` unchanged."""
         return kernel
 else:
 
     def compiled(kernel: Kernel) -> Kernel:
         """Compile ``kernel`` on first use, and keep the machine code on disk for the next process.
 
-        Where no folder for it can be written (a read-only installation without a home), every process compiles anew.
+        If no folder for it can be written (a read-only installation without a home), every process compiles again.
         """
         try:
             return njit(cache=True)(kernel)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Every option of a restoration, with its default and what it accepts: for the API, the command line and the page."""
+"""All options of a restoration, with their defaults and valid values, for the API, the command line and the page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -10,7 +10,7 @@ from conservator.errors import OptionError
 if TYPE_CHECKING:
     from conservator.channels import Channel
 
-EXPERTS = ("prose", "code", "config")  # whom a restoration asks, if nobody is named
+EXPERTS = ("prose", "code", "config")  # the experts of a restoration, if none are named
 LOST = ("marked", "invalid")
 LONGEST_GAP = 256  # bytes: the largest max_gap of the command line and the page
 SHOWN_ALTERNATIVES = 4  # joint fills of each gap that a report shows, if no number is given
@@ -22,16 +22,16 @@ class RestoreOptions:
     """How a document is restored.
 
     Attributes:
-        mark: stands for one lost byte.
-        gap: stands for a stretch of unknown length, such as ``"[...]"``; None for no such thing.
-        max_gap: the longest such stretch, in bytes.
-        lost: what is lost: what is ``marked``, or bytes that are not UTF-8 as well (``invalid``).
-        channel: how the document was damaged: ``mask`` (marked bytes are lost, all others right), ``replacement:RATE``
-            (any byte may be wrong), or a Channel.
-        min_confidence: a restored byte that is less sure than this is left as it was.
-        alternatives: how many joint fills to give of each gap; the text then has the best of them.
-        seed: what everything random follows from.
-        near: how far from damage text is asked which expert to trust, in bytes; None asks all of it.
+        mark: the text that stands for one lost byte.
+        gap: the text that stands for a lost stretch of unknown length, such as ``"[...]"``; None for no such stretches.
+        max_gap: the longest length that is considered for such a stretch, in bytes.
+        lost: which bytes are lost: those that are marked (``marked``), or also those that are not UTF-8 (``invalid``).
+        channel: how the document was damaged: ``mask`` (marked bytes are lost, all others are right),
+            ``replacement:RATE`` (any byte may be wrong), or a Channel.
+        min_confidence: a lost byte whose best guess has a confidence below this is not filled in.
+        alternatives: how many joint fills to find for each gap; if there are any, the text contains the best of them.
+        seed: the seed of all randomness.
+        near: evidence for the field is gathered within this many bytes of damage; None gathers it everywhere.
     """
 
     mark: str = "\ufffd"
@@ -45,7 +45,7 @@ class RestoreOptions:
     near: int | None = 256
 
     def __post_init__(self) -> None:
-        """A clear error for a value that makes no sense."""
+        """Raise an OptionError for an invalid value."""
         for name in ("mark", "gap"):
             sign = getattr(self, name)
             if sign is not None or name == "mark":
@@ -66,7 +66,7 @@ class RestoreOptions:
 
 
 def expert_names(experts: str | Sequence[Any] | None) -> list[Any]:
-    """Experts as a list: names and folders as they are, ``"prose,code"`` taken apart, the usual ones for None."""
+    """The experts as a list: ``"prose,code"`` is split at its commas, and None gives the default experts."""
     if experts is None:
         return list(EXPERTS)
     if isinstance(experts, str):

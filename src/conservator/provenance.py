@@ -1,4 +1,4 @@
-"""Which code made a result: the commit, and the versions of the packages that its figures depend on."""
+"""Which code made a result: the commit, and the versions of the packages that its numbers depend on."""
 
 import platform
 import subprocess
@@ -9,7 +9,7 @@ CODE = ("conservator", "conservator_studies")  # the packages of this distributi
 
 
 def versions() -> dict[str, str | None]:
-    """The versions that figures depend on; None for a package that is not installed."""
+    """The versions that the numbers of a result depend on; None for a package that is not installed."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for package in ("conservator", "matplotlib", "numba", "numpy", "scikit-learn", "scipy", "torch"):
         try:
@@ -20,9 +20,9 @@ def versions() -> dict[str, str | None]:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that this code runs from, or None outside of one.
+    """The commit of the checkout that this code runs from, or None if it does not run from one.
 
-    It ends in ``-dirty`` where the code of either package is not that of the commit; other files do not count.
+    It ends in ``-dirty`` if the code of either package has uncommitted changes; other files do not count.
     """
     here = Path(__file__)
     packages = [str(here.parent.with_name(name)) for name in CODE]
@@ -32,7 +32,7 @@ def commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        git("ls-files", "--error-unmatch", here.name)  # a checkout around an installed copy is another project's
+        git("ls-files", "--error-unmatch", here.name)  # fails for an installed copy inside another project's checkout
         changed = git("status", "--porcelain", "--", *packages)
         return git("rev-parse", "HEAD") + ("-dirty" if changed else "")
     except (OSError, subprocess.CalledProcessError):

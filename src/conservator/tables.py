@@ -1,4 +1,4 @@
-"""Tables of text: a heading line, then a line a row; for the terminal, and as Markdown."""
+"""Tables of text, for the terminal and as Markdown."""
 
 from rich.table import Table
 
@@ -6,7 +6,7 @@ Lines = list[list[str]]  # the heading, then the rows; the first column names th
 
 
 def as_table(title: str, lines: Lines) -> Table:
-    """Make a terminal table; a column that repeats the paper's figures is dimmed."""
+    """Make a terminal table; columns with the paper's figures are dimmed."""
     heading, *body = lines
     table = Table(title=title, title_justify="left")
     for number, text in enumerate(heading):

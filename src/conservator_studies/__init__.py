@@ -1,6 +1,6 @@
 """The paper's tables and figures, one study each: ``conservator reproduce NAME``.
 
-``conservator_studies.study`` says what a study is. This file imports none of them, so that listing them is instant.
+``conservator_studies.study`` defines what a study is. This file imports none of them, so that listing them is fast.
 """
 
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a study is, and what it shows of the paper.
+    """The module of a study, and which part of the paper it reproduces.
 
     Attributes:
-        module: the module whose ``STUDY`` it is.
+        module: the module that defines it as ``STUDY``.
         summary: what it shows.
     """
 

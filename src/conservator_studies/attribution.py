@@ -1,4 +1,4 @@
-"""How well a field tells whose text a position is (appendix "Quality of the recovered field")."""
+"""How well a field attributes positions to their true regions (appendix "Quality of the recovered field")."""
 
 from itertools import pairwise
 from math import nan
@@ -23,7 +23,7 @@ def attribution(weights: Tensor, labels: Tensor, lost: Tensor) -> Metrics:
         ``field_accuracy`` (and ``_masked`` where lost, ``_boundary`` within four positions of a true change,
         ``_interior`` elsewhere), ``macro_auroc`` one against the rest, ``auroc_K`` and ``recall_K`` of each region,
         ``macro_f1``, ``iou``, ``segment_f1`` and ``boundary_f1``. Means over regions leave out those that no position
-        belongs to. A constant field has a field accuracy, which means nothing.
+        belongs to. The field accuracy of a constant field is not meaningful.
     """
     try:
         from sklearn.metrics import f1_score, jaccard_score, recall_score, roc_auc_score
@@ -70,9 +70,10 @@ def segments(labels: Tensor) -> list[tuple[int, int, int]]:
 
 
 def segment_f1(found: Tensor, truth: Tensor) -> float:
-    """F1 of segments over all windows: one matches a true one of its label if they share at least half their union.
+    """F1 of segments over all windows.
 
-    At that threshold no segment can match two.
+    A segment matches a true segment with the same label if their intersection is at least half of their union. At that
+    threshold no segment can match two.
     """
     matched = total = 0
     for ours, theirs in zip(found, truth, strict=True):

@@ -74,12 +74,12 @@ class ByteConfig:
     """The sizes of a byte study (table "settings").
 
     Attributes:
-        windows: how many.
-        domains: what they mix; the experts are those of the same roles.
-        length: bytes a window.
-        least: bytes a segment, at least.
+        windows: the number of windows.
+        domains: the domains that they mix; the experts have the same names.
+        length: bytes per window.
+        least: the least number of bytes of a segment.
         rate: the share of bytes that is lost.
-        particles: the settings of what draws particles, by name.
+        particles: the name of the settings of Algorithm 1, and of baselines that draw particles.
         particle_windows: on how many of the windows Algorithm 1 runs.
     """
 
@@ -93,13 +93,13 @@ class ByteConfig:
 
 
 def with_the_papers_particles(config: ByteConfig) -> ByteConfig:
-    """The same with Algorithm 1 as the paper runs it: at its settings, on all windows."""
+    """The same sizes, but with Algorithm 1 as the paper runs it: with its settings, on all windows."""
     return replace(config, particles="byte", particle_windows=config.windows)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Windows whose truth is known, and what every baseline is given of them."""
+    """Windows whose clean text is known, and the input of every baseline for them."""
 
     mixed: Mixtures
     setting: Setting
@@ -109,14 +109,14 @@ class Trial:
         return Trial(self.mixed.first(count), self.setting.first(count))
 
     def restore(self, composed: Composed) -> Restored:
-        """Decode in one step with what a baseline composed."""
+        """Decode the composition of a baseline in one step."""
         return restore_windows(composed.team, self.mixed, self.setting.observation, composed.inferred, composed.reading)
 
 
 def prepare(config: ByteConfig, seed: int, resources: Resources, corruption: int | None = None) -> Trial:
-    """Build the windows from documents to evaluate on, and lose a share of their bytes.
+    """Build the windows from evaluation documents, and lose a share of their bytes.
 
-    ``corruption`` is the seed of what is lost, where it is not that of the windows.
+    ``corruption`` is the seed that decides which bytes are lost; by default ``seed``.
     """
     texts = {name: resources.evaluation[name] for name in config.domains}
     mixed = mix(texts, config.windows, length=config.length, least=config.least, seed=seed)
@@ -130,7 +130,7 @@ def damage(mixed: Mixtures, config: ByteConfig, seed: int, resources: Resources)
         Team(resources.choose(config.domains)),
         observation,
         mixed.labels,
-        seed + 1,  # not the draws that decided what is lost
+        seed + 1,  # not the seed that decided what is lost
         particles=PARTICLES[config.particles],
         generalists=resources.generalists(),
     )

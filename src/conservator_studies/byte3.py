@@ -68,7 +68,7 @@ PAPER = {
 
 
 def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
-    """Restore the same windows by every baseline; Algorithm 1, which is dear, on the first few of them."""
+    """Restore the same windows by every baseline; only the first few by Algorithm 1, which is expensive."""
     trial = prepare(config, seed, resources)
     generalists = [expert.spec.name for expert in resources.generalists()]
     found = restore_all(trial, (*BASELINES, *generalists), track, "byte3")
@@ -83,7 +83,7 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
 
 
 def draw(rows: list[Row]) -> Figure:
-    """By how much ours is better than each baseline, with 95 % intervals, the paper's beside."""
+    """By how much ours is better than each baseline, with 95 % intervals, beside the paper's differences."""
     shown = sorted((row for row in rows if "difference" in row), key=lambda row: float(row["difference"]))
     figure = new_figure(8, 0.27 * len(shown) + 1.0)
     axes = figure.subplots()
@@ -105,7 +105,7 @@ def draw(rows: list[Row]) -> Figure:
 
 
 def conclude(rows: list[Row]) -> str:
-    """Whether one model of everything wins, at the compute of all experts together."""
+    """Whether a generalist trained with the compute of all experts together is better."""
     found = {row["method"]: row for row in rows}
     if "generalist_3x" not in found:
         return ""

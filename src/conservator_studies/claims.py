@@ -1,4 +1,4 @@
-"""What the paper claims of the byte experts, judged by our figures: generated from them, never written by hand."""
+"""The paper's claims about byte experts, judged automatically by our results."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from conservator_studies.byte import NAMES, OURS, OWN
 from conservator_studies.result import Row
 
 Results = Mapping[str, list[Row]]  # the rows of each study
-PRIVILEGED = ("hard_label", "hard_label_own")  # told the truth
-ENGINES = (OURS, OWN, "local_map", "local_eg", "local_particles")  # the same evidence or the paper's method: no rivals
+PRIVILEGED = ("hard_label", "hard_label_own")  # these use the true regions
+ENGINES = (OURS, OWN, "local_map", "local_eg", "local_particles")  # variants of our method and the paper's: not rivals
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement, whether our figures bear it out, and the figures."""
+    """A statement, whether our results support it, and the figures."""
 
     text: str
     holds: bool
@@ -21,7 +21,7 @@ class Claim:
 
 
 def judge(results: Results) -> Iterator[Claim]:
-    """Judge every claim that the studies at hand allow."""
+    """Judge every claim for which ``results`` has the study."""
     if "byte3" in results:
         yield from of_restoration({row["method"]: row for row in results["byte3"]})
     if "field" in results:
@@ -49,7 +49,7 @@ def of_restoration(rows: Mapping[str, Row]) -> Iterator[Claim]:
 
 
 def of_rivals(rows: Mapping[str, Row], prefix: str, version: str) -> Iterator[Claim]:
-    """Whether a version of ours is above all others; its differences begin with ``prefix``."""
+    """Whether a version of our method is better than all others; the keys of its differences begin with ``prefix``."""
     whole = [name for name, row in rows.items() if row["windows"] == rows[OURS]["windows"]]
     rivals = [name for name in whole if name not in (*PRIVILEGED, *ENGINES)]
 
@@ -74,7 +74,7 @@ def of_rivals(rows: Mapping[str, Row], prefix: str, version: str) -> Iterator[Cl
 
 
 def of_attribution(rows: Mapping[str, Row]) -> Iterator[Claim]:
-    """Table "fieldmetrics": how well the field tells the regions."""
+    """Table "fieldmetrics": how well the field recovers the regions."""
     for metric, text, least in (
         ("field_accuracy", "field accuracy", 0.95),
         ("macro_auroc", "macro AUROC", 0.985),

@@ -24,7 +24,7 @@ from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
 
-ATTEMPTS = 1000  # windows that are looked at for each that is wanted
+ATTEMPTS = 1000  # the largest number of windows that are drawn for each one that is needed
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
 
 
 def conclude(rows: list[Row]) -> str:
-    """What stands for the paper's expert of comments, and what follows from it."""
+    """Which expert replaces the paper's expert of comments, and the differences to other methods."""
     found = {row["method"]: row for row in rows}
     return (
         "The paper trains an expert on comments and docstrings; here the prose expert stands for it, which never read "
@@ -75,7 +75,7 @@ def conclude(rows: list[Row]) -> str:
 
 
 def cut(documents: tuple[bytes, ...], config: Config, seed: int) -> Mixtures:
-    """Windows of Python files in which comments and code both have their share."""
+    """Draw windows of Python files in which comments and code both have at least ``share`` of the bytes."""
     labelled = []
     for document in documents:
         labels = label(document.decode())

@@ -95,7 +95,7 @@ def run(config: Config, seed: int, track: Track) -> Findings:
 
 
 def draw_problem(config: Config, generator: torch.Generator) -> Problem:
-    """Draw the experts, and observations of the field that routes each half to one expert, softened."""
+    """Draw the experts, and observations of a field that gives nearly all weight to one expert in each half."""
     experts = [BigramExpert.random(config.vocab_size, config.scale, generator, name) for name in ("1", "2")]
     sequences = all_sequences(config.vocab_size, config.length)
     energies = torch.stack([expert.energies(sequences).T for expert in experts])
@@ -136,7 +136,7 @@ def compare_gradients(problem: Problem) -> dict[str, Metrics]:
 
 
 def mean_field(problem: Problem, field: Tensor, observed: Observation) -> tuple[Tensor, Tensor]:
-    """The laws (S,) that draw positions independently from the composed conditionals: prior and posterior.
+    """The distributions (S,) with independent positions, drawn from the composed conditionals: prior and posterior.
 
     Under the replacement channel every token is doubtful, so the experts predict with everything hidden, and the
     posterior multiplies each prediction by its likelihood.
@@ -150,7 +150,7 @@ def mean_field(problem: Problem, field: Tensor, observed: Observation) -> tuple[
 
 
 def gradient(energies: Tensor, prior: Tensor, posterior: Tensor) -> Tensor:
-    """Posterior minus prior mean of each local energy, equation (seq_gradient), under any two laws (S,)."""
+    """Posterior minus prior mean of each local energy, equation (seq_gradient), under any two distributions (S,)."""
     return torch.einsum("s,ils->li", posterior - prior, energies)
 
 

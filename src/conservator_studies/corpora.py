@@ -1,7 +1,7 @@
-"""Where the texts of the byte studies come from: a folder of one's own, the demo in the package, or public data sets.
+"""Where the texts of the byte studies come from: the user's folder, the demo in the package, or public data sets.
 
-All of them are a folder that holds ``NAME.SPLIT.jsonl.gz`` (or ``.jsonl``) for prose, code and config, with a field
-``text`` in each line; the splits ``train`` and ``eval`` share no document.
+Each of these is a folder with files ``NAME.SPLIT.jsonl.gz`` (or ``.jsonl``) for prose, code and config, with a field
+``text`` in each line. The splits ``train`` and ``eval`` share no document.
 """
 
 import os
@@ -20,7 +20,7 @@ def find_corpora(where: str | None, cache: Path) -> Path:
 
     Args:
         where: a folder; ``demo`` for the small one in the package; ``huggingface`` for the paper's public data sets;
-            None for what the environment variable says.
+            None for the value of the environment variable VARIABLE.
         cache: where public data sets are kept once they are fetched.
     """
     where = where or os.environ.get(VARIABLE)
@@ -62,7 +62,8 @@ def read_domain(corpora: Path, name: str, split: str, *, comments: bool = False)
 def read_domains(corpora: Path, split: str, *, least: int = 256, held_out: bool = False) -> dict[str, list[bytes]]:
     """The documents of prose, code and config that have at least ``least`` bytes, comments stripped.
 
-    ``held_out`` takes those that the training of the built-in experts (seed 0) held out: for tuning on ``train``.
+    ``held_out`` keeps only the documents that the training of the built-in experts (seed 0) held out. Settings are
+    tuned on these documents of the split ``train``.
     """
     found = {}
     for name in DOMAINS:

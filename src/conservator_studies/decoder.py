@@ -40,7 +40,7 @@ PAPER = {
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Decode with what each baseline composed, in both ways."""
+    """Decode the composition of each baseline, in one step and iteratively."""
     trial = prepare(config, seed, resources)
     one_step, iterative = {}, {}
     for name in track(BASELINES, "decoder"):
@@ -55,7 +55,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
 
 
 def step_by_step(trial: Trial, composed: Composed, steps: int) -> Restored:
-    """Decode in several steps that read what was filled in before."""
+    """Decode in several steps that condition on the tokens filled in before."""
     observation, inferred = trial.setting.observation, composed.inferred
     decoded = decode_iteratively(composed.team, observation, inferred.composition, composed.reading, steps)
     right = decoded.tokens == trial.mixed.tokens

@@ -1,4 +1,4 @@
-"""Run a study: its sizes, its record and its tables; and tell whether a record is still good."""
+"""Run a study and write its record, tables and figures; check whether a record is still current."""
 
 import json
 import time
@@ -17,12 +17,12 @@ from conservator_studies.study import Study, Track, load_study
 
 @dataclass(frozen=True)
 class Request:
-    """Which study to run, how large, from which seed, and with what.
+    """Which study to run, with which sizes, seed, texts and experts.
 
     Attributes:
         name: the study.
         preset: its sizes, by name.
-        seed: what everything random follows from.
+        seed: the seed of all randomness.
         limit: how many repeats or windows at most.
         resources: texts and experts; None for a study that needs none.
     """
@@ -45,7 +45,7 @@ class Request:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What the findings depend on, as the record has it."""
+        """Everything that the findings depend on, with the keys of the record."""
         return {
             "name": self.name,
             "preset": self.preset,
@@ -58,7 +58,7 @@ class Request:
 
 
 def is_current(path: Path, request: Request) -> bool:
-    """Whether ``path`` holds the result of this request, made by this very code."""
+    """Whether ``path`` holds the result of this request, made by the same commit without changes."""
     inputs = request.inputs
     if inputs["commit"] is None or inputs["commit"].endswith("-dirty"):
         return False
@@ -100,7 +100,7 @@ def execute(request: Request, out: Path, track: Track, *, pdf: bool = False) -> 
     make_folder(out)
     for path, data in written.items():
         write_atomically(path, data)
-    write_atomically(record, result.to_json().encode())  # last, so that a record says that all files are there
+    write_atomically(record, result.to_json().encode())  # last, so that where there is a record, all files are there
     return result, [record, *written]
 
 

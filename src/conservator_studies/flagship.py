@@ -70,9 +70,9 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
 def choose(trial: Trial, found: Restored, regions: Tensor) -> dict[str, Chosen]:
     """The rules, fixed before any window was looked at.
 
-    ``two`` and ``three``: of the windows with so many segments, the one of median restoration accuracy (the lower of
-    two, then the first). ``worst``: of the windows that mix two domains, take the pair of domains with the lowest mean
-    accuracy, and of its windows the one with the lowest field accuracy (then the first).
+    ``two`` and ``three``: of the windows with two or three segments, the one of median restoration accuracy (the lower
+    of two medians, the first of a tie). ``worst``: of the windows that mix two domains, take the pair of domains with
+    the lowest mean accuracy, and of its windows the one with the lowest field accuracy (the first of a tie).
     """
     accuracy = per_group(found.right, found.windows)  # every window has lost bytes
     labels = trial.mixed.labels

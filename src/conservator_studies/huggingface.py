@@ -11,7 +11,7 @@ from conservator.errors import ConservatorError
 from conservator.files import make_folder, write_atomically
 
 CHARACTERS = 5_000_000  # of each corpus, as in the paper; a tenth of that for evaluation
-EVERY = 20  # where a data set has one split alone, each so many-th document is for evaluation
+EVERY = 20  # if a data set has a single split, every 20th document is for evaluation
 
 Rows = Iterable[dict[str, Any]]
 
@@ -30,7 +30,7 @@ def articles(rows: Rows) -> Iterator[str]:
 
 
 def column(name: str) -> Callable[[Rows], Iterator[str]]:
-    """One document a row."""
+    """One document per row, in the column ``name``."""
     return lambda rows: (row[name] for row in rows)
 
 
@@ -41,7 +41,7 @@ class Source:
     Attributes:
         path: its name.
         subset: its configuration, or None.
-        texts: its documents, from its rows.
+        texts: extracts the documents from its rows.
         evaluation: the split that is for evaluation; None where there is only ``train``.
     """
 

@@ -30,8 +30,8 @@ def boundaries(labels: Tensor) -> list[int]:
 def boundary_f1(found: Tensor, truth: Tensor, tolerance: int = TOLERANCE) -> float:
     """The one-to-one F1 of boundaries of ``found`` and ``truth`` (N, L), over all windows together.
 
-    A found boundary matches a true one at most ``tolerance`` positions away; both lists are walked in order, which
-    matches as many as any assignment does.
+    A found boundary matches a true one at most ``tolerance`` positions away. Both lists are matched greedily in order,
+    which gives as many matches as any assignment.
     """
     matched = total = 0
     for ours, theirs in zip(found, truth, strict=True):

@@ -1,4 +1,4 @@
-"""Windows that mix domains by construction (appendix "Data"): segments side by side, no fences, labels known."""
+"""Windows that mix domains by construction (appendix "Data"): adjacent segments without separators, known labels."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ class Mixtures:
 def mix(
     domains: Mapping[str, Sequence[bytes]], count: int, *, length: int = 256, least: int = 64, seed: int = 0
 ) -> Mixtures:
-    """Build windows with at least two domains each, and at least ``least`` bytes a segment.
+    """Build windows with at least two domains each, and segments of at least ``least`` bytes.
 
     The number of segments (two, or three where they fit), their order and their lengths are drawn at random, then for
     each a document of its domain and a place in it.

@@ -39,7 +39,7 @@ def bayes(setting: Setting, prior_term: bool) -> Inferred:
 
 
 def ascent(setting: Setting, prior_term: bool) -> Inferred:
-    """The paper's update on the composite gradient, or on the posterior's part of it."""
+    """The paper's update on the composite gradient, or on its posterior term alone."""
     engine = Ascent(setting.smoother, prior_term=prior_term)
     return engine(setting.team, setting.observation, setting.generator())
 
@@ -53,7 +53,7 @@ RUN: dict[str, Callable[[Setting, bool], Inferred]] = {"bayes": bayes, "eg": asc
 
 
 def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
-    """Infer with both terms and with one, and decode alike."""
+    """Infer with both terms and with the posterior term alone, and decode both in the same way."""
     trial = prepare(config, seed, resources)
     few = trial.first(min(config.particle_windows, config.windows))
     rows: list[Row] = []

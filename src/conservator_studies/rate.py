@@ -43,7 +43,7 @@ PAPER = {
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Restore the same windows at every rate, the bytes that are lost drawn anew for each corruption seed."""
+    """Restore the same windows at every rate, with different lost bytes for each corruption seed."""
     points = [(rate, number) for rate in config.rates for number in range(config.seeds)]
     measured: dict[float, dict[str, list[float]]] = {rate: {} for rate in config.rates}
     for rate, number in track(points, "rate"):
@@ -63,7 +63,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
 
 
 def draw(rows: list[Row]) -> Figure:
-    """Accuracy against the rate, a line a method; the paper's dashed."""
+    """Accuracy against the rate, one line for each method; the paper's lines are dashed."""
     figure = new_figure(6.5, 3.8)
     axes = figure.subplots()
     rates = [row["rate"] for row in rows]

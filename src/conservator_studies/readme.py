@@ -1,7 +1,7 @@
-"""Real README files with bytes lost: the product beside single experts, constant weights and generalists.
+"""Real README files with lost bytes: the product compared with single experts, constant weights and generalists.
 
-Each document is cut to its first bytes, a share of them is lost, and every method fills them as valid UTF-8. Methods
-differ in how they weight the experts.
+The product is ``conservator.Restorer`` with its default options. Each document is cut to its first bytes, a share of
+them is lost, and every method fills them as valid UTF-8. The methods differ in how they weight the experts.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,7 +72,7 @@ LABELS = NAMES | {PRODUCT: "Product (local weights)", FOUR: "Product, and a gene
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the lost bytes of a document: which are right (n,), and how sure each was (n,)."""
+    """The restored bytes of a document: whether each is right (n,), and its confidence (n,)."""
 
     right: NDArray[np.bool_]
     confidence: NDArray[np.float64]
@@ -112,7 +112,7 @@ def make_methods(experts: Sequence[Expert], generalists: Sequence[Expert]) -> di
 
 
 def product(experts: Sequence[Expert]) -> Method:
-    """Restore as the product does."""
+    """Restore by the product."""
     restorer = Restorer(experts)
 
     def method(damaged: bytes, seed: int) -> Filled:
@@ -123,7 +123,7 @@ def product(experts: Sequence[Expert]) -> Method:
 
 
 def by(engine: Engine, experts: Sequence[Expert]) -> Method:
-    """Restore with the composition that an engine infers, by the decoder of the product."""
+    """Restore with the composition that ``engine`` infers, and the product's decoder."""
     team = Team(experts)
 
     def method(damaged: bytes, seed: int) -> Filled:
@@ -142,13 +142,13 @@ def equally(team: Team, observation: Observation, generator: torch.Generator) ->
 
 
 def read_documents(corpora: Path, config: Config) -> list[bytes]:
-    """The beginnings of README files, whole characters, without those that have a mark of their own."""
+    """The beginnings of README files, cut between characters; files that contain the mark are left out."""
     whole = [text for text in read_domain(corpora, "readme", "eval").documents if MARK.encode() not in text]
     return [text[: config.size].decode(errors="ignore").encode() for text in whole[: config.documents]]
 
 
 def accuracy_rows(outcomes: dict[str, list[Outcome]]) -> list[Row]:
-    """Accuracy by document, with intervals, and how far the product is ahead, compared document by document."""
+    """The mean accuracy over documents, with intervals, and the product's paired difference to each other method."""
     shares = {name: [float(one.right.mean()) for one in found] for name, found in outcomes.items()}
     rows: list[Row] = []
     for name, values in shares.items():
@@ -161,7 +161,7 @@ def accuracy_rows(outcomes: dict[str, list[Outcome]]) -> list[Row]:
 
 
 def reliability_rows(outcomes: list[Outcome]) -> list[Row]:
-    """How many of the bytes restored at a confidence are right; the last row takes all that are at least SURE."""
+    """The share of right bytes in each bin of confidence; the last row has all bytes with a confidence from SURE on."""
     confidence = np.concatenate([one.confidence for one in outcomes])
     right = np.concatenate([one.right for one in outcomes])
     bins = [(f"{low:.1f} to {high:.1f}", (confidence >= low) & (confidence < high)) for low, high in pairwise(EDGES)]

@@ -18,7 +18,7 @@ from conservator_studies.study import SimulatedStudy, Track
 
 @dataclass(frozen=True)
 class Config:
-    """The simulator's point, and what is varied around it one axis at a time."""
+    """The setting of the simulator, and the values of each axis that is varied while the others stay as they are."""
 
     repeats: int = 10
     vocab_size: int = 12
@@ -39,7 +39,7 @@ LABELS: dict[str, str] = {}
 
 
 def run(config: Config, seed: int, track: Track) -> Findings:
-    """Recover the field from exact evidence along each axis, everything drawn anew in each repeat."""
+    """Recover the field from exact evidence along each axis, with new experts and observations in each repeat."""
     points = [
         *(("n", count) for count in config.all_observations),
         *(("gap", gap) for gap in config.gaps),
@@ -61,7 +61,7 @@ def run(config: Config, seed: int, track: Track) -> Findings:
 
 
 def once(config: Config, axis: str, value: float, generator: torch.Generator) -> tuple[Solution, float, float]:
-    """Infer with ``axis`` at ``value``, the rest at the simulator's point.
+    """Infer the field with ``axis`` at ``value`` and everything else as in the simulator.
 
     Returns:
         The solution, its field error and the measured KL.

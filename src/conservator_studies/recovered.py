@@ -89,7 +89,7 @@ PAPER = {
     },
 }
 REACH = 40  # positions on either side of a boundary that the figure shows
-EXAMPLES, SHOWN = 3, 160  # segments that went wrong, and bytes of each, that are shown
+EXAMPLES, SHOWN = 3, 160  # how many failed segments are shown, and how many bytes of each
 
 
 class FailedSegment(TypedDict):
@@ -99,8 +99,8 @@ class FailedSegment(TypedDict):
         share: the share of its positions that is attributed to its label.
         label: its domain.
         taken: the domain that most of it is attributed to.
-        losses: domain -> what the expert of that domain loses on it while it is hidden, nats a byte.
-        shape: what kind of text it is.
+        losses: domain -> the mean loss of that domain's expert on its bytes while they are hidden, nats per byte.
+        shape: its text, as the function ``shape`` returns it.
     """
 
     share: float
@@ -111,7 +111,7 @@ class FailedSegment(TypedDict):
 
 
 def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
-    """Compare fields with the true regions, ours by its slow level and by its weights."""
+    """Compare fields with the true regions: ours by its regions and by its weights, and those of baselines."""
     trial = prepare(config, seed, resources)
     ours = trial.setting.bayes
     fields = {OURS: ours.regions, WEIGHTS: ours.field}
@@ -137,7 +137,7 @@ def row_of(name: str, weights: Tensor, trial: Trial) -> Row:
 
 
 def disagreement(trial: Trial) -> Row:
-    """Where our region is not the label: which of the two restores better there, and which texts those are."""
+    """Compare ours with the label router where our region is not the label, and describe the segments there."""
     mixed, lost = trial.mixed, trial.setting.observation.lost
     ours = trial.restore(find_baseline(OURS)(trial.setting))
     label = trial.restore(find_baseline("hard_label")(trial.setting))
@@ -173,7 +173,7 @@ def disagreement(trial: Trial) -> Row:
 
 
 def shape(text: bytes) -> str:
-    """What kind of text it is, without what it says: letters and digits alike, everything else as it stands."""
+    """The kind of a text without its content: letters become ``a`` or ``A``, digits ``9``, and the rest stays."""
     decoded = text.decode(errors="replace")
     return "".join("a" if one.islower() else "A" if one.isalpha() else "9" if one.isdigit() else one for one in decoded)
 
@@ -214,7 +214,7 @@ def signed_distance(labels: Tensor) -> Tensor:
 
 
 def conclude(rows: list[Row]) -> str:
-    """What is behind the positions that are not attributed to their label."""
+    """Describe the positions that are not attributed to their label."""
     row = rows[-1]
     if not row["disagreed"]:
         return ""

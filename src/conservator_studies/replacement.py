@@ -1,4 +1,4 @@
-"""Bytes that are overwritten, and nothing shows where: appendix "A setting where the composition does not matter"."""
+"""Bytes overwritten at unknown positions: appendix "A setting where the composition does not matter"."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Config(ByteConfig):
 
     Attributes:
         rates: the shares of bytes that are overwritten.
-        folds: into how many parts a window is hidden while it is decoded.
+        folds: the number of folds of a window, which are hidden in turn while it is decoded.
     """
 
     windows: int = 64
@@ -59,7 +59,7 @@ LABELS = {
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Let each composition decide which bytes to change; the doubt about the bytes of contexts is the same for all."""
+    """Decode with each composition, which decides which bytes are changed; all methods share the doubt of ours."""
     team = Team(resources.choose(config.domains))
     texts = {name: resources.evaluation[name] for name in config.domains}
     mixed = mix(texts, config.windows, length=config.length, least=config.least, seed=seed)
@@ -91,7 +91,7 @@ def infer_all(team: Team, observation: Observation, mixed: Mixtures, seed: int) 
     """The composition of each method."""
 
     def generator() -> torch.Generator:
-        return torch.Generator().manual_seed(seed + 1)  # not the draws that decided what is overwritten
+        return torch.Generator().manual_seed(seed + 1)  # not the seed that decided what is overwritten
 
     ours = Bayes()(team, observation, generator())
     shared = GLOBAL(team, observation, generator())
@@ -108,7 +108,7 @@ def infer_all(team: Team, observation: Observation, mixed: Mixtures, seed: int) 
 def overturn(
     team: Team, mixed: Mixtures, observation: Observation, inferred: Inferred, folds: int, seed: int
 ) -> Restored:
-    """Decode with the channel, every position while it is hidden itself."""
+    """Decode with the channel; every position is hidden while it is predicted."""
     decoded = decode_with_channel(team, observation, inferred, folds, torch.Generator().manual_seed(seed + 2))
     everywhere = torch.ones_like(observation.lost)
     cost = decoded.cost + inferred.cost
@@ -116,7 +116,7 @@ def overturn(
 
 
 def copied(mixed: Mixtures, observation: Observation, inferred: Inferred) -> Restored:
-    """What the paper's one-step decoder returns: what was observed, as it is."""
+    """The result of the paper's one-step decoder, which copies the observed bytes."""
     everywhere = torch.ones_like(observation.lost)
     sure = torch.ones(everywhere.shape, dtype=torch.float64)
     return judge(observation.tokens == mixed.tokens, sure, mixed, everywhere, inferred, Cost())
@@ -143,7 +143,7 @@ def draw(rows: list[Row]) -> Figure:
 
 
 def conclude(rows: list[Row]) -> str:
-    """Whether overturning helps, and whether the composition matters then."""
+    """Whether changing doubtful bytes helps, and whether the composition matters for it."""
     found = {row["method"]: row for row in rows}
     sentences = []
     for rate in sorted({row["rate"] for row in rows}):

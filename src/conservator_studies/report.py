@@ -41,7 +41,7 @@ def header(records: dict[str, Record]) -> str:
 
 
 def claims(records: dict[str, Record]) -> str:
-    """The paper's claims, held against our figures."""
+    """The paper's claims, compared with our figures."""
     judged = list(judge({name: record["rows"] for name, record in records.items()}))
     if not judged:
         return ""
@@ -52,7 +52,7 @@ def claims(records: dict[str, Record]) -> str:
 
 
 def section(name: str, record: Record) -> str:
-    """A study: what it shows, its tables, figures and what follows from them."""
+    """A study: what it shows, its tables, its figures and its conclusion."""
     study = load_study(name)
     size = f"{record['config'][study.unit]} {study.unit}"
     parts = [f"## {name}\n\n{STUDIES[name].summary}. {size}, {record['seconds'] / 60:.1f} minutes.\n"]

@@ -1,4 +1,4 @@
-"""What the byte studies work with: texts, experts, and a folder for what they make."""
+"""The inputs of the byte studies: texts, experts, and a folder for what takes long to compute."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from conservator.errors import ConservatorError
 from conservator.experts import ByteExpert, Expert, builtin_names, expert_folder, load_expert
 from conservator_studies.corpora import find_corpora, read_domains
 
-ROLES = ("prose", "code", "config", "generalist", "generalist_3x")  # what studies call experts
+ROLES = ("prose", "code", "config", "generalist", "generalist_3x")  # the names of experts in studies
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Resources:
 
     Attributes:
         corpora: the folder of the texts.
-        experts: by their roles.
-        folder: where a study keeps what takes long to make.
+        experts: role -> expert.
+        folder: where a study keeps what takes long to compute.
     """
 
     corpora: Path
@@ -65,7 +65,7 @@ def open_resources(corpora: str | None, experts: Sequence[str], folder: Path) ->
     Args:
         corpora: as ``find_corpora`` takes it.
         experts: ROLE=NAME, the name of a built-in expert or a folder; built-in experts fill the roles of their names.
-        folder: where what takes long to make is kept.
+        folder: where studies keep what takes long to compute.
     """
     named = {role: role for role in ROLES if role in builtin_names()}
     for value in experts:

@@ -42,7 +42,7 @@ class Restored:
     cost: Cost
 
     def first(self, count: int) -> "Restored":
-        """The same of the first windows alone; the cost stays that of all."""
+        """The same for the first windows alone; the cost is still that of all windows."""
         kept = self.windows < count
         return replace(
             self,
@@ -88,7 +88,7 @@ def judge(
     cost: Cost,
     log_likelihood: Tensor | None = None,
 ) -> Restored:
-    """Keep what (N, L) tables have at the ``judged`` positions (N, L)."""
+    """Select the ``judged`` positions (N, L) from tables (N, L), as a ``Restored``."""
     varies = bool((inferred.regions != inferred.regions[:, :1]).any())
     return Restored(
         right[judged],
@@ -109,9 +109,9 @@ def difference(ours: Restored, other: Restored) -> Paired:
 
 
 def describe(name: str, found: Restored, labels: Tensor, reference: Restored | None = None) -> Row:
-    """A row of a table: quality, cost a window, and by how much the reference is better on the same windows.
+    """A row of a table: quality, cost per window, and by how much the reference is better on the same windows.
 
-    ``difference`` is the reference's accuracy minus this one's, a document a unit.
+    ``difference`` is the reference's accuracy minus this one's, as a mean over documents.
     """
     windows = len(labels)
     seconds = found.cost.seconds

@@ -1,4 +1,4 @@
-"""What a study found, as a record that says how it was made: JSON, and tables beside the paper's figures."""
+"""The results of a study: a JSON record with how they were obtained, and tables beside the paper's figures."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from conservator.tables import Lines
 Metrics = dict[str, float]  # metric -> its value
 
 # A row of results. These keys have a meaning of their own:
-#   method (str)      the name of the row; ``labels`` of the study says how tables call it
+#   method (str)      the name of the row; ``labels`` of the study maps it to its name in tables
 #   paper (Metrics)   the paper's figures for the same metrics; empty where it has none
 #   count (int)       over how many repeats or documents the row is a mean
 # All other keys are metrics. METRIC may be followed by METRIC_sd, its standard deviation, or by METRIC_low and
@@ -66,7 +66,7 @@ class Findings:
     """What a study returns.
 
     Attributes:
-        rows: one a method.
+        rows: one for each method.
         figures: name -> figure.
     """
 
@@ -81,13 +81,13 @@ class Result:
     Attributes:
         name: the study.
         preset: its sizes, by name.
-        seed: what everything random follows from.
+        seed: the seed of all randomness.
         config: its sizes.
         seconds: how long it took.
         rows: what it found.
         figures: the names of its figures.
-        experts: name -> fingerprint of the experts that it may use; empty where it makes its own.
-        corpora: the fingerprint of the texts; None where there are none.
+        experts: name -> fingerprint of the experts that it may use; empty if it makes its own.
+        corpora: the fingerprint of the texts; None if it uses none.
     """
 
     name: str
@@ -134,7 +134,7 @@ def cell(row: Row, column: Column) -> str:
 
 
 def grid(rows: list[Row], spec: TableSpec, labels: Mapping[str, str]) -> Lines:
-    """Lay a table out as text: a heading line, then a line a method, the paper's figures beside ours."""
+    """Lay a table out as text: a heading line, then a line for each method, the paper's figures beside ours."""
     shown = [row for row in rows if any(column.metric in row for column in spec.columns)]
     names = [str(row["method"]) for row in shown]
     heading, body = ["method"], [[labels.get(name, name)] for name in names]

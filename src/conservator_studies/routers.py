@@ -44,7 +44,7 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
 
 
 def draw(rows: list[Row]) -> Figure:
-    """Restoration against attribution: which routers have both."""
+    """The restoration accuracy of each router against its field accuracy."""
     figure = new_figure(6.5, 4.2)
     axes = figure.subplots()
     heights = np.array([row["accuracy_documents"] for row in rows if "field_accuracy" in row])
@@ -77,7 +77,7 @@ def draw(rows: list[Row]) -> Figure:
 
 
 def apart(values: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """The values moved up as little as leaves ``gap`` between any two, in their order."""
+    """Move the values up, as little as possible, so that any two are at least ``gap`` apart."""
     order = np.argsort(values, kind="stable")
     moved = values.copy()
     for lower, upper in pairwise(order):

@@ -25,7 +25,7 @@ class Config(ByteConfig):
 
     Attributes:
         training: how an expert is trained.
-        steps_per_window: for how long, so that a quick try on few windows is quick in training, too.
+        steps_per_window: training steps per window, so that a quick try on few windows also trains quickly.
         checked: windows of each domain for the specialisation check.
     """
 
@@ -95,7 +95,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
 
 
 def judged(check: Check) -> Row:
-    """The verdict of the check, and its warning where it has one."""
+    """The margins and the verdict of the check, and its warning if it did not pass."""
     margins = {f"margin_{domain}": margin.value for domain, margin in check.margins.items()}
     warnings = {
         "an expert finds another domain easier than its own": not check.row_wise,
@@ -121,7 +121,7 @@ def train_once(role: str, corpora: Sequence[Corpus], config: Config, seed: int, 
 
 
 def conclude(rows: list[Row]) -> str:
-    """What the check says of each pair, and whether the composition bears it out."""
+    """The verdict of the check on each pair, and how well its composition restores."""
     sentences = []
     for row in rows:
         verdict = "passes the check" if row["passed"] else f"fails it: {row['warning']}"

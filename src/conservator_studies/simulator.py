@@ -73,7 +73,7 @@ PAPER = {
 
 
 def run(config: Config, seed: int, track: Track) -> Findings:
-    """Repeat the study ``config.repeats`` times, with experts, observations and training drawn anew each time."""
+    """Repeat the study ``config.repeats`` times, each time with new experts, observations and training."""
     measured = Measurements()
     fields: dict[str, list[Tensor]] = defaultdict(list)
     for repeat in track(range(config.repeats), "simulator"):

@@ -39,8 +39,8 @@ class Config(ByteConfig):
     """The sizes of the study.
 
     Attributes:
-        sweep: the strengths tau of the paper's smoother; 0.6 is what the paper deploys, and its own sweep misses.
-        laplace: the strengths of the prior that the penalty is the logarithm of.
+        sweep: the strengths tau of the paper's smoother; the paper deploys 0.6, which its own sweep does not contain.
+        laplace: the strengths tau of the Laplace prior, whose negative logarithm is the paper's penalty.
     """
 
     windows: int = 96
@@ -89,7 +89,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
 
 
 def score_lattice(setting: Setting, weights: NDArray[np.float64]) -> Tensor:
-    """The evidence (N, L, S) of every state of a lattice (S, m), every expert shown the whole window."""
+    """The evidence (N, L, S) of every state of a lattice (S, m); every expert conditions on the whole window."""
     generator, lattice = setting.generator(), torch.from_numpy(weights)
     patterns = DEFAULT.draw(~setting.observation.lost, generator)
     hidden = hide(patterns, setting.observation, None, generator)
@@ -116,7 +116,7 @@ def uphill(evidence: CompositeEvidence, lam: Tensor) -> Tensor:
 
 
 def as_inferred(found: list[LatticePosterior], weights: NDArray[np.float64]) -> Inferred:
-    """The posteriors of all windows, as a decoder takes them."""
+    """The posteriors of all windows as one ``Inferred``, which decoders take."""
     states = torch.stack([torch.from_numpy(one.states) for one in found])
     regions = torch.stack([torch.from_numpy(one.regions) for one in found])
     return replace(Inferred.given(Composition.of_states(states, torch.from_numpy(weights))), regions=regions)
@@ -156,7 +156,7 @@ def draw(rows: list[Row]) -> Figure:
 
 
 def conclude(rows: list[Row]) -> str:
-    """Whether the evidence chooses tau as well as a sweep on the very windows that are reported."""
+    """Whether choosing tau by evidence is as good as choosing it by a sweep on the windows that are reported."""
     found = {row["method"]: row for row in rows}
 
     def best(kind: str) -> tuple[str, float]:

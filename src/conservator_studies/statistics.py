@@ -11,7 +11,7 @@ from conservator_studies.result import Metrics, Row
 
 
 class Measurements:
-    """What each method measured in each repeat."""
+    """The metrics of each method in each repeat."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -23,7 +23,7 @@ class Measurements:
             self.values[method][metric].append(value)
 
     def rows(self, paper: Mapping[str, Metrics]) -> list[Row]:
-        """Return a row a method: its metrics summarised, how often it was measured, the paper's figures."""
+        """Return a row for each method: its metrics summarised, how often it was measured, the paper's figures."""
         rows: list[Row] = []
         for method, metrics in self.values.items():
             row: Row = {"method": method, "count": max(len(values) for values in metrics.values())}
@@ -36,7 +36,7 @@ class Measurements:
 def summarise(metric: str, values: Sequence[float]) -> Metrics:
     """Return the mean as ``metric``, with ``_sd``, and the 95 % t-interval of the mean as ``_low`` and ``_high``.
 
-    One repeat has no spread: then there is only the mean.
+    With a single repeat, only the mean is returned.
     """
     sample = np.asarray(values, dtype=np.float64)
     mean = float(sample.mean())
@@ -48,7 +48,7 @@ def summarise(metric: str, values: Sequence[float]) -> Metrics:
 
 
 def student_quantile(probability: float, freedom: int) -> float:
-    """The quantile of Student's t distribution with so many degrees of freedom."""
+    """The quantile of Student's t distribution with ``freedom`` degrees of freedom."""
     try:
         from scipy import stats
     except ImportError as error:
@@ -77,7 +77,7 @@ class Paired:
     count: int
 
     def as_row(self, prefix: str = "") -> Metrics:
-        """Its part of a row: the difference with its interval, p and d_z."""
+        """The keys of a row: the difference with its interval, p and d_z."""
         found = {"difference": self.difference, "difference_low": self.low, "difference_high": self.high}
         return {f"{prefix}{key}": value for key, value in (found | {"p": self.p, "d_z": self.d_z}).items()}
 

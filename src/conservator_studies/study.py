@@ -32,20 +32,20 @@ def untracked(items: Iterable[Item], title: str) -> Iterable[Item]:
 
 
 def no_conclusion(rows: list[Row]) -> str:
-    """Leave the figures to speak for themselves."""
+    """No conclusion."""
     return ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study(ABC, Generic[Config]):
-    """A table or a figure of the paper, run anew.
+    """The reproduction of a table or a figure of the paper.
 
     Attributes:
         presets: its sizes by name, ``laptop`` and ``paper``: frozen dataclasses.
-        unit: the field of the sizes that counts repeats, windows or documents, and that a limit bounds.
+        unit: the name of the size that counts repeats, windows or documents; a limit applies to it.
         tables: how its rows are shown.
-        labels: what tables call a row, by its ``method``; a row without a label goes by its name.
-        conclude: says in words what the rows answer; "" for nothing.
+        labels: method -> the name of its row in tables; a row without a label is named by its method.
+        conclude: summarises the rows in words; "" for no conclusion.
         needs_resources: whether it works with texts and trained experts.
         domain: a domain of texts that it needs besides prose, code and config.
     """
@@ -85,7 +85,7 @@ class SimulatedStudy(Study[Config]):
     run: Callable[[Config, int, Track], Findings]
 
     def findings(self, config: Config, seed: int, track: Track, resources: Resources | None) -> Findings:
-        """Run it; it leaves the resources alone."""
+        """Run it; the resources are not used."""
         return self.run(config, seed, track)
 
 

@@ -69,7 +69,7 @@ def test_a_result_file_that_cannot_be_written_is_said_before_the_work(target, tm
 
 
 def test_brackets_in_a_path_are_not_markup(tmp_path):
-    done = run("reproduce", "contextual", "--limit", 1, "--out", "[red]a[/]b", cwd=tmp_path)
+    done = run("reproduce", "contextual", "--limit", 1, "--out", "[red]a[/]b", "--parents", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "wrote [red]a[/]b/contextual.json" in done.stderr
     (tmp_path / "file").write_text("in the way")
@@ -124,7 +124,7 @@ def test_json_to_standard_output_is_nothing_but_json(reproduced, tmp_path):
 
 
 def test_json_to_a_file(tmp_path):
-    done = run("reproduce", "contextual", "--limit", 1, "--json", "deep/copy.json", cwd=tmp_path)
+    done = run("reproduce", "contextual", "--limit", 1, "--json", "deep/copy.json", "--parents", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "deep" / "copy.json").read_bytes() == (tmp_path / "out" / "contextual.json").read_bytes()
 

@@ -143,7 +143,7 @@ def test_any_bytes_can_be_read_with_their_invalid_ones_lost(data):
     ("document", "settings", "message"),
     [
         ("a", {"mark": ""}, "mark is empty"),
-        ("a", {"gap": ""}, "mark is empty"),
+        ("a", {"gap": ""}, "gap is empty"),
         ("a", {"mark": "?", "gap": "?"}, "they must differ"),
         ("ab\ud800", {}, "character 2"),
     ],

@@ -80,11 +80,11 @@ class Talkative(Speechless):
 
 BAD = {
     "none": ([], "no experts: at least one is needed"),
-    "no object of ours": ([3], "a int object is no expert: it has not a spec"),
-    "without a spec": ([Specless()], r"a Specless object is no expert: it has not a spec \(an ExpertSpec\)"),
-    "without predict": ([Speechless()], r"a Speechless object is no expert: it has not a method predict"),
-    "predict is no method": ([Talkative()], r"it has not a method predict\(context, at\)"),
-    "a uniform source": ([Table("blind", source=UniformSource())], "'blind' does not see what is hidden"),
+    "no object of ours": ([3], "a int object is no expert: it lacks a spec"),
+    "without a spec": ([Specless()], r"a Specless object is no expert: it lacks a spec \(an ExpertSpec\)"),
+    "without predict": ([Speechless()], r"a Speechless object is no expert: it lacks a method predict"),
+    "predict is no method": ([Talkative()], r"it lacks a method predict\(context, at\)"),
+    "a uniform source": ([Table("blind", source=UniformSource())], "'blind' has a uniform source"),
     "two sizes": ([Table("one"), Table("two", Numbered(5))], "different vocabularies: .*'one': .*'two': "),
     "two vocabularies of one size": (
         [Table("one", Tokenizer(256, "english")), Table("two", Tokenizer(256, "french"))],

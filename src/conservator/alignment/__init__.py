@@ -1,4 +1,4 @@
-"""How many tokens there are: gaps of unknown length."""
+"""Alignment: choose the lengths of gaps of unknown length."""
 
 from conservator.alignment.lengths import choose_lengths
 

@@ -1,4 +1,4 @@
-"""How many bytes are missing in a gap of unknown length: what is around it has to be likely."""
+"""Choose how many bytes are missing in a gap of unknown length, by the likelihood of the text around it."""
 
 import numpy as np
 import torch
@@ -15,22 +15,23 @@ from conservator.vocabularies.utf8 import ANYWHERE
 
 REACH = 64  # bytes that are read on either side of a gap
 PREDICTED = 24  # bytes on either side that are predicted; farther ones hardly depend on the length
-TYPICAL = 10.0  # bytes, the mean of the prior: a word and what is around it
+TYPICAL = 10.0  # bytes: the mean of the geometric prior, about a word with what is around it
 
 
 def choose_lengths(team: Team, damaged: Damaged, longest: int, generator: torch.Generator) -> list[int]:
     """Choose the number of lost bytes of each gap, from the first to the last.
 
-        argmax over n of  log p(what is visible around the gap | n bytes are missing) + log p(n),
+        argmax over n of  log p(visible text around the gap | n bytes are missing) + log p(n)
 
-    the composite evidence, with the field integrated out, and a geometric prior; among the lengths with which the
-    document can be valid UTF-8. Where whole words are missing, evidence excludes lengths that are too short, but hardly
-    tells the others apart: then the prior decides, and the length may be off by some bytes.
+    The first term is the composite evidence with the field integrated out, the second a geometric prior. Only lengths
+    with which the document can be valid UTF-8 are considered. If whole words are missing, the evidence excludes lengths
+    that are too short, but hardly distinguishes the others. Then the prior decides, and the length may be off by some
+    bytes.
 
     Args:
         team: m experts over bytes.
         damaged: the document.
-        longest: up to how many bytes a gap has.
+        longest: the largest length of a gap that is considered, in bytes.
         generator: draws which visible bytes are hidden together.
     """
     if longest < 1:
@@ -64,9 +65,9 @@ def possible_lengths(around: Surroundings, longest: int) -> list[int]:
 def _likeliest(
     team: Team, around: NDArray[np.int64], place: int, lengths: list[int], generator: torch.Generator
 ) -> int:
-    """The length of the gap before ``place`` of ``around`` (L,) that is most likely; the shortest of equals."""
+    """The most likely length of the gap before ``place`` in the text ``around`` (L,); the shortest of a tie."""
     mask, room = team.vocabulary.mask, team.context - lengths[-1]
-    if len(around) > room:  # as much as the experts read at once, and of both sides
+    if len(around) > room:  # keep as much as the experts read at once, from both sides of the gap
         start = max(0, min(place - room // 2, len(around) - room))
         around = around[start : start + max(room, 1)]
         place = min(place - start, len(around))

@@ -14,11 +14,11 @@ from conservator.errors import ConservatorError
 
 @dataclass(frozen=True)
 class ConfusionLikelihood(Likelihood):
-    """The column of the confusion matrix that belongs to the symbol that was seen.
+    """The column of the confusion matrix for the observed symbol.
 
     Attributes:
-        tokens: (..., L) what was seen.
-        log_columns: (symbols, V) log matrix[v, y], a row a symbol y.
+        tokens: (..., L) the observed symbols.
+        log_columns: (symbols, V) log matrix[v, y], one row for each symbol y.
     """
 
     tokens: Tensor
@@ -30,7 +30,7 @@ class ConfusionLikelihood(Likelihood):
 
     @property
     def symbols(self) -> int:
-        """A symbol a column."""
+        """The number of columns."""
         return len(self.log_columns)
 
     def table(self) -> Tensor:
@@ -41,9 +41,9 @@ class ConfusionLikelihood(Likelihood):
 class ConfusionChannel(Channel):
     """Token v comes out as symbol y with probability matrix[v, y].
 
-    The mask and replacement channels are special cases. What was seen is doubtful at every position: a symbol of the
-    matrix that stands for a loss differs from others by its flat column alone. Where the matrix has no symbol V, V is
-    a token that was lost on another way.
+    The mask and replacement channels are special cases. Every symbol of the matrix is doubtful, even one that stands
+    for a loss: it differs from the others only by its flat column. If the matrix has no symbol V, then V stands for a
+    token that was lost in another way.
     """
 
     def __init__(self, matrix: Tensor) -> None:
@@ -75,9 +75,9 @@ class ConfusionChannel(Channel):
         return self.observe(drawn.reshape(tokens.shape))
 
     def status(self, tokens: Tensor) -> Tensor:
-        """Every symbol of the matrix is doubtful."""
+        """Every symbol of the matrix is doubtful, every other lost."""
         return torch.where(tokens >= self.outputs, Status.LOST, Status.DOUBTFUL).to(torch.uint8)
 
     def likelihood(self, tokens: Tensor) -> ConfusionLikelihood:
-        """The column of the symbol that was seen."""
+        """The column of each observed symbol."""
         return ConfusionLikelihood(tokens, self._log_columns)

@@ -1,4 +1,4 @@
-"""What an observation says of the token at each position: the local likelihood c_l(v) = p_c(y_l | x_l = v)."""
+"""The local likelihood of a token v at each position of an observation: c_l(v) = p_c(y_l | x_l = v)."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -11,17 +11,18 @@ from torch import Tensor
 class Likelihood(ABC):
     """log c_l(v) at every position of an observation.
 
-    A likelihood holds what is known of each single position, and ``likelihood[index]`` keeps it. A subclass gives the
-    table; it may give the other three without the table, which has V numbers a position.
+    ``likelihood[index]`` is the likelihood at some of the positions. A subclass must implement ``table``, which has V
+    numbers for each position. It may also override ``at``, ``log_evidence`` and ``log_posterior`` by versions that do
+    not need the table.
 
     Attributes:
-        symbols: how many output symbols there are, where two positions with the same symbol have the same likelihood,
-            so that observations may be counted by symbol; else 0.
+        symbols: the number of output symbols, if the likelihood depends on the symbol alone, so that observations with
+            the same symbol can be counted instead of scored one by one; else 0.
     """
 
     @property
     def symbols(self) -> int:
-        """None that could be counted by."""
+        """By default, the likelihood may depend on more than the symbol."""
         return 0
 
     @abstractmethod
@@ -51,5 +52,5 @@ class Likelihood(ABC):
 
 def pick(log_probs: Tensor, tokens: Tensor) -> Tensor:
     """Return log_probs[..., l, tokens_l]: (..., L), broadcasting ``log_probs`` (..., L, V) over observations."""
-    shape = np.broadcast_shapes(tokens.shape, log_probs.shape[:-1])  # torch's own would import half a second of modules
+    shape = np.broadcast_shapes(tokens.shape, log_probs.shape[:-1])  # torch.broadcast_shapes would take 0.5 s to import
     return log_probs.expand(*shape, -1).gather(-1, tokens.expand(shape)[..., None])[..., 0]

@@ -1,4 +1,4 @@
-"""The mask channel: a token is lost, and the loss is seen."""
+"""The mask channel: some tokens are lost, and the observation shows which."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class MaskLikelihood(Likelihood):
     """Flat at a lost position, a point mass at a visible one.
 
     Attributes:
-        tokens: (..., L) what was seen; V where lost.
+        tokens: (..., L) the observed tokens; V where lost.
         vocab_size: V.
         log_lost: log r.
         log_kept: log (1 - r).
@@ -72,7 +72,7 @@ class MaskChannel(Channel):
         self.outputs = self.vocab_size + 1
 
     def corrupt(self, tokens: Tensor, generator: torch.Generator) -> Observation:
-        """Hide each of ``tokens`` (..., L) with probability ``rate``."""
+        """Replace each of ``tokens`` (..., L) by [MASK] with probability ``rate``."""
         tokens = check_tokens(tokens, self.vocab_size)
         lost = torch.rand(tokens.shape, generator=generator, device=tokens.device) < self.rate
         return self.observe(tokens.masked_fill(lost, self.mask_id))

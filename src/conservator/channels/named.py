@@ -11,7 +11,7 @@ NAMES = "mask, or replacement:RATE such as replacement:0.05"
 def named_channel(name: str, vocab_size: int) -> Channel:
     """The channel of that name: ``mask``, or ``replacement:RATE``.
 
-    The rate of a mask channel changes nothing in a restoration, because marks show where it struck.
+    The rate of a mask channel does not affect a restoration, because the marks show which tokens are lost.
     """
     kind, colon, rate = name.partition(":")
     if name == "mask":

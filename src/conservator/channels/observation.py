@@ -1,4 +1,4 @@
-"""An observation: what was seen at each position, whether it can be trusted, and what it says of the token there."""
+"""An observation: the symbol seen at each position, its status, and the likelihood of each token there."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -11,16 +11,16 @@ from conservator.channels.likelihood import Likelihood
 
 
 class Status(IntEnum):
-    """Whether what was seen at a position can be trusted."""
+    """Whether the symbol seen at a position can be trusted."""
 
-    KNOWN = 0  # the token is what was seen, and never changes
-    DOUBTFUL = 1  # something was seen, and the token may be another
+    KNOWN = 0  # the token is the symbol that was seen, and is never changed
+    DOUBTFUL = 1  # a symbol was seen, but the token may be another
     LOST = 2  # nothing was seen
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """Which positions of a longer sequence an observation has: those near damage, and what is read with them.
+    """The positions of a longer sequence that an observation covers: those near damage, and their context.
 
     Attributes:
         positions: (L,) int64, ascending.
@@ -32,7 +32,7 @@ class Excerpt:
 
     @property
     def cuts(self) -> Tensor:
-        """The places of the excerpt before which positions are left out, its end included if the sequence goes on."""
+        """The places in the excerpt before which positions are left out; its end is one if the sequence continues."""
         before = torch.cat([torch.tensor([-1]), self.positions])
         after = torch.cat([self.positions, torch.tensor([self.length])])
         return (after - before > 1).nonzero()[:, 0]
@@ -40,14 +40,14 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class Observation:
-    """A damaged sequence y, or a batch of them. ``observation[index]`` keeps all that is known of each position.
+    """A damaged sequence y, or a batch of them. ``observation[index]`` selects sequences or positions.
 
     Attributes:
-        tokens: (..., L) int64, the output symbols of the channel; those below V mean the token itself.
-        status: (..., L) uint8, a ``Status`` a position.
+        tokens: (..., L) int64, the output symbols of the channel; one below V denotes the token of the same number.
+        status: (..., L) uint8, the ``Status`` of each position.
         likelihood: c_l(v) at every position.
         vocab_size: V.
-        excerpt: which positions of a longer sequence these are; None where they are all of it.
+        excerpt: which positions of a longer sequence these are; None if the sequence is complete.
     """
 
     tokens: Tensor
@@ -57,7 +57,7 @@ class Observation:
     excerpt: Excerpt | None = None
 
     def __getitem__(self, index: Any) -> "Observation":
-        """The observation of some sequences or positions; an index of sequences alone keeps the excerpt."""
+        """The observation of some sequences or positions; the excerpt is kept only if whole sequences are selected."""
         part = self.tokens[index]
         sequences_alone = index is None or (self.tokens.ndim > 1 and not isinstance(index, tuple))
         excerpt = self.excerpt if sequences_alone else None
@@ -70,19 +70,19 @@ class Observation:
 
     @property
     def doubtful(self) -> Tensor:
-        """(..., L) True where what was seen may be wrong."""
+        """(..., L) True where the symbol that was seen may be wrong."""
         return self.status == Status.DOUBTFUL
 
     @property
     def hidden(self) -> Tensor:
-        """(..., L) True where experts have nothing to read: lost, or a symbol of the channel that is no token."""
+        """(..., L) True where experts have no token to read: it is lost, or the observed symbol is not a token."""
         return self.lost | (self.tokens >= self.vocab_size)
 
     @property
     def readable(self) -> Tensor:
-        """(..., L) the tokens that were seen, and 0 where what was seen is none."""
+        """(..., L) the observed tokens; 0 where ``hidden``."""
         return self.tokens.masked_fill(self.hidden, 0)
 
     def log_same(self) -> Tensor:
-        """(..., L) log c_l(y_l): how likely a token is to come out as it is; -inf where what came out is no token."""
+        """(..., L) log c_l(y_l), the log-likelihood that the observed token is the clean one; -inf where ``hidden``."""
         return self.likelihood.at(self.readable).masked_fill(self.hidden, -torch.inf)

@@ -1,4 +1,4 @@
-"""The replacement channel: a token is overwritten, and nothing shows where."""
+"""The replacement channel: some tokens are overwritten, and the observation does not show which."""
 
 import math
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from conservator.channels.observation import Observation, Status
 
 @dataclass(frozen=True)
 class ReplacementLikelihood(Likelihood):
-    """A high value at the token that was seen, a low one at all others; flat where nothing was seen.
+    """A high value at the observed token, a low one at all others; flat where nothing was observed.
 
     Attributes:
-        tokens: (..., L) what was seen; V where lost.
+        tokens: (..., L) the observed tokens; V where lost.
         vocab_size: V.
         rate: r.
     """
@@ -66,8 +66,8 @@ class ReplacementChannel(Channel):
 
         p_c(y | v) = (1 - r) [y = v] + r / V
 
-    The draw may hit the token itself. Which tokens were replaced is not said. A document may have marks besides: the
-    symbol V is a token that was lost on another way, and says nothing of what it was.
+    The draw may be the token itself, and the observation does not show which tokens were replaced. A document may also
+    have marks: the symbol V stands for a token that was lost in another way, and its likelihood is flat.
     """
 
     def __init__(self, vocab_size: int, rate: float) -> None:
@@ -84,9 +84,9 @@ class ReplacementChannel(Channel):
         return self.observe(torch.where(replaced, noise, tokens))
 
     def status(self, tokens: Tensor) -> Tensor:
-        """Every token that was seen is doubtful."""
+        """Every observed token is doubtful; the symbol V is lost."""
         return torch.where(tokens == self.vocab_size, Status.LOST, Status.DOUBTFUL).to(torch.uint8)
 
     def likelihood(self, tokens: Tensor) -> ReplacementLikelihood:
-        """High at the token that was seen."""
+        """High at the observed token; flat where lost."""
         return ReplacementLikelihood(tokens, self.vocab_size, self.rate)

@@ -80,8 +80,8 @@ def check_targets(targets: dict[str, str | None], *, force: bool, parents: bool)
 
 
 @contextmanager
-def said_as_usage() -> Iterator[None]:
-    """Say what is wrong with an option as a mistake in the command."""
+def as_usage_errors() -> Iterator[None]:
+    """Report a bad option as a usage error of the command, with exit code 2."""
     try:
         yield
     except OptionError as error:

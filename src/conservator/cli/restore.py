@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conservator.cli.console import messages
-from conservator.cli.options import Force, Parents, Quiet, Seed, Threads, check_targets, said_as_usage
+from conservator.cli.options import Force, Parents, Quiet, Seed, Threads, as_usage_errors, check_targets
 from conservator.files import read_document, write_document
 from conservator.options import DEFAULTS, EXPERTS, LONGEST_GAP, SHOWN_ALTERNATIVES, RestoreOptions
 
@@ -90,7 +90,7 @@ def restore(
     shown = report is not None or json is not None
     if alternatives is None:
         alternatives = SHOWN_ALTERNATIVES if shown and channel == DEFAULTS.channel else DEFAULTS.alternatives
-    with said_as_usage():
+    with as_usage_errors():
         options = RestoreOptions(
             mark=mark,
             gap=gap,
@@ -106,7 +106,7 @@ def restore(
 
     from conservator.restorer import Restorer
 
-    with progress_bar() as progress, said_as_usage():
+    with progress_bar() as progress, as_usage_errors():
         found = Restorer(experts, options).restore(document, progress=progress)
     name = "standard input" if damaged == "-" else os.fsencode(Path(damaged).name).decode(errors="replace")
     write_document(out, found.data)

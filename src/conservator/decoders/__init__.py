@@ -1,4 +1,4 @@
-"""From a field to tokens."""
+"""Decoders: from an inferred composition to tokens."""
 
 from conservator.decoders.beam import Fill, best_fills, take_best
 from conservator.decoders.decoded import Decoded

@@ -1,4 +1,4 @@
-"""The best joint fills of a gap: a beam that reads again what it has filled in."""
+"""The best joint fills of a gap: a beam search that predicts each token given those that are filled in before it."""
 
 from dataclasses import dataclass, replace
 
@@ -17,8 +17,8 @@ from conservator.vocabularies import Constraint
 REACH = 96  # positions that are read on either side of a gap
 LONGEST = 64  # positions of a gap: a longer one has too many fills for any of them to be likely
 MARGIN = 2 * REACH + LONGEST  # positions that are read at once
-FAR = 8.0  # nats behind the best at which a beginning is given up
-NARROWEST = 4  # beginnings that are kept, however few fills are asked for
+FAR = 8.0  # nats; a beginning that is less likely than the best by more than this is dropped
+NARROWEST = 4  # the least number of beginnings that are kept, even if fewer fills are asked for
 
 Span = tuple[int, int]
 
@@ -29,7 +29,7 @@ class Fill:
 
     Attributes:
         data: its text.
-        probability: of all of it together, given what is visible.
+        probability: the joint probability of its tokens, given what is visible.
     """
 
     data: bytes
@@ -50,16 +50,16 @@ def best_fills(
 ) -> list[tuple[Fill, ...]]:
     """The ``count`` most likely joint fills of each run of lost tokens, the most likely first.
 
-        p(x_1 ... x_n | visible) = prod_k p(x_k | visible, x_1 ... x_{k-1}),   each factor predicted anew
+        p(x_1 ... x_n | visible) = prod_k p(x_k | visible, x_1 ... x_{k-1}),   with a new prediction for each factor
 
-    Of other gaps, what was surely filled in is read, and the rest stays hidden. Fills keep the constraint where they
-    stand. A run longer than LONGEST gets no fills.
+    In other gaps, the tokens that were decoded with more confidence are visible, and the rest stays hidden. With a fill
+    in its place, the text can still satisfy the constraint. A run longer than LONGEST gets no fills.
 
     Args:
         team: m experts.
         observation: the document (1, L), without doubtful tokens.
-        inferred: what was inferred of it.
-        decoded: what was decoded of it, with its predictions kept.
+        inferred: its inferred composition.
+        decoded: its decoded text, with ``log_probs``.
         count: how many fills of each gap.
     """
     constraint, log_probs = team.vocabulary.constraint, decoded.log_probs
@@ -89,9 +89,9 @@ def best_fills(
 
 
 def take_best(decoded: DecodedText, observation: Observation, fills: list[tuple[Fill, ...]], team: Team) -> DecodedText:
-    """Put the best joint fill of each gap into the text, where the text keeps its constraint with it.
+    """Put the best joint fill of each gap into the text, unless the text would then violate its constraint.
 
-    The confidence of a token stays its own probability.
+    The confidence of a token is its own probability, not that of the whole fill.
     """
     constraint, encode = team.vocabulary.constraint, team.vocabulary.encode
     if constraint is None or decoded.log_probs is None:
@@ -105,7 +105,7 @@ def take_best(decoded: DecodedText, observation: Observation, fills: list[tuple[
         if (best == before).all():
             continue
         tokens[start:stop] = best
-        if constraint.allows(tokens, start, stop):  # two gaps may share a character
+        if constraint.allows(tokens, start, stop):  # not always, because two gaps may share a character
             own = decoded.log_probs[row[start:stop], best].double().exp().numpy()
             confidence[start:stop] = np.where(before == best, confidence[start:stop], own)
         else:
@@ -116,12 +116,14 @@ def take_best(decoded: DecodedText, observation: Observation, fills: list[tuple[
 def grow(
     beam: list[Beginning], log_probs: NDArray[np.float64], allowed: int, width: int, constraint: Constraint
 ) -> list[Beginning]:
-    """Append a token to each beginning, and keep the best; a token after which no text is allowed has no probability.
+    """Append a token to each beginning, and keep the most likely ones.
+
+    A token after which no text is allowed gets probability 0, and the other probabilities are renormalised.
 
     Args:
         beam: k beginnings.
         log_probs: (k, V) the predictions of the next token after each.
-        allowed: the set of states, as bits, that what follows allows.
+        allowed: the set of states, as bits, from which the tokens that follow are allowed.
         width: how many to keep.
         constraint: that of the vocabulary.
     """
@@ -139,13 +141,13 @@ def grow(
 
 @dataclass(frozen=True)
 class BeamReader:
-    """Predicts the next token after each beginning, in the surroundings of its gap.
+    """Predicts the next token after each beginning, from the text around its gap.
 
     Attributes:
         team: m experts.
         observation: the document (1, L).
-        inferred: what was inferred of it.
-        context: (L,) the document with the tokens that are sure, else the mask.
+        inferred: its inferred composition.
+        context: (L,) the tokens that are known or were decoded with more confidence, else the mask.
     """
 
     team: Team
@@ -166,13 +168,13 @@ class BeamReader:
         return {span: np.stack(rows) for span, rows in found.items()}
 
     def _read(self, jobs: list[tuple[Span, Beginning]], size: int) -> NDArray[np.float64]:
-        """The same for some beginnings, in one batch of windows of at most ``size`` positions."""
+        """The log-probabilities for some beginnings, from one batch of windows of at most ``size`` positions."""
         mask, context = self.team.vocabulary.mask, self.context
         rows = torch.full((len(jobs), size), PAD)
         places, positions, starts = [], [], []
         for line, ((first, last), one) in enumerate(jobs):
             place = first + len(one.tokens)
-            # As much of the surroundings as fits, on both sides of the position that is predicted.
+            # As much of the text as fits, on both sides of the position that is predicted.
             start = max(0, min(max(first - REACH, place - size // 2), len(context) - size))
             stop = min(len(context), last + REACH, start + size)
             text = context[start:stop].copy()

@@ -9,12 +9,12 @@ from conservator.experts import Cost
 
 @dataclass(frozen=True)
 class Decoded:
-    """Restored tokens and how sure each is.
+    """Restored tokens and their confidence.
 
     Attributes:
         tokens: (..., L) the most likely token at every position.
         confidence: (..., L) its probability; 1 where the token was known.
-        cost: what it took.
+        cost: network evaluations and seconds.
     """
 
     tokens: Tensor

@@ -21,7 +21,7 @@ def decode_with_channel(
     generator: torch.Generator,
     reading: Reading | None = None,
 ) -> Decoded:
-    """Decode x_l = argmax_v c_l(v) p(v | the others), with p the posterior predictive of the composition.
+    """Decode x_l = argmax_v c_l(v) p(v | other tokens), with p the posterior predictive of the composition.
 
     Arguments as in ``predict_with_channel``. Known tokens are copied.
     """
@@ -45,20 +45,20 @@ def predict_with_channel(
 ) -> Iterator[tuple[Predictions, Tensor]]:
     """Predict every doubtful or lost position from the others.
 
-    A doubtful position is predicted while it is hidden itself, with its fold; other doubtful tokens are hidden with the
-    probability that they are wrong.
+    A doubtful position is predicted while its fold is hidden. Every other doubtful token is hidden with the probability
+    that it is wrong.
 
     Args:
         team: m experts.
         observation: (N, L).
-        inferred: what was inferred of it.
-        folds: into how many parts the doubtful positions are hidden, in turn.
+        inferred: its inferred composition.
+        folds: the number of folds of the doubtful positions, which are hidden in turn.
         generator: the source of all randomness.
-        reading: what the experts are shown.
+        reading: which text each expert conditions on.
 
     Yields:
-        What the experts predict at some positions, and the log-probabilities (n, V) of their composition, before the
-        likelihood of what was seen there.
+        The experts' predictions at some positions, and the log-probabilities (n, V) of their composition, without the
+        likelihood of the observed tokens.
     """
     team.check(observation)
     patterns = Folds(folds).draw(observation.doubtful, generator, observation.excerpt)

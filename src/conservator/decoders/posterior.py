@@ -1,4 +1,4 @@
-"""The channel-aware posterior decoder: it may overturn a token that was seen."""
+"""The channel-aware posterior decoder: it may overturn an observed token."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Decoders of lost tokens: in one step, or in several that read what was filled in."""
+"""Decoders of lost tokens: in one step, or in several steps that condition on the tokens filled in before."""
 
 import math
 from collections.abc import Iterator
@@ -16,17 +16,17 @@ from conservator.field import Composition
 
 @dataclass(frozen=True)
 class Reading:
-    """What experts are shown while they decode.
+    """Which text each expert conditions on while lost tokens are decoded.
 
     Attributes:
-        own_context: where the mean weight of an expert is below this, the text is hidden from it, because experts were
-            trained on pure documents. 0 shows everything to everyone.
+        own_context: text is hidden from an expert where its mean weight is below this, because experts were trained on
+            pure documents. With 0, every expert conditions on all visible text.
     """
 
     own_context: float = 0.0
 
     def hidden_from(self, composition: Composition) -> Tensor | None:
-        """(N, L, m) True where text is hidden from an expert; None if all see all of it."""
+        """(N, L, m) True where text is hidden from an expert; None if nothing is."""
         return composition.mean() < self.own_context if self.own_context > 0 else None
 
 
@@ -44,12 +44,12 @@ def predict(
         team: m experts.
         tokens: (N, L).
         hidden: (N, L).
-        composition: what is believed of the field.
-        reading: what the experts are shown.
+        composition: the inferred composition.
+        reading: which text each expert conditions on.
         excerpt: which positions of a longer sequence these are.
 
     Yields:
-        What the experts predict at some hidden positions, and the log-probabilities (n, V) of their composition.
+        The experts' predictions at some hidden positions, and the log-probabilities (n, V) of their composition.
     """
     hidden_from = (reading or Reading()).hidden_from(composition)
     for found in team.read(tokens, hidden[:, None], hidden[:, None], hidden_from=hidden_from, excerpt=excerpt):
@@ -59,7 +59,7 @@ def predict(
 def decode_one_step(
     team: Team, observation: Observation, composition: Composition, reading: Reading | None = None
 ) -> Decoded:
-    """Fill every hidden position by its most likely token, all at once; what is visible is copied."""
+    """Fill every hidden position by its most likely token, all at once; visible tokens are copied."""
     return decode_iteratively(team, observation, composition, reading, steps=1)
 
 
@@ -70,7 +70,7 @@ def decode_iteratively(
     reading: Reading | None = None,
     steps: int = 12,
 ) -> Decoded:
-    """Fill the hidden positions in ``steps`` equal parts, the surest first; each part is read with the ones before.
+    """Fill the hidden positions in ``steps`` equal parts, the most confident first, each given the parts before it.
 
     The confidence of a token is its probability in the step that chose it.
     """

@@ -1,4 +1,4 @@
-"""The decoder of documents: the most likely text that experts, channel and the vocabulary's constraint allow."""
+"""The decoder of documents: the most likely text, by experts and channel, that the vocabulary's constraint allows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,19 +16,20 @@ from conservator.experts import Cost, Team
 from conservator.field import Inferred
 from conservator.vocabularies import Constraint
 
-FOLDS = 5  # into which doubtful tokens are hidden in turn
+FOLDS = 5  # the number of folds of the doubtful tokens, which are hidden in turn
 
 
 @dataclass(frozen=True)
 class DecodedText:
-    """A document that can be read.
+    """A decoded document, which satisfies the constraint.
 
     Attributes:
         tokens: (L,) the text.
         confidence: (L,) the probability of each token, given that the text is allowed; 1 where it was known.
-        context: (L,) what the last tokens were predicted from: those that were known or sure, else the mask.
-        log_probs: (n, V) float16, the predictions for the n lost tokens, in their order; None where not asked for.
-        cost: what it took.
+        context: (L,) the tokens from which the last step predicted: known ones and, after a first step, its more
+            confident half; else the mask.
+        log_probs: (n, V) float16, the predictions for the n lost or doubtful tokens, in their order; None unless kept.
+        cost: network evaluations and seconds.
     """
 
     tokens: NDArray[np.int64]
@@ -46,21 +47,22 @@ def decode_text(
     *,
     keep: bool = False,
 ) -> DecodedText:
-    """Choose all lost and doubtful tokens of a document (1, L) together, so that its text is the most likely allowed.
+    """Choose all lost and doubtful tokens of a document (1, L) jointly: the most likely text that is allowed.
 
-    Without doubtful tokens they are chosen in two steps: the surer half from what is known, the rest from what is known
-    and the surer half. With doubtful ones all are chosen in one step.
+    Without doubtful tokens there are two steps. The first predicts all lost tokens from the known ones; the second
+    predicts the less confident half again, from the known tokens and the more confident half. With doubtful tokens
+    there is one step.
 
     Args:
         team: m experts.
         observation: the document.
-        inferred: what was inferred of it.
+        inferred: its inferred composition.
         generator: draws which doubtful tokens are hidden together.
         keep: return ``log_probs``.
     """
     mask, constraint = team.vocabulary.mask, team.vocabulary.constraint
     if constraint is None:
-        raise ConservatorError("a text is decoded in a vocabulary of text; this one has no text")
+        raise ConservatorError("the vocabulary of these experts has no text, so no text can be decoded")
     choose = (observation.lost | observation.doubtful)[0]
     row = choose.cumsum(0) - 1
     candidates = constraint.empty(int(choose.sum()))
@@ -98,14 +100,14 @@ def decode_text(
 
 
 def sealed(constraint: Constraint, tokens: NDArray[np.int64], observation: Observation) -> NDArray[np.int64]:
-    """The tokens (L,) of a document; those of an excerpt made allowed by themselves where it is cut."""
+    """The tokens (L,) of a document; those of an excerpt are changed at its cuts, so that it is allowed alone."""
     return tokens if observation.excerpt is None else constraint.seal(tokens, observation.excerpt.cuts.numpy())
 
 
 def _first_predictions(
     team: Team, observation: Observation, inferred: Inferred, generator: torch.Generator
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Positions (n,) and the log-probabilities (n, V) of their tokens, given what was seen there."""
+    """Yield positions (n,) and the log-probabilities (n, V) of their tokens, given what was observed there."""
     if not observation.doubtful.any():
         for found, log_probs in predict(
             team, observation.readable, observation.lost, inferred.composition, excerpt=observation.excerpt

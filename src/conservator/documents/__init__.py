@@ -1,4 +1,4 @@
-"""Documents as bytes: what was lost in one, damage for tests, and how much came back."""
+"""Documents as bytes: find what was lost, damage a document for tests, compare a restoration with the original."""
 
 from conservator.documents.compare import Comparison, compare_documents
 from conservator.documents.damage import damage

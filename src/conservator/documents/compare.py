@@ -1,4 +1,4 @@
-"""How much of a damaged document came back."""
+"""Compare a restored document with its original."""
 
 from dataclasses import dataclass
 
@@ -11,15 +11,15 @@ from conservator.numerics import compiled, runs
 
 @dataclass(frozen=True)
 class Comparison:
-    """What became of the lost bytes.
+    """How many lost bytes were restored, and how many of them correctly.
 
     Attributes:
-        lost: how many there were.
+        lost: the number of lost bytes.
         filled: how many of them were filled in.
         right: how many of those are right.
-        false_changes: visible bytes that are not what they were.
+        false_changes: undamaged bytes that the restoration changed.
         character_errors: the edit distance of the restored text to the original, in characters.
-        characters: of the original.
+        characters: the number of characters of the original.
     """
 
     lost: int
@@ -31,19 +31,19 @@ class Comparison:
 
     @property
     def accuracy(self) -> float | None:
-        """The share of the lost bytes that came back; None where nothing was lost."""
+        """The share of the lost bytes that are right again; None if nothing was lost."""
         return self.right / self.lost if self.lost else None
 
     @property
     def character_error_rate(self) -> float:
-        """Errors a character of the original."""
+        """Character errors per character of the original."""
         return self.character_errors / max(self.characters, 1)
 
 
 def compare_documents(original: bytes, restored: bytes, damaged: bytes, *, mark: str = MARK) -> Comparison:
     """Compare a restored document with the original, byte by byte.
 
-    Without marks in the damaged document (bytes were replaced) every byte that differs from the original counts as
+    If the damaged document has no marks (bytes were replaced), every byte that differs from the original counts as
     lost. Gaps of unknown length are not covered.
     """
     was = read_damaged(damaged, mark=mark).tokens
@@ -70,7 +70,7 @@ def compare_documents(original: bytes, restored: bytes, damaged: bytes, *, mark:
 
 
 def _character_runs(truth: np.ndarray, now: np.ndarray) -> list[tuple[int, int]]:
-    """Where they differ, widened to whole characters of both."""
+    """The ranges in which ``truth`` and ``now`` differ, widened to whole characters of both."""
     inside = ((truth & 0xC0) == 0x80) | ((now & 0xC0) == 0x80) & (now != LOST)
     spans: list[tuple[int, int]] = []
     for start, stop in runs(truth != now):
@@ -85,21 +85,21 @@ def _character_runs(truth: np.ndarray, now: np.ndarray) -> list[tuple[int, int]]
 
 
 def _text(tokens: np.ndarray, start: int, stop: int) -> str:
-    """Characters, with U+FFFD where there is none."""
+    """The tokens from ``start`` to ``stop`` as text, with U+FFFD for what is lost or not UTF-8."""
     return b"".join(MARK.encode() if token == LOST else bytes([token]) for token in tokens[start:stop].tolist()).decode(
         errors="replace"
     )
 
 
 def _edit_distance(one: str, other: str) -> int:
-    """The fewest characters to insert, delete or change."""
+    """The least number of characters to insert, delete or change."""
     letters = (np.array([ord(letter) for letter in text], dtype=np.int64) for text in (one, other))
     return int(edit_kernel(*letters))
 
 
 @compiled
 def edit_kernel(one: np.ndarray, other: np.ndarray) -> int:
-    """The same on arrays of characters."""
+    """The edit distance of two arrays of code points."""
     row = np.arange(len(other) + 1)
     for line in range(len(one)):
         diagonal, row[0] = row[0], line + 1

@@ -1,4 +1,4 @@
-"""Damage a clean document, to see what comes back: test material."""
+"""Damage a clean document, to test how well it is restored."""
 
 from typing import Literal
 
@@ -24,11 +24,11 @@ def damage(
     Args:
         document: any bytes.
         rate: the share that is damaged.
-        channel: ``mask`` puts a mark in place of a damaged byte, ``replacement`` a random byte, so that nothing shows
-            where.
-        burst: how many bytes are damaged together. Bursts begin anywhere, and may overlap.
-        mark: stands for a lost byte; the document must not have it already.
-        seed: what everything random follows from.
+        channel: ``mask`` puts a mark in place of a damaged byte; ``replacement`` puts a random byte there, so that the
+            document does not show which bytes are damaged.
+        burst: how many consecutive bytes are damaged together. Bursts begin anywhere, and may overlap.
+        mark: the text that stands for a lost byte; the document must not contain it already.
+        seed: the seed of all randomness.
     """
     if not 0 <= rate <= 1:
         raise ConservatorError(f"the share that is damaged is {rate}; it must lie between 0 and 1")
@@ -41,7 +41,8 @@ def damage(
         where = f"stands at byte {document.find(sign)} of the document already" if sign else "is empty"
         raise ConservatorError(f"the mark {mark!r} {where}; name another by --mark")
     generator = torch.Generator().manual_seed(seed)
-    # A byte survives if no burst begins at it or in the burst - 1 places before it, some of which lie before the start.
+    # A byte is undamaged if no burst begins at it or at the burst - 1 places before it, some of which are before the
+    # start of the document.
     begin = 1 - (1 - rate) ** (1 / burst)
     begins = torch.rand(len(document) + burst - 1, generator=generator, dtype=torch.float64).numpy() < begin
     counts = np.concatenate([[0], np.cumsum(begins)])

@@ -1,4 +1,4 @@
-"""Damaged documents: bytes with marks where some were lost, as tokens that experts read."""
+"""Damaged documents: bytes with marks where some are lost, converted to the tokens that experts read."""
 
 import re
 from dataclasses import dataclass, replace
@@ -9,27 +9,27 @@ from numpy.typing import NDArray
 from conservator.errors import ConservatorError
 from conservator.vocabularies import BYTES
 
-MARK = "\ufffd"  # what software itself writes for a lost character
+MARK = "\ufffd"  # what software writes for a character that it cannot decode
 LOST = BYTES.mask
-ANY = 4  # lost bytes that stand for any number of them: three may end a character, one begin the next
+ANY = 4  # lost bytes that fit wherever a longer gap would fit: three may end a character, and one may begin the next
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Damaged:
-    """A document as bytes, some of them lost: L positions, a byte each.
+    """A document as bytes, some of them lost: L positions, one for each byte.
 
-    Marks and gap signs of the document that was read are listed as n signs, in their order. A mark has one position; a
-    gap sign has none until its length is chosen.
+    The n signs are the marks and gap signs of the input document, in order. A mark has one position; a gap sign has
+    none until its length is chosen.
 
     Attributes:
         tokens: (L,) int16, bytes, or LOST.
         places: (n,) the position of the first byte that each sign stands for.
-        lengths: (n,) how many bytes it stands for.
-        spans: (n, 2) where the sign stands in the document that was read, as a half-open range of bytes.
+        lengths: (n,) how many bytes each sign stands for.
+        spans: (n, 2) the bytes of the input document that each sign consists of, as half-open ranges.
         is_gap: (n,) True for a gap sign, False for a mark.
-        mark: what stands for a lost byte.
-        gap: what stands for a stretch of unknown length, or None.
+        mark: the text that stands for a lost byte.
+        gap: the text that stands for a stretch of unknown length, or None.
     """
 
     tokens: NDArray[np.int16]
@@ -47,23 +47,23 @@ class Damaged:
 
     @property
     def gaps(self) -> Ints:
-        """The numbers of the gap signs among the signs."""
+        """The indices of the gap signs among the signs."""
         return np.flatnonzero(self.is_gap)
 
     def with_lengths(self, lengths: list[int]) -> "Damaged":
-        """The document with so many lost bytes in each of its gaps, which have none yet."""
+        """The document with ``lengths`` lost bytes in its gaps, in order. The gaps must not have lengths yet."""
         gaps = self.gaps
         places = np.repeat(self.places[gaps], lengths)
         chosen = self.lengths.copy()
         chosen[gaps] = lengths
-        added = np.cumsum(chosen - self.lengths) - (chosen - self.lengths)  # by the gaps before each sign
+        added = np.cumsum(chosen - self.lengths) - (chosen - self.lengths)  # bytes added by the gaps before each sign
         tokens = np.insert(self.tokens, places, LOST)
         return replace(self, tokens=tokens, places=self.places + added, lengths=chosen)
 
     def around_gap(self, number: int, lengths: list[int], reach: int) -> "Surroundings":
-        """What is within ``reach`` bytes of a gap.
+        """The text within ``reach`` bytes of the gap ``number``.
 
-        Earlier gaps have the ``lengths`` that were chosen for them, later ones ANY bytes each, and this one none.
+        Earlier gaps have the ``lengths`` that were chosen for them, later gaps have ANY bytes each, and this one none.
         """
         places = self.places[self.gaps]
         place, assumed = int(places[number]), np.array([*lengths, 0, *[ANY] * (len(places) - number - 1)])
@@ -78,9 +78,9 @@ class Damaged:
         return Surroundings(tokens[first:last], before - first, *cut)
 
     def origins(self, positions: Ints) -> Ints:
-        """(k, 2) where some bytes stand in the document that was read; a lost one stands where its whole sign does."""
+        """(k, 2) the ranges of the input document that ``positions`` (k,) are from; for a lost byte, its whole sign."""
         ends = self.places + self.lengths
-        before = np.searchsorted(ends, positions, side="right")  # signs that end before each byte
+        before = np.searchsorted(ends, positions, side="right")  # how many signs end before each byte
         longer = np.concatenate([[0], np.cumsum(self.spans[:, 1] - self.spans[:, 0] - self.lengths)])
         found = positions + longer[before]
         found = np.stack([found, found + 1], axis=1)
@@ -90,7 +90,7 @@ class Damaged:
         return found
 
     def gap_of(self, positions: Ints) -> Ints:
-        """(k,) the number of the gap that each of some positions fills, -1 where it fills none."""
+        """(k,) the number of the gap that each of ``positions`` (k,) is in; -1 for none."""
         gaps = self.gaps
         if not len(gaps):
             return np.full(len(positions), -1)
@@ -100,12 +100,13 @@ class Damaged:
         return found
 
     def settled(self, lost: str) -> "Damaged":
-        """The document without bytes that fit into no valid UTF-8.
+        """The document, after a check that all its known bytes fit into valid UTF-8.
 
-        Half a character beside a mark fits, since the mark may be its other half.
+        Half a character beside a mark fits, because the mark may stand for its other half.
 
         Args:
-            lost: ``marked`` refuses the document and says where such a byte is; ``invalid`` counts them as lost.
+            lost: what happens to bytes that do not fit: ``marked`` raises an error that names the first of them,
+                ``invalid`` counts them as lost.
         """
         gaps = self.places[self.gaps]
         places = np.repeat(gaps, ANY)
@@ -126,13 +127,13 @@ class Damaged:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is around a gap.
+    """The text around a gap.
 
     Attributes:
         tokens: (L,) bytes, or LOST.
-        place: the place in ``tokens`` before which the gap is.
-        goes_on_before: whether the document has more before ``tokens``.
-        goes_on_after: whether it has more after them.
+        place: the index in ``tokens`` before which the gap is.
+        goes_on_before: whether the document has bytes before ``tokens``.
+        goes_on_after: whether the document has bytes after ``tokens``.
     """
 
     tokens: Ints
@@ -142,15 +143,15 @@ class Surroundings:
 
 
 def read_damaged(document: str | bytes, *, mark: str = MARK, gap: str | None = None) -> Damaged:
-    """Find the marks of a document.
+    """Find the marks and the gap signs of a document.
 
     Args:
         document: text, or bytes.
-        mark: stands for one lost byte.
-        gap: stands for a stretch of unknown length; None for no such thing.
+        mark: the text that stands for one lost byte.
+        gap: the text that stands for a lost stretch of unknown length; None for no such stretches.
     """
     if not mark or gap == "":
-        raise ConservatorError("the mark is empty; it must be at least one character")
+        raise ConservatorError(f"the {'gap' if mark else 'mark'} is empty; it must be at least one character")
     if gap == mark:
         raise ConservatorError(f"the mark and the gap are both {mark!r}; they must differ")
     one, many = encode(mark, "the mark"), encode(gap, "the gap") if gap is not None else None
@@ -176,7 +177,7 @@ def _without(data: bytes, spans: Ints) -> NDArray[np.int16]:
 
 
 def encode(text: str, name: str) -> bytes:
-    """The UTF-8 of ``text``; a clear error where it has none."""
+    """The UTF-8 of ``text``; raise a ConservatorError for half a surrogate pair, which has none."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:

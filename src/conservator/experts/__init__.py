@@ -1,4 +1,4 @@
-"""Frozen denoisers q_i: the contract, the team that reads them, exact experts for tests, and byte experts."""
+"""Frozen denoisers q_i: the contract, the team that evaluates them, exact experts for tests, and byte experts."""
 
 from conservator.experts.bigram import BigramExpert
 from conservator.experts.byte import CONFIG, WEIGHTS, ByteExpert, load_expert, read_config, save_expert

@@ -13,8 +13,8 @@ class BigramExpert:
         q(x) = exp(sum_l phi_l(x)) / Z,   phi_0(x) = initial[x_0],   phi_l(x) = transition[x_{l-1}, x_l]
 
     Its conditionals given any set of visible tokens follow from sum-product messages along the chain, so
-    ``predict`` is the Bayes-optimal mask-source denoiser of q: the oracle for every estimator.
-    Cost O(L V^2) a sequence; meant for small V.
+    ``predict`` is the Bayes-optimal mask-source denoiser of q: an exact reference for estimators.
+    The cost is O(L V^2) per sequence; it is meant for small V.
     """
 
     def __init__(self, initial: Tensor, transition: Tensor, name: str = "bigram") -> None:

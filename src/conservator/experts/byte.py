@@ -22,7 +22,7 @@ from conservator.vocabularies import BYTES
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FORMAT = "conservator byte expert 1"
 LARGEST = {"config": 2**20, "weights": 2**31}  # bytes that are read at most
-# No network that this machine could hold is larger in any of these; what is larger is not a config of ours.
+# Upper bounds of the sizes of a network, larger than any usable one. A config that exceeds one is refused.
 BOUNDS = NetworkConfig(
     context=2**16,
     channels=2**13,
@@ -71,7 +71,7 @@ class ByteExpert:
 
 
 def save_expert(folder: Path, network: ByteNetwork, name: str, about: dict[str, Any]) -> None:
-    """Write the network to ``folder``: float16 weights, then the config that names their hash."""
+    """Write the network to ``folder``: float16 weights, then the config, which contains their hash."""
     weights = {key: value.to("cpu", torch.float16).contiguous() for key, value in network.state_dict().items()}
     data = format_safetensors(weights)
     config = {
@@ -87,7 +87,7 @@ def save_expert(folder: Path, network: ByteNetwork, name: str, about: dict[str, 
 
 
 def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
-    """Read an expert from ``folder``; anything but what ``save_expert`` wrote is refused with the reason."""
+    """Read an expert from ``folder``; raise a ConservatorError with the reason if ``save_expert`` did not write it."""
     config = read_config(folder)
     network_config = NetworkConfig(**config["network"])
     data = _read(folder / WEIGHTS, LARGEST["weights"])
@@ -111,7 +111,7 @@ def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
         if found != wanted:
             raise ConservatorError(f"{folder / WEIGHTS} does not fit {CONFIG}: {key} is {found}, expected {wanted}")
         wide = weights[key].float()
-        # The sum is finite only where every number is.
+        # The sum is finite only if every number is.
         if not weights[key].is_floating_point() or not math.isfinite(wide.sum(dtype=torch.float64)):
             raise ConservatorError(f"{folder / WEIGHTS}: {key} holds what is not a finite number")
         weights[key] = wide

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 
-LIMIT = 2**20  # rows that an enumeration may have: beyond that it is a mistake, not a small model
+LIMIT = 2**20  # the largest number of rows of an enumeration, which is meant for small models
 
 
 def all_sequences(vocab_size: int, length: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""The expert contract: what the composition asks of a frozen model (section "Expert requirements")."""
+"""The expert contract: what the composition requires of a frozen model (section "Expert requirements")."""
 
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -11,21 +11,21 @@ from conservator.errors import ConservatorError
 from conservator.experts.source import MaskSource, Source
 from conservator.vocabularies import Vocabulary
 
-PAD = -1  # the token after the end of a row that is shorter than its batch
+PAD = -1  # the token that fills up a row that is shorter than the others of its batch
 IMPOSSIBLE = -1e4  # exp(-1e4) is 0 in every float type, and 0 * IMPOSSIBLE is 0 where 0 * -inf is nan
 At = tuple[Tensor, ...]  # n positions of a batch: their rows (n,), and their places in the rows (n,)
 
 
 @dataclass(frozen=True)
 class ExpertSpec:
-    """What a caller must know of an expert; never inferred from a family's name.
+    """The properties of an expert that callers need. An expert states them; they are never guessed from its name.
 
     Attributes:
-        name: how tables and reports call it.
-        vocabulary: what it speaks of; experts are composed where they share one.
+        name: its name in tables and reports.
+        vocabulary: the tokens that it predicts; only experts that share a vocabulary can be composed.
         max_length: the longest sequence it reads, or None for any.
-        source: where its path from noise to data starts.
-        takes_time: whether its predictions depend on kappa besides the context.
+        source: the noise from which its path to the data starts.
+        takes_time: whether its predictions depend on kappa in addition to the context.
         fingerprint: a hash of its weights, or "" for an expert made in memory.
     """
 
@@ -45,7 +45,8 @@ class Context:
         tokens: (B, L) int64; any value where hidden, PAD after the end of a shorter sequence.
         hidden: (B, L) True where the expert does not see the token.
         time: (B,) kappa, the time on the path from noise (0) to data (1); None for the share of tokens that is visible.
-        start: (B,) the position of the first token in the document, for experts made from it; None where there is none.
+        start: (B,) the position in the document of the first token of each sequence, which an expert made from the
+            document needs; None if there is no document.
     """
 
     tokens: Tensor
@@ -75,10 +76,10 @@ class Context:
 class Expert(Protocol):
     """A frozen denoiser h_i.
 
-    ``predict(context, at)`` returns log p_i(x_l = v | visible tokens) at the n positions that are asked for, and no
-    others: (n, V), float32 (float64 from the exact experts), finite and normalised over v. It depends on the tokens at
-    visible positions alone. At a visible position an expert of a mask source copies: its row is a point mass and no
-    evidence, which has to be read with the position hidden. Padding changes nothing before it.
+    ``predict(context, at)`` returns log p_i(x_l = v | visible tokens) at the n positions ``at`` only: (n, V), float32
+    (float64 from the exact experts), finite and normalised over v. It depends only on the tokens at visible positions.
+    At a visible position, an expert with a mask source returns a point mass at the visible token. Such a row is not
+    evidence: a position must be hidden to be scored. Padding does not change the predictions before it.
     """
 
     @property
@@ -91,10 +92,10 @@ class Expert(Protocol):
 
 @runtime_checkable
 class DocumentExpert(Protocol):
-    """An expert that is made from the document that it helps to restore, such as a memory of it.
+    """An expert that is made from the document to be restored, such as a memory of its text.
 
-    The expert that ``condition`` returns must not see what it is asked about: a position that a context hides is hidden
-    from it, wherever else it has read the document.
+    ``condition`` is called with the whole document. When the expert that it returns predicts, it must not use the token
+    of any position that the context hides, although the document contains that token.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""The experts that come with the package, and experts of one's own by their folder."""
+"""Load the experts that come with the package by name, and other experts by folder."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -31,8 +31,8 @@ def expert_folder(name: str) -> Path:
 def load_experts(names: str | Sequence[str | Path], device: str | torch.device = "cpu") -> list[ByteExpert]:
     """Load experts by name or folder, as ``"prose,code,config"`` or as a list; all of them read bytes.
 
-    A name of a built-in expert means that one; a folder of the same name is ``./prose`` or a Path. An expert that was
-    loaded before and has not changed on disk is not read again.
+    The name of a built-in expert always means that expert; a folder of the same name is given as ``./prose`` or as a
+    Path. An expert that was loaded before and has not changed on disk is not read again.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
     folders = [name if isinstance(name, Path) else expert_folder(name) for name in wanted if str(name)]
@@ -43,14 +43,14 @@ def load_experts(names: str | Sequence[str | Path], device: str | torch.device =
 
 @lru_cache(maxsize=16)
 def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], device: str) -> ByteExpert:
-    """Load an expert; ``stamp`` tells apart what its folder held at different times."""
+    """Load an expert; ``stamp`` is part of the cache's key, so that a folder that has changed is read again."""
     return load_expert(folder, device)
 
 
 def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
-    """When the files of an expert were written, and their sizes; nothing where they cannot be looked at."""
+    """The times at which the files of an expert were written, and their sizes; empty if a file is missing."""
     try:
         found = [(folder / name).stat() for name in (CONFIG, WEIGHTS)]
-    except OSError:  # loading says what is missing
+    except OSError:  # loading raises an error that names the file
         return ()
     return tuple((one.st_mtime_ns, one.st_size) for one in found)

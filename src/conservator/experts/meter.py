@@ -1,4 +1,4 @@
-"""What restoring costs, and how far it is: network evaluations, seconds, and the share of the work that is done."""
+"""The meter: it counts network evaluations and seconds, and reports progress."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 Item = TypeVar("Item", covariant=True)
-Progress = Callable[[str, float], None]  # is told the stage and the share of it that is done
+Progress = Callable[[str, float], None]  # called with the name of a stage and the share of it that is done
 
 
 class Listed(Sized, Iterable[Item], Protocol[Item]):
@@ -16,10 +16,10 @@ class Listed(Sized, Iterable[Item], Protocol[Item]):
 
 @dataclass(frozen=True)
 class Cost:
-    """What was spent.
+    """The cost of a computation.
 
     Attributes:
-        evaluations: sequences read, times experts; no machine changes it.
+        evaluations: how many sequences experts have read, summed over experts; the same on every machine.
         expert_seconds: time spent in the experts.
         arithmetic_seconds: time spent in everything else.
     """
@@ -30,11 +30,11 @@ class Cost:
 
     @property
     def seconds(self) -> float:
-        """All of the time."""
+        """The total time."""
         return self.expert_seconds + self.arithmetic_seconds
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Both together."""
+        """The sum of two costs."""
         return Cost(
             self.evaluations + other.evaluations,
             self.expert_seconds + other.expert_seconds,
@@ -44,27 +44,27 @@ class Cost:
 
 @dataclass
 class Spent:
-    """The cost of a block, known when it has ended."""
+    """The cost of a ``with`` block, which is set when the block ends."""
 
     cost: Cost = field(default_factory=Cost)
 
 
 class Meter:
-    """Counts what experts are asked, and tells how far the work is.
+    """Counts the evaluations of experts, and reports progress.
 
-    Loops over ``steps`` may stand inside each other: the share that is told is that of the whole stage, if every step
-    of a loop takes as long as any other of the same loop.
+    Loops over ``steps`` may be nested. The share that is reported is that of the whole stage; it assumes that all steps
+    of a loop take the same time.
     """
 
     def __init__(self, progress: Progress | None = None) -> None:
-        """Tell ``progress`` after every step and every evaluation; what it raises ends the work."""
+        """Call ``progress`` at every step and after every evaluation; an exception that it raises ends the work."""
         self.progress = progress
         self.evaluations, self.expert_seconds = 0, 0.0
         self._stage, self._share, self._width = "", 0.0, 1.0
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """A part of the work with a name of its own and a share from 0 to 1."""
+        """Report the progress of a ``with`` block under ``name``, with a share from 0 to 1."""
         before = self._stage, self._share, self._width
         self._stage, self._share, self._width = name, 0.0, 1.0
         try:
@@ -72,11 +72,11 @@ class Meter:
             yield
             self._share = 1.0
             self.tell()
-        finally:  # also where the work was ended, so that the next stage begins anew
+        finally:  # also after an exception, so that the next stage begins at 0
             self._stage, self._share, self._width = before
 
     def steps(self, items: Listed[Item]) -> Iterator[Item]:
-        """Go through ``items``, each an equal part of the step that this loop stands in."""
+        """Iterate over ``items``; each counts as an equal part of the step of the loop around this one."""
         begin, width = self._share, self._width
         for number, item in enumerate(items):
             self._share, self._width = begin + width * number / len(items), width / len(items)
@@ -85,13 +85,13 @@ class Meter:
         self._share, self._width = begin + width, width
 
     def tell(self) -> None:
-        """Say how far the work is."""
+        """Call ``progress`` with the current stage and share."""
         if self.progress is not None and self._stage:
             self.progress(self._stage, min(1.0, self._share))
 
     @contextmanager
     def evaluating(self, sequences: int) -> Iterator[None]:
-        """Count a call of an expert that reads so many sequences."""
+        """Count and time a call of an expert with ``sequences`` sequences."""
         began = time.perf_counter()
         yield
         self.expert_seconds += time.perf_counter() - began
@@ -100,7 +100,7 @@ class Meter:
 
     @contextmanager
     def measure(self) -> Iterator[Spent]:
-        """Measure the cost of a block: what the experts do not take of its time is arithmetic."""
+        """Measure the cost of a ``with`` block; time that is not spent in experts counts as arithmetic."""
         spent = Spent()
         began, evaluations, seconds = time.perf_counter(), self.evaluations, self.expert_seconds
         yield spent

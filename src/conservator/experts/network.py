@@ -7,11 +7,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 BYTES = 256  # the outputs of the head
-HIDDEN = BYTES  # what the network reads at a hidden position
-OUTSIDE = HIDDEN + 1  # what n-grams read beyond either end
-# The neighbours that an n-gram of the memory is made of; a position never reads itself, which may be hidden.
+HIDDEN = BYTES  # the symbol that the network reads at a hidden position
+OUTSIDE = HIDDEN + 1  # the symbol that n-grams read beyond either end of a sequence
+# The n-grams of the memory, as offsets from a position. None contains the position itself, because it may be hidden.
 GRAMS = ((-2, -1), (-3, -2, -1), (-5, -4, -3, -2, -1), (1, 2), (1, 2, 3), (1, 2, 3, 4, 5), (-1, 1), (-2, -1, 1, 2))
-REACH = 5  # the farthest of them
+REACH = 5  # the largest of these offsets
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class NetworkConfig:
         hidden_channels: the width inside a convolution.
         memory: rows of the n-gram memory; 0 for none.
         memory_width: the width of a row.
-        patch: bytes a patch; 1 and no convolutions give a plain transformer.
+        patch: bytes per patch; 1 and no convolutions give a plain transformer.
         width: d, the width of the transformer.
         layers: the number of its blocks.
         heads: attention heads of a block.
@@ -133,10 +133,10 @@ def gram_rows(symbols: Tensor, rows: int) -> Tensor:
 
 
 class Table(nn.Embedding):
-    """An embedding that draws no first values where there is no storage for them: that would import a compiler."""
+    """An embedding that is not initialised on the meta device, where torch would import a compiler to do so."""
 
     def reset_parameters(self) -> None:
-        """Draw the first values."""
+        """Draw the initial values, unless there is no storage for them."""
         if not self.weight.is_meta:
             super().reset_parameters()
 
@@ -146,8 +146,8 @@ class ByteNetwork(nn.Module):
 
         bytes and n-grams -> convolutions -> patches -> transformer -> + convolutions -> logits of 256 bytes
 
-    Attention, which is most of the cost, sees a sequence ``patch`` times shorter. The n-gram memory is a table
-    of which each position reads one row for each of ``GRAMS``: parameters that cost hardly any arithmetic.
+    Attention, which is most of the cost, sees a sequence ``patch`` times shorter. The n-gram memory is a table. Each
+    position reads one row of it for each of ``GRAMS``, so that it adds parameters at hardly any arithmetic cost.
     """
 
     def __init__(self, config: NetworkConfig) -> None:
@@ -171,11 +171,11 @@ class ByteNetwork(nn.Module):
         return self.logits(self.features(symbols, real))
 
     def features(self, symbols: Tensor, real: Tensor) -> Tensor:
-        """Return what the network makes of each position: (B, L, c).
+        """Return the features of each position: (B, L, c).
 
         Args:
             symbols: (B, L) bytes, or HIDDEN.
-            real: (B, L) False where a row has ended and padding follows; it changes nothing before it.
+            real: (B, L) False at the padding after the end of a row, which does not change the features before it.
         """
         length, patch = symbols.shape[1], self.config.patch
         ragged = length % patch != 0 or not bool(real.all())
@@ -203,7 +203,7 @@ class ByteNetwork(nn.Module):
         return x[:, :length]
 
     def logits(self, features: Tensor) -> Tensor:
-        """Return the logits (..., 256) of ``features`` (..., c); bounded, so that no byte is thought impossible."""
+        """Return the logits (..., 256) of ``features`` (..., c), bounded, so that no byte has probability 0."""
         return 15 * torch.tanh(self.head(normalise(features)) / 15)
 
 

@@ -8,39 +8,39 @@ from torch import Tensor
 
 
 class Source(Protocol):
-    """Noise at kappa = 0; on the way to the data a position has its token with probability kappa."""
+    """The noise at kappa = 0. At time kappa a position has its clean token with probability kappa, else noise."""
 
     @property
     def shows_noise(self) -> bool:
         """Whether an expert sees which positions are noise."""
 
     def replace(self, tokens: Tensor, noisy: Tensor, vocab_size: int, generator: torch.Generator) -> Tensor:
-        """Put noise into ``tokens`` (B, L) where ``noisy`` (B, L)."""
+        """Replace ``tokens`` (B, L) by noise where ``noisy`` (B, L) is True."""
 
 
 @dataclass(frozen=True)
 class MaskSource:
-    """All positions are masked at first; an expert sees which still are."""
+    """All positions are masked at kappa = 0. An expert sees which positions are masked."""
 
     @property
     def shows_noise(self) -> bool:
-        """Masked positions are seen."""
+        """An expert sees which positions are masked."""
         return True
 
     def replace(self, tokens: Tensor, noisy: Tensor, vocab_size: int, generator: torch.Generator) -> Tensor:
-        """Put the mask in."""
+        """Replace noisy tokens by the mask."""
         return tokens.masked_fill(noisy, vocab_size)
 
 
 @dataclass(frozen=True)
 class UniformSource:
-    """All positions have uniformly random tokens at first; an expert does not see which still have."""
+    """All positions have uniformly random tokens at kappa = 0. An expert does not see which positions are random."""
 
     @property
     def shows_noise(self) -> bool:
-        """Random tokens look like any other."""
+        """A random token looks like any other."""
         return False
 
     def replace(self, tokens: Tensor, noisy: Tensor, vocab_size: int, generator: torch.Generator) -> Tensor:
-        """Draw random tokens."""
+        """Replace noisy tokens by uniformly random ones."""
         return torch.where(noisy, torch.randint(vocab_size, tokens.shape, generator=generator), tokens)

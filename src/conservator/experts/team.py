@@ -1,4 +1,4 @@
-"""A team: experts of one vocabulary, and the only reader there is."""
+"""The team: experts that share a vocabulary, and the methods that evaluate them on sequences."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from conservator.experts.meter import Meter
 from conservator.experts.windows import windows_of
 from conservator.vocabularies import Vocabulary
 
-CHUNK = 64 * 2**20  # bytes of predictions that are made at a time, unless those of one sequence are more
-PART = 16 * 2**20  # bytes of predictions that are handed on at a time, so that what is made of them stays small
-LONGEST = 4096  # positions that are read at once of experts that read any number, or more where CHUNK allows
+CHUNK = 64 * 2**20  # bytes of predictions that are computed at a time; more if a single sequence has more
+PART = 16 * 2**20  # bytes of predictions that are yielded at a time, so that what callers compute from them stays small
+LONGEST = 4096  # positions that are read at once if no expert limits its length; more if CHUNK allows
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What the experts predict at n positions.
+    """The experts' predictions at n positions.
 
     Attributes:
         sequence: (n,) which sequence.
         position: (n,) which position in it.
-        log_probs: (m, n, V) log p_i(v | what was visible), float32.
+        log_probs: (m, n, V) log p_i(v | visible tokens), float32.
     """
 
     sequence: Tensor
@@ -34,25 +34,28 @@ class Predictions:
     log_probs: Tensor
 
     def parts(self, size: int = PART) -> Iterator["Predictions"]:
-        """The same in parts of about ``size`` bytes, without a copy."""
-        experts, _, vocab_size = self.log_probs.shape
+        """Split into parts of about ``size`` bytes; each is a copy, so that keeping one does not keep the others."""
+        experts, count, vocab_size = self.log_probs.shape
         rows = max(1, size // (4 * experts * vocab_size))
-        pieces = (self.sequence.split(rows), self.position.split(rows), self.log_probs.split(rows, dim=1))
-        for sequence, position, log_probs in zip(*pieces, strict=True):
-            yield Predictions(sequence, position, log_probs)
+        if count <= rows:
+            yield self
+            return
+        for start in range(0, count, rows):
+            part = slice(start, start + rows)
+            yield Predictions(self.sequence[part], self.position[part], self.log_probs[:, part].clone())
 
 
 class Team:
     """m experts that share a vocabulary.
 
-    A team owns all reading: it cuts sequences into windows, reads them in batches, checks what the experts return, and
-    counts it in its meter. Making one costs nothing; every restoration has a team and a meter of its own.
+    A team cuts sequences into windows, evaluates its experts on batches of them, checks what they return, and counts
+    the cost in its meter. Making a team is cheap: every restoration has a team and a meter of its own.
 
     Attributes:
         experts: the m experts.
-        vocabulary: what they all speak of.
+        vocabulary: the vocabulary that they share.
         context: how many positions are read at once.
-        meter: what was spent, and whom to tell how far the work is.
+        meter: counts the cost, and reports progress.
     """
 
     def __init__(self, experts: Sequence[Expert], meter: Meter | None = None) -> None:
@@ -77,23 +80,23 @@ class Team:
         return Team([self.experts[number]], self.meter)
 
     def sequences_at_once(self, length: int) -> int:
-        """How many sequences are read at a time, for their predictions to fit into CHUNK; at least one."""
+        """How many sequences of ``length`` are read at once, so that their predictions fit into CHUNK; at least one."""
         return max(1, CHUNK // (4 * length * self.vocabulary.size * len(self.experts)))
 
     def check(self, observation: Observation) -> None:
-        """Raise unless an observation has the tokens that the experts speak of."""
+        """Raise unless an observation has as many tokens as the experts' vocabulary."""
         if observation.vocab_size != self.vocabulary.size:
             raise ConservatorError(
                 f"the channel has {observation.vocab_size} tokens, the experts {self.vocabulary.size}"
             )
 
     def predict(self, context: Context, at: At, hidden_from: Tensor | None = None) -> Tensor:
-        """What each expert predicts at the positions ``at`` of a context: (m, n, V), in the experts' own precision.
+        """The predictions of each expert at the positions ``at`` of a context: (m, n, V), in the experts' precision.
 
         Args:
             context: (B, L).
             at: n positions of it.
-            hidden_from: (B, L, m) what is hidden from single experts besides.
+            hidden_from: (B, L, m) True where a position is also hidden from expert i.
         """
         shape = (len(at[0]), self.vocabulary.size)
         predictions = torch.empty(0)
@@ -108,6 +111,7 @@ class Team:
             if number == 0:
                 predictions = torch.empty(len(self.experts), *shape, dtype=rows.dtype)
             predictions[number] = rows
+            del rows  # before the next expert makes its own
         return predictions
 
     def read(
@@ -122,10 +126,10 @@ class Team:
         """Predict the wanted positions of sequences, each sequence under one or several patterns of hidden positions.
 
         Args:
-            tokens: (N, L); what is hidden may be any symbol.
-            hidden: (N, K, L) what each of K patterns hides.
+            tokens: (N, L); any symbol where a position is hidden.
+            hidden: (N, K, L) the positions that each of K patterns hides.
             wanted: (N, K, L) the positions to predict under each pattern.
-            hidden_from: (N, L, m) what is hidden from single experts besides.
+            hidden_from: (N, L, m) True where a position is also hidden from expert i.
             excerpt: which positions of a longer sequence these are.
         """
         windows = windows_of(tokens.shape[1], self.context, excerpt)
@@ -143,25 +147,29 @@ class Team:
                 context = Context(tokens[which, span], hidden[which, how, span], start=torch.full((len(which),), start))
                 withheld = None if hidden_from is None else hidden_from[which, span]
                 log_probs = self.predict(context, (row, place), withheld).float()
-                yield from Predictions(which[row], window.start + place, log_probs).parts()
+                found = Predictions(which[row], window.start + place, log_probs)
+                del log_probs
+                yield from found.parts()
+                del found  # before the next ones are made: at a large vocabulary these are most of the memory
 
 
 def check_expert(expert: Any) -> ExpertSpec:
-    """Return the description of an expert; a clear error for an object that is none."""
+    """Return the spec of an expert; raise a ConservatorError for an object that is not an expert."""
     spec = getattr(expert, "spec", None)
     if not isinstance(spec, ExpertSpec) or not callable(getattr(expert, "predict", None)):
         what = f"{type(expert).__name__} object"
         lacks = "a spec (an ExpertSpec)" if not isinstance(spec, ExpertSpec) else "a method predict(context, at)"
-        raise ConservatorError(f"a {what} is no expert: it has not {lacks}; docs/extending.md shows how to write one")
+        raise ConservatorError(f"a {what} is no expert: it lacks {lacks}; docs/extending.md shows how to write one")
     if not spec.source.shows_noise:
         raise ConservatorError(
-            f"the expert {spec.name!r} does not see what is hidden (a uniform source); a team reads experts that do"
+            f"the expert {spec.name!r} has a uniform source, and cannot see which positions are hidden; a team takes "
+            "experts with a mask source"
         )
     return spec
 
 
 def shared_vocabulary(specs: Sequence[ExpertSpec]) -> Vocabulary:
-    """The vocabulary of all experts; a clear error where they do not share one."""
+    """The vocabulary of all experts; raise a ConservatorError if they do not share one."""
     if not specs:
         raise ConservatorError("no experts: at least one is needed")
     prints = {spec.name: spec.vocabulary.fingerprint for spec in specs}
@@ -171,7 +179,7 @@ def shared_vocabulary(specs: Sequence[ExpertSpec]) -> Vocabulary:
 
 
 def check_predictions(spec: ExpertSpec, rows: Any, shape: tuple[int, int]) -> None:
-    """Raise unless an expert returned what the contract says."""
+    """Raise unless an expert returned finite, floating-point predictions of the right ``shape``."""
     if not isinstance(rows, Tensor) or tuple(rows.shape) != shape or not rows.is_floating_point():
         found = f"{rows.dtype} of the shape {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
         raise ConservatorError(

@@ -1,4 +1,4 @@
-"""Windows: the stretches of a long sequence that experts read at once, and which of them damage needs."""
+"""Windows: the stretches of a long sequence that experts read at once, and which of them must be read."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from conservator.channels import Excerpt
 from conservator.errors import ConservatorError
 
 Ints = NDArray[np.int64]
-SHORTEST = 8  # positions: a shorter window has no surroundings
+SHORTEST = 8  # positions; a shorter window would have no context around the positions that it predicts
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,14 @@ class Window:
 def cut_into_windows(length: int, context: int) -> list[Window]:
     """Cover ``length`` positions by windows of at most ``context``, overlapping by a quarter of it.
 
-    Every position is predicted in one window, at least an eighth of the context from its cut ends.
+    Every position is predicted in exactly one window, at least an eighth of the context away from any end of that
+    window that is not an end of the sequence.
     """
     return [Window(*row) for row in window_table(length, context).tolist()]
 
 
 def window_table(length: int, context: int) -> Ints:
-    """(n, 4) the same as rows of start, stop, inner start and inner stop."""
+    """(n, 4) the windows of ``cut_into_windows``, as rows of start, stop, inner start and inner stop."""
     if length <= context:
         return np.array([[0, length, 0, length]])
     if context < SHORTEST:
@@ -46,7 +47,10 @@ def window_table(length: int, context: int) -> Ints:
 
 
 def windows_of(length: int, context: int, excerpt: Excerpt | None) -> list[Window]:
-    """The windows of a sequence; of an excerpt those that it has whole, by their places in it."""
+    """The windows of a sequence. For an excerpt: those windows of the whole sequence that the excerpt contains.
+
+    The windows of an excerpt are given by their places in the excerpt.
+    """
     if excerpt is None:
         return cut_into_windows(length, context)
     table = window_table(excerpt.length, context)
@@ -57,17 +61,17 @@ def windows_of(length: int, context: int, excerpt: Excerpt | None) -> list[Windo
 
 
 def excerpt_around(lost: Ints, near: int, margin: int, length: int, context: int) -> Excerpt:
-    """What has to be read of a sequence so that everything within ``near`` of a lost position can be predicted.
+    """The positions that have to be read so that every position within ``near`` of a lost one can be predicted.
 
     Args:
         lost: (n,) the lost positions, ascending.
-        near: how far from them positions are predicted.
-        margin: how far around them the sequence is kept in any case.
-        length: of the sequence.
-        context: how much the experts read at once.
+        near: how far from the lost positions others are predicted.
+        margin: how far around the lost positions the sequence is kept in any case.
+        length: the number of positions of the sequence.
+        context: how many positions the experts read at once.
     """
     wanted, table = ranges_around(lost, near, length), window_table(length, context)
-    # A window is read where a wanted range begins before the end of its inner part and ends after its start.
+    # A window is read if a wanted range overlaps its inner part: begins before its end, and ends after its start.
     begun = np.searchsorted(wanted[:, 0], table[:, 3])
     ended = np.searchsorted(wanted[:, 1], table[:, 2], side="right")
     kept = np.concatenate([table[begun > ended, :2], ranges_around(lost, margin, length)])
@@ -77,12 +81,12 @@ def excerpt_around(lost: Ints, near: int, margin: int, length: int, context: int
 
 
 def ranges_around(positions: Ints, reach: int, length: int) -> Ints:
-    """(k, 2) the ranges within ``reach`` of any of the ascending positions, in order and apart."""
+    """(k, 2) the ranges within ``reach`` of any of the ascending ``positions``, in order and disjoint."""
     return merge(np.stack([np.maximum(positions - reach, 0), np.minimum(positions + reach + 1, length)], axis=1))
 
 
 def merge(ranges: Ints) -> Ints:
-    """Join half-open ranges (n, 2) that overlap or touch; they come in the order of their starts."""
+    """Join half-open ranges (n, 2) that overlap or touch; they must be sorted by their starts."""
     if not len(ranges):
         return ranges
     reached = np.maximum.accumulate(ranges[:, 1])

@@ -1,8 +1,9 @@
-"""Composite evidence: what experts predict of each visible position while it is hidden from them.
+"""Composite evidence: the log-likelihood of each visible position, predicted while it is hidden from the experts.
 
     C(lambda; y) = sum over visible l of  log sum_v c_l(v) pi_{lambda_l}(v | what fold b(l) leaves visible)
 
-Its gradient is the paper's posterior minus prior, on conditionals that are exact: no sampler, no particle noise.
+Its gradient has the paper's form, posterior mean minus prior mean. Each mean is an exact sum over the tokens of one
+position, so there is no sampler and no particle noise.
 """
 
 import torch
@@ -22,13 +23,14 @@ class CompositeEvidence:
         C(lambda) = sum over predicted l of  log sum_v c_l(v) pi_{lambda_l}(v)
         dC/dlambda_{l,i} = E_gamma[a_i] - E_pi[a_i]
 
-    The predictions are kept: 4 m V bytes a position and repeat. Under a mask channel C is concave.
+    a_i(v) is the log-probability that expert i predicts for token v, and gamma(v) is proportional to c_l(v) pi(v). The
+    predictions are kept, which takes 4 m V bytes for each position and repeat. Under a mask channel C is concave.
     """
 
     def __init__(
         self, predictions: Store, observation: Observation, experts: int, repeats: int, *, prior_term: bool = True
     ) -> None:
-        """Take what the experts predict of an observation (L,).
+        """Take the experts' predictions for an observation (L,).
 
         Args:
             predictions: of every visible position, once for each repeat.
@@ -51,7 +53,7 @@ class CompositeEvidence:
         *,
         prior_term: bool = True,
     ) -> "CompositeEvidence":
-        """Let a team read the folds of an observation (L,).
+        """Predict every visible position of an observation (L,) while its fold is hidden.
 
         ``doubt`` (L,) is the probability with which a token is hidden because it may be wrong.
         """
@@ -85,7 +87,7 @@ class CompositeEvidence:
         return value, gradient
 
     def kept(self, field: Tensor) -> Tensor:
-        """(L,) the probability that a visible token is what was seen, under the pool at ``field``; else 0."""
+        """(L,) the probability that the observed token is right, under the pool at ``field``; 0 if not predicted."""
         total = torch.zeros(len(self.observation.tokens), dtype=torch.float64)
         for position, rows in self.predictions:
             seen, pool = self.observation[position], log_pool(rows.double(), field[position])

@@ -1,4 +1,4 @@
-"""What is believed of a field: at every position a mixture of pools."""
+"""A composition: at every position, a mixture of log-linear pools."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ class Composition:
 
         p(v) = sum_s share_{l,s} pi_{w_{l,s}}(v)
 
-    A field is the mixture of one; the posterior of a lattice field mixes its states, each in proportion to its
-    probability.
+    A field is a mixture of one pool. The posterior of a lattice field is a mixture of the pools of the lattice states,
+    weighted by their posterior probabilities.
 
     Attributes:
-        share: (N, L, S) rows on the simplex.
-        weights: (N, L, S, m), may be a view that repeats itself.
+        share: (N, L, S) the weight of each pool in the mixture, rows on the simplex.
+        weights: (N, L, S, m) the weight of each expert in each pool; may be an expanded view.
     """
 
     share: Tensor
@@ -36,17 +36,17 @@ class Composition:
     def mean(self) -> Tensor:
         """The mean weight of each expert: (N, L, m), rows on the simplex."""
         total = torch.zeros_like(self.weights[:, :, 0])
-        for state in range(self.share.shape[2]):  # no table of all states and experts at every position
+        for state in range(self.share.shape[2]):  # state by state, because a table (N, L, S, m) would be large
             total += self.share[:, :, state, None] * self.weights[:, :, state]
         return total
 
-    def log_probs(self, said: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
-        """Mix what the experts ``said`` (m, n, V) of n positions: (n, V) normalised log-probabilities."""
-        share = self.share[sequence, position].to(said.dtype)
-        weights = self.weights[sequence, position].to(said.dtype)
-        total = torch.zeros_like(said[0])
+    def log_probs(self, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
+        """Mix the experts' log-probabilities ``log_probs`` (m, n, V) at n positions: (n, V), normalised."""
+        share = self.share[sequence, position].to(log_probs.dtype)
+        weights = self.weights[sequence, position].to(log_probs.dtype)
+        total = torch.zeros_like(log_probs[0])
         for state in range(share.shape[1]):
             used = (share[:, state] > 0).nonzero()[:, 0]
-            pool = torch.einsum("ni,inv->nv", weights[used, state], said[:, used])
+            pool = torch.einsum("ni,inv->nv", weights[used, state], log_probs[:, used])
             total.index_add_(0, used, share[used, state, None] * torch.softmax(pool, dim=-1))
         return total.clamp_min(torch.finfo(total.dtype).tiny).log()

@@ -13,7 +13,7 @@ def denoising_score(team: Team, tokens: Tensor, samples: int, generator: torch.G
 
         DScore_{i,l}(x) = (1/K) sum_k -log p_i(x_l | x_{t_k}),   t_k uniform, kappa(t) = t
 
-    Revealed positions are scored too, as in the paper; an expert copies there, so they count as 0.
+    Revealed positions are scored too, as in the paper; an expert copies the token there, so their score is 0.
     The times are stratified: one in each of K equal intervals, in random order for every sequence.
 
     Args:
@@ -59,7 +59,7 @@ def expected_denoising_score(expert: Expert, tokens: Tensor, *, schedule_weight:
         (B, L) scores in nats.
     """
     batch, length = tokens.shape
-    patterns = all_sequences(2, length).bool()[1:]  # nothing hidden: nothing to score
+    patterns = all_sequences(2, length).bool()[1:]  # without the first, which hides nothing
     if batch * len(patterns) > LIMIT:
         raise ConservatorError(f"{len(patterns)} maskings of {batch} sequences are too many to enumerate")
     rows = tokens.repeat_interleave(len(patterns), dim=0)

@@ -14,7 +14,7 @@ class EnumeratedEvidence:
         Q_lambda(x) = exp(sum_{l,i} lambda_{l,i} phi_{i,l}(x)) / Z(lambda)
         L(lambda)   = (1/N) sum_n log sum_x p_c(y^(n) | x) Q_lambda(x)
 
-    The channel is memoryless here; Proposition 1 does not need that.
+    The channel has to be memoryless here, which Proposition 1 does not require.
     """
 
     def __init__(self, energies: Tensor, sequences: Tensor, observation: Observation) -> None:
@@ -31,7 +31,7 @@ class EnumeratedEvidence:
             count = torch.ones(len(observed.tokens), dtype=torch.long)
         local = observed.likelihood.table()  # (distinct observations, L, V)
         places = torch.arange(sequences.shape[1])
-        self._log_channel = local[:, places, sequences].sum(-1)  # (distinct outputs, S)
+        self._log_channel = local[:, places, sequences].sum(-1)  # (distinct observations, S)
         self._frequency = count.to(local.dtype) / count.sum()
 
     @property
@@ -45,7 +45,7 @@ class EnumeratedEvidence:
         return torch.log_softmax(torch.einsum("li,ils->s", field, self.energies), dim=0)
 
     def log_posterior(self, field: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log Q_lambda(x | y), (distinct outputs, S), and the log evidence of each output."""
+        """Return log Q_lambda(x | y), (distinct observations, S), and the log evidence of each observation."""
         joint = self._log_channel + self.log_prior(field)
         evidence = torch.logsumexp(joint, dim=1)
         return joint - evidence[:, None], evidence

@@ -10,7 +10,7 @@ from conservator.errors import ConservatorError
 
 
 class Evidence(Protocol):
-    """L(lambda; y), averaged over the observations, and how it changes with the field."""
+    """L(lambda; y), averaged over the observations, and its gradient with respect to the field."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -21,7 +21,7 @@ class Evidence(Protocol):
 
 
 def check_observations(observation: Observation, length: int, vocab_size: int) -> Observation:
-    """Return observations as (N, L) with N >= 1, where they fit experts of that length and vocabulary."""
+    """Return observations as (N, L) with N >= 1; raise unless they fit experts of that length and vocabulary."""
     tokens = torch.atleast_2d(observation.tokens)
     if tokens.ndim != 2 or len(tokens) == 0:
         raise ConservatorError(f"the observations have the shape {tuple(tokens.shape)}; it must be (N, L) with N >= 1")
@@ -33,7 +33,7 @@ def check_observations(observation: Observation, length: int, vocab_size: int) -
 
 
 def check_energies(energies: Tensor) -> Tensor:
-    """Return ``energies`` (m, L, ...) as float64 where they are finite, as the propositions assume."""
+    """Return ``energies`` (m, L, ...) as float64; raise unless they are finite, as the propositions assume."""
     if energies.ndim != 3 or not torch.isfinite(energies).all():
         raise ConservatorError(
             f"the experts' energies, of shape {tuple(energies.shape)}, must be finite and (m, L, ...)"

@@ -9,13 +9,13 @@ from conservator.errors import ConservatorError
 from conservator.field.evidence import Evidence
 from conservator.field.solution import Solution
 
-FLOOR = 1e-12  # a weight that one bold step took to 1e-300 would need thousands of steps to come back
-MAX_ETA = 1e6  # where nothing is left to gain, the step size would otherwise grow until it overflows
+FLOOR = 1e-12  # the least weight: one that a large step took to 1e-300 would need thousands of steps to grow again
+MAX_ETA = 1e6  # the largest step size, which would otherwise grow until it overflows where the evidence is maximal
 
 
 @dataclass(frozen=True)
 class State:
-    """Where the iteration stands.
+    """The state of the iteration.
 
     Attributes:
         field: (L, m) lambda^(s), rows on the simplex.
@@ -41,10 +41,10 @@ class State:
 
 @dataclass(frozen=True)
 class Info:
-    """What became of a step.
+    """The outcome of a step.
 
     Attributes:
-        accepted: whether the evidence did not fall; if it did, the field stays and every eta is halved.
+        accepted: whether the evidence did not fall; if it fell, the field stays as it was and every eta is halved.
     """
 
     accepted: bool
@@ -66,13 +66,13 @@ def step(state: State, evidence: Evidence) -> tuple[State, Info]:
         lambda^(s+1)_{l,i} proportional to lambda^(s)_{l,i} exp(eta_l g_{l,i})
 
     Each position has its own step size: it grows by a fifth where the evidence still rises along the step that was
-    taken, and is halved where the step went past the top. If the evidence fell as a whole, the step is refused and
-    all step sizes are halved.
+    taken, and is halved where the step went past the maximum. If the total evidence fell, the step is rejected and all
+    step sizes are halved.
     """
     field = torch.softmax(state.field.log() + state.eta * state.gradient, dim=1).clamp_min(FLOOR)
     field /= field.sum(dim=1, keepdim=True)
     value, gradient = evidence.value_and_gradient(field)
-    if not value >= state.value - 1e-14 * abs(state.value):  # less than rounding is not a fall; nan is one
+    if not value >= state.value - 1e-14 * abs(state.value):  # a fall by more than rounding, or nan
         return State(state.field, state.value, state.gradient, state.eta / 2), Info(accepted=False)
     rising = ((field - state.field) * gradient).sum(dim=1, keepdim=True) >= 0
     eta = torch.where(rising, 1.2 * state.eta, 0.5 * state.eta).clamp_max(MAX_ETA)
@@ -82,8 +82,8 @@ def step(state: State, evidence: Evidence) -> tuple[State, Info]:
 def infer_field(evidence: Evidence, *, tolerance: float = 1e-6, max_evaluations: int = 10_000) -> Solution:
     """Maximise the evidence over the field, until the gap is at most ``tolerance`` nats.
 
-    For exact evidence, without smoothing. The evidence need not be concave: the result is a stationary field. Its gap
-    is that of ``State``; its trace never falls.
+    The evidence must be exact, not estimated, and nothing is smoothed. The evidence need not be concave: the result is
+    a stationary field. ``gap`` of the solution is that of ``State``, and its ``trace`` never falls.
     """
     state = init(evidence)
     trace, evaluations = [state.value], 1

@@ -13,8 +13,8 @@ class FactorisedEvidence:
 
         L(lambda) = sum_l (1/N) sum_n log sum_v c_{n,l}(v) pi_{lambda_l,l}(v)
 
-    Positions decouple. Where there are more observations than symbols, and the likelihood depends on the symbol
-    alone, observations enter as frequencies of the symbols: the cost is O(min(N, symbols) L V).
+    The positions decouple. If there are more observations than symbols, and the likelihood depends on the symbol alone,
+    only the frequencies of the symbols are needed: the cost is O(min(N, symbols) L V).
     """
 
     def __init__(self, log_probs: Tensor, observation: Observation) -> None:
@@ -27,7 +27,7 @@ class FactorisedEvidence:
         if len(share) <= symbols or not observed.likelihood.symbols:
             self._likelihood, self._frequency = observed.likelihood, share
             return
-        # For every symbol and position one observation that has it stands for all of them.
+        # For every symbol and position, one observation with that symbol represents all of them.
         self._frequency = torch.zeros(symbols, length, dtype=torch.float64).scatter_add_(0, observed.tokens, share)
         rows = torch.arange(len(share))[:, None].expand(share.shape)
         first = torch.zeros(symbols, length, dtype=torch.long).scatter_(0, observed.tokens, rows)
@@ -40,10 +40,10 @@ class FactorisedEvidence:
         return length, experts
 
     def value_and_gradient(self, field: Tensor) -> tuple[Tensor, Tensor]:
-        """Return L and equation (gradient): the mean of a_i under gamma minus that under the pool."""
+        """Return L and equation (gradient): the mean of a_i = log pi_i under gamma minus that under the pool."""
         prior = log_pool(self.log_probs, field)
         evidence = self._likelihood.log_evidence(prior)
-        seen = self._frequency > 0  # a symbol that never occurs here has the likelihood of another
+        seen = self._frequency > 0  # elsewhere the symbol never occurs, and the likelihood is that of another symbol
         value = torch.where(seen, self._frequency * evidence, 0.0).sum()
         posterior = self._likelihood.log_posterior(prior).exp()
         posterior = torch.where(seen[..., None], self._frequency[..., None] * posterior, 0.0).sum(0)

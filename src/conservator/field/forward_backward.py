@@ -17,9 +17,9 @@ def posterior(emissions: Array, prior: MarkovPrior, skipped: NDArray[np.int64] |
         log sum over s_1..s_L of p(s_1) prod_l p(s_l | s_{l-1}) exp(e_l(s_l)),   p(s_l = s | everything)
 
     Args:
-        emissions: (L, S) e_l(s), the log-probability of what was seen at l in state s; 0 where nothing was.
+        emissions: (L, S) e_l(s), the log-likelihood of the observation at l in state s; 0 where there is none.
         prior: the chain; a prior without a transition table keeps one state throughout.
-        skipped: (L,) how many positions the chain passes before each of these without anything seen at them.
+        skipped: (L,) how many positions of the chain, all without evidence, are left out before each of these.
 
     Returns:
         The log evidence in nats, and (L, S) rows on the simplex.
@@ -42,9 +42,10 @@ def posterior(emissions: Array, prior: MarkovPrior, skipped: NDArray[np.int64] |
 def posterior_kernel(
     emissions: Array, initial: Array, transition: Array, jump: NDArray[np.int64], powers: Array
 ) -> tuple[float, Array]:
-    """Run both passes, every message scaled to sum to 1.
+    """Run both passes, with every message rescaled.
 
-    ``jump`` (L,) is the row of ``powers`` (K, S, S) by which the chain moves before each position, -1 for none.
+    ``jump`` (L,) is the index in ``powers`` (K, S, S) of the transition over the positions that are left out before
+    each position; -1 if none are.
     """
     length, states = emissions.shape
     forward = np.empty((length, states))

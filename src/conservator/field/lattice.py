@@ -1,4 +1,4 @@
-"""Lattices on the simplex, and Markov priors of fields that live on them."""
+"""Lattices on the simplex, and Markov priors of fields whose values are lattice points."""
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from conservator.errors import ConservatorError
 
 Array = NDArray[np.float64]
-LARGEST = 4096  # states, beyond which a transition table is no longer a small thing
+LARGEST = 4096  # states; the transition table of more would be too large
 
 
 def simplex_lattice(experts: int, parts: int = 2) -> Array:
@@ -32,11 +32,12 @@ class MarkovPrior:
     """A Markov chain of compositions along the sequence.
 
     Attributes:
-        name: what it is, with its strength, for results.
+        name: its kind and its parameters, for results.
         weights: (S, m) the composition of each state.
-        initial: (S,) the law of the first state.
-        transition: (S, S) from a state (row) to the next; rows sum to 1. None where the state never changes.
-        regions: (S, m) the expert that a state is attributed to: its weights, or the slow level of a two-level prior.
+        initial: (S,) the distribution of the first state.
+        transition: (S, S) from a state (row) to the next; rows sum to 1. None if the state never changes.
+        regions: (S, m) how a state is attributed to experts, rows on the simplex: by its weights, or by its region if
+            the prior has regions.
     """
 
     name: str
@@ -47,13 +48,13 @@ class MarkovPrior:
 
 
 def constant(weights: Array) -> MarkovPrior:
-    """One composition for the whole sequence, uniform over the lattice: tau = infinity, the global weight."""
+    """One composition for the whole sequence, uniformly distributed over the lattice: the global weight, tau = inf."""
     states = len(weights)
     return MarkovPrior("constant", weights, np.full(states, 1 / states), None, weights)
 
 
 def sticky(weights: Array, jump: float) -> MarkovPrior:
-    """Stay with probability 1 - jump, else go to any state, this one included."""
+    """Stay in a state with probability 1 - jump, else draw one of all states uniformly."""
     _check_share(jump, "jump")
     states = len(weights)
     transition = np.full((states, states), jump / states) + (1 - jump) * np.eye(states)
@@ -61,24 +62,25 @@ def sticky(weights: Array, jump: float) -> MarkovPrior:
 
 
 def laplace(weights: Array, tau: float) -> MarkovPrior:
-    """The paper's increments on the lattice: p(s' | s) proportional to exp(-tau |w_s' - w_s|_1)."""
+    """The paper's Laplace prior of increments, on the lattice: p(s' | s) proportional to exp(-tau |w_s' - w_s|_1)."""
     if not 0 <= tau < np.inf:
         raise ConservatorError(f"tau is {tau}; it must be finite and not negative (constant is the limit)")
     distance = np.abs(weights[:, None] - weights[None]).sum(-1)
-    transition = np.exp(-np.minimum(tau * distance, 600.0))  # no move is impossible, or messages could vanish
+    transition = np.exp(-np.minimum(tau * distance, 600.0))  # bounded: with probabilities of 0, messages could vanish
     transition /= transition.sum(axis=1, keepdims=True)
     states = len(weights)
     return MarkovPrior(f"laplace {tau:g}", weights, np.full(states, 1 / states), transition, weights)
 
 
 def two_level(weights: Array, jump: float, resample: float, own: float) -> MarkovPrior:
-    """A slow chain of regions r, and in it a fast composition s that keeps coming back to the region's expert.
+    """Two levels: a region r that changes slowly, and a composition s that changes fast within a region.
 
-        r' = r but with probability ``jump`` another; s' = s but with probability ``resample``, and wherever r changed,
-        drawn anew from D(. | r'), which gives the vertex of r' the probability ``own`` and the rest evenly to others
+        r' = r with probability 1 - ``jump``, else one of the other regions, uniformly
+        s' = s with probability 1 - ``resample`` if r' = r, else s' is drawn from D(. | r')
+        D(s | r) = ``own`` if s is the vertex of expert r, else (1 - ``own``) / (S - 1)
 
-    Inside a region some stretches are better served by another expert: the fast level serves restoration, the slow one
-    attribution.
+    Inside a region, another expert may predict some stretches better. The fast level s can follow it there, which helps
+    restoration; the slow level r still attributes the whole region to one expert.
     """
     for value, name in ((jump, "jump"), (resample, "resample"), (own, "own")):
         _check_share(value, name)

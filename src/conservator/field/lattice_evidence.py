@@ -13,11 +13,11 @@ from conservator.field.pool import log_pool_at
 
 @dataclass(frozen=True)
 class LatticeEvidence:
-    """What the visible positions say of every state of a lattice.
+    """The evidence of the visible positions for every state of a lattice.
 
     Attributes:
         emissions: (N, L, S) e_l(s), float64; 0 where nothing was predicted.
-        kept: (N, L, S) the probability that the token is what was seen, in each state; 1 where nothing is doubtful.
+        kept: (N, L, S) the probability that the observed token is right, in each state; 1 if no token is doubtful.
     """
 
     emissions: Tensor
@@ -43,10 +43,10 @@ def lattice_evidence(
         team: m experts.
         observation: (N, L).
         patterns: (N, K, L) the positions that are predicted under each of K patterns.
-        hidden: (N, K, L) what the experts do not see under each.
+        hidden: (N, K, L) the positions that are hidden from the experts under each pattern.
         weights: (S, m) the lattice.
         repeats: by how many patterns a position is predicted.
-        hidden_from: (N, L, m) what is hidden from single experts because it is not their kind of text.
+        hidden_from: (N, L, m) True where a position is also hidden from expert i, because the text is not of its kind.
         prior_term: False leaves the normaliser of the pool out: e_l(s) = log sum_v c_l(v) exp(sum_i w_i a_i(v)).
     """
     team.check(observation)
@@ -66,7 +66,7 @@ def lattice_evidence(
                 own[:, state] = (same + pick(pool, seen.readable) - local[:, state]).exp()
             if not prior_term:
                 local[:, state] += log_norm
-        # A position comes several times where its repeats are predicted together.
+        # A position occurs several times here if several of its repeats are predicted together.
         emissions.index_put_(place, local, accumulate=True)
         if doubtful:
             kept.index_put_(place, own / repeats, accumulate=True)

@@ -1,4 +1,4 @@
-"""The exact posterior of lattice fields, under the Markov prior that the evidence chooses."""
+"""The exact posterior of lattice fields, under the Markov prior with the highest evidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ class LatticePosterior:
 
     Attributes:
         field: (L, m) the posterior mean of the composition, rows on the simplex.
-        regions: (L, m) the posterior of the region, whose text a position is: under the most likely prior that knows
-            regions, where there is one.
-        owners: (L, m) the same under the prior that was chosen; its weights, if it knows no regions.
+        regions: (L, m) the posterior probability that a position is the text of each expert, under the most likely
+            prior with regions; if there is none, as ``owners``.
+        owners: (L, m) the same under the prior that was chosen; equal to ``field`` if that prior has no regions.
         states: (L, S) the posterior of the lattice states.
         prior: the name of the prior that was chosen.
-        log_evidence: nats, of the chosen prior.
-        evidences: prior -> log evidence, for all that were tried.
+        log_evidence: the log evidence of the chosen prior, in nats.
+        evidences: prior -> log evidence, for all priors that were tried.
     """
 
     field: Array
@@ -38,10 +38,11 @@ class LatticePosterior:
 
 
 def default_priors(weights: Array) -> list[MarkovPrior]:
-    """The priors that the evidence chooses from.
+    """The priors from which the one with the highest evidence is chosen.
 
-    One composition for all; regions of about 300, 1000 or 3000 positions, each of one expert's text; compositions that
-    last for about 10, 30 or 100 positions and belong to nobody, for text that is like no expert's.
+    They are: one composition for the whole sequence; regions of one expert's text, of about 300, 1000 or 3000
+    positions; and compositions without regions that last for about 10, 30 or 100 positions, for text that is like no
+    single expert's.
     """
     regions = [two_level(weights, jump, 0.2, 0.95) for jump in (0.0003, 0.001, 0.003)]
     return [constant(weights), *regions, *(sticky(weights, jump) for jump in (0.01, 0.03, 0.1))]
@@ -53,15 +54,16 @@ def lattice_posterior(
     priors: Sequence[MarkovPrior] | None = None,
     skipped: NDArray[np.int64] | None = None,
 ) -> LatticePosterior:
-    """Choose the prior under which what was seen is most likely, and return the posterior under it.
+    """Choose the prior with the highest evidence, and return the posterior under it.
 
-    Only a prior with regions says whose text a position is. ``regions`` is therefore the posterior under the most
-    likely prior with regions, even where another prior was chosen.
+    Only a prior with regions attributes each position to an expert. ``regions`` is therefore the posterior under the
+    most likely prior with regions, even if another prior was chosen.
 
     Args:
-        emissions: (L, S) the log-probability of what was seen at each position in each lattice state.
+        emissions: (L, S) the log-likelihood of the observation at each position in each lattice state.
         weights: (S, m) the lattice.
-        priors: to choose from; each has the lattice's states, one or several times over.
+        priors: the priors to choose from. The states of a prior are those of the lattice, or if it has regions, those
+            of the lattice once for each region.
         skipped: (L,) how many positions are left out before each of these.
     """
     priors = default_priors(weights) if priors is None else priors
@@ -73,7 +75,7 @@ def lattice_posterior(
     if not priors:
         raise ConservatorError("no priors to choose from")
     evidences: dict[str, float] = {}
-    chosen, attributing = "", (False, -np.inf)  # whether it knows regions, and its evidence
+    chosen, attributing = "", (False, -np.inf)  # whether the prior has regions, and its evidence
     for prior in priors:
         levels = len(prior.weights) // states
         evidence, law = posterior(np.tile(emissions, (1, levels)) if levels > 1 else emissions, prior, skipped)

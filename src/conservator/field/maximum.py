@@ -21,14 +21,14 @@ def variation(field: Array) -> float:
 def maximise(evidence: Evidence, tau: float, *, tolerance: float = 1e-3, max_evaluations: int = 3000) -> Solution:
     """Maximise C(lambda) - tau sum_l |lambda_l - lambda_{l-1}|_1 over the simplices.
 
-    Accelerated proximal gradient steps with the exact proximal map, restarted where the objective falls, step size by
-    backtracking. The certificate is the gap of the linearised problem,
+    The method is accelerated proximal gradient ascent with the exact proximal map. It restarts when the objective
+    falls, and finds the step size by backtracking. The certificate is the gap of the linearised problem,
 
-        max over z of  <g, z> - tau Omega(z)   minus   <g, lambda> - tau Omega(lambda),   g = dC(lambda),
+        max over z of  <g, z> - tau Omega(z)   minus   <g, lambda> - tau Omega(lambda),   g = dC(lambda)
 
-    whose maximum is at vertices, because on a chain the relaxation of a labelling problem is tight: it is found
-    exactly by dynamic programming. ``value`` of the solution is C - tau Omega. The gap bounds how far it is from the
-    optimum for concave evidence alone.
+    The maximum over z is at vertices, because on a chain the relaxation of a labelling problem is tight, so dynamic
+    programming finds it exactly. ``value`` of the solution is C - tau Omega. Only for concave evidence does the gap
+    bound the distance of ``value`` from the optimum.
     """
     if not 0 <= tau < np.inf:
         raise ConservatorError(f"tau is {tau}; it must be finite and not negative")

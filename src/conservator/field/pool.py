@@ -23,7 +23,7 @@ def log_pool(log_probs: Tensor, field: Tensor) -> Tensor:
 def log_pool_at(log_probs: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Compose experts with one weight at all positions.
 
-    An expert that has all of the weight is returned as it is.
+    If one expert has all of the weight, its predictions are returned as they are.
 
     Args:
         log_probs: (m, n, V).

@@ -1,4 +1,4 @@
-"""Lines 1 to 7 of Algorithm 1: exponentiated gradient and smoothing in turn, whatever gives the gradient."""
+"""Lines 1 to 7 of Algorithm 1, exponentiated gradient and smoothing in turn, for any estimate of the gradient."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from conservator.field.smoothing import Smoother
 
-FLOOR = 1e-300  # a smoother may return a weight of exactly 0, of which there is no logarithm
+FLOOR = 1e-300  # a smoother may return a weight of exactly 0, whose logarithm is infinite
 
 
 def ascend(

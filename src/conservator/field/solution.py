@@ -1,4 +1,4 @@
-"""What a solver found."""
+"""The result of a solver."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ class Solution:
     Attributes:
         field: (L, m), rows on the simplex.
         value: the objective at ``field``, nats.
-        gap: how far from optimal it may be; each solver says in which sense.
+        gap: how far ``field`` may be from the optimum, as each solver defines it.
         converged: whether the gap met the tolerance within the evaluations allowed.
         evaluations: how often evidence and gradient were computed.
-        trace: the objective at every accepted field, where the solver keeps it.
+        trace: the objective at every accepted field, if the solver keeps it.
     """
 
     field: Tensor

@@ -1,4 +1,4 @@
-"""Predictions that are needed again and again: in memory, or in a temporary file where they are too large for it."""
+"""A store of predictions that are used repeatedly: in memory, or in a temporary file if they are too large."""
 
 import tempfile
 import weakref
@@ -12,15 +12,15 @@ from torch import Tensor
 from conservator.errors import ConservatorError
 from conservator.experts import Predictions
 
-IN_MEMORY = 2**28  # bytes that are kept in memory
-LARGEST = 2**35  # bytes that are kept at all
+IN_MEMORY = 2**26  # bytes that are kept in memory
+LARGEST = 2**35  # bytes that are kept at most, in memory and in the file
 
 
 class Store:
     """Parts of predictions, in the order in which they were added."""
 
     def __init__(self) -> None:
-        """Nothing is kept yet."""
+        """Make an empty store."""
         self.size = 0
         self._parts: list[tuple[Tensor, Tensor | None, tuple[int, ...]]] = []
         self._file: IO[Any] | None = None
@@ -35,7 +35,7 @@ class Store:
             self._parts.append((found.position, rows.clone(), tuple(rows.shape)))
             return
         if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it goes when the store goes)
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when the store is deleted)
             weakref.finalize(self, self._file.close)
         self._parts.append((found.position, None, tuple(rows.shape)))
         rows.contiguous().numpy().tofile(self._file)

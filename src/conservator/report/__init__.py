@@ -1,4 +1,4 @@
-"""The view of a record of a restoration: the HTML file, and the script that draws it."""
+"""The report: the record of a restoration as an HTML file, and the script that draws it."""
 
 from conservator.report.page import as_frame, as_page
 

@@ -7,7 +7,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-Record = dict[str, Any]  # what conservator.record makes of a restoration
+Record = dict[str, Any]  # what conservator.restoration.as_record returns
 
 TEMPLATE = """<!doctype html>
 <html lang="en">
@@ -36,7 +36,7 @@ def asset(name: str) -> str:
 
 
 def as_page(record: Record, title: str) -> str:
-    """The report as HTML. No text of the document is markup: it is data that the script puts in as text."""
+    """The report as HTML. The text of the document is never markup: it is data, which the script inserts as text."""
     script, style = asset("view.js") + "\nConservatorView.start();\n", asset("view.css")
     policy = f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; base-uri 'none'"
     return TEMPLATE.format(
@@ -49,12 +49,12 @@ def as_page(record: Record, title: str) -> str:
 
 
 def as_frame(record: Record, title: str = "Restored document") -> str:
-    """The report in a frame of its own, whose scripts and styles touch nothing around it."""
+    """The report in a frame of its own, so that its script and style do not affect the page around it."""
     return FRAME.format(page=html.escape(as_page(record, title), quote=True))
 
 
 def _as_data(record: Record) -> str:
-    """JSON in which nothing can end the element that it stands in."""
+    """The record as JSON, escaped so that it cannot end the HTML element that contains it."""
     text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")

@@ -3,11 +3,13 @@
 
 const ConservatorView = (() => {
   const BLOCK = 6000; // characters of the document that are laid out together
-  const LONG = 2000; // pieces of one line that are kept together
+  const LONG = 2000; // the largest number of pieces of one line that are kept in one block
   const SVG = "http://www.w3.org/2000/svg";
   const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0.995 && share < 1 ? 2 : share < 0.1 ? 1 : 0)} %`);
   const lowest = (values) => values.reduce((low, value) => Math.min(low, value), 1);
   const number = (value) => value.toLocaleString("en");
+  const noun = (value, word) => (value === 1 ? word : `${word}s`);
+  const counted = (value, word) => `${number(value)} ${noun(value, word)}`;
   const level = (sure) => (sure >= 0.9 ? "sure" : sure >= 0.5 ? "fair" : "poor");
   const shown = (text) => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll("\r", "␍").replace(/^ +| +$/g, (blank) => "␣".repeat(blank.length));
 
@@ -30,11 +32,11 @@ const ConservatorView = (() => {
     const share = summary.bytes ? summary.lost / summary.bytes : 0;
     return make(
       "section", { class: "cards", ariaLabel: "Summary" },
-      one("Lost", number(summary.lost), `bytes in ${number(summary.places)} places, ${percent(share)} of ${number(summary.bytes)}`),
+      one("Lost", number(summary.lost), `${noun(summary.lost, "byte")} in ${counted(summary.places, "place")}, ${percent(share)} of ${number(summary.bytes)}`),
       one("Restored", number(summary.restored), `${number(summary.sure)} of them at least 90 % sure`),
       one("Left open", number(summary.left_open), summary.left_open ? "not sure enough" : "nothing"),
       one("Expected right", percent(summary.expected_accuracy), "of the restored bytes, by their confidence"),
-      one("Cost", `${cost.seconds.toFixed(1)} s`, `${number(cost.evaluations)} network evaluations`),
+      one("Cost", `${cost.seconds.toFixed(1)} s`, counted(cost.evaluations, "network evaluation")),
     );
   }
 
@@ -168,7 +170,7 @@ const ConservatorView = (() => {
     setTimeout(later, 30);
     window.addEventListener("beforeprint", all);
 
-    // What is known of a restored place, beside it.
+    // The details of a restored place, in a box beside it.
     const tip = make("div", { class: "tip", hidden: true, role: "dialog", ariaLabel: "What is known of this place" });
     let pinned = false, at = -1;
     const nodesOf = (place) => sheet.querySelectorAll(`[data-i="${place}"]`);
@@ -197,7 +199,7 @@ const ConservatorView = (() => {
       }
       tip.append(make("h4", {}, "Trusted experts"), bars(record.experts.map((name, expert) => ({ name, value: piece.weights[expert], own: expert }))));
       if (choose && pinned) {
-        // A gap may be in several pieces, of which some were left open; what is typed replaces all of it.
+        // A gap may consist of several pieces, some of them left open; the typed text replaces all of them.
         const whole = restored.filter((one) => one.origin[0] === piece.origin[0] && one.origin[1] === piece.origin[1]);
         const input = make("input", { type: "text", placeholder: "or type your own", value: whole.length > 1 ? whole.map((one) => one.guess).join("") : "", ariaLabel: "Your own text for the whole gap", spellcheck: false });
         const form = make("form", { class: "own" }, input, make("button", { type: "submit", class: "primary" }, "Use"));
@@ -236,14 +238,14 @@ const ConservatorView = (() => {
     const moved = () => hide();
     window.addEventListener("resize", moved);
 
-    // From place to place.
+    // Navigation from one restored place to the next.
     const filter = make("select", { ariaLabel: "Which restored places to show" },
       ...[["all restored", 1.01], ["less than 90 % sure", 0.9], ["less than 50 % sure", 0.5]].map(([name, value]) => make("option", { value }, name)));
     const counter = make("span", { class: "count", ariaLive: "polite" });
     const wanted = () => restored.map((piece, place) => place).filter((place) => restored[place].open || lowest(restored[place].sure) < +filter.value);
     function tally() {
       const list = wanted(), rank = list.indexOf(at);
-      counter.textContent = rank < 0 ? `${number(list.length)} places` : `${number(rank + 1)} of ${number(list.length)}`;
+      counter.textContent = rank < 0 ? counted(list.length, "place") : `${number(rank + 1)} of ${number(list.length)}`;
     }
     function select(place, scroll = true) {
       all();
@@ -304,7 +306,7 @@ const ConservatorView = (() => {
     };
   }
 
-  /** Blocks are boxes, so a line that goes on in the next block would be broken: move its beginning over. */
+  /** Blocks are boxes, so a line that continues in the next block would be broken: move its beginning to that block. */
   function mend(blocks) {
     for (let place = 0; place + 1 < blocks.length; place++) {
       const moved = [];
@@ -323,12 +325,12 @@ const ConservatorView = (() => {
       }
       moved.reverse();
       if (moved.length > LONG || moved.reduce((sum, piece) => sum + piece.text.length, 0) > 2 * BLOCK) {
-        blocks[place].pieces = pieces.concat(moved); // a line without end is broken here
+        blocks[place].pieces = pieces.concat(moved); // a very long line is broken here
       } else blocks[place + 1].pieces = moved.concat(blocks[place + 1].pieces);
     }
   }
 
-  /** Draw the record that the page carries. */
+  /** Draw the record that the page contains. */
   function start() {
     draw(document.getElementById("view"), JSON.parse(document.getElementById("record").textContent));
   }

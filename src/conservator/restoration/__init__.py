@@ -1,4 +1,4 @@
-"""What a restoration found, and the record of it that JSON, the report and the page show."""
+"""The result of a restoration, and its record, which JSON, the report and the page show."""
 
 from conservator.restoration.record import Record, as_json, as_record
 from conservator.restoration.restoration import Restoration, Span, Summary, leave_open

@@ -22,14 +22,19 @@ def as_json(restoration: Restoration) -> str:
 
 
 def as_record(restoration: Restoration) -> Record:
-    """The document in pieces, with what is known of each.
+    """The restoration as plain values; its main part is ``pieces``, a list of the document's pieces in order.
 
-    ``pieces`` in order, whose ``text`` together is the document. All have ``at``, the byte positions from and up to
-    which they stand, and ``expert``, whose text they are (None where nothing was read). Restored ones have besides:
-    ``origin`` (where they stand in the damaged document, from and up to a byte), ``sure`` (a probability for each
-    character of ``guess``), ``guess`` (what was restored, or would be where ``open`` says that it was left as it was),
-    ``weights`` of the experts, and ``fills``: the best joint fills with their probabilities. A gap within a character
-    is shown with the rest of it.
+    Every piece has ``text`` (all of them together are the document), ``at`` (its half-open range of positions) and
+    ``expert`` (the number of the expert whose text it is; None where nothing was read). A restored piece also has:
+
+    - ``origin``: its half-open range of bytes in the damaged document;
+    - ``open``: True if it was left unfilled, so that ``text`` has the mark;
+    - ``guess``: the restored text, or the best guess if the piece is open;
+    - ``sure``: the confidence of each character of ``guess``;
+    - ``weights``: the mean weight of each expert;
+    - ``fills``: the best joint fills of the gap, with their probabilities.
+
+    If a part of a character was lost, the piece contains the whole character.
     """
     summary = restoration.summary
     return {
@@ -55,10 +60,10 @@ def as_record(restoration: Restoration) -> Record:
 
 
 def _pieces(restoration: Restoration) -> list[Record]:
-    """The document from its first byte to its last."""
+    """The pieces of the document, from its first byte to its last."""
     length = len(restoration.tokens)
     starts = (restoration.tokens & 0xC0) != 0x80
-    # A boundary within a character moves to the end of it, or the piece could not be written.
+    # A boundary within a character moves to its end, because half a character cannot be written as text.
     following = np.append(np.where(starts, np.arange(length), length), length)
     following = np.minimum.accumulate(following[::-1])[::-1]
     pieces: list[Record] = []
@@ -71,14 +76,14 @@ def _pieces(restoration: Restoration) -> list[Record]:
         pieces += _visible(restoration, done, max(start, done), following)
         done = max(start, done)
         stop = int(following[span.stop])
-        if stop > done:  # else a piece before it has the whole character already
+        if stop > done:  # else an earlier piece contains the whole character already
             pieces += _restored(restoration, span, done, stop, found)
             done = stop
     return pieces + _visible(restoration, done, length, following)
 
 
 def _visible(restoration: Restoration, start: int, stop: int, following: np.ndarray[Any, Any]) -> list[Record]:
-    """What was visible, cut where another expert's text begins."""
+    """Visible text as pieces, cut where the text of another expert begins."""
     if start >= stop:
         return []
     regions = restoration.regions[start:stop]
@@ -95,7 +100,7 @@ def _visible(restoration: Restoration, start: int, stop: int, following: np.ndar
 
 
 def _restored(restoration: Restoration, span: Span, start: int, stop: int, fills: tuple[Fill, ...]) -> list[Record]:
-    """What was lost, with the rest of characters that it is part of; what was left open is a piece of its own."""
+    """A restored span as pieces, widened to whole characters; each part that was left open is a piece of its own."""
     pieces = []
     opened = restoration.left_open[start:stop]
     origin = restoration.damaged.origins(np.array([start, stop - 1]))
@@ -120,7 +125,7 @@ def _restored(restoration: Restoration, span: Span, start: int, stop: int, fills
 
 
 def _of_characters(restoration: Restoration, start: int, text: str) -> list[float | None]:
-    """How sure each character is: its least sure byte."""
+    """The confidence of each character: the lowest of its bytes."""
     found = []
     for character in text:
         stop = start + len(character.encode())
@@ -130,7 +135,10 @@ def _of_characters(restoration: Restoration, start: int, text: str) -> list[floa
 
 
 def _fills(fills: tuple[Fill, ...], left: bytes, right: bytes) -> list[Record]:
-    """Ways to fill a gap, with the visible rest of its characters; not those that need other gaps to be characters."""
+    """The fills of a gap as text, with the visible bytes ``left`` and ``right`` of the characters that it is part of.
+
+    A fill that makes whole characters only together with another gap is left out.
+    """
     found = []
     for fill in fills:
         try:
@@ -141,13 +149,13 @@ def _fills(fills: tuple[Fill, ...], left: bytes, right: bytes) -> list[Record]:
 
 
 def _expert(restoration: Restoration, position: int) -> int | None:
-    """Whose text a position is; None where nothing was read."""
+    """The number of the expert whose text a position is; None where nothing was read."""
     region = int(restoration.regions[position])
     return region if region >= 0 else None
 
 
 def _curves(restoration: Restoration) -> Record:
-    """The field and the damage in at most BINS bins: means; None where nothing was read."""
+    """The field and the damage as means over at most BINS bins; None where nothing was read."""
     length = len(restoration.tokens)
     edges = np.linspace(0, length, min(BINS, length) + 1).astype(np.int64)
     weights: list[list[float | None]] = [[] for _ in restoration.experts]
@@ -162,5 +170,5 @@ def _curves(restoration: Restoration) -> Record:
 
 
 def _round(value: float | None) -> float | None:
-    """Four digits after the point are more than is known."""
+    """Round to four decimals, which is more than the precision of the values."""
     return None if value is None else round(float(value), 4)

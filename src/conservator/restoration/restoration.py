@@ -1,4 +1,4 @@
-"""What came of a damaged document."""
+"""The result of a restoration."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,10 +22,10 @@ class Span:
     """A run of restored bytes.
 
     Attributes:
-        start: the first, as a position of the document (every lost byte is one position).
-        stop: the one after the last.
-        origin: where it stands in the document that was read: from this byte up to that one.
-        left_open: whether any of it was left as it was.
+        start: the position of its first byte; every byte of the document is one position, also a lost one.
+        stop: the position after its last byte.
+        origin: its half-open range of bytes in the damaged document.
+        left_open: whether any of its bytes was left unfilled.
     """
 
     start: int
@@ -39,13 +39,14 @@ class Summary:
     """A restoration in a few numbers.
 
     Attributes:
-        bytes: of the document.
-        lost: bytes that were lost or overturned.
-        places: runs of them.
-        restored: those that were filled in.
-        left_open: those that were not sure enough.
-        sure: restored bytes with a confidence of at least 0.9.
-        expected_accuracy: the share of the restored bytes that should be right, by their confidence; None for none.
+        bytes: the number of bytes of the document.
+        lost: the number of bytes that were lost or overturned.
+        places: the number of runs of such bytes.
+        restored: how many of these bytes were filled in.
+        left_open: how many were left unfilled, because their confidence was too low.
+        sure: how many were restored with a confidence of at least 0.9.
+        expected_accuracy: the expected share of the restored bytes that are right: their mean confidence; None if no
+            byte was restored.
         weights: the mean weight of each expert where something was lost.
     """
 
@@ -61,21 +62,22 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True)
 class Restoration:
-    """A restored document. L positions: a byte each, visible or lost; m experts.
+    """A restored document with L positions, one for each byte, visible or lost, and m experts.
 
-    What is not near damage was not read. ``positions`` are the n positions that were; the arrays ``read_...`` are about
-    them alone. ``tokens``, ``confidence``, ``field``, ``regions``, ``changed`` and ``left_open`` are about all of the
-    document, and made when they are first asked for.
+    Text that is not near damage was not read. The arrays ``read_...`` are about the n ``positions`` that were read.
+    ``tokens``, ``confidence``, ``field``, ``regions``, ``changed`` and ``left_open`` are about the whole document, and
+    are computed on first use.
 
     Attributes:
         damaged: the document that was restored.
         experts: the names of the m experts.
-        positions: (n,) ascending.
-        read_tokens: (n,) the bytes, the best guess where they are left open.
-        read_confidence: (n,) the probability that each is right; 1 where it was known.
-        read_field: (n, m) how much each expert was trusted, rows on the simplex.
-        read_regions: (n,) whose text each position is, as a column of the field; -1 where no evidence was gathered.
-        open_positions: (k,) the positions that were not sure enough, and stay as they were.
+        positions: (n,) the positions that were read, ascending.
+        read_tokens: (n,) the bytes; the best guess where they are left open.
+        read_confidence: (n,) the probability that each byte is right; 1 where it was known.
+        read_field: (n, m) the weight of each expert, rows on the simplex.
+        read_regions: (n,) the expert whose text each position is, as a column of the field; -1 where no evidence was
+            gathered.
+        open_positions: (k,) the lost positions that were left unfilled, because their confidence was too low.
         alternatives: for each of ``spans`` its best joint fills, if they were asked for.
         cost: network evaluations and seconds.
     """
@@ -93,7 +95,7 @@ class Restoration:
 
     @classmethod
     def untouched(cls, damaged: Damaged, experts: tuple[str, ...], cost: Cost) -> "Restoration":
-        """Nothing was lost, nothing was read."""
+        """The result for a document in which nothing was lost, so that nothing was read."""
         nothing = np.empty(0, dtype=np.int64)
         return cls(
             damaged=damaged,
@@ -115,7 +117,7 @@ class Restoration:
 
     @cached_property
     def data(self) -> bytes:
-        """The document as bytes: valid UTF-8, the known bytes as they were, marks where it was left open."""
+        """The document as bytes: valid UTF-8, with known bytes unchanged and marks where it was left open."""
         return self.render(0, self.length)
 
     @cached_property
@@ -125,7 +127,7 @@ class Restoration:
 
     @cached_property
     def tokens(self) -> NDArray[np.int16]:
-        """(L,) the bytes, the best guess where they are left open."""
+        """(L,) the bytes; the best guess where they are left open."""
         tokens = self.damaged.tokens.copy()
         tokens[self.positions] = self.read_tokens
         return tokens
@@ -139,14 +141,14 @@ class Restoration:
 
     @cached_property
     def field(self) -> Floats:
-        """(L, m) how much each expert was trusted, rows on the simplex; all alike where nothing was read."""
+        """(L, m) the weight of each expert, rows on the simplex; equal weights where nothing was read."""
         field = np.full((self.length, len(self.experts)), 1 / len(self.experts))
         field[self.positions] = self.read_field
         return field
 
     @cached_property
     def regions(self) -> Ints:
-        """(L,) whose text each position is, as a column of ``field``; -1 where no evidence was gathered."""
+        """(L,) the expert whose text each position is, as a column of ``field``; -1 where no evidence was gathered."""
         regions = np.full(self.length, -1)
         regions[self.positions] = self.read_regions
         return regions
@@ -160,7 +162,7 @@ class Restoration:
 
     @cached_property
     def left_open(self) -> NDArray[np.bool_]:
-        """(L,) True where a lost byte was not sure enough, and stays as it was."""
+        """(L,) True where a lost byte was left unfilled, because its confidence was too low."""
         left_open = np.zeros(self.length, dtype=bool)
         left_open[self.open_positions] = True
         return left_open
@@ -197,11 +199,11 @@ class Restoration:
 
     @property
     def expected_accuracy(self) -> float | None:
-        """The share of the restored bytes that should be right, by their confidence; None where there are none."""
+        """The expected share of the restored bytes that are right: their mean confidence; None if there are none."""
         return self.summary.expected_accuracy
 
     def render(self, start: int, stop: int) -> bytes:
-        """The bytes of some positions as they are written: marks and gap signs where they were left open."""
+        """The bytes from ``start`` to ``stop`` as they are written: marks and gap signs where they are left open."""
         tokens = self.tokens[start:stop].astype(np.uint8)
         inside = np.searchsorted(self.open_positions, [start, stop])
         if inside[0] == inside[1]:
@@ -222,7 +224,7 @@ class Restoration:
         return b"".join([*parts, tokens[done:].tobytes()])
 
     def to_json(self) -> str:
-        """The whole record as JSON; the field is sampled."""
+        """The whole record as JSON; the field is averaged over bins."""
         from conservator.restoration.record import as_json
 
         return as_json(self)
@@ -243,16 +245,16 @@ class Restoration:
 
     @cached_property
     def _changed(self) -> NDArray[np.bool_]:
-        """(n,) True at the positions that were read and were lost or overturned."""
+        """(n,) True where a position that was read was lost or overturned."""
         changed: NDArray[np.bool_] = self.damaged.tokens[self.positions] != self.read_tokens
         return changed
 
 
 def leave_open(damaged: Damaged, positions: Ints, decoded: DecodedText, least: float) -> Ints:
-    """The lost positions that are not sure enough to be filled in.
+    """The lost positions whose confidence is too low for them to be filled in.
 
-    A character is left open as a whole, and not at all where one of its bytes is visible: half a character cannot be
-    written. A gap of unknown length is filled as a whole or not at all.
+    Half a character cannot be written, so a character is left open as a whole, and never if one of its bytes is
+    visible. A gap of unknown length is filled as a whole or not at all.
 
     Args:
         damaged: the document.

@@ -1,4 +1,4 @@
-"""What makes byte experts, and what measures them: corpora, training runs, cards, the specialisation check."""
+"""Training and evaluation of byte experts: corpora, training runs, cards, the specialisation check."""
 
 from conservator.training.card import write_card
 from conservator.training.corpus import Corpus, as_stream, hold_out, read_corpus

@@ -47,9 +47,9 @@ class Corpus:
 def read_corpus(paths: Sequence[Path], strip: Mapping[Path, Filter] | None = None) -> Corpus:
     """Read the documents of text files, folders of them, ``.jsonl`` and ``.jsonl.gz`` files with a ``text`` field.
 
-    Files of a folder whose suffix is not that of a text are passed over, and so are its empty files; such a file
-    given by name is an error, and so is one that is not UTF-8. What comes from a path in ``strip`` goes through its
-    filter; a text that the filter refuses is left out.
+    In a folder, empty files and files without the suffix of a text are skipped; given by name, such a file is an error.
+    A file that is not UTF-8 is always an error. Texts from a path in ``strip`` pass through its filter; a text for
+    which the filter returns None is left out.
     """
     documents: list[bytes] = []
     left_out = total = 0
@@ -61,7 +61,7 @@ def read_corpus(paths: Sequence[Path], strip: Mapping[Path, Filter] | None = Non
             continue
         document = kept.encode()
         own = hashlib.sha256(document).digest()
-        if own in known:  # the same text twice could be trained on and held out at once
+        if own in known:  # a duplicate could be both trained on and held out
             left_out += 1
             continue
         known.add(own)
@@ -77,7 +77,10 @@ def read_corpus(paths: Sequence[Path], strip: Mapping[Path, Filter] | None = Non
 
 
 def hold_out(corpus: Corpus, seed: int, share: float = 0.05) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """Split off about ``share`` of the bytes by whole documents; of a single long document, its end."""
+    """Split a corpus into documents to train on, and documents to hold out with about ``share`` of the bytes.
+
+    If no choice of whole documents has about that size, the end of the longest document is held out.
+    """
     documents = corpus.documents
     order = torch.randperm(len(documents), generator=torch.Generator().manual_seed(seed)).tolist()
     held: set[int] = set()
@@ -111,7 +114,7 @@ def _texts(path: Path) -> Iterator[str]:
     try:
         path.stat()
     except FileNotFoundError:
-        pass  # said below, with a hint
+        pass  # reported below, with a hint
     except OSError as error:  # a name that is too long, a folder that may not be entered
         raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
     if path.is_dir():

@@ -14,7 +14,7 @@ def orthogonalise(matrix: Tensor, steps: int = 5) -> Tensor:
 
     The coefficients are the published ones: they trade exactness (values end within about 0.7 to 1.2) for speed.
     Every P is a polynomial in the first A and commutes with it, so the iteration runs on A <- P A P, which is
-    smaller than X, and X is touched twice in all.
+    smaller than X, and only two products with X are needed in all.
     """
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix
@@ -40,7 +40,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Move every matrix; ``closure`` is not used."""
+        """Update every matrix; ``closure`` is not used."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 state: dict[str, Any] = self.state[parameter]

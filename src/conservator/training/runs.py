@@ -1,4 +1,4 @@
-"""A training run and its folder: it can be stopped at any time, goes on where it was, and ends as an expert."""
+"""A training run and its folder: it can be stopped at any time and resumed, and its result is an expert."""
 
 import copy
 import csv
@@ -29,7 +29,7 @@ CHECKPOINT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What decides a run. Exactly one of steps and minutes is given; the same steps give the same expert."""
+    """The settings that decide a run. One of steps and minutes is given; with steps, equal plans give equal experts."""
 
     config: TrainingConfig
     seed: int
@@ -40,7 +40,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Point:
-    """A point of the loss curve, in nats per hidden byte; ``loss`` is the mean since the point before."""
+    """A point of the loss curve, in nats per hidden byte; ``loss`` is the mean since the previous point."""
 
     step: int
     bytes: int
@@ -65,11 +65,11 @@ class Outcome:
     """How a run ended.
 
     Attributes:
-        finished: whether it went to its end; else it can be resumed.
-        step: the steps done.
+        finished: whether it reached its end; else it can be resumed.
+        step: the number of steps done.
         seconds: the time they took.
         curve: the loss curve.
-        held_out: the scores of the finished expert on held-out documents.
+        held_out: the scores of the finished expert on held-out documents; None if the run is not finished.
     """
 
     finished: bool
@@ -90,17 +90,17 @@ def run_training(
     report: Callable[[Moment], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Outcome:
-    """Train an expert on ``corpus`` into ``folder``, or go on with one.
+    """Train an expert on ``corpus`` and write it to ``folder``, or resume such a run.
 
     Args:
-        plan: what decides the run.
+        plan: the settings of the run.
         corpus: the texts.
-        folder: where the expert, the state of the training and the loss curve go; its name is the expert's.
-        resume: go on with the run in ``folder``; its plan has to be the same.
-        about: what the expert's config records of the run besides.
+        folder: where the expert, the state of the training and the loss curve are written; its name is the expert's.
+        resume: resume the run in ``folder``, which must have the same plan.
+        about: further facts for the expert's config.
         device: where the network is trained.
-        report: told of every step.
-        stopped: asked after every step whether to stop; what was reached is saved then.
+        report: called after every step.
+        stopped: called after every step; if it returns True, the run is saved and ends.
     """
     config, context = plan.config, plan.config.network.context
     training, held = hold_out(corpus, plan.seed)
@@ -152,7 +152,7 @@ def run_training(
         if stop:
             export(finished=False)
             return Outcome(False, trainer.steps_done, seconds, tuple(curve), None)
-    _save_state(folder / STATE, plan, trainer, seconds, curve, recent)  # a kill from here on costs nothing
+    _save_state(folder / STATE, plan, trainer, seconds, curve, recent)  # a run killed from here on loses nothing
     write_atomically(folder / CURVE, format_curve(curve))
     export(finished=False)
     scores = score(load_expert(folder, device), cut_windows(held, REPORTED, context, plan.seed))
@@ -162,7 +162,7 @@ def run_training(
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether ``folder`` holds an expert whose training went to its end."""
+    """Whether ``folder`` holds an expert whose training is finished."""
     return (folder / CONFIG).exists() and bool(read_config(folder)["about"].get("finished"))
 
 
@@ -188,7 +188,7 @@ def format_curve(curve: Sequence[Point]) -> bytes:
 def _save_state(
     path: Path, plan: Plan, trainer: Trainer, seconds: float, curve: Sequence[Point], recent: Sequence[float]
 ) -> None:
-    """Write all that the run needs to go on, in one file."""
+    """Write everything that is needed to resume the run, in one file."""
     record = {
         "plan": asdict(plan),
         "steps_done": trainer.steps_done,
@@ -201,7 +201,7 @@ def _save_state(
 
 
 def _restore(path: Path, plan: Plan, trainer: Trainer) -> tuple[float, list[Point], list[float]]:
-    """Put ``trainer`` where the run was; return the seconds that it took, its curve and its latest losses."""
+    """Load a run into ``trainer``; return its seconds so far, its curve, and its losses since the last point of it."""
     if not path.exists():
         raise ConservatorError(f"there is nothing to resume: no {path}")
     try:
@@ -220,7 +220,7 @@ def _restore(path: Path, plan: Plan, trainer: Trainer) -> tuple[float, list[Poin
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by dotted names."""
+    """Flatten nested settings: name -> value, with dots in the names of nested ones."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}

@@ -1,4 +1,4 @@
-"""How well an expert predicts hidden bytes of documents: the three figures, from one pass over windows."""
+"""How well an expert predicts hidden bytes of documents: three measures, from one pass over windows."""
 
 import math
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from conservator.experts import PAD, Context, Expert
 from conservator.training.path import noise
 
 RESAMPLES = 2000
-LATEST = 1 - 1e-4  # the paper's t_epsilon: the schedule's weight 1 / (1 - kappa) ends here
+LATEST = 1 - 1e-4  # the paper's t_epsilon, the largest kappa in the schedule's weight 1 / (1 - kappa)
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of documents with what is hidden in them; every expert is scored on the same.
+    """Windows of documents, with the bytes that are hidden in them. All experts are scored on the same windows.
 
     Attributes:
-        tokens: (N, L) bytes; a document that is shorter than L is followed by PAD. L is no longer than needed.
+        tokens: (N, L) bytes; a document that is shorter than L is followed by PAD.
         hidden: (N, L) True where a byte is hidden.
         kappa: (N,) the times, stratified over the windows.
         documents: (N,) the document that each window is from.
@@ -68,12 +68,15 @@ class Scores:
         return ratio(self.nats, self.length, self.documents)
 
     def bits_per_byte(self) -> Estimate:
-        """The schedule-weighted bound on the bits that a byte takes."""
+        """The schedule-weighted upper bound on the bits per byte."""
         return ratio(self.bound / math.log(2), self.length, self.documents)
 
 
 def cut_windows(documents: Sequence[bytes], count: int, length: int, seed: int) -> Windows:
-    """Cut ``count`` windows out of documents: a document by its size, then any place in it; none crosses documents."""
+    """Draw ``count`` windows: a document, with a probability proportional to its size, then a place in it.
+
+    No window contains text of two documents.
+    """
     if not any(documents):
         raise ConservatorError("there is no text to cut windows from")
     generator = torch.Generator().manual_seed(seed)
@@ -120,13 +123,13 @@ def ratio(numerator: Tensor, denominator: Tensor, documents: Tensor) -> Estimate
 
 
 def interval(value: float, resampled: Tensor) -> Estimate:
-    """An estimate with the middle 95 % of its resampled values; a draw in which nothing is hidden has none."""
+    """An estimate with the middle 95 % of its resampled values; nan, from draws with nothing hidden, is ignored."""
     low, high = resampled.nanquantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
     return Estimate(value, low, high)
 
 
 def resampled_ratios(numerator: Tensor, denominator: Tensor, documents: Tensor) -> Tensor:
-    """The ratio in each of RESAMPLES draws of documents; the draws are the same for every call."""
+    """The ratio in each of RESAMPLES draws of documents; the draws depend only on the number of documents."""
     _, cluster = documents.unique(return_inverse=True)
     if cluster.max() == 0:
         cluster = torch.arange(len(documents))

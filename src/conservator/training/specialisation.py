@@ -1,4 +1,4 @@
-"""The specialisation check (appendix "The specialization check"): is every expert at home in its own domain?"""
+"""The specialisation check (appendix "The specialization check"): does every expert predict its own domain best?"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -32,13 +32,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Check:
-    """The energies of every expert on every domain, and what follows.
+    """The energies of every expert on every domain, and the two verdicts.
 
     Attributes:
         cells: domain by domain.
-        counts: the windows and documents of each domain.
-        margins: for each domain with an expert of its name, by how much the energy of the best other expert (among
-            those named like a domain) is above that of its own.
+        counts: the numbers of windows and documents of each domain.
+        margins: for each domain with an expert of its name, the lowest energy of the other experts (those named like a
+            domain), minus the energy of its own expert.
         row_wise: each of these experts has its lowest energy on its own domain.
         column_wise: each of these domains gets its lowest energy from its own expert.
     """
@@ -93,13 +93,14 @@ def check_specialisation(
 ) -> Check:
     """Score every expert on the same windows of every domain.
 
-    An expert's own domain is the one of its name. Experts without one (a generalist) are scored and not judged.
+    An expert's own domain is the one of its name. An expert without one, such as a generalist, is scored but does not
+    affect the verdicts.
 
     Args:
         experts: at least two of them named like domains.
         domains: name -> documents.
         windows: how many windows of each domain.
-        length: bytes a window.
+        length: bytes per window.
         seed: of the windows and of what is hidden in them.
         track: shows progress.
     """

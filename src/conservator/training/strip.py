@@ -1,7 +1,7 @@
-"""Filters that take comments out of training texts, so that one domain holds little of another (appendix "Data").
+"""Filters that remove comments from training texts, so that one domain contains little of another (appendix "Data").
 
-They go by the language's own tokenizer, so that a ``#`` inside a string or a script stays. Each returns None for a
-text that is not of its language.
+They use the language's own tokenizer, so that a ``#`` inside a string or a script stays. Each returns None for a text
+that is not of its language.
 """
 
 import ast
@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 
 Filter = Callable[[str], str | None]
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-Cut = tuple[int, int, str]  # the characters from, up to, and what stands there instead
+Cut = tuple[int, int, str]  # the start and the stop of a range of characters, and the text that replaces it
 
 
 def strip_python_comments(text: str) -> str | None:
-    """Return ``text`` without comments and docstrings; a docstring that is all of a body becomes ``pass``."""
+    """Return ``text`` without comments and docstrings; a docstring that is the whole body becomes ``pass``."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     cuts = find_python_comments(text)
     if cuts is None:
@@ -26,7 +26,7 @@ def strip_python_comments(text: str) -> str | None:
 
 
 def find_python_comments(text: str) -> list[Cut] | None:
-    """Where comments and docstrings are in ``text``, whose newlines are bare; None if it is not Python."""
+    """The cuts that remove comments and docstrings from ``text``, which has no carriage returns; None if not Python."""
     try:
         tree = _parse(text)
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
@@ -51,18 +51,18 @@ def find_python_comments(text: str) -> list[Cut] | None:
     docstrings = list(cuts)
     for token in tokens:
         first = starts[token.start[0] - 1] + token.start[1]
-        inside = any(start <= first < end for start, end, _ in docstrings)  # between the parts of a docstring
+        inside = any(start <= first < end for start, end, _ in docstrings)  # a comment between parts of a docstring
         if token.type == tokenize.COMMENT and not inside:
             cuts.append((first, first + len(token.string), ""))
     return cuts
 
 
 def strip_yaml_comments(text: str) -> str | None:
-    """Return ``text`` without the lines that hold a comment alone."""
+    """Return ``text`` without the lines that contain only a comment."""
     import yaml
 
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if any(mark in text for mark in "\x85\u2028\u2029"):  # line breaks to YAML, and to nothing else here
+    if any(mark in text for mark in "\x85\u2028\u2029"):  # YAML takes these for line breaks; the code below does not
         return None
     try:
         tokens = list(yaml.scan(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
@@ -78,7 +78,7 @@ def strip_yaml_comments(text: str) -> str | None:
 
 
 def _parse(text: str) -> ast.Module:
-    """The syntax tree, without a word about doubtful escapes."""
+    """The syntax tree, without warnings about invalid escapes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text)
@@ -101,7 +101,7 @@ def _line_starts(lines: Iterable[str]) -> list[int]:
 
 
 def _apply(text: str, cuts: Iterable[Cut]) -> str:
-    """Make the ``cuts``, last first; a line that held nothing else goes whole."""
+    """Apply the ``cuts``, last first; a line that contained nothing else is removed."""
     for start, end, instead in sorted(cuts, reverse=True):
         line_start = text.rfind("\n", 0, start) + 1
         line_end = text.find("\n", end)
@@ -113,7 +113,7 @@ def _apply(text: str, cuts: Iterable[Cut]) -> str:
             text = text[:start] + instead + text[end:]
         elif before.strip():
             text = text[:line_start] + before.rstrip() + text[line_end:]
-        elif text[:line_start].endswith("\\\n"):  # the line before goes on here: it needs an end
+        elif text[:line_start].endswith("\\\n"):  # the line before is continued here, so this line has to stay
             text = text[:line_start] + text[line_end:]
         else:
             text = text[:line_start] + text[line_end + 1 :]

@@ -19,16 +19,16 @@ class TrainingConfig:
 
     Attributes:
         network: its size.
-        steps: how many steps, unless the command says otherwise.
-        batch: windows a step.
-        window: bytes a window.
-        long: every so many steps the windows are as long as the network's context, and as many fewer.
+        steps: the number of steps, unless the command says otherwise.
+        batch: windows per step.
+        window: bytes per window.
+        long: every ``long``-th step has windows as long as the network's context, and fewer of them in proportion.
         muon: the learning rate of the inner matrices under Muon; None trains everything by AdamW.
         adamw: the learning rate of AdamW, for the embedding and the head (or everything).
         memory: the learning rate of the n-gram memory, also by AdamW.
         weight_decay: of AdamW.
         warmup: steps over which the rates rise from 0.
-        decay: the last share of the training over which they fall to 0.
+        decay: the share of the training, at its end, over which the rates fall to 0.
     """
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -46,7 +46,7 @@ class TrainingConfig:
 
 PRESETS = {
     "small": TrainingConfig(),
-    # The paper's: 14M parameters, its optimiser and numbers. It wants a GPU.
+    # The paper's network (14M parameters), optimiser and settings; they need a GPU.
     "paper": TrainingConfig(
         network=NetworkConfig(
             context=256,
@@ -71,10 +71,10 @@ PRESETS = {
 
 
 class Trainer:
-    """A network in training. Everything random in step n follows from the seed and n, so a step can be repeated."""
+    """A network in training. All randomness of step n depends only on the seed and n, so a step can be repeated."""
 
     def __init__(self, config: TrainingConfig, seed: int, device: torch.device) -> None:
-        """Draw the weights."""
+        """Draw the initial weights, and make the optimisers."""
         self.config, self.seed, self.device = config, seed, device
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -83,7 +83,7 @@ class Trainer:
         self.optimisers = list(self._optimisers())
 
     def _optimisers(self) -> list[torch.optim.Optimizer]:
-        """Muon for the matrices inside, AdamW for the tables at either end; or AdamW for all."""
+        """Muon for the inner matrices, AdamW for the embedding, the head and the memory; or AdamW for everything."""
         config = self.config
         named = dict(self.network.named_parameters())
         memory = [named.pop("memory.weight")] if "memory.weight" in named else []
@@ -136,7 +136,7 @@ class Trainer:
         return float(loss.detach())
 
     def state(self) -> dict[str, Tensor]:
-        """All that a later ``restore`` needs, as named tensors."""
+        """Everything that a later ``restore`` needs, as named tensors."""
         tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         for number, optimiser in enumerate(self.optimisers):
             for place, parameter in enumerate(_parameters(optimiser)):
@@ -145,7 +145,7 @@ class Trainer:
         return tensors
 
     def restore(self, tensors: dict[str, Tensor], steps_done: int) -> None:
-        """Go back to a ``state``."""
+        """Load a ``state`` that was saved after ``steps_done`` steps."""
         self.steps_done = steps_done
         prefix = "network."
         self.network.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})

@@ -1,4 +1,4 @@
-"""The alphabets that experts speak of: how many tokens there are, and what text they stand for."""
+"""Vocabularies: the tokens that experts predict, and the text that the tokens stand for."""
 
 from conservator.vocabularies.bytes import BYTES, ByteVocabulary
 from conservator.vocabularies.utf8 import Candidates, Utf8

@@ -10,7 +10,7 @@ from conservator.vocabularies.vocabulary import Encoded
 
 
 class ByteVocabulary:
-    """The 256 bytes, and a mask for a lost one; their text must be valid UTF-8."""
+    """The 256 bytes, and a mask for a lost byte. A text must be valid UTF-8."""
 
     size: int = 256
     mask: int = LOST
@@ -18,12 +18,12 @@ class ByteVocabulary:
     constraint: Utf8 = Utf8()
 
     def encode(self, data: bytes) -> Encoded:
-        """A token a byte."""
+        """One token for each byte."""
         places = np.arange(len(data))
         return Encoded(np.frombuffer(data, dtype=np.uint8).astype(np.int64), np.stack([places, places + 1], axis=1))
 
     def decode(self, tokens: NDArray[Any]) -> bytes:
-        """The bytes."""
+        """The bytes of tokens (L,)."""
         return tokens.astype(np.uint8).tobytes()
 
 

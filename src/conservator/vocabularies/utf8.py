@@ -1,9 +1,10 @@
-"""Valid UTF-8 as a constraint: lost bytes are chosen together, so that the document can be read.
+"""Valid UTF-8 as a constraint: lost bytes are chosen jointly, so that the document is valid UTF-8.
 
-Tokens are bytes, or LOST where any byte may stand. An automaton of eight states accepts exactly the valid UTF-8. It is
-in its first state before and after every ASCII byte, so a document falls into independent runs of other bytes, and
-only the runs that have a lost byte cost anything. Predictions enter through the edges of the automaton alone: the
-best byte of each edge, and the total probability of its bytes.
+Tokens are bytes, or LOST for a lost byte. An automaton of eight states accepts exactly the valid UTF-8. It is in its
+first state before and after every ASCII byte. A document therefore splits into independent runs of other bytes, and
+only the runs with a lost byte need any computation. All bytes of an edge of the automaton lead to the same state, so
+predictions are reduced to two numbers for each edge: the probability of its best byte, and the total probability of its
+bytes.
 """
 
 from dataclasses import dataclass
@@ -23,10 +24,10 @@ Tokens = NDArray[Any]
 
 LOST = 256  # the token of a lost byte: the first number that is no byte
 ASCII = 128  # ASCII bytes are below this
-# The states of the automaton: what may come next (Unicode 15, table 3-7).
+# The states of the automaton, named after the continuation bytes that may come next (Unicode 15, table 3-7).
 START, ONE, TWO, THREE, AFTER_E0, AFTER_ED, AFTER_F0, AFTER_F4 = range(8)
 STATES = 8
-# From a state, by a byte of a range, to a state.
+# The state before, the first and the last byte of a range, and the state after any byte of that range.
 EDGES = (
     (START, 0x00, 0x7F, START),
     (START, 0xC2, 0xDF, ONE),
@@ -46,8 +47,8 @@ EDGES = (
     (AFTER_F4, 0x80, 0x8F, TWO),
 )
 EDGE_TABLE = np.array(EDGES, dtype=np.int64)
-LEAST = -100.0  # the log-probability below which no byte is taken to be, so that a valid choice always has one
-NEVER = 1e9  # the price of giving up an ASCII byte, which fits everywhere
+LEAST = -100.0  # log-probabilities are raised to at least this, so that every valid choice has a finite one
+NEVER = 1e9  # the cost of counting an ASCII byte as invalid, so high that it never happens
 # NEXT[state, byte] is the state after that byte; -1 where there is none.
 NEXT = np.full((STATES, LOST), -1, dtype=np.int64)
 for _source, _first, _last, _target in EDGES:
@@ -62,7 +63,7 @@ ANYWHERE = 2**STATES - 1  # the set of all states
 
 @dataclass(frozen=True)
 class Candidates:
-    """What is left to choose at n lost bytes.
+    """Predictions for n lost bytes, reduced to the 16 edges of the automaton.
 
     Attributes:
         value: (n, 16) the log-probability of the best byte of each edge.
@@ -75,7 +76,7 @@ class Candidates:
     total: Floats
 
     def put(self, rows: Ints, other: "Candidates") -> None:
-        """Replace the rows of some lost bytes."""
+        """Replace the rows ``rows`` by those of ``other``."""
         self.value[rows], self.byte[rows], self.total[rows] = other.value, other.byte, other.total
 
 
@@ -96,12 +97,12 @@ class Utf8:
         )
 
     def empty(self, count: int) -> Candidates:
-        """Room for ``count`` lost bytes."""
+        """Candidates for ``count`` lost bytes, all zero, to be set by ``put``."""
         shape = (count, len(EDGES))
         return Candidates(np.zeros(shape), np.zeros(shape, dtype=np.int64), np.zeros(shape))
 
     def best(self, tokens: Tokens, candidates: Candidates) -> tuple[Ints, Floats]:
-        """The most likely valid UTF-8 of independent bytes, exactly, and how likely each byte of it is.
+        """The most likely valid UTF-8 if bytes are independent, and the probability of each lost byte; both are exact.
 
             argmax over valid UTF-8 x that agrees with the visible bytes of  sum over lost l of  log p_l(x_l)
 
@@ -127,7 +128,10 @@ class Utf8:
         return chosen[short == LOST], probability[short == LOST]
 
     def violations(self, tokens: Tokens) -> NDArray[np.bool_]:
-        """(L,) True at the fewest visible bytes without which the rest fits into valid UTF-8; never an ASCII byte."""
+        """(L,) True at the fewest visible bytes that must count as lost for the rest to fit into valid UTF-8.
+
+        An ASCII byte is never among them.
+        """
         found = np.zeros(len(tokens), dtype=bool)
         kept = _runs_apart(tokens)
         if kept.any():
@@ -135,7 +139,7 @@ class Utf8:
         return found
 
     def allows(self, tokens: Tokens, start: int, stop: int) -> bool:
-        """Whether the characters that reach into a stretch of an otherwise valid document are valid."""
+        """Whether the characters that overlap positions ``start`` to ``stop`` are valid, if all others are."""
         begin, end = max(start - 1, 0), stop
         while begin > 0 and tokens[begin] & 0xC0 == 0x80:
             begin -= 1
@@ -144,10 +148,10 @@ class Utf8:
         return not self.violations(tokens[begin:end]).any()
 
     def reachable(self, tokens: Tokens, before: int = 1 << START) -> tuple[Ints, Ints]:
-        """The states, as bits, in which the automaton can be before each token and after the last: (L + 1,).
+        """The possible states of the automaton before each token and after the last: two arrays (L + 1,) of bit sets.
 
-        First those that what comes before allows, beginning from the set ``before``; then those that what follows
-        allows.
+        The first array has the states that the tokens before allow, starting from the set ``before``. The second has
+        the states from which the tokens that follow are accepted.
         """
         return reachable_kernel(tokens.astype(np.int64), before)
 
@@ -161,14 +165,14 @@ class Utf8:
         return sum({1 << target for source, _, _, target in EDGES if states >> source & 1})
 
     def seal(self, tokens: Tokens, cuts: Ints) -> Tokens:
-        """Blank the parts of characters at ``cuts``, the positions before which bytes of the document are left out.
+        """Replace incomplete characters at ``cuts`` by spaces; bytes of the document are left out before each cut.
 
-        What is left is valid where the whole document is, if no byte near a cut is lost.
+        The result is valid UTF-8 if the whole document is, and no byte near a cut is lost.
         """
         sealed = tokens.copy()
         for cut in cuts.tolist():
             place = cut
-            while place < len(tokens) and ASCII <= tokens[place] < 0xC0:  # the end of a character before the cut
+            while place < len(tokens) and ASCII <= tokens[place] < 0xC0:  # the end of a character that the cut divides
                 sealed[place] = ord(" ")
                 place += 1
             place = cut - 1
@@ -183,7 +187,7 @@ class Utf8:
 def _runs_apart(tokens: Tokens, wanted: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
     """(L,) True at the runs of tokens that are not ASCII, and at the ASCII byte on either side of each.
 
-    With ``wanted`` only the runs in which it is True somewhere.
+    With ``wanted`` (L,), only the runs in which ``wanted`` is True somewhere.
     """
     other = tokens >= ASCII
     if wanted is not None:
@@ -198,7 +202,7 @@ def _runs_apart(tokens: Tokens, wanted: NDArray[np.bool_] | None = None) -> NDAr
 
 @compiled
 def choose_kernel(tokens: Ints, value: Floats, byte: Ints) -> tuple[Ints, int]:
-    """Viterbi over the automaton; returns the bytes, and -1 or the position at which there is no way on."""
+    """Viterbi over the automaton: the chosen bytes (L,), and the position at which no valid byte is left, or -1."""
     length = len(tokens)
     came_from = np.full((length, STATES), -1, dtype=np.int8)
     came_by = np.zeros((length, STATES), dtype=np.int16)
@@ -286,7 +290,7 @@ def weigh_kernel(tokens: Ints, value: Floats, byte: Ints, total: Floats, chosen:
 
 @compiled
 def invalid_kernel(tokens: Ints) -> NDArray[np.bool_]:
-    """Viterbi with a price of 1 for every visible byte that is given up, and NEVER for ASCII; lost bytes are free."""
+    """Viterbi for the fewest invalid bytes: a visible byte costs 1, an ASCII byte NEVER, and a lost byte nothing."""
     length = len(tokens)
     came_from = np.full((length, STATES), -1, dtype=np.int8)
     given_up = np.zeros((length, STATES), dtype=np.bool_)
@@ -313,7 +317,7 @@ def invalid_kernel(tokens: Ints) -> NDArray[np.bool_]:
 
 @compiled
 def reachable_kernel(tokens: Ints, first: int) -> tuple[Ints, Ints]:
-    """Both directions over the automaton, a bit a state."""
+    """The forward and the backward pass of ``Utf8.reachable``; bit s of a set stands for state s."""
     length = len(tokens)
     after, before = np.zeros(length + 1, dtype=np.int64), np.zeros(length + 1, dtype=np.int64)
     after[0], before[length] = first, 1

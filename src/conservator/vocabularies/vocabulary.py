@@ -1,4 +1,4 @@
-"""The vocabulary contract: V tokens, the text that they stand for, and the constraint that their text must keep."""
+"""The vocabulary contract: V tokens, the text that they stand for, and the constraint that a text must satisfy."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -24,41 +24,41 @@ class Encoded:
 
 
 class Constraint(Protocol):
-    """What every text must satisfy: UTF-8, where tokens are bytes.
+    """What every text must satisfy, such as valid UTF-8 where tokens are bytes.
 
-    Tokens are (L,) integers, with the vocabulary's mask id where any token may stand.
+    Tokens are (L,) integers; the vocabulary's mask id stands for a lost token.
     """
 
     def reduce(self, log_probs: Tensor) -> Any:
-        """Keep of predictions (n, V) for lost positions what ``best`` needs of them."""
+        """Reduce predictions (n, V) for lost positions to what ``best`` needs."""
 
     def empty(self, count: int) -> Any:
-        """Room for the reduced predictions of ``count`` lost positions."""
+        """Empty reduced predictions for ``count`` lost positions."""
 
     def best(self, tokens: NDArray[Any], candidates: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The most likely allowed tokens at the lost positions (n,), and the probability of each (n,)."""
 
     def violations(self, tokens: NDArray[Any]) -> NDArray[np.bool_]:
-        """(L,) True at the fewest visible tokens without which the rest can be completed to an allowed text."""
+        """(L,) True at the fewest visible tokens that must count as lost for the rest to fit into an allowed text."""
 
     def allows(self, tokens: NDArray[Any], start: int, stop: int) -> bool:
         """Whether a text that is allowed elsewhere is allowed from ``start`` to ``stop``, too."""
 
     def reachable(self, tokens: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(L + 1,) the sets of states, as bits, that the tokens before each place and those after it allow."""
+        """Two arrays (L + 1,) of bit sets: the states that the tokens before each place, and those after it, allow."""
 
     def step(self, states: int) -> NDArray[np.int64]:
         """(V,) for each token the set of states after it, from the set ``states``."""
 
     def seal(self, tokens: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[Any]:
-        """The tokens of an excerpt, made allowed by themselves at the ``cuts``, before which others are left out."""
+        """The tokens of an excerpt, changed at its ``cuts``, where tokens are left out, so that it is allowed alone."""
 
 
 class Vocabulary(Protocol):
     """V tokens.
 
     ``mask`` is the id of a lost token. It is not one of the V tokens, and no expert predicts it. Two vocabularies are
-    the same where their fingerprints are: two tokenizers of one size are not.
+    the same if their fingerprints are equal; equal sizes are not enough.
     """
 
     @property
@@ -86,7 +86,7 @@ class Vocabulary(Protocol):
 
 @dataclass(frozen=True)
 class Numbered:
-    """Tokens 0 ... V - 1 that stand for no text: simulated worlds and exact oracles."""
+    """Tokens 0 ... V - 1 that stand for no text, for simulations and exact oracles."""
 
     size: int
 
@@ -103,7 +103,7 @@ class Numbered:
 
     @property
     def fingerprint(self) -> str:
-        """There is one such vocabulary of each size."""
+        """The size alone identifies the vocabulary."""
         return f"numbers {self.size}"
 
     @property

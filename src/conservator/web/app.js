@@ -1,11 +1,11 @@
-/* The page: a document in, a restoration out, choices back in as evidence. */
+/* The page: it restores a document, shows the result, and restores again with the reader's choices as known text. */
 "use strict";
 
 (() => {
   const $ = (id) => document.getElementById(id);
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), strict = new TextDecoder("utf-8", { fatal: true }), encoder = new TextEncoder();
-  // bytes is the damaged document; the text box shows it, and is the document again once it is edited, its line ends as
-  // they were (crlf). asked is the document that the result on show belongs to, whatever the box holds by now.
+  // bytes is the damaged document, which the text box shows. Once the text is edited, the box is the document, with the
+  // line ends that the bytes had (crlf). asked is the document that the shown result belongs to.
   const state = { bytes: new Uint8Array(), edited: false, crlf: false, name: "document.txt", history: [], result: null, asked: null, view: null, running: null };
 
   const toBase64 = (bytes) => {
@@ -40,7 +40,7 @@
     const text = $("document").value, mark = $("mark").value, gap = $("gap").value;
     const count = (sign) => (sign ? text.split(sign).length - 1 : 0);
     const gaps = count(gap);
-    $("state").textContent = text ? `${current().length.toLocaleString("en")} bytes, ${count(mark).toLocaleString("en")} marked as lost${gaps ? `, ${gaps} gaps` : ""}` : "nothing yet";
+    $("state").textContent = text ? `${current().length.toLocaleString("en")} bytes, ${count(mark).toLocaleString("en")} marked as lost${gaps ? `, ${gaps} gap${gaps === 1 ? "" : "s"}` : ""}` : "nothing yet";
   }
   function say(message, kind = "error") {
     $("error").textContent = message;
@@ -55,7 +55,7 @@
     try {
       const said = (await response.json()).detail;
       detail = Array.isArray(said) ? said.map((one) => `${one.loc.slice(1).join(".")}: ${one.msg}`).join("; ") : said;
-    } catch { /* not JSON: the status has to do */ }
+    } catch { /* not JSON: show the status alone */ }
     throw new Error(detail);
   }
 

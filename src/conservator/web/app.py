@@ -1,4 +1,4 @@
-"""The API and the page over it."""
+"""The JSON API, and the page that uses it."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ from conservator.web.jobs import BusyError, Jobs, TooSlowError
 from conservator.web.settings import Settings
 
 NDJSON = "application/x-ndjson"
-# What can be fetched, and nothing else: name -> package, type.
+# The files that are served: path -> package, file, content type.
 FILES = {
     "": ("conservator.web", "index.html", "text/html; charset=utf-8"),
     "static/app.js": ("conservator.web", "app.js", "text/javascript; charset=utf-8"),
@@ -38,8 +38,8 @@ FILES = {
     "static/view.css": ("conservator.report", "view.css", "text/css; charset=utf-8"),
 }
 STATUS: dict[type[Exception], int] = {ConservatorError: 400, OptionError: 400, BusyError: 429, TooSlowError: 504}
-LONGEST_SIGN = 64  # characters of a mark
-# What the page shows of the options: $name in index.html -> value.
+LONGEST_SIGN = 64  # characters of a mark or a gap sign
+# The values that are put into the page: $name in index.html -> value.
 SHOWN = {
     "mark": DEFAULTS.mark,
     "max_gap": DEFAULTS.max_gap,
@@ -61,7 +61,7 @@ class Document(BaseModel):
 
     @model_validator(mode="after")
     def one_of_both(self) -> "Document":
-        """There has to be one."""
+        """Require exactly one of text and data."""
         if (self.text is None) == (self.data is None):
             raise ValueError("give text or data, one of them")
         return self
@@ -76,7 +76,7 @@ class Document(BaseModel):
 
 
 class RestoreRequest(Document):
-    """What to restore, and how: as the options of ``conservator restore``."""
+    """A document to restore, and the options of ``conservator restore``."""
 
     experts: list[str] | None = Field(None, description="Names that GET /v1/experts gives; all of them by default.")
     mark: str = Field(DEFAULTS.mark, min_length=1, max_length=LONGEST_SIGN)
@@ -100,7 +100,7 @@ class RestoreRequest(Document):
 
 
 class DamageRequest(Document):
-    """What to damage, and how: as the options of ``conservator damage``."""
+    """A document to damage, and the options of ``conservator damage``."""
 
     rate: float = Field(0.1, ge=0, le=1)
     burst: int = Field(1, ge=1, le=1000)
@@ -108,13 +108,13 @@ class DamageRequest(Document):
 
 
 class Damaged(BaseModel):
-    """A damaged document; bytes in base64, since half a character may be left."""
+    """A damaged document, as bytes in base64, because it may contain half a character."""
 
     data: str
 
 
 class ReportRequest(BaseModel):
-    """The record that a restoration answered with, to be made a report."""
+    """The record that ``/v1/restore`` returned, to be made into a report."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -123,7 +123,7 @@ class ReportRequest(BaseModel):
 
 
 def create_app(settings: Settings) -> Any:
-    """The server as an ASGI application; the experts are loaded now."""
+    """Load the experts, and return the server as an ASGI application."""
     team = {expert.spec.name: expert for expert in load_experts(settings.experts)}
     app = FastAPI(
         title="Conservator",
@@ -142,7 +142,7 @@ def create_app(settings: Settings) -> Any:
 
     @app.post("/v1/restore", responses={200: {"content": {NDJSON: {}}}, 400: {}, 413: {}, 429: {}, 504: {}})
     async def restore(request: RestoreRequest, http: Request) -> Response:
-        """Restore a document. With ``Accept: application/x-ndjson`` a line of progress at a time, then the result."""
+        """Restore a document. With ``Accept: application/x-ndjson``, lines of progress come first, then the result."""
         work = restorer_for(request), request.content(settings.max_bytes), request.options()
         if NDJSON in http.headers.get("accept", ""):
             return StreamingResponse(lines(*work), media_type=NDJSON)
@@ -156,7 +156,7 @@ def create_app(settings: Settings) -> Any:
                         break
         except tuple(STATUS) as error:
             raise HTTPException(STATUS[type(error)], str(error)) from error
-        return Response(status_code=499)  # to nobody
+        return Response(status_code=499)  # the client has disconnected
 
     async def lines(restorer: Restorer, document: str | bytes, options: dict[str, Any]) -> AsyncIterator[bytes]:
         try:
@@ -171,7 +171,7 @@ def create_app(settings: Settings) -> Any:
 
     @app.post("/v1/damage")
     async def damage_document(request: DamageRequest) -> Damaged:
-        """Lose bytes of a clean document at random, marked by U+FFFD."""
+        """Replace random bytes of a clean document by U+FFFD."""
         document = request.content(settings.max_bytes)
         data = document.encode("utf-8", "replace") if isinstance(document, str) else document
         try:
@@ -186,7 +186,7 @@ def create_app(settings: Settings) -> Any:
         headers = {"Content-Disposition": 'attachment; filename="report.html"'}
         try:
             page = as_page(request.record, request.title).encode()
-        except ValueError as error:  # a number or half a character that no file can hold
+        except ValueError as error:  # nan, infinity or half a surrogate pair, which cannot be written
             raise HTTPException(400, f"the record cannot be written: {error}") from error
         return Response(page, media_type="text/html", headers=headers)
 
@@ -199,7 +199,7 @@ def create_app(settings: Settings) -> Any:
 
     @app.get("/healthz")
     async def health() -> dict[str, Any]:
-        """Whether the server is well, and how much it has to do."""
+        """The status of the server, and how many restorations run or wait."""
         return {"status": "ok", "version": conservator.__version__, "restorations": jobs.admitted}
 
     @app.exception_handler(HTTPException)
@@ -215,12 +215,12 @@ def create_app(settings: Settings) -> Any:
         if not path:
             content = Template(content.decode()).substitute(SHOWN).encode()
         app.get(f"/{path}", include_in_schema=False)(serve(content, kind))
-    # JSON may take six bytes for one of the document, and a record is some times as large as its document.
+    # JSON may take six bytes for one byte of a document, and a record is several times as large as its document.
     return Guard(app, 16 * settings.max_bytes + 2**16, settings.host)
 
 
 def serve(content: bytes, kind: str) -> Any:
-    """An endpoint that answers with a file."""
+    """An endpoint that returns a file."""
 
     async def answer() -> Response:
         return Response(content, media_type=kind)
@@ -229,16 +229,16 @@ def serve(content: bytes, kind: str) -> Any:
 
 
 def result(found: Restoration, key: str | None = None) -> bytes:
-    """What a restoration answers with, under a key if one is given."""
+    """The response of a restoration as JSON, under a key if one is given."""
     record = {**as_record(found), "text": found.text}
     return dump({key: record} if key else record)
 
 
 class Escaped(JSONResponse):
-    """JSON in ASCII: what a request had wrong in it may be no text at all."""
+    """JSON in ASCII, because an error message may quote half a surrogate pair, which has no UTF-8."""
 
     def render(self, content: Any) -> bytes:
-        """Write ``content``."""
+        """Encode ``content``."""
         return json.dumps(content).encode()
 
 

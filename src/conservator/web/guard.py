@@ -1,4 +1,4 @@
-"""What every request and response goes through: limits, and headers that keep a page to itself."""
+"""Checks of every request, and security headers on every response."""
 
 import ipaddress
 import json
@@ -28,9 +28,9 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 class Guard:
     """An ASGI wrapper.
 
-    A request larger than ``limit`` is refused while it is read. On a loopback address a request for another host is
-    refused: such a one comes from a foreign page whose name was made to lead here. So is work that another page asks
-    for. Every response carries HEADERS.
+    A request larger than ``limit`` bytes is refused while it is read. On a loopback address, a request for another host
+    is refused: it comes from a foreign page whose host name was made to resolve to this machine (DNS rebinding).
+    Requests other than GET are refused if a page of another site sent them. Every response carries HEADERS.
     """
 
     def __init__(self, app: App, limit: int, host: str) -> None:
@@ -66,7 +66,7 @@ class Guard:
 
         async def sealed(message: Message) -> None:
             starts = message["type"] == "http.response.start"
-            if size > self.limit:  # whatever the application makes of that
+            if size > self.limit:  # the response of the application is replaced
                 if starts:
                     await refuse(send, 413, f"the request is larger than {self.limit} bytes, the most that is read")
                 return
@@ -76,7 +76,7 @@ class Guard:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine is reached by that name or address."""
+    """Whether a host name or address reaches only this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -91,7 +91,7 @@ def host_of(name: str) -> str:
 
 
 async def refuse(send: Send, status: int, why: str) -> None:
-    """Answer with an error, as FastAPI writes them."""
+    """Send an error in FastAPI's format."""
     body = json.dumps({"detail": why}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS]
     await send({"type": "http.response.start", "status": status, "headers": headers})

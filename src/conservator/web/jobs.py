@@ -27,7 +27,7 @@ class TooSlowError(Exception):
 
 
 class StoppedError(Exception):
-    """Nobody waits for the result any more."""
+    """The client does not wait for the result any more."""
 
 
 class Jobs:
@@ -41,7 +41,7 @@ class Jobs:
 
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """A place to work, when it is free; raises BusyError where too many wait for one."""
+        """Wait for a free slot and hold it during the ``with`` block; raise BusyError if too many wait already."""
         if self.admitted >= self.settings.running + self.settings.waiting:
             raise BusyError(f"{self.admitted} restorations are running or waiting, as many as are allowed; try later")
         self.admitted += 1
@@ -74,14 +74,17 @@ class Jobs:
                 return await asyncio.shield(work)
             except asyncio.CancelledError:
                 stopped.set()
-                await asyncio.wait([work])  # the place is free when the thread is
+                await asyncio.wait([work])  # the slot is free when the thread has ended
                 work.exception()
                 raise
 
     async def stream(
         self, restorer: Restorer, document: str | bytes, options: dict[str, Any]
     ) -> AsyncGenerator[Update, None]:
-        """Say what is being done and which share of it is, then return the restoration; stop if nobody listens."""
+        """Yield the stage and its share that is done, again and again, then the restoration.
+
+        The restoration is stopped if the generator is closed.
+        """
         loop = asyncio.get_running_loop()
         updates: asyncio.Queue[tuple[str, float] | None] = asyncio.Queue()
 

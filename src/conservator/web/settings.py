@@ -1,4 +1,4 @@
-"""What a server allows."""
+"""The settings of a server."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ from conservator.options import EXPERTS
 
 @dataclass(frozen=True)
 class Settings:
-    """The limits of a server.
+    """The experts and the limits of a server.
 
     Attributes:
         experts: built-in names or folders, with commas between; requests choose among them by name.
-        host: the address that it is reached by; on a loopback address other names are refused.
-        max_bytes: of a document.
-        max_seconds: for a restoration, waiting not counted.
-        running: restorations at a time.
-        waiting: restorations that wait for their turn; more are refused.
+        host: the address to listen on; on a loopback address, requests for other hosts are refused.
+        max_bytes: the largest document.
+        max_seconds: the longest that a restoration may take, without the time that it waits.
+        running: how many restorations run at a time.
+        waiting: how many restorations may wait for their turn; more are refused.
     """
 
     experts: str = ",".join(EXPERTS)

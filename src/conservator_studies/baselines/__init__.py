@@ -1,4 +1,4 @@
-"""The baselines, by the names that tables use; each takes a ``Setting`` and returns what it ``Composed``."""
+"""The baselines by name; each is a function from a ``Setting`` to a ``Composed``."""
 
 from conservator.decoders import Reading
 from conservator.errors import ConservatorError

@@ -1,4 +1,4 @@
-"""What a baseline arrives at: a composition, the experts that are composed, and what they read while they decode."""
+"""The result of a baseline: a composition, the experts, and which text they condition on during decoding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from conservator_studies.baselines.setting import Setting
 
 @dataclass(frozen=True)
 class Composed:
-    """All that a decoder needs of a baseline.
+    """Everything that a decoder needs from a baseline.
 
     Attributes:
-        inferred: the composition of the team, and what it cost to infer it.
+        inferred: the composition of the team, and the cost of inferring it.
         team: the experts that are composed.
-        reading: what they are shown while they decode; None for everything that is visible.
+        reading: which text each expert conditions on during decoding; None for everything that is visible.
     """
 
     inferred: Inferred
@@ -28,5 +28,5 @@ Baseline = Callable[[Setting], Composed]
 
 
 def composing(infer: Callable[[Setting], Inferred], reading: Reading | None = None) -> Baseline:
-    """The baseline that composes the team of a setting as ``infer`` says."""
+    """The baseline that composes the team of a setting by what ``infer`` returns."""
     return lambda setting: Composed(infer(setting), setting.team, reading)

@@ -33,9 +33,9 @@ def packllm_sim(setting: Setting) -> Inferred:
 
 
 def packllm_opt(setting: Setting) -> Inferred:
-    """PackLLM, greedy variant: in the order of their scores, mix in each next expert by a line search.
+    """PackLLM, greedy variant: add the experts one by one, the best score first, each with a weight by line search.
 
-    A candidate is scored by the cross-entropy of the pool that the decoder uses, on the same noisings.
+    A candidate weight is scored by the cross-entropy of the pool that the decoder uses, on the same noisings.
     """
     experts = len(setting.team)
     order = setting.plain_scores.mean().argsort(dim=-1, stable=True)
@@ -44,7 +44,7 @@ def packllm_opt(setting: Setting) -> Inferred:
     for place in range(1, experts):
         newcomer = corners[order[:, place]]
         losses = torch.stack([pool_loss(setting, (1 - a) * weights + a * newcomer) for a in GRID])
-        # Ties go to the newcomer: the last of the smallest.
+        # Of equal losses take the last, which gives the newcomer the largest weight.
         best = len(GRID) - 1 - losses.flip(0).argmin(dim=0)
         share = GRID[best][:, None]
         weights = (1 - share) * weights + share * newcomer
@@ -52,7 +52,7 @@ def packllm_opt(setting: Setting) -> Inferred:
 
 
 def pool_loss(setting: Setting, weights: Tensor) -> Tensor:
-    """(N,) the mean loss of noised visible tokens under the pool at one weight (N, m) a window."""
+    """(N,) the mean loss of noised visible tokens under the pool with ``weights`` (N, m), one row for each window."""
     total, count = torch.zeros(2, len(weights), dtype=torch.float64)
     for found in setting.noised.predictions:
         pool = torch.log_softmax(torch.einsum("ni,inv->nv", weights[found.sequence].float(), found.log_probs), dim=-1)

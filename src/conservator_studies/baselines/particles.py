@@ -1,4 +1,4 @@
-"""The paper's Algorithm 1, window by window: local weights, and one weight a window by the same estimate."""
+"""The paper's Algorithm 1, window by window: local weights, and one weight per window by the same estimate."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ def shared(setting: Setting) -> Inferred:
 
 
 def by_particles(setting: Setting, engine: Particles) -> Inferred:
-    """Run Algorithm 1 on every window; a window's draws do not depend on how many there are."""
+    """Run Algorithm 1 on every window; the random draws for a window do not depend on the number of windows."""
     fields, cost = [], Cost()
     for number in range(len(setting.observation.tokens)):
         generator = torch.Generator().manual_seed(1000 * setting.seed + number)

@@ -1,4 +1,4 @@
-"""The router that is told the true regions: privileged, not an upper bound."""
+"""The router that uses the true regions: privileged, but not an upper bound."""
 
 import torch
 

@@ -1,6 +1,6 @@
 """Local weights without the evidence correction (section "Local routers without the evidence correction").
 
-Each in two versions: on the plain scores, as the paper adapts them, and on held-out ones, where a token is scored
+Each router has two versions: on the plain scores, as in the paper, and on held-out scores, where a token is scored
 while it is hidden from the experts.
 """
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from conservator.field import Inferred, ascend, posterior, simplex_lattice, sticky
 from conservator_studies.baselines.setting import Scores, Setting
 
-JUMPS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # of the hidden Markov model; the likelihood chooses
+JUMPS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # of the hidden Markov model; the one of highest likelihood is taken
 ITERATIONS, ETA = 30, 1.0  # of the paper's byte settings
 
 
@@ -40,7 +40,7 @@ def responsibilities(scores: Scores, setting: Setting) -> Inferred:
 
 
 def raw_loss(scores: Scores, setting: Setting) -> Inferred:
-    """The paper's update and smoothing, with minus the score for a gradient: neither prior term nor imputation."""
+    """The paper's update and smoothing, with minus the score as the gradient: no prior term and no imputation."""
     fields = []
     for gradient in -scores.values.nan_to_num():
         length, experts = gradient.shape
@@ -54,7 +54,7 @@ def _same(gradient: Tensor, _: Tensor) -> Tensor:
 
 
 def markov(scores: Scores, setting: Setting) -> Inferred:
-    """A hidden Markov model with a state an expert, emissions exp(-score), symmetric transitions; its posterior."""
+    """The posterior of a hidden Markov model: one state per expert, emissions exp(-score), symmetric transitions."""
     corners = simplex_lattice(len(setting.team), 1)
     priors = [sticky(corners, jump) for jump in JUMPS]
     fields = []

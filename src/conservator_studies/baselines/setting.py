@@ -1,4 +1,4 @@
-"""What every baseline is given: the same experts, windows and noisings; what several need is computed once."""
+"""The input of every baseline: the same experts, windows and noisings. What several baselines need is computed once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from conservator.field import DEFAULT, PRESETS, Bayes, Inferred, Particles, PerC
 
 @dataclass(frozen=True)
 class Noised:
-    """What the experts predict of tokens that noisings hide, and what that cost."""
+    """The experts' predictions of tokens that noisings hide, and their cost."""
 
     predictions: list[Predictions]
     cost: Cost
@@ -22,34 +22,34 @@ class Noised:
 
 @dataclass(frozen=True)
 class Scores:
-    """How badly each expert predicts each visible token.
+    """The loss of each expert on each visible token.
 
     Attributes:
         values: (N, L, m) in nats; nan at lost positions.
-        cost: what it took.
+        cost: network evaluations and seconds.
     """
 
     values: Tensor
     cost: Cost
 
     def mean(self) -> Tensor:
-        """(N, m) over the visible tokens of a window; 0 where there are none."""
+        """(N, m) the mean over the visible tokens of a window; 0 if there are none."""
         return self.values.nanmean(dim=1).nan_to_num()
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Damaged windows and the means to restore them.
+    """Damaged windows, and the experts and settings with which they are restored.
 
     Attributes:
         team: m experts.
         observation: (N, L), of a mask channel.
         labels: (N, L) the true region of each position; for the privileged router alone.
-        seed: what every baseline's randomness follows from.
+        seed: the seed of every baseline.
         samples: K, how often a window is noised for the plain scores.
-        smoother: the one that every local field gets.
-        particles: the settings of Algorithm 1, and of all that draws particles.
-        generalists: experts that were trained on all domains, by their names; not composed.
+        smoother: the smoother of the baselines that smooth their fields.
+        particles: the settings of Algorithm 1, and of baselines that draw particles.
+        generalists: experts that were trained on all domains; they are not composed.
     """
 
     team: Team
@@ -66,7 +66,7 @@ class Setting:
         return replace(self, observation=self.observation[:count], labels=self.labels[:count])
 
     def generator(self) -> torch.Generator:
-        """A fresh generator: a baseline's draws do not depend on which others ran."""
+        """A new generator, so that the draws of a baseline do not depend on which others ran before."""
         return torch.Generator().manual_seed(self.seed)
 
     @property
@@ -77,7 +77,7 @@ class Setting:
 
     @cached_property
     def noised(self) -> Noised:
-        """What the experts predict of visible tokens that K noisings hide: stratified times, the mask-source path."""
+        """The experts' predictions of visible tokens that K noisings hide: mask-source path, stratified times."""
         generator, (windows, length, _) = self.generator(), self.shape
         strata = torch.rand(self.samples, windows, generator=generator).argsort(dim=0)
         kappa = (strata + torch.rand(self.samples, windows, generator=generator)) / self.samples
@@ -108,12 +108,12 @@ class Setting:
             patterns = DEFAULT.draw(~self.observation.lost, generator)
             hidden = hide(patterns, self.observation, None, generator)
             evidence = lattice_evidence(self.team, self.observation, patterns, hidden, corners, repeats=DEFAULT.repeats)
-        # Evidence is log p(token) plus what the channel adds, which is the evidence of a token of probability 1.
+        # The evidence is log p(token) plus a term of the channel, which is the evidence of a token with probability 1.
         added = self.observation.likelihood.log_evidence(torch.zeros(self.observation.vocab_size))
         values = added[..., None] - evidence.emissions
         return Scores(values.masked_fill(self.observation.lost[..., None], torch.nan), spent.cost)
 
     @cached_property
     def bayes(self) -> Inferred:
-        """Our field."""
+        """The composition that our method infers."""
         return Bayes()(self.team, self.observation, self.generator())

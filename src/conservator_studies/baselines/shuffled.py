@@ -1,4 +1,4 @@
-"""Our weights at the wrong positions: how much of the gain is in where they are."""
+"""Our weights at wrong positions, to measure how much of the gain depends on where the weights are."""
 
 import torch
 

@@ -17,27 +17,29 @@ from conservator.field.lattice import MarkovPrior, constant, simplex_lattice
 from conservator.field.lattice_evidence import lattice_evidence
 from conservator.field.lattice_posterior import default_priors, lattice_posterior
 
-OWN_CONTEXT = 0.02  # the least probability of being its own text at which an expert is shown a position
+OWN_CONTEXT = 0.02  # a position is hidden from an expert if it is that expert's text with less than this probability
 Priors = Callable[[NDArray[np.float64]], Sequence[MarkovPrior]]
 
 
 @dataclass(frozen=True)
 class Bayes:
-    """The exact posterior of fields on a lattice, under the Markov prior that the evidence chooses.
+    """The exact posterior of fields on a lattice, under the Markov prior with the highest evidence.
 
-    The first repeat of the folds shows every expert the whole sequence. Experts were trained on pure documents, so from
-    the second repeat on an expert is shown only what may be its own text: where the posterior probability of its
-    region, from the repeats so far, is at least ``own_context``. The evidence is the mean over the repeats.
+    In the first repeat of the folds, every expert conditions on the whole sequence, except for the hidden fold. Experts
+    were trained on pure documents. From the second repeat on, an expert therefore conditions only on text that may be
+    its own: positions where the posterior probability of its region, from the repeats so far, is at least
+    ``own_context``. The evidence is the mean over the repeats.
 
-    Doubtful tokens may be wrong, and contexts must not trust wrong tokens. After each round, a token is hidden from the
-    experts with the posterior probability that it is not what was seen.
+    Doubtful tokens may be wrong, and experts should not condition on wrong tokens. After the first round, a doubtful
+    token is therefore hidden from the experts with the posterior probability that it is wrong.
 
     Attributes:
         folds: which visible positions are hidden together.
-        parts: the lattice has the weights k / parts.
+        parts: the weights of the lattice are k / parts.
         priors: the priors to choose from, as a function of the lattice.
-        rounds: how often the evidence is gathered; None for once where every visible token is known, else three times.
-        own_context: the least probability at which text may be an expert's own; 0 shows all of it to everyone.
+        rounds: how often the evidence is gathered; None for once if every visible token is known, else three times.
+        own_context: an expert conditions only on positions that are its own text with at least this probability; 0 for
+            all positions.
         prior_term: False leaves the pool's normaliser out of the evidence, for the ablation.
         near: how far from lost positions evidence is gathered; None gathers it everywhere.
     """
@@ -109,9 +111,10 @@ GLOBAL = Bayes(parts=10, priors=one_composition)
 
 
 def foreign_text(owners: Tensor, own_context: float) -> Tensor | None:
-    """(N, L, m) the text that is hardly an expert's own, by the probabilities ``owners`` (N, L, m).
+    """(N, L, m) True where a position is the text of expert i with a probability below ``own_context``.
 
-    Nothing is foreign in a sequence of one composition.
+    ``owners`` (N, L, m) are these probabilities. It is False in a sequence where they are the same at all positions.
+    None means that it is False everywhere.
     """
     if own_context <= 0:
         return None
@@ -120,7 +123,7 @@ def foreign_text(owners: Tensor, own_context: float) -> Tensor | None:
 
 
 def skipped_before(observation: Observation) -> NDArray[np.int64] | None:
-    """(L,) how many positions of the whole sequence are left out before each; None where all are there."""
+    """(L,) how many positions of the whole sequence are left out before each; None if none are left out."""
     if observation.excerpt is None:
         return None
     return np.diff(observation.excerpt.positions.numpy(), prepend=-1) - 1

@@ -1,4 +1,4 @@
-"""The engine contract: from a damaged observation to what is believed of its composition."""
+"""The engine contract: infer the composition of a damaged observation."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,19 +11,20 @@ from conservator.errors import ConservatorError
 from conservator.experts import Cost, Team
 from conservator.field.composition import Composition
 
-ROUNDS = 3  # of gathering evidence and doubting tokens, where some are doubtful
+ROUNDS = 3  # how often evidence is gathered and the doubt about tokens updated, if some tokens are doubtful
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an engine came to the field of one sequence.
+    """How an engine found the field of one sequence.
 
     Attributes:
-        log_evidence: of what was seen, or the objective that was maximised, nats; None where there is neither.
-        prior: the name of the prior that the evidence chose; "" for an engine without priors.
-        evidences: prior -> its log evidence, for all that were tried.
-        converged: whether the solver met its tolerance; None where none is claimed.
-        gap: how far the objective may be from its optimum; None where that is not known.
+        log_evidence: the log evidence of the observation, or the objective that was maximised, in nats; None if the
+            engine has neither.
+        prior: the name of the prior with the highest evidence; "" for an engine without priors.
+        evidences: prior -> its log evidence, for all priors that were tried.
+        converged: whether the solver met its tolerance; None if it has none.
+        gap: how far the objective may be from its optimum; None if that is not known.
         changes: the largest change of a weight in each iteration.
     """
 
@@ -37,16 +38,17 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Inferred:
-    """What was inferred of N sequences.
+    """The inferred composition of N sequences.
 
     Attributes:
-        composition: what is believed of the field; decoders take it.
+        composition: the distribution of the field, which decoders use.
         field: (N, L, m) the mean weights, rows on the simplex.
-        regions: (N, L, m) whose text each position is: the slow level of a two-level prior, else the field.
-        doubt: (N, L) the probability that a visible token is not what was seen; 0 where it is known.
-        scored: (N, L) True where the field rests on evidence or is used: near damage, if the engine looks no further.
-        informed: (N,) False where nothing was visible, so that the field is the prior's.
-        outcomes: one a sequence.
+        regions: (N, L, m) the probability that each position is the text of each expert: the slow level of a two-level
+            prior, else the field.
+        doubt: (N, L) the probability that an observed token is wrong; 0 where it is known.
+        scored: (N, L) True where evidence was gathered, and at lost positions.
+        informed: (N,) False for a sequence without visible positions, whose field follows from the prior alone.
+        outcomes: one for each sequence.
         cost: network evaluations and seconds.
     """
 
@@ -61,7 +63,7 @@ class Inferred:
 
     @classmethod
     def given(cls, belief: Tensor | Composition, cost: Cost | None = None, doubt: Tensor | None = None) -> "Inferred":
-        """A field (N, L, m) or a composition that was found without an engine."""
+        """Wrap a field (N, L, m) or a composition that was found without an engine."""
         composition = belief if isinstance(belief, Composition) else Composition.of_field(belief)
         mean = composition.mean()
         everywhere = torch.ones(mean.shape[:2], dtype=torch.bool)
@@ -92,7 +94,7 @@ def informed(observation: Observation) -> Tensor:
 
 
 def rounds_for(observation: Observation, rounds: int | None = None) -> int:
-    """How often evidence is gathered: once where every visible token is known, else ROUNDS times."""
+    """How often evidence is gathered: ``rounds`` times; for None once if every visible token is known, else ROUNDS."""
     if rounds is None:
         return ROUNDS if observation.doubtful.any() else 1
     if rounds < 1:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.errors import ConservatorError
-from conservator.experts import Context, Team
+from conservator.experts import At, Context, Predictions, Team
 from conservator.field.composition import Composition
 from conservator.field.denoising import denoising_score
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed
@@ -20,13 +20,13 @@ from conservator.field.smoothing import MovingAverage, PerColumn, Smoother
 class Particles:
     """Algorithm 1 up to its decoder (table "settings"), on sequences without doubtful tokens.
 
-    It costs R x m x 2P x (T + K) network evaluations a sequence (half of that without the prior term).
+    It costs R x m x 2P x (T + K) network evaluations per sequence (half of that without the prior term).
 
     Attributes:
         iterations: R.
-        particles: P, unclamped ones, and as many clamped ones.
-        samples: K, the times at which a particle is scored.
-        steps: T of the sampler; the paper does not give it.
+        particles: P, the number of unclamped particles, and of clamped ones.
+        samples: K, the number of times at which a particle is scored.
+        steps: T, the number of steps of the sampler; the paper does not give it.
         eta: the step size.
         smoother: Smooth_tau.
         prior_term: whether the expectation under unclamped particles is subtracted; without it, what remains is the
@@ -78,7 +78,7 @@ class Particles:
 
 PRESETS = {
     "byte": Particles(),
-    "reduced": Particles(12, 8, 2, steps=6),  # ours, of the byte settings: a thirtieth of the cost
+    "reduced": Particles(12, 8, 2, steps=6),  # our reduction of the byte settings, at a thirtieth of their cost
     "1.3B": Particles(12, 24, 2, eta=0.5, smoother=PerColumn(0.4)),
     "7B": Particles(6, 8, 2, eta=0.5, smoother=PerColumn(0.2)),
     "natural": Particles(12, 24, 2, eta=0.5, smoother=MovingAverage(0.3)),
@@ -96,13 +96,13 @@ def draw_particles(
     """Sample sequences from the composed logits, from noise to data in ``steps`` equal steps of kappa.
 
     A hidden token is revealed in the step from kappa to kappa' with probability (kappa' - kappa) / (1 - kappa), and
-    drawn from the pool of what the experts predict at that time; what is visible stays.
+    drawn from the pool of the experts' predictions at that time. Visible tokens stay as they are.
 
     Args:
         team: m experts.
         lam: (L, m) the field.
-        tokens: (B, L) what is visible; any symbol where hidden.
-        hidden: (B, L) what is to be drawn.
+        tokens: (B, L) the visible tokens; any symbol where hidden.
+        hidden: (B, L) True where a token is to be drawn.
         steps: T.
         generator: the source of all randomness.
     """
@@ -112,15 +112,24 @@ def draw_particles(
         return torch.cat([draw_particles(team, lam, *part, steps, generator) for part in parts])
     tokens, hidden = tokens.masked_fill(hidden, 0), hidden.clone()
     for step in range(steps):
-        # argmax_v p(v) / e_v with exponential e_v is a draw from p; only what is revealed has to be predicted.
+        # argmax_v p(v) / e_v with exponential e_v is a draw from p; only revealed positions have to be predicted.
         race = torch.empty(*tokens.shape, team.vocabulary.size).exponential_(1, generator=generator)
         reveal = hidden & (torch.rand(tokens.shape, generator=generator) < 1 / (steps - step))
         at = reveal.nonzero(as_tuple=True)
+        race = race[at]
         kappa = torch.full((len(tokens),), step / steps)
-        pool = log_pool(team.predict(Context(tokens, hidden, kappa), at), lam[at[1]]).exp()
-        tokens[at] = (pool / race[at]).argmax(-1)
+        tokens[at] = win_race(team, lam, Context(tokens, hidden, kappa), at, race)
         hidden = hidden & ~reveal
     return tokens
+
+
+def win_race(team: Team, lam: Tensor, context: Context, at: At, race: Tensor) -> Tensor:
+    """(n,) argmax_v pi(v) / race(v) at the positions ``at``, with pi the pool at the field ``lam`` (L, m)."""
+    winners, rows = torch.empty(len(race), dtype=torch.long), torch.arange(len(race))
+    for part in Predictions(rows, at[1], team.predict(context, at)).parts():  # counted by the rows of the race
+        pool = log_pool(part.log_probs, lam[part.position]).exp()
+        winners[part.sequence] = (pool / race[part.sequence]).argmax(-1)
+    return winners
 
 
 def estimate_gradient(

@@ -1,4 +1,4 @@
-"""The engines that solve for one field: ``Maximum``, the convex one, and ``Ascent``, the paper's update."""
+"""The engines that find a single field: ``Maximum`` by convex optimisation, and ``Ascent`` by the paper's update."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class Ascent:
         iterations: R.
         eta: the step size.
         folds: which visible positions are hidden together.
-        prior_term: False leaves the prior's part of the gradient out, for the ablation.
+        prior_term: False leaves the prior term out of the gradient, for the ablation.
     """
 
     smoother: Smoother = field(default_factory=lambda: PerColumn(0.4))
@@ -85,7 +85,7 @@ def solve_each(
     *,
     prior_term: bool = True,
 ) -> Inferred:
-    """Solve for the field of each sequence; where nothing is visible it stays uniform."""
+    """Solve for the field of each sequence; it stays uniform for a sequence without visible positions."""
     check_batch(team, observation)
     lam = torch.full((*observation.tokens.shape, len(team)), 1 / len(team), dtype=torch.float64)
     doubt = torch.zeros(observation.tokens.shape, dtype=torch.float64)
@@ -93,7 +93,7 @@ def solve_each(
     with team.meter.measure() as spent:
         for row in team.meter.steps(informed(observation).nonzero()[:, 0].tolist()):
             one = observation[row]
-            for _ in team.meter.steps(range(rounds_for(observation))):
+            for _ in team.meter.steps(range(rounds_for(one))):
                 evidence = CompositeEvidence.gather(team, one, folds, generator, doubt[row], prior_term=prior_term)
                 lam[row], outcomes[row] = solve(evidence)
                 if one.doubtful.any():

@@ -30,7 +30,7 @@ def fused_lasso(values: NDArray[np.float64], tau: float) -> NDArray[np.float64]:
     if tau == 0 or len(values) < 2:
         return values.copy()
     mean = values.mean()
-    centred = values - mean  # an offset would cost digits
+    centred = values - mean  # a large offset would cost precision
     if tau >= flat_from(centred):
         return np.full_like(values, mean)
     smooth: NDArray[np.float64] = mean + fused_lasso_kernel(centred, tau)
@@ -38,12 +38,12 @@ def fused_lasso(values: NDArray[np.float64], tau: float) -> NDArray[np.float64]:
 
 
 def flat_from(centred: NDArray[np.float64]) -> float:
-    """The tau from which on the fused lasso of values with mean 0 (along the first axis) is constant."""
+    """The least tau at which the fused lasso of values with mean 0 (along the first axis) is constant."""
     return float(np.abs(np.cumsum(centred, axis=0)).max())
 
 
 def check_tau(tau: float) -> float:
-    """Return the smoothing strength where it is at least 0 (nan is not)."""
+    """Return the smoothing strength; raise unless it is at least 0 (nan is not)."""
     if not tau >= 0:
         raise ConservatorError(f"the smoothing strength tau is {tau}; it must be at least 0")
     return float(tau)

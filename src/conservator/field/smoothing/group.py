@@ -16,15 +16,15 @@ def group_prox_kernel(
 
         min 1/2 |lambda - target|^2 + tau sum_l |z_l|_2,   z = D lambda,   (D lambda)_l = lambda_{l+1} - lambda_l
 
-    The lambda step solves the tridiagonal (I + rho D'D) lambda = target + rho D'(z - u); the z step shrinks every
-    jump, and what it cuts off is the next u. So w = rho u has |w_l|_2 <= tau: it is feasible for the dual, whose
-    value is <target, D'w> - 1/2 |D'w|^2. With lambda it certifies the gap, and |lambda - optimum|^2 <= 2 gap.
+    The lambda step solves the tridiagonal (I + rho D'D) lambda = target + rho D'(z - u). The z step shrinks every jump,
+    and the part that it cuts off is the next u. So w = rho u has |w_l|_2 <= tau: it is feasible for the dual, whose
+    value is <target, D'w> - 1/2 |D'w|^2. Together with lambda it certifies the gap, and |lambda - optimum|^2 <= 2 gap.
 
     Args:
         target: (m, L), L >= 2.
         tau: the penalty, 0 < tau < infinity.
         tolerance: stop when the gap is at most this.
-        max_iterations: stop at the latest after so many.
+        max_iterations: stop after this many iterations at the latest.
         jumps: (m, L - 1) the first z.
         dual: (m, L - 1) the first scaled dual variable u.
 

@@ -49,7 +49,7 @@ def simplex_prox_kernel(
         target: (m, L): an expert's weights are contiguous here, unlike in a field.
         tau: the penalty, 0 < tau < infinity.
         tolerance: stop when the gap is at most this.
-        max_iterations: stop at the latest after so many.
+        max_iterations: stop after this many iterations at the latest.
         start: (m, L) the first mu.
         dual: (m, L) the first scaled dual variable.
 

@@ -15,8 +15,8 @@ from conservator.field.smoothing.simplex import project_to_simplex, simplex_prox
 Array = NDArray[np.float64]
 Warm = tuple[Array, Array]  # the variables at which a solver stopped
 
-# The gap that ends a solver, a position: by strong convexity the root-mean-square distance of a row to the
-# optimum is then at most 1.4e-6.
+# A solver stops when its gap, divided by the number of positions, is at most this. By strong convexity the
+# root-mean-square distance of a row to the optimum is then at most 1.4e-6.
 TOLERANCE = 1e-12
 MAX_ITERATIONS = 50_000
 
@@ -30,7 +30,7 @@ class Smoothed:
         gap: an upper bound on how far its objective is from the optimum; 0 for closed forms.
         iterations: of the solver; 0 for closed forms.
         converged: whether the gap met the tolerance.
-        warm: pass it to the next call on a similar field to start from there.
+        warm: the variables at which the solver stopped, from which the next call on a similar field can start.
     """
 
     field: Array
@@ -130,7 +130,7 @@ class GroupTotalVariation:
         smooth, jumps, dual, gap, iterations = group_prox_kernel(
             target, self.tau, tolerance, MAX_ITERATIONS, jumps, dual
         )
-        # The optimum lies on the simplex: projecting the last rounding away cannot move further from it.
+        # The optimum lies on the simplex, so a projection onto it removes rounding errors and moves no farther away.
         smooth = np.ascontiguousarray(project_to_simplex(smooth).T)
         return Smoothed(smooth, gap, iterations, gap <= tolerance, (jumps, dual))
 
@@ -164,7 +164,7 @@ class MovingAverage:
 
 
 def check_field(field: Array) -> Array:
-    """Return ``field`` (L, m) as float64 with rows exactly on the simplex, where they lie within rounding of it."""
+    """Return ``field`` (L, m) as float64 with rows exactly on the simplex; raise if they are not close to it."""
     field = np.ascontiguousarray(field, dtype=np.float64)
     if field.ndim != 2 or 0 in field.shape:
         raise ConservatorError(f"the field has the shape {field.shape}; it must be (positions, experts)")
@@ -176,7 +176,7 @@ def check_field(field: Array) -> Array:
 
 
 def check_warm(warm: Warm, shape: tuple[int, ...]) -> Warm:
-    """Return ``warm`` where it came from a field of the same shape."""
+    """Return ``warm``; raise unless it came from a field of the same shape."""
     if any(variable.shape != shape for variable in warm):
         raise ConservatorError(f"the warm start has the shape {warm[0].shape}; this field needs {shape}")
     return warm
