@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from conservator.alignment import choose_lengths
-from conservator.channels import Channel, Excerpt, Observation, Status, named_channel
+from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
 from conservator.decoders import Fill, best_fills, decode_text, take_best
 from conservator.decoders.beam import MARGIN
 from conservator.documents import Damaged, read_damaged
@@ -69,11 +69,7 @@ class Restorer:
         """
         options = with_changes(self.options, changes)
         generator, meter = torch.Generator().manual_seed(options.seed), Meter(progress)
-        channel = options.channel
-        if isinstance(channel, str):
-            channel = named_channel(channel, BYTES.size)
-        elif not isinstance(channel, Channel):
-            raise OptionError("channel", f"a {type(channel).__name__}; it must be a Channel or the name of one")
+        channel = as_channel(options.channel, BYTES.size)
         content = read_document(str(document)) if isinstance(document, Path) else document
         damaged = read_damaged(content, mark=options.mark, gap=options.gap)
         doubtful = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.DOUBTFUL).any())

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator.channels import ConfusionChannel, Excerpt, MaskChannel, ReplacementChannel, Status, named_channel
+from conservator.channels import ConfusionChannel, Excerpt, MaskChannel, ReplacementChannel, Status, as_channel
 from conservator.errors import OptionError
 
 SIZE, ROWS, LENGTH = 4, 3, 6
@@ -132,8 +132,8 @@ def test_an_excerpt_stays_with_its_sequences():
 
 
 def test_channels_have_names():
-    assert isinstance(named_channel("mask", 256), MaskChannel)
-    assert named_channel("replacement:0.05", 256).rate == 0.05
+    assert isinstance(as_channel("mask", 256), MaskChannel)
+    assert as_channel("replacement:0.05", 256).rate == 0.05
     for name in (
         "",
         "fire",
@@ -145,4 +145,4 @@ def test_channels_have_names():
         "mask:1",
     ):
         with pytest.raises(OptionError, match="channel: "):
-            named_channel(name, 256)
+            as_channel(name, 256)

@@ -4,7 +4,7 @@ from conservator.channels.channel import Channel
 from conservator.channels.confusion import ConfusionChannel
 from conservator.channels.likelihood import Likelihood
 from conservator.channels.mask import MaskChannel
-from conservator.channels.named import named_channel
+from conservator.channels.named import as_channel
 from conservator.channels.observation import Excerpt, Observation, Status
 from conservator.channels.replacement import ReplacementChannel
 
@@ -17,5 +17,5 @@ __all__ = [
     "Observation",
     "ReplacementChannel",
     "Status",
-    "named_channel",
+    "as_channel",
 ]
