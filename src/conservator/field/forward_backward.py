@@ -53,7 +53,8 @@ def posterior_kernel(
     predicted = initial.copy()
     for place in range(length):
         if jump[place] >= 0:
-            predicted = predicted @ powers[jump[place]]
+            # Not a matrix product, for which numba would need scipy.
+            predicted = (predicted.reshape(-1, 1) * powers[jump[place]]).sum(axis=0)
         top = emissions[place].max()
         total = 0.0
         for state in range(states):
@@ -88,7 +89,7 @@ def posterior_kernel(
                 largest = max(largest, reached)
             backward /= largest
             if jump[place] >= 0:
-                backward = powers[jump[place]] @ backward
+                backward = (powers[jump[place]] * backward).sum(axis=1)
     return evidence, forward
 
 
