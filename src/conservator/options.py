@@ -1,7 +1,7 @@
 """All options of a restoration, with their defaults and valid values, for the API, the command line and the page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,4 +86,3 @@ def _whole(value: object) -> bool:
 
 
 DEFAULTS = RestoreOptions()
-NAMES = tuple(field.name for field in fields(RestoreOptions))
