@@ -98,7 +98,7 @@ def test_what_is_known_is_restored_and_the_right_expert_trusted():
     assert right[lost].mean() > 0.9
     assert found.field[20:160, 0].mean() > 0.8
     assert found.field[220:300, 1].mean() > 0.8
-    assert found.experts == ("verse", "code")
+    assert found.experts == ("verse", "code", "memory")
 
 
 def test_text_far_from_damage_is_not_read():
@@ -182,7 +182,7 @@ def test_progress_is_told_and_may_stop_the_work():
         ("a\ufffd", {"alternatives": -1}, "not negative"),
         ("a\ufffd", {"experts": []}, "no experts"),
         ("a\ufffd", {"experts": ["nowhere"]}, "no expert 'nowhere'"),
-        ("a\ufffd", {"experts": [BigramExpert.random(4, 1.0, torch.Generator())]}, "256"),
+        ("a\ufffd", {"experts": [BigramExpert.random(4, 1.0, torch.Generator())]}, "different vocabularies"),
         ("a", {"channel": ReplacementChannel(256, 0.1), "alternatives": 1}, "marked gaps"),
         ("a", {"channel": "replacement"}, "known: mask, or replacement:RATE"),
         ("a", {"channel": "replacement:often"}, "between 0 and 1"),

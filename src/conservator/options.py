@@ -32,6 +32,7 @@ class RestoreOptions:
         alternatives: how many joint fills to find for each gap; if there are any, the text contains the best of them.
         seed: the seed of all randomness.
         near: evidence for the field is gathered within this many bytes of damage; None gathers it everywhere.
+        memory: whether text that stands elsewhere in the document, or in references, is recalled.
     """
 
     mark: str = "\ufffd"
@@ -43,6 +44,7 @@ class RestoreOptions:
     alternatives: int = 0
     seed: int = 0
     near: int | None = 256
+    memory: bool = True
 
     def __post_init__(self) -> None:
         """Raise an OptionError for an invalid value."""
@@ -61,6 +63,7 @@ class RestoreOptions:
             f"{self.alternatives!r}; it must be a whole number, not negative",
         )
         _check(_whole(self.seed), "seed", f"{self.seed!r}; it must be a whole number")
+        _check(isinstance(self.memory, bool), "memory", f"{self.memory!r}; it must be true or false")
         near = self.near is None or (_whole(self.near) and self.near >= 0)
         _check(near, "near", f"{self.near!r}; it must be a number of bytes, or None")
 

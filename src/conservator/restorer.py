@@ -7,23 +7,42 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from conservator.alignment import choose_lengths
 from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
-from conservator.decoders import Fill, best_fills, decode_text, take_best
+from conservator.decoders import DecodedText, Fill, best_fills, decode_text, take_best
 from conservator.decoders.beam import MARGIN
 from conservator.documents import Damaged, read_damaged
 from conservator.errors import OptionError
-from conservator.experts import Cost, DocumentExpert, Expert, Meter, Progress, Team, load_experts
+from conservator.experts import (
+    Cost,
+    DocumentExpert,
+    Expert,
+    Memory,
+    Meter,
+    Progress,
+    Recollection,
+    References,
+    Remembered,
+    Team,
+    load_experts,
+    make_references,
+)
 from conservator.experts.windows import excerpt_around
-from conservator.field import Bayes, Engine
+from conservator.field import Bayes, Engine, choose_experts
 from conservator.files import read_document
 from conservator.options import RestoreOptions, expert_names
 from conservator.restoration import Restoration, leave_open
+from conservator.training import read_texts
 from conservator.vocabularies import BYTES
 
 Document = str | bytes | Path
 AnyExpert = Expert | DocumentExpert
+Like = str | Path | Sequence[str | Path | tuple[str, str]]  # files, folders, or texts with a name
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+OWED = 0.25  # the weight of the memory from which a byte counts as remembered
 
 
 class Restorer:
@@ -33,6 +52,8 @@ class Restorer:
         experts: as they were loaded, or as they were given.
         options: the defaults of each restoration.
         engine: infers the composition; by default ``Bayes``, near damage.
+        references: the texts like the documents, which the memory recalls; None if there are none.
+        selects: whether those of the experts that have something to say are chosen for each document.
     """
 
     def __init__(
@@ -40,30 +61,41 @@ class Restorer:
         experts: str | Sequence[str | Path | AnyExpert] | None = None,
         options: RestoreOptions | None = None,
         engine: Engine | None = None,
+        like: Like | None = None,
     ) -> None:
         """Load the experts.
 
         Args:
-            experts: names of built-in experts or folders, as a list or ``"prose,code"``, or Expert objects; the
-                built-in ones for prose, code and configuration if none are given.
+            experts: names of built-in experts or folders, as a list or ``"prose,code"``, or Expert objects. If none are
+                given, each document gets those of the built-in ones that have something to say about it.
             options: how documents are restored, unless a call says otherwise.
             engine: infers the composition.
+            like: undamaged texts like the documents, which the memory recalls: paths of files or folders.
         """
         self.experts: list[AnyExpert] = []
         for one in expert_names(experts):
             self.experts += load_experts([one]) if isinstance(one, str | Path) else [one]
-        self.options, self.engine = options or RestoreOptions(), engine
+        self.options, self.engine, self.selects = options or RestoreOptions(), engine, experts is None
         frozen = [one for one in self.experts if not isinstance(one, DocumentExpert)]
         if frozen or not self.experts:
             Team(frozen)  # says now what is wrong with them
+        self.references = read_references(like, self.options.mark) if like is not None else None
 
-    def restore(self, document: Document, *, progress: Progress | None = None, **changes: Any) -> Restoration:
+    def restore(
+        self,
+        document: Document,
+        *,
+        like: Like | None = None,
+        progress: Progress | None = None,
+        **changes: Any,
+    ) -> Restoration:
         """Restore a damaged document.
 
         Every known byte is kept and the result is valid UTF-8. Only the surroundings of damage are read.
 
         Args:
             document: text, the bytes of a file, or its path.
+            like: texts like this document, instead of the restorer's.
             progress: is told what is being done and which share of it is done; what it raises ends the work.
             changes: options that differ from the restorer's.
         """
@@ -72,31 +104,60 @@ class Restorer:
         channel = as_channel(options.channel, BYTES.size)
         content = read_document(str(document)) if isinstance(document, Path) else document
         damaged = read_damaged(content, mark=options.mark, gap=options.gap)
+        references = self.references if like is None else read_references(like, options.mark)
         doubtful = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.DOUBTFUL).any())
         if doubtful and options.alternatives:
             raise OptionError("alternatives", "they are given of marked gaps, and here any byte may change")
         if not doubtful:
             damaged = damaged.settled(options.lost)
         with meter.measure() as spent:
-            team = self.team(damaged, channel, meter)
+            models = self.models(damaged, channel, options, generator, meter, everywhere=doubtful)
             if len(damaged.gaps):
                 # Doubtful bytes that fit into no valid UTF-8 exclude no length: they will be changed.
                 fitting = damaged.settled("invalid") if doubtful else damaged
                 with meter.stage("lengths"):
-                    damaged = damaged.with_lengths(choose_lengths(team, fitting, options.max_gap, generator))
+                    damaged = damaged.with_lengths(
+                        choose_lengths(Team(models, meter), fitting, options.max_gap, generator)
+                    )
+            team = Team([*models, *self.recollections(damaged, channel, references, options)], meter)
             observation = observe(damaged, channel, team, options.near, everywhere=doubtful)
             found = self.fill(team, damaged, observation, options, generator) if observation else None
-        return replace(found, cost=spent.cost) if found else Restoration.untouched(damaged, team.names, spent.cost)
+        if found is None:
+            return Restoration.untouched(damaged, team.names, spent.cost, recalls=team.recalls)
+        return replace(found, cost=spent.cost)
 
-    def team(self, damaged: Damaged, channel: Channel, meter: Meter) -> Team:
-        """The experts as a team with a meter of its own; those that are made of a document, of this one."""
-        made: list[Expert] = []
-        for one in self.experts:
-            if isinstance(one, DocumentExpert):
-                made.append(one.condition(channel.observe(torch.from_numpy(damaged.tokens)[None])))
-            else:
-                made.append(one)
-        return Team(made, meter)
+    def models(
+        self,
+        damaged: Damaged,
+        channel: Channel,
+        options: RestoreOptions,
+        generator: torch.Generator,
+        meter: Meter,
+        *,
+        everywhere: bool,
+    ) -> list[Expert]:
+        """The experts that are not made from the document; if they are selected, those with something to say of it."""
+        frozen: list[Expert] = [one for one in self.experts if not isinstance(one, DocumentExpert)]
+        if not self.selects or not len(damaged.tokens):
+            return frozen
+        team = Team(frozen, meter)
+        sample = observe(damaged, channel, team, options.near, everywhere=everywhere)
+        if sample is None and not len(damaged.gaps):
+            return frozen
+        with meter.stage("choosing experts"):
+            near = None if sample is None else options.near
+            sample = sample or channel.observe(torch.from_numpy(damaged.tokens)[None])
+            return list(choose_experts(team, sample, generator, near).experts)
+
+    def recollections(
+        self, damaged: Damaged, channel: Channel, references: References | None, options: RestoreOptions
+    ) -> list[Expert]:
+        """The experts that are made from the document: those that were given, and a memory if none of them is one."""
+        given = [one for one in self.experts if isinstance(one, DocumentExpert)]
+        if options.memory and not any(one.spec.recalls for one in given):
+            given.append(Memory(references))
+        document = channel.observe(torch.from_numpy(damaged.tokens)[None]) if given else None
+        return [one.condition(document) for one in given] if document is not None else []
 
     def fill(
         self,
@@ -119,19 +180,39 @@ class Restorer:
                 decoded = take_best(decoded, observation, fills, team)
         excerpt = observation.excerpt
         positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
+        field = inferred.field[0].numpy()
+        if team.recalls and len(team) > 1:
+            field = (1 - decoded.recalled)[:, None] * field
+            field[:, -1] = decoded.recalled
         regions = inferred.regions[0].argmax(-1).masked_fill(~inferred.scored[0], -1)
         return Restoration(
             damaged=damaged,
             experts=team.names,
+            recalls=team.recalls,
             positions=positions,
             read_tokens=decoded.tokens,
             read_confidence=decoded.confidence,
-            read_field=inferred.field[0].numpy(),
+            read_field=field,
             read_regions=regions.numpy(),
             open_positions=leave_open(damaged, positions, decoded, options.min_confidence),
             alternatives=tuple(fills),
+            remembered=remembered(team, damaged, positions, decoded, field),
             cost=Cost(),
         )
+
+
+def remembered(
+    team: Team, damaged: Damaged, positions: Ints, decoded: DecodedText, field: Floats
+) -> dict[int, Remembered]:
+    """Where the lost bytes that owe much to the memory were remembered from, by position."""
+    memory = team.experts[-1]
+    if not isinstance(memory, Recollection):
+        return {}
+    tokens = damaged.tokens.astype(np.int64)
+    tokens[positions] = decoded.tokens
+    owed = positions[(field[:, -1] >= OWED) & (damaged.tokens[positions] == BYTES.mask)]
+    sources = memory.sources(tokens, owed)
+    return {place: one for place, one in zip(owed.tolist(), sources, strict=True) if one is not None}
 
 
 def restore(
@@ -139,11 +220,24 @@ def restore(
     experts: str | Sequence[str | Path | AnyExpert] | None = None,
     *,
     engine: Engine | None = None,
+    like: Like | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Restoration:
-    """Restore one damaged document: ``Restorer(experts, RestoreOptions(**options), engine).restore(document)``."""
-    return Restorer(experts, with_changes(RestoreOptions(), options), engine).restore(document, progress=progress)
+    """Restore one damaged document, by a ``Restorer`` with these experts, options, engine and references."""
+    restorer = Restorer(experts, with_changes(RestoreOptions(), options), engine, like)
+    return restorer.restore(document, progress=progress)
+
+
+def read_references(like: Like, mark: str) -> References | None:
+    """The texts of files and folders, or texts by name, as references for a memory; their marks are lost bytes."""
+    texts: list[tuple[str, str]] = []
+    for one in [like] if isinstance(like, str | Path) else like:
+        texts += [one] if isinstance(one, tuple) else read_texts(Path(one))
+    return make_references(
+        (name, np.where((tokens := read_damaged(text, mark=mark).tokens) == BYTES.mask, -1, tokens))
+        for name, text in texts
+    )
 
 
 def with_changes(options: RestoreOptions, changes: dict[str, Any]) -> RestoreOptions:

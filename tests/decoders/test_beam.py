@@ -52,7 +52,7 @@ def fills_of(tokens, wanted):
     rows = expert.predict(Context(observation.readable, observation.lost), observation.lost.nonzero(as_tuple=True))
     inferred = Inferred.given(torch.ones(1, len(tokens), 1, dtype=torch.float64))
     text = np.array(tokens)
-    decoded = DecodedText(text, np.ones(len(text)), text, rows, Cost())
+    decoded = DecodedText(text, np.ones(len(text)), text, rows, np.zeros(len(text)), Cost())
     return expert, best_fills(Team([expert]), observation, inferred, decoded, wanted)
 
 
@@ -75,11 +75,11 @@ def test_a_gap_that_is_too_long_has_no_fills():
 def test_a_fill_that_another_choice_contradicts_is_not_taken():
     # The first gap was filled to begin a character of three bytes, whose last the second gap has.
     tokens = np.array([0xE2, 0x82, 0xAC])
-    decoded = DecodedText(tokens, np.ones(3), tokens, torch.zeros(2, 256).half(), Cost())
+    decoded = DecodedText(tokens, np.ones(3), tokens, torch.zeros(2, 256).half(), np.zeros(3), Cost())
     observation, team = CHANNEL.observe(torch.tensor([[LOST, 0x82, LOST]])), Team([FakeExpert()])
     taken = take_best(decoded, observation, [(Fill(b"\xc2", 0.9),), (Fill(b"\xad", 0.9),)], team)
     assert taken.tokens.tolist() == [0xE2, 0x82, 0xAD]
-    without = DecodedText(tokens, decoded.confidence, tokens, None, Cost())
+    without = DecodedText(tokens, decoded.confidence, tokens, None, np.zeros(3), Cost())
     with pytest.raises(ConservatorError, match="predictions were kept"):
         take_best(without, observation, [], team)
     with pytest.raises(ConservatorError, match="predictions were kept"):

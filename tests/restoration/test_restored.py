@@ -23,7 +23,7 @@ def restored_at(positions, damaged, filled, confidence, least):
     tokens = np.array(list(filled.encode()))[positions]
     lost = np.isin(np.arange(len(damaged.tokens)), damaged.lost)
     sure = np.where(lost, confidence, 1.0)[positions]
-    decoded = DecodedText(tokens, sure, tokens, None, Cost())
+    decoded = DecodedText(tokens, sure, tokens, None, np.zeros(len(tokens)), Cost())
     return Restoration(
         damaged=damaged,
         experts=("one", "two"),

@@ -12,7 +12,7 @@ from conservator.channels import Observation
 from conservator.decoders.overturn import predict_with_channel
 from conservator.decoders.predict import predict
 from conservator.errors import ConservatorError
-from conservator.experts import Cost, Team
+from conservator.experts import Cost, Predictions, Team
 from conservator.field import Inferred
 from conservator.vocabularies import Constraint
 
@@ -29,6 +29,7 @@ class DecodedText:
         context: (L,) the tokens from which the last step predicted: known ones and, after a first step, its more
             confident half; else the mask.
         log_probs: (n, V) float16, the predictions for the n lost or doubtful tokens, in their order; None unless kept.
+        recalled: (L,) the weight of an expert that recalls text in the last prediction of each token; 0 if none does.
         cost: network evaluations and seconds.
     """
 
@@ -36,6 +37,7 @@ class DecodedText:
     confidence: NDArray[np.float64]
     context: NDArray[np.int64]
     log_probs: Tensor | None
+    recalled: NDArray[np.float64]
     cost: Cost
 
 
@@ -70,7 +72,12 @@ def decode_text(
     visible = observation.readable[0].masked_fill(choose, mask).numpy()
     tokens = sealed(constraint, visible, observation)
 
-    def take(position: Tensor, log_probs: Tensor) -> None:
+    recalled = np.zeros(len(visible))
+
+    def take(found: Predictions, log_probs: Tensor) -> None:
+        position = found.position
+        if inferred.composition.trust is not None:
+            recalled[position.numpy()] = inferred.composition.trust.weight(found.log_probs[-1]).numpy()
         candidates.put(row[position].numpy(), constraint.reduce(log_probs))
         if kept is not None:
             kept[row[position]] = log_probs.half()
@@ -85,8 +92,8 @@ def decode_text(
     with team.meter.measure() as spent:
         for step in team.meter.steps(steps):
             if step == 0:
-                for position, log_probs in _first_predictions(team, observation, inferred, generator):
-                    take(position, log_probs)
+                for found, log_probs in _first_predictions(team, observation, inferred, generator):
+                    take(found, log_probs)
             elif choose.any():
                 unsure = choose & torch.from_numpy(confidence < np.median(confidence[choose.numpy()]))
                 context = np.where(unsure.numpy(), mask, text)
@@ -94,9 +101,9 @@ def decode_text(
                 for found, log_probs in predict(
                     team, filled, unsure[None], inferred.composition, excerpt=observation.excerpt
                 ):
-                    take(found.position, log_probs)
+                    take(found, log_probs)
             text, confidence = chosen()
-    return DecodedText(text, confidence, context, kept, spent.cost)
+    return DecodedText(text, confidence, context, kept, recalled, spent.cost)
 
 
 def sealed(constraint: Constraint, tokens: NDArray[np.int64], observation: Observation) -> NDArray[np.int64]:
@@ -106,14 +113,13 @@ def sealed(constraint: Constraint, tokens: NDArray[np.int64], observation: Obser
 
 def _first_predictions(
     team: Team, observation: Observation, inferred: Inferred, generator: torch.Generator
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield positions (n,) and the log-probabilities (n, V) of their tokens, given what was observed there."""
+) -> Iterator[tuple[Predictions, Tensor]]:
+    """Yield predictions at n positions, and the log-probabilities (n, V) of their tokens, given what was observed."""
     if not observation.doubtful.any():
-        for found, log_probs in predict(
+        yield from predict(
             team, observation.readable, observation.lost, inferred.composition, excerpt=observation.excerpt
-        ):
-            yield found.position, log_probs
+        )
         return
     for found, log_probs in predict_with_channel(team, observation, inferred, FOLDS, generator):
         seen = observation[found.sequence, found.position]
-        yield found.position, seen.likelihood.log_posterior(log_probs)
+        yield found, seen.likelihood.log_posterior(log_probs)

@@ -15,6 +15,7 @@ from conservator.experts.expert import (
     copy_visible,
 )
 from conservator.experts.library import builtin_names, expert_folder, load_experts
+from conservator.experts.memory import Memory, Recollection, References, Remembered, make_references
 from conservator.experts.meter import Cost, Meter, Progress
 from conservator.experts.network import ByteNetwork, NetworkConfig
 from conservator.experts.source import MaskSource, Source, UniformSource
@@ -35,10 +36,14 @@ __all__ = [
     "Expert",
     "ExpertSpec",
     "MaskSource",
+    "Memory",
     "Meter",
     "NetworkConfig",
     "Predictions",
     "Progress",
+    "Recollection",
+    "References",
+    "Remembered",
     "Source",
     "Team",
     "UniformSource",
@@ -49,6 +54,7 @@ __all__ = [
     "expert_folder",
     "load_expert",
     "load_experts",
+    "make_references",
     "read_config",
     "sample_categorical",
     "save_expert",

@@ -27,6 +27,8 @@ class ExpertSpec:
         source: the noise from which its path to the data starts.
         takes_time: whether its predictions depend on kappa in addition to the context.
         fingerprint: a hash of its weights, or "" for an expert made in memory.
+        recalls: whether it recalls text instead of modelling it. Then it is good at some positions and knows nothing of
+            others, whatever the region: its weight depends on how sure it is. A team has at most one, as its last.
     """
 
     name: str
@@ -35,6 +37,7 @@ class ExpertSpec:
     source: Source = field(default_factory=MaskSource)
     takes_time: bool = False
     fingerprint: str = ""
+    recalls: bool = False
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,8 @@ class Team:
         """Check that the experts can be composed."""
         self.experts: tuple[Expert, ...] = tuple(experts)
         self.vocabulary = shared_vocabulary([check_expert(expert) for expert in self.experts])
+        if any(expert.spec.recalls for expert in self.experts[:-1]):
+            raise ConservatorError("an expert that recalls must be the last of a team, and the only one of its kind")
         self.meter = meter or Meter()
         lengths = [expert.spec.max_length for expert in self.experts if expert.spec.max_length is not None]
         self.context = min(lengths, default=max(LONGEST, self.sequences_at_once(1)))
@@ -74,6 +76,15 @@ class Team:
     def names(self) -> tuple[str, ...]:
         """The names of the experts."""
         return tuple(expert.spec.name for expert in self.experts)
+
+    @property
+    def recalls(self) -> bool:
+        """Whether the last of the experts recalls text."""
+        return self.experts[-1].spec.recalls
+
+    def modelling(self) -> "Team":
+        """The experts that model text, without one that recalls it, with the same meter."""
+        return Team(self.experts[:-1], self.meter) if self.recalls else self
 
     def alone(self, number: int) -> "Team":
         """One of the experts as a team of its own, with the same meter."""
@@ -105,7 +116,7 @@ class Team:
             if hidden_from is not None:
                 hidden = context.hidden | hidden_from[..., number]
                 seen = Context(context.tokens, hidden, context.time, context.start)
-            with self.meter.evaluating(len(context.tokens)):
+            with self.meter.evaluating(0 if expert.spec.recalls else len(context.tokens)):
                 rows = expert.predict(seen, at)
                 check_predictions(expert.spec, rows, shape)
             if number == 0:

@@ -26,6 +26,7 @@ from conservator.field.lattice_evidence import LatticeEvidence, lattice_evidence
 from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior
 from conservator.field.maximum import maximise
 from conservator.field.pool import log_pool
+from conservator.field.selection import choose_experts
 from conservator.field.smoothed_ascent import ascend
 from conservator.field.smoothing import (
     GroupTotalVariation,
@@ -36,6 +37,7 @@ from conservator.field.smoothing import (
     TotalVariation,
 )
 from conservator.field.solution import Solution
+from conservator.field.trust import Trust, fit_trust
 
 __all__ = [
     "DEFAULT",
@@ -64,12 +66,15 @@ __all__ = [
     "Smoother",
     "Solution",
     "TotalVariation",
+    "Trust",
     "ascend",
+    "choose_experts",
     "constant",
     "default_priors",
     "denoising_score",
     "draw_particles",
     "expected_denoising_score",
+    "fit_trust",
     "hide",
     "infer_field",
     "laplace",

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from conservator.field.trust import Trust
+
 
 @dataclass(frozen=True)
 class Composition:
@@ -18,10 +20,12 @@ class Composition:
     Attributes:
         share: (N, L, S) the weight of each pool in the mixture, rows on the simplex.
         weights: (N, L, S, m) the weight of each expert in each pool; may be an expanded view.
+        trust: how the weight is shared with one more expert, which recalls text; None if there is none.
     """
 
     share: Tensor
     weights: Tensor
+    trust: Trust | None = None
 
     @classmethod
     def of_field(cls, field: Tensor) -> "Composition":
@@ -34,14 +38,20 @@ class Composition:
         return cls(states, weights.expand(*states.shape[:2], -1, -1))
 
     def mean(self) -> Tensor:
-        """The mean weight of each expert: (N, L, m), rows on the simplex."""
+        """The mean weight of each of the m experts: (N, L, m), rows on the simplex."""
         total = torch.zeros_like(self.weights[:, :, 0])
         for state in range(self.share.shape[2]):  # state by state, because a table (N, L, S, m) would be large
             total += self.share[:, :, state, None] * self.weights[:, :, state]
         return total
 
     def log_probs(self, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
-        """Mix the experts' log-probabilities ``log_probs`` (m, n, V) at n positions: (n, V), normalised."""
+        """Mix the experts' log-probabilities ``log_probs`` (m, n, V) at n positions: (n, V), normalised.
+
+        With trust, there is one more expert, the last.
+        """
+        if self.trust is not None:
+            others = Composition(self.share, self.weights).log_probs(log_probs[:-1], sequence, position)
+            return self.trust.log_probs(others, log_probs[-1])
         share = self.share[sequence, position].to(log_probs.dtype)
         weights = self.weights[sequence, position].to(log_probs.dtype)
         total = torch.zeros_like(log_probs[0])

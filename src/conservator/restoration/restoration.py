@@ -1,6 +1,7 @@
 """The result of a restoration."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from conservator.decoders import DecodedText, Fill
 from conservator.documents import Damaged
-from conservator.experts import Cost
+from conservator.experts import Cost, Remembered
 from conservator.numerics import runs
 
 SURE = 0.9  # the confidence from which a byte is called sure
@@ -71,6 +72,7 @@ class Restoration:
     Attributes:
         damaged: the document that was restored.
         experts: the names of the m experts.
+        recalls: whether the last of them recalls text.
         positions: (n,) the positions that were read, ascending.
         read_tokens: (n,) the bytes; the best guess where they are left open.
         read_confidence: (n,) the probability that each byte is right; 1 where it was known.
@@ -79,11 +81,13 @@ class Restoration:
             gathered.
         open_positions: (k,) the lost positions that were left unfilled, because their confidence was too low.
         alternatives: for each of ``spans`` its best joint fills, if they were asked for.
+        remembered: position -> where its byte was remembered from, for lost bytes that owe much to the memory.
         cost: network evaluations and seconds.
     """
 
     damaged: Damaged
     experts: tuple[str, ...]
+    recalls: bool = False
     positions: Ints
     read_tokens: Ints
     read_confidence: Floats
@@ -91,15 +95,19 @@ class Restoration:
     read_regions: Ints
     open_positions: Ints
     alternatives: tuple[tuple[Fill, ...], ...]
+    remembered: Mapping[int, Remembered] = field(default_factory=dict)
     cost: Cost
 
     @classmethod
-    def untouched(cls, damaged: Damaged, experts: tuple[str, ...], cost: Cost) -> "Restoration":
+    def untouched(
+        cls, damaged: Damaged, experts: tuple[str, ...], cost: Cost, *, recalls: bool = False
+    ) -> "Restoration":
         """The result for a document in which nothing was lost, so that nothing was read."""
         nothing = np.empty(0, dtype=np.int64)
         return cls(
             damaged=damaged,
             experts=experts,
+            recalls=recalls,
             positions=nothing,
             read_tokens=nothing,
             read_confidence=np.empty(0),
@@ -141,8 +149,13 @@ class Restoration:
 
     @cached_property
     def field(self) -> Floats:
-        """(L, m) the weight of each expert, rows on the simplex; equal weights where nothing was read."""
-        field = np.full((self.length, len(self.experts)), 1 / len(self.experts))
+        """(L, m) the weight of each expert, rows on the simplex.
+
+        Where nothing was read, experts that model text have equal weights, and one that recalls it has none.
+        """
+        field = np.zeros((self.length, len(self.experts)))
+        modelling = max(1, len(self.experts) - self.recalls)
+        field[:, :modelling] = 1 / modelling
         field[self.positions] = self.read_field
         return field
 

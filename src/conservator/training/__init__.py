@@ -1,7 +1,7 @@
 """Training and evaluation of byte experts: corpora, training runs, cards, the specialisation check."""
 
 from conservator.training.card import write_card
-from conservator.training.corpus import Corpus, as_stream, hold_out, read_corpus
+from conservator.training.corpus import Corpus, as_stream, hold_out, read_corpus, read_texts
 from conservator.training.path import noise
 from conservator.training.runs import Moment, Plan, is_finished, run_training
 from conservator.training.scoring import Estimate, ratio
@@ -29,6 +29,7 @@ __all__ = [
     "noise",
     "ratio",
     "read_corpus",
+    "read_texts",
     "run_training",
     "write_card",
 ]

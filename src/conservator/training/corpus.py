@@ -54,7 +54,7 @@ def read_corpus(paths: Sequence[Path], strip: Mapping[Path, Filter] | None = Non
     documents: list[bytes] = []
     left_out = total = 0
     digest, known = hashlib.sha256(), set()
-    for source, text in ((path, text) for path in paths for text in _texts(path)):
+    for source, text in ((path, text) for path in paths for _, text in read_texts(path)):
         kept = strip[source](text) if strip and source in strip else text
         if not kept or not kept.strip():
             left_out += 1
@@ -109,8 +109,8 @@ def draw_windows(stream: Tensor, count: int, length: int, generator: torch.Gener
     return stream[starts + torch.arange(length)].long()
 
 
-def _texts(path: Path) -> Iterator[str]:
-    """The texts of a file or folder."""
+def read_texts(path: Path) -> Iterator[tuple[str, str]]:
+    """The texts of a file or folder, as ``read_corpus`` reads them: the name of each, and the text."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -155,12 +155,12 @@ def _accepted() -> str:
     return f"accepted are folders, .jsonl, .jsonl.gz, {', '.join(TEXT_SUFFIXES)}"
 
 
-def _texts_of_file(path: Path) -> Iterator[str]:
-    """The texts of one file; errors name it, and the line or the byte."""
+def _texts_of_file(path: Path) -> Iterator[tuple[str, str]]:
+    """The texts of one file, with their names; errors name it, and the line or the byte."""
     try:
         if _kind(path) == "text":
             with path.open("rb") as handle:
-                yield _decode(handle.read(LIMIT + 1), path)
+                yield str(path), _decode(handle.read(LIMIT + 1), path)
             return
         packed = path.suffix.lower() == ".gz"
         lines: IO[bytes]
@@ -171,7 +171,7 @@ def _texts_of_file(path: Path) -> Iterator[str]:
                 if len(line) > LIMIT:
                     raise ConservatorError(f"{path}, line {number} is longer than {LIMIT} bytes")
                 if line.strip():
-                    yield _record(line, path, number)
+                    yield f"{path}, line {number}", _record(line, path, number)
     except (OSError, EOFError, zlib.error) as error:  # gzip raises all three for a damaged file
         raise ConservatorError(f"cannot read {path}: {error}") from error
 

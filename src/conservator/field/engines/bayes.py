@@ -1,17 +1,19 @@
 """The engine ``Bayes``: the exact posterior of lattice fields, the prior chosen by its evidence."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from conservator.channels import Observation
 from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed, rounds_for
+from conservator.field.engines.recalling import infer_trust
 from conservator.field.folds import DEFAULT, Folds, hide, near_damage
 from conservator.field.lattice import MarkovPrior, constant, simplex_lattice
 from conservator.field.lattice_evidence import lattice_evidence
@@ -29,6 +31,9 @@ class Bayes:
     were trained on pure documents. From the second repeat on, an expert therefore conditions only on text that may be
     its own: positions where the posterior probability of its region, from the repeats so far, is at least
     ``own_context``. The evidence is the mean over the repeats.
+
+    An expert that recalls text has no regions. Its weight depends on how sure it is (``Trust``), and is inferred when
+    the composition of the others is known.
 
     Doubtful tokens may be wrong, and experts should not condition on wrong tokens. After the first round, a doubtful
     token is therefore hidden from the experts with the posterior probability that it is wrong.
@@ -55,6 +60,24 @@ class Bayes:
     def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
         """Infer the composition of an observation (N, L)."""
         check_batch(team, observation)
+        if not team.recalls:
+            return self._infer(team, observation, generator)
+        if len(team) == 1:
+            return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))
+        with team.meter.measure() as spent:
+            found = self._infer(team.modelling(), observation, generator)
+            scored = near_damage(observation, self.near)
+            trust = infer_trust(team, observation, found.composition, scored, found.doubt, generator)
+        return replace(
+            found,
+            composition=replace(found.composition, trust=trust),
+            field=functional.pad(found.field, (0, 1)),
+            regions=functional.pad(found.regions, (0, 1)),
+            cost=spent.cost,
+        )
+
+    def _infer(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
+        """Infer the composition of experts that model text."""
         weights = simplex_lattice(len(team), self.parts)
         lattice, priors = torch.from_numpy(weights), self.priors(weights)
         scored = near_damage(observation, self.near)

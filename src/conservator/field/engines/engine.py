@@ -42,7 +42,8 @@ class Inferred:
 
     Attributes:
         composition: the distribution of the field, which decoders use.
-        field: (N, L, m) the mean weights, rows on the simplex.
+        field: (N, L, m) the mean weights, rows on the simplex. An expert that recalls has the weight 0 here, because
+            its weight follows from what it predicts: see ``composition.trust``.
         regions: (N, L, m) the probability that each position is the text of each expert: the slow level of a two-level
             prior, else the field.
         doubt: (N, L) the probability that an observed token is wrong; 0 where it is known.

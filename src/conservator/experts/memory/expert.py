@@ -1,0 +1,100 @@
+"""The memory expert: what stands in the document itself, or in references, where the surroundings are the same."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from conservator.channels import Observation
+from conservator.errors import ConservatorError
+from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
+from conservator.experts.memory.index import UNKNOWN, Index, Ints, Text, around, build_index, gram
+from conservator.experts.memory.recall import best_places, count_votes
+from conservator.experts.memory.references import References, Remembered, lines_before
+from conservator.vocabularies import BYTES
+
+SHAPES = [around(3), around(1), gram(4), gram(2), [-2, 1], [-1, 2]]
+SILENT = 1024.0  # votes: with none, the law is uniform, and with as many, half of it is
+DOUBT = 2.0**-12  # the share of the law that is uniform, however many votes there are
+REFERENCE = 0.01  # what a vote of a reference counts, where one of the document itself counts 1
+SPEC = ExpertSpec("memory", BYTES, recalls=True)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory of the document that is restored, and of references. It is made for each document, by ``condition``.
+
+    Attributes:
+        references: other texts that it recalls, or None.
+    """
+
+    references: References | None = None
+    spec: ExpertSpec = SPEC
+
+    def condition(self, document: Observation) -> "Recollection":
+        """Remember a document (1, L): all that can be read of it."""
+        if document.tokens.ndim != 2 or len(document.tokens) != 1 or document.excerpt is not None:
+            raise ConservatorError(f"a memory is made of one whole document, not of {tuple(document.tokens.shape)}")
+        text = document.readable[0].masked_fill(document.hidden[0], UNKNOWN).numpy().astype(np.int16)
+        return Recollection(build_index(text, SHAPES), self.references)
+
+
+@dataclass(frozen=True)
+class Recollection:
+    """The expert for one document.
+
+    Its law of a byte is, with the votes n(v) of ``recall`` and their sum n,
+
+        p(v) = (n(v) + SILENT / V) / (n + SILENT),    and a share DOUBT of the uniform law
+
+    It sees the document as the context shows it: what the context hides, neither votes nor is compared.
+
+    Attributes:
+        index: of the document.
+        references: other texts, or None.
+    """
+
+    index: Index
+    references: References | None = None
+    spec: ExpertSpec = field(default=SPEC)
+
+    def predict(self, context: Context, at: At) -> Tensor:
+        """Log p(v) at the positions ``at``: (n, V)."""
+        check_context(self.spec, context)
+        rows, starts = self._windows(context)
+        row_of, asked = at[0].numpy(), at[1].numpy()
+        votes = np.zeros((len(asked), BYTES.size))
+        count_votes(self.index, rows, starts, row_of, asked, 1.0, votes)
+        if self.references is not None:
+            elsewhere = np.full_like(starts, -1)
+            count_votes(self.references.index, rows, elsewhere, row_of, asked, REFERENCE, votes)
+        law = (votes + SILENT / BYTES.size) / (votes.sum(axis=1, keepdims=True) + SILENT)
+        law = (1 - DOUBT) * law + DOUBT / BYTES.size
+        return copy_visible(torch.from_numpy(np.log(law)).float(), context, at)
+
+    def sources(self, tokens: Ints, positions: Ints) -> list[Remembered | None]:
+        """Where the bytes at some positions of the restored document ``tokens`` (L,) are best remembered from.
+
+        None stands for a byte that is remembered from nowhere.
+        """
+        rows, here, row_of = tokens[None].astype(np.int16), np.zeros(1, np.int64), np.zeros(len(positions), np.int64)
+        places, votes = best_places(self.index, rows, here, row_of, positions, tokens[positions])
+        lines = 1 + lines_before(self.index.text, places)
+        found = [
+            Remembered(None, line) if place >= 0 else None
+            for place, line in zip(places.tolist(), lines.tolist(), strict=True)
+        ]
+        if self.references is not None:
+            others = self.references.index
+            places, other_votes = best_places(others, rows, here - 1, row_of, positions, tokens[positions])
+            better = np.flatnonzero(REFERENCE * other_votes > votes)
+            for number, one in zip(better.tolist(), self.references.sources(places[better]), strict=True):
+                found[number] = one
+        return found
+
+    def _windows(self, context: Context) -> tuple[Text, Ints]:
+        """The windows that a context shows, and where they stand in the document: unknown places count as its start."""
+        rows = context.tokens.masked_fill(context.hidden, UNKNOWN).numpy().astype(np.int16)
+        starts = torch.zeros(len(rows), dtype=torch.long) if context.start is None else context.start
+        return rows, starts.numpy()

@@ -1,0 +1,67 @@
+"""References: texts like the document, which a memory recalls too."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from conservator.errors import ConservatorError
+from conservator.experts.memory.index import UNKNOWN, Index, Ints, Text, around, build_index, gram
+from conservator.experts.memory.recall import SKIPPED
+
+LARGEST = 64 * 2**20  # bytes of all references; their index takes about 30 times as much memory
+SHAPES = [around(3), around(2), gram(5), [-3, -2, 1, 2], [-2, -1, 2, 3]]
+
+
+class Remembered(NamedTuple):
+    """Where a byte was remembered from: the name of the text (None for the document itself), and the line, from 1."""
+
+    name: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class References:
+    """Texts with an index.
+
+    Attributes:
+        names: of each text.
+        begins: (n,) where each text begins in the index.
+        index: of all texts, one after the other.
+    """
+
+    names: Sequence[str]
+    begins: Ints
+    index: Index
+
+    def sources(self, places: Ints) -> list[Remembered]:
+        """Which text each of some places of the index belongs to, and the line."""
+        number = np.searchsorted(self.begins, places, side="right") - 1
+        lines = lines_before(self.index.text, places) - lines_before(self.index.text, self.begins)[number]
+        return [
+            Remembered(self.names[one], 1 + line) for one, line in zip(number.tolist(), lines.tolist(), strict=True)
+        ]
+
+
+def make_references(texts: Iterable[tuple[str, Text]]) -> References | None:
+    """Index texts, given by name and bytes: (n,) UNKNOWN where a byte is lost. None if all are empty."""
+    names, begins, parts, total = [], [], [], 0
+    end = np.full(SKIPPED + 1, UNKNOWN, dtype=np.int16)  # no match goes on from one text into the next
+    for name, content in texts:
+        if not len(content):
+            continue
+        names.append(name)
+        begins.append(total)
+        parts += [content.astype(np.int16), end]
+        total += len(content) + len(end)
+        if total > LARGEST:
+            raise ConservatorError(f"the references have more than {LARGEST} bytes, with {name}; give fewer")
+    if not parts:
+        return None
+    return References(tuple(names), np.array(begins), build_index(np.concatenate(parts), SHAPES))
+
+
+def lines_before(text: Text, places: Ints) -> Ints:
+    """(n,) how many lines end before each of some places of a text."""
+    return np.searchsorted(np.flatnonzero(text == ord("\n")), places)
