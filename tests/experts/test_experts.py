@@ -5,8 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
-from conservator.experts import PAD, BigramExpert, ByteExpert, CategoricalExpert, Context, all_sequences
+from conservator.experts import PAD, BigramExpert, ByteExpert, CategoricalExpert, Context, Memory, all_sequences
+from conservator.vocabularies import BYTES
 from conservator_studies.denoiser import Denoiser, train_denoiser
 from networks import PLAIN, TINY, random_network
 from tables import table_of
@@ -33,6 +35,9 @@ EXPERTS = {
     ),
     "bytes, hourglass": ByteExpert(random_network(TINY), "hourglass", ""),
     "bytes, transformer": ByteExpert(random_network(PLAIN), "transformer", ""),
+    "memory": Memory().condition(
+        MaskChannel(BYTES.size, 0.5).observe(torch.randint(BYTES.size, (1, 200), generator=seeded()))
+    ),
 }
 experts = pytest.mark.parametrize("expert", EXPERTS.values(), ids=EXPERTS.keys())
 

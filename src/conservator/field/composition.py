@@ -1,6 +1,6 @@
 """A composition: at every position, a mixture of log-linear pools."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -50,7 +50,7 @@ class Composition:
         With trust, there is one more expert, the last.
         """
         if self.trust is not None:
-            others = Composition(self.share, self.weights).log_probs(log_probs[:-1], sequence, position)
+            others = replace(self, trust=None).log_probs(log_probs[:-1], sequence, position)
             return self.trust.log_probs(others, log_probs[-1])
         share = self.share[sequence, position].to(log_probs.dtype)
         weights = self.weights[sequence, position].to(log_probs.dtype)
@@ -60,3 +60,10 @@ class Composition:
             pool = torch.einsum("ni,inv->nv", weights[used, state], log_probs[:, used])
             total.index_add_(0, used, share[used, state, None] * torch.softmax(pool, dim=-1))
         return total.clamp_min(torch.finfo(total.dtype).tiny).log()
+
+    def recall_weight(self, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
+        """The mean weight of the expert that recalls, in ``log_probs`` at n positions: (n,); 0 if there is none."""
+        if self.trust is None:
+            return torch.zeros(len(position), dtype=torch.float64)
+        others = replace(self, trust=None).log_probs(log_probs[:-1], sequence, position)
+        return self.trust.weight(others, log_probs[-1])

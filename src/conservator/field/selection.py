@@ -4,7 +4,7 @@ import torch
 
 from conservator.channels import Observation
 from conservator.experts import Team
-from conservator.field.engines.recalling import STRETCH, spread
+from conservator.field.engines.recalling import spread, stretches_of
 from conservator.field.folds import Folds, hide, near_damage
 from conservator.field.lattice import simplex_lattice
 from conservator.field.lattice_evidence import lattice_evidence
@@ -26,7 +26,7 @@ def choose_experts(team: Team, observation: Observation, generator: torch.Genera
         generator: draws which positions are hidden.
         near: how far from lost positions the sample is taken; None takes it anywhere.
     """
-    sample = ~observation.lost & near_damage(observation, near) & spread(observation.tokens.shape[1], STRETCHES)
+    sample = spread(~observation.lost & near_damage(observation, near), observation, STRETCHES)
     if len(team) == 1 or not sample.any():
         return team
     weights, excerpt = simplex_lattice(len(team)), observation.excerpt
@@ -34,8 +34,7 @@ def choose_experts(team: Team, observation: Observation, generator: torch.Genera
     hidden = hide(pattern, observation, None, generator)
     found = lattice_evidence(team, observation, pattern, hidden, torch.from_numpy(weights))
     field = torch.from_numpy(lattice_posterior(found.emissions[0].numpy(), weights).field)
-    most = torch.zeros(len(team), dtype=torch.float64)
-    for rows, asked in zip(field.split(STRETCH), pattern[0, 0].split(STRETCH), strict=True):
-        if asked.any():
-            most = torch.maximum(most, rows[asked].mean(dim=0))
-    return Team([expert for expert, weight in zip(team.experts, most, strict=True) if weight >= LEAST], team.meter)
+    stretch = stretches_of(observation)[pattern[0, 0]]
+    means = torch.stack([field[pattern[0, 0]][stretch == one].mean(dim=0) for one in stretch.unique()])
+    chosen = (means >= LEAST).any(dim=0).tolist()
+    return Team([expert for expert, useful in zip(team.experts, chosen, strict=True) if useful], team.meter)

@@ -7,11 +7,11 @@ from conservator.channels import Observation
 from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.folds import Folds, hide
-from conservator.field.trust import SHARES, Trust, certainty, fit_trust, shared_pools
+from conservator.field.trust import SHARES, Trust, classes_of, fit_trust, shared_pools
 
 LIGHT = Folds(8)  # few positions are hidden at a time, as in a document that is to be restored
 STRETCH = 512  # positions
-STRETCHES = 8  # the most that are read; they are spread over the sequence
+STRETCHES = 4  # the most that are read; they are spread over the sequence
 
 
 def infer_trust(
@@ -32,8 +32,8 @@ def infer_trust(
         doubt: (N, L) the probability that an observed token is wrong.
         generator: draws which positions are hidden.
     """
-    pattern = LIGHT.draw(~observation.lost & scored, generator, observation.excerpt)[:, :1]
-    pattern = pattern & spread(pattern.shape[-1], STRETCHES)
+    sample = spread(~observation.lost & scored, observation, STRETCHES)
+    pattern = LIGHT.draw(sample, generator, observation.excerpt)[:, :1]
     hidden = hide(pattern, observation, doubt, generator)
     evidence, classes = [torch.zeros(0, len(SHARES), dtype=torch.float64)], [torch.zeros(0, dtype=torch.long)]
     for found in team.read(observation.tokens, hidden, pattern, excerpt=observation.excerpt):
@@ -41,12 +41,20 @@ def infer_trust(
         seen, recalled = observation[found.sequence, found.position], found.log_probs[-1]
         pools = shared_pools(composed, recalled)
         evidence.append(torch.stack([seen.likelihood.log_evidence(pool).double() for pool in pools], dim=-1))
-        classes.append(certainty(recalled))
+        classes.append(classes_of(composed, recalled))
     return fit_trust(torch.cat(evidence).numpy(), torch.cat(classes).numpy())
 
 
-def spread(length: int, stretches: int) -> Tensor:
-    """(L,) True in at most so many stretches of STRETCH positions, spread evenly over ``length`` positions."""
-    count = -(-length // STRETCH)
-    chosen = torch.linspace(0, count - 1, min(count, stretches)).round().long()
-    return torch.isin(torch.arange(length) // STRETCH, chosen)
+def stretches_of(observation: Observation) -> Tensor:
+    """(L,) which stretch of the sequence each position of an observation (N, L) is in, counted from 0."""
+    excerpt = observation.excerpt
+    positions = torch.arange(observation.tokens.shape[1]) if excerpt is None else excerpt.positions
+    return positions // STRETCH
+
+
+def spread(wanted: Tensor, observation: Observation, most: int) -> Tensor:
+    """The ``wanted`` positions (N, L) in at most so many stretches, which are spread evenly over those that have any."""
+    stretch = stretches_of(observation)
+    found = stretch[wanted.any(dim=0)].unique()
+    chosen = found[torch.linspace(0, len(found) - 1, min(len(found), most)).round().long()]
+    return wanted & torch.isin(stretch, chosen)
