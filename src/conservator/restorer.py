@@ -62,6 +62,7 @@ class Restorer:
         options: RestoreOptions | None = None,
         engine: Engine | None = None,
         like: Like | None = None,
+        select: bool | None = None,
     ) -> None:
         """Load the experts.
 
@@ -70,12 +71,15 @@ class Restorer:
                 given, each document gets those of the built-in ones that have something to say about it.
             options: how documents are restored, unless a call says otherwise.
             engine: infers the composition.
-            like: undamaged texts like the documents, which the memory recalls: paths of files or folders.
+            like: texts like the documents, which the memory recalls: paths of files or folders.
+            select: whether each document gets only those of the experts that have something to say about it; if this is
+                None, only where no experts are given.
         """
         self.experts: list[AnyExpert] = []
         for one in expert_names(experts):
             self.experts += load_experts([one]) if isinstance(one, str | Path) else [one]
-        self.options, self.engine, self.selects = options or RestoreOptions(), engine, experts is None
+        self.options, self.engine = options or RestoreOptions(), engine
+        self.selects = experts is None if select is None else select
         frozen = [one for one in self.experts if not isinstance(one, DocumentExpert)]
         if frozen or not self.experts:
             Team(frozen)  # says now what is wrong with them

@@ -84,5 +84,9 @@ STUDIES = {
         "conservator_studies.readme",
         "Real README files restored by the product, and whether its confidence is honest",
     ),
+    "documents": Entry(
+        "conservator_studies.documents",
+        "Documents of every kind and damage restored by the product, with its memory and without",
+    ),
 }
 PRESETS = ("laptop", "paper")

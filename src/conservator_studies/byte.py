@@ -45,6 +45,8 @@ NAMES = {
     "generalist_3x": "Generalist, 3x compute",
     "shuffled_within": "Shuffled within windows",
     "shuffled_across": "Shuffled across windows",
+    "local_bayes_memory": "Ours, and a memory of the window",
+    "memory_alone": "Memory of the window alone",
     "single:prose": "Prose expert",
     "single:code": "Code expert",
     "single:config": "Config expert",

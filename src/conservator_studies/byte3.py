@@ -17,6 +17,7 @@ from conservator_studies.byte import (
     tabulate,
     with_the_papers_particles,
 )
+from conservator_studies.remembering import ALONE, WITH_MEMORY, restore_remembering
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import difference
 from conservator_studies.result import Column, Findings, Row, TableSpec
@@ -72,6 +73,8 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
     trial = prepare(config, seed, resources)
     generalists = [expert.spec.name for expert in resources.generalists()]
     found = restore_all(trial, (*BASELINES, *generalists), track, "byte3")
+    for name in track((WITH_MEMORY, ALONE), "byte3, memory"):
+        found[name] = restore_remembering(trial, alone=name == ALONE)
     few = trial.first(min(config.particle_windows, config.windows))
     by_particles = restore_all(few, FEW, track, "byte3, particles")
     rows = tabulate(found, trial, PAPER, found[OURS]) + tabulate(by_particles, few, PAPER, found[OURS])
@@ -112,13 +115,18 @@ def conclude(rows: list[Row]) -> str:
     best = found["generalist_3x"]
     ours = found[OURS]
     verdict = "does not win" if best["difference_low"] > 0 else "wins" if best["difference_high"] < 0 else "draws level"
+    remembered = found[WITH_MEMORY]
     return (
         "**Does the compute-matched generalist win?** One network of the same size that was trained on all three "
         f"domains with the compute of the three experts together {verdict}: it restores "
         f"{best['accuracy_documents']:.3f}, local evidence {ours['accuracy_documents']:.3f}, a difference of "
         f"{interval(best)}, p = {best['p']:.4f}. With the steps of one "
         f"expert it restores {found['generalist']['accuracy_documents']:.3f}. It takes one evaluation a window, local "
-        f"evidence {ours['evaluations']:.0f}, and it says nothing of whose text a position is."
+        f"evidence {ours['evaluations']:.0f}, and it says nothing of whose text a position is.\n\n"
+        "**What does a memory of the window bring?** A window is short, and remembers little: with the memory, which "
+        f"the paper does not have, {remembered['accuracy_documents']:.3f} come back, without it "
+        f"{ours['accuracy_documents']:.3f} (a difference of {interval(remembered)}), and by the memory alone "
+        f"{found[ALONE]['accuracy_documents']:.3f}."
     )
 
 

@@ -1,11 +1,12 @@
 """Real README files with lost bytes: the product compared with single experts, constant weights and generalists.
 
-The product is ``conservator.Restorer`` with its default options. Each document is cut to its first bytes, a share of
-them is lost, and every method fills them as valid UTF-8. The methods differ in how they weight the experts.
+The product is ``conservator.Restorer`` with its default options: experts chosen by evidence, and a memory. Each
+document is cut to its first bytes, a share of them is lost, and every method fills them as valid UTF-8. The methods
+differ in which experts they have, and in how they weight them.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,24 +16,26 @@ import torch
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from conservator import Restorer
+from conservator import RestoreOptions, Restorer
 from conservator.channels import MaskChannel, Observation
 from conservator.decoders import decode_text
 from conservator.documents import MARK, damage, read_damaged
-from conservator.experts import Expert, Team
-from conservator.field import GLOBAL, Engine, Inferred
+from conservator.experts import Expert, Memory, Team, make_references
+from conservator.field import GLOBAL, Engine, Folds, Inferred
 from conservator.figures import new_figure
 from conservator.vocabularies import BYTES
 from conservator_studies.byte import NAMES, interval
-from conservator_studies.corpora import read_domain
+from conservator_studies.corpora import find_file, read_domain
+from conservator_studies.metrics import calibration_error
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.statistics import compare, summarise
 from conservator_studies.study import TextStudy, Track
 
-PRODUCT, FOUR = "product", "product_and_generalist"
+PRODUCT, LIKE = "product", "product_like"
 EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the reliability curve
 SURE = 0.9
+DOMAINS = ("prose", "code", "config", "markdown", "math")
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Config:
     documents: int = 64
     size: int = 4096
     rate: float = 0.1
-    domains: tuple[str, ...] = ("prose", "code", "config")
+    domains: tuple[str, ...] = DOMAINS
 
 
 PRESETS = {"laptop": Config(), "paper": Config()}
@@ -62,12 +65,27 @@ TABLES = [
             Column("p", "p", 4),
         ],
     ),
+    TableSpec("Calibration error of the product", [Column("calibration_error", "calibration error", 4)]),
     TableSpec(
         "Reliability of the product's confidence",
         [Column("confidence", "mean confidence", 3), Column("right", "right", 3), Column("share", "share of bytes", 3)],
     ),
 ]
-LABELS = NAMES | {PRODUCT: "Product (local weights)", FOUR: "Product, and a generalist as fourth expert"}
+LABELS = NAMES | {
+    PRODUCT: "Product",
+    LIKE: "Product, like training README files",
+    "without_memory": "Product without memory",
+    "memory_alone": "Memory alone",
+    "memory_like_alone": "Memory alone, like training README files",
+    "global_memory": "One weight for the networks, memory by certainty",
+    "equal": "Equal weights, memory too",
+    "global": "One weight for all, memory too",
+    "generalist_memory": "Generalist, and memory",
+    "generalist_3x_memory": "Generalist, 3x compute, and memory",
+    "single:markdown": "Markdown expert",
+    "single:math": "Math expert",
+    "calibration": "All restored bytes",
+}
 
 
 @dataclass(frozen=True)
@@ -80,17 +98,14 @@ class Outcome:
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
     """Restore every document by every method."""
-    methods = make_methods(resources.choose(config.domains), resources.generalists())
+    like = references(resources.corpora, "readme")
+    methods = make_methods(resources.choose(config.domains), resources.generalists(), like)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in methods}
-    for number, document in enumerate(track(read_documents(resources.corpora, config), "readme")):
+    for number, document in enumerate(track(read_documents(resources.corpora, "readme", config), "readme")):
         damaged = damage(document, config.rate, seed=seed + number)
-        truth, lost = np.frombuffer(document, dtype=np.uint8), read_damaged(damaged).lost
-        if not len(lost):
-            continue
         for name, method in methods.items():
-            tokens, confidence = method(damaged, seed + number)
-            outcomes[name].append(Outcome(tokens[lost] == truth[lost], confidence[lost]))
-    rows = accuracy_rows(outcomes)
+            outcomes[name] += outcome_of(method, document, damaged, seed + number)
+    rows = [*accuracy_rows(outcomes), calibration_row(outcomes[PRODUCT])]
     reliability = reliability_rows(outcomes[PRODUCT])
     return Findings([*rows, *reliability], {"reliability": draw(reliability)})
 
@@ -99,21 +114,31 @@ Filled = tuple[NDArray[np.integer[Any]], NDArray[np.float64]]  # the bytes of a 
 Method = Callable[[bytes, int], Filled]  # from a damaged document and a seed
 
 
-def make_methods(experts: Sequence[Expert], generalists: Sequence[Expert]) -> dict[str, Method]:
-    """The methods by name."""
-    return {
-        PRODUCT: product(experts),
-        **({FOUR: product([*experts, generalists[-1]])} if generalists else {}),
+def make_methods(
+    experts: Sequence[Expert], generalists: Sequence[Expert], like: Sequence[tuple[str, str]]
+) -> dict[str, Method]:
+    """The methods by name. Without references, there are none that use them."""
+    one_weight = replace(GLOBAL, parts=4)  # with ten parts, a lattice of six experts has 3003 states
+    methods = {
+        PRODUCT: by_restorer(Restorer(experts, select=True)),
+        "without_memory": by_restorer(Restorer(experts, RestoreOptions(memory=False), select=True)),
+        "memory_alone": by_restorer(Restorer([Memory()])),
+        "global_memory": by_restorer(Restorer(experts, engine=one_weight)),
         **{f"single:{expert.spec.name}": by(equally, [expert]) for expert in experts},
-        "equal": by(equally, experts),
-        "global": by(GLOBAL, experts),
+        "equal": by(equally, experts, memory=True),
+        "global": by(replace(one_weight, folds=Folds(4)), experts, memory=True),
         **{expert.spec.name: by(equally, [expert]) for expert in generalists},
+        **{f"{expert.spec.name}_memory": by_restorer(Restorer([expert])) for expert in generalists},
     }
+    if like:
+        texts = [(name, np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int16)) for name, text in like]
+        methods[LIKE] = by_restorer(Restorer(experts, like=like, select=True))
+        methods["memory_like_alone"] = by_restorer(Restorer([Memory(make_references(texts))]))
+    return methods
 
 
-def product(experts: Sequence[Expert]) -> Method:
+def by_restorer(restorer: Restorer) -> Method:
     """Restore by the product."""
-    restorer = Restorer(experts)
 
     def method(damaged: bytes, seed: int) -> Filled:
         found = restorer.restore(damaged, seed=seed)
@@ -122,14 +147,22 @@ def product(experts: Sequence[Expert]) -> Method:
     return method
 
 
-def by(engine: Engine, experts: Sequence[Expert]) -> Method:
-    """Restore with the composition that ``engine`` infers, and the product's decoder."""
-    team = Team(experts)
+def by(engine: Engine, experts: Sequence[Expert], *, memory: bool = False) -> Method:
+    """Restore with the composition that ``engine`` infers, and the product's decoder.
+
+    With ``memory``, there is one more expert, whose weight does not depend on how sure it is: it is an expert like the
+    others.
+    """
 
     def method(damaged: bytes, seed: int) -> Filled:
         generator = torch.Generator().manual_seed(seed)
         tokens = torch.from_numpy(read_damaged(damaged).tokens)[None]
         observation = MaskChannel(BYTES.size, 0.5).observe(tokens)
+        members = list(experts)
+        if memory:
+            recollection = Memory().condition(observation)
+            members.append(replace(recollection, spec=replace(recollection.spec, recalls=False)))
+        team = Team(members)
         decoded = decode_text(team, observation, engine(team, observation, generator), generator)
         return decoded.tokens, decoded.confidence
 
@@ -141,9 +174,27 @@ def equally(team: Team, observation: Observation, generator: torch.Generator) ->
     return Inferred.given(torch.full((*observation.tokens.shape, len(team)), 1 / len(team), dtype=torch.float64))
 
 
-def read_documents(corpora: Path, config: Config) -> list[bytes]:
-    """The beginnings of README files, cut between characters; files that contain the mark are left out."""
-    whole = [text for text in read_domain(corpora, "readme", "eval").documents if MARK.encode() not in text]
+def outcome_of(method: Method, document: bytes, damaged: bytes, seed: int) -> list[Outcome]:
+    """The outcome for one document, as a list; none if nothing was lost."""
+    truth, lost = np.frombuffer(document, dtype=np.uint8), read_damaged(damaged).lost
+    if not len(lost):
+        return []
+    tokens, confidence = method(damaged, seed)
+    return [Outcome(tokens[lost] == truth[lost], confidence[lost])]
+
+
+def references(corpora: Path, domain: str) -> list[tuple[str, str]]:
+    """The training texts of a domain by name, as they stand; none if there are none."""
+    if find_file(corpora, domain, "train") is None:
+        return []
+    documents = read_domain(corpora, domain, "train", comments=True).documents
+    return [(f"{domain} {number}", text.decode()) for number, text in enumerate(documents)]
+
+
+def read_documents(corpora: Path, domain: str, config: Config) -> list[bytes]:
+    """The beginnings of documents as they stand, cut between characters; those that contain the mark are left out."""
+    found = read_domain(corpora, domain, "eval", comments=True).documents
+    whole = [text for text in found if MARK.encode() not in text]
     return [text[: config.size].decode(errors="ignore").encode() for text in whole[: config.documents]]
 
 
@@ -158,6 +209,14 @@ def accuracy_rows(outcomes: dict[str, list[Outcome]]) -> list[Row]:
             row |= compare(shares[PRODUCT], values).as_row()
         rows.append(row)
     return rows
+
+
+def calibration_row(outcomes: list[Outcome]) -> Row:
+    """The calibration error over all restored bytes."""
+    confidence = torch.from_numpy(np.concatenate([one.confidence for one in outcomes]))
+    right = torch.from_numpy(np.concatenate([one.right for one in outcomes]))
+    error = calibration_error(confidence, right)
+    return {"method": "calibration", "count": len(right), "calibration_error": error, "paper": {}}
 
 
 def reliability_rows(outcomes: list[Outcome]) -> list[Row]:
@@ -198,16 +257,15 @@ def conclude(rows: list[Row]) -> str:
     """Whether the product is first, and whether its confidence can be trusted."""
     found = {row["method"]: row for row in rows}
     order = sorted((row for row in rows if "accuracy" in row), key=lambda row: float(-row["accuracy"]))
-    others = [row for row in order if row["method"] not in (PRODUCT, FOUR)]
-    rival = others[0]
+    rival = next(row for row in order if row["method"] not in (PRODUCT, LIKE))
     place = "first" if found[PRODUCT]["accuracy"] > rival["accuracy"] else "not first"
     text = (
         f"On {found[PRODUCT]['count']} real README files the product is {place} with "
         f"{found[PRODUCT]['accuracy']:.3f}; the best other, {LABELS[rival['method']]}, has {rival['accuracy']:.3f} "
         f"({interval(rival)}, p = {rival['p']:.4f})."
     )
-    if FOUR in found:
-        text += f" With a generalist as a fourth expert it has {found[FOUR]['accuracy']:.3f}."
+    if LIKE in found:
+        text += f" With the training README files as references it has {found[LIKE]['accuracy']:.3f}."
     sure = found.get(f"at least {SURE}")
     if sure:
         text += (

@@ -10,7 +10,15 @@ from conservator.errors import ConservatorError
 from conservator.experts import ByteExpert, Expert, builtin_names, expert_folder, load_expert
 from conservator_studies.corpora import find_corpora, read_domains
 
-ROLES = ("prose", "code", "config", "generalist", "generalist_3x")  # the names of experts in studies
+ROLES = (
+    "prose",
+    "code",
+    "config",
+    "markdown",
+    "math",
+    "generalist",
+    "generalist_3x",
+)  # the names of experts in studies
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import torch
 
 from conservator.experts import CategoricalExpert
 from conservator.field import PRESETS, Particles
+from conservator.vocabularies import BYTES
 from conservator_studies import STUDIES, recovered, seeds
 from conservator_studies.claims import judge
 from conservator_studies.corpora import DEMO, DOMAINS, read_domain
@@ -25,7 +26,9 @@ def counted(name, *domains):
     """The frequencies of bytes in the texts of ``domains``."""
     text = b"".join(document for domain in domains for document in read_domain(DEMO, domain, "train").documents)
     counts = torch.bincount(torch.tensor(list(text)), minlength=256) + 0.1
-    return CategoricalExpert(counts.log().expand(LENGTH, 256), name)
+    expert = CategoricalExpert(counts.log().expand(LENGTH, 256), name)
+    expert.spec = replace(expert.spec, vocabulary=BYTES)  # so that a memory can join them
+    return expert
 
 
 @pytest.fixture(scope="module")

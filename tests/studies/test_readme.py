@@ -21,6 +21,8 @@ def corpora(tmp_path):
     with gzip.open(tmp_path / "readme.eval.jsonl.gz", "wt") as lines:
         for text in (VERSE + CODE, CODE + VERSE, "has a \ufffd of its own", VERSE * 2):
             lines.write(json.dumps({"text": text}) + "\n")
+    with gzip.open(tmp_path / "readme.train.jsonl.gz", "wt") as lines:
+        lines.write(json.dumps({"text": VERSE + "and more"}) + "\n")
     return tmp_path
 
 
@@ -31,7 +33,8 @@ def test_every_method_is_measured_on_every_document(corpora):
     found = readme.run(config, 0, untracked, Resources(corpora, team, corpora))
     rows = {row["method"]: row for row in found.rows if "accuracy" in row}
     assert list(rows) == [
-        *("product", "product_and_generalist", "single:prose", "single:code", "equal", "global", "generalist")
+        *("product", "without_memory", "memory_alone", "global_memory", "single:prose", "single:code", "equal"),
+        *("global", "generalist", "generalist_memory", "product_like", "memory_like_alone"),
     ]
     assert rows["product"]["count"] == 3
     singles = rows["single:prose"], rows["single:code"]
@@ -39,8 +42,9 @@ def test_every_method_is_measured_on_every_document(corpora):
     assert rows["generalist"]["difference"] > 0
     curve = [row for row in found.rows if "right" in row]
     assert sum(row["share"] for row in curve) == pytest.approx(1)
+    assert next(row for row in found.rows if row["method"] == "calibration")["calibration_error"] < 0.2
     assert len(readme.STUDY.grids(found.rows)) == len(readme.TABLES)
-    assert "the product is first" in readme.conclude(found.rows)
+    assert "On 3 real README files the product is" in readme.conclude(found.rows)
 
 
 def test_confidence_is_binned():
@@ -53,6 +57,12 @@ def test_confidence_is_binned():
     ]
 
 
+def test_without_training_texts_there_are_no_references(tmp_path):
+    assert readme.references(tmp_path, "readme") == []
+    methods = readme.make_methods([FakeExpert()], [], [])
+    assert readme.LIKE not in methods
+
+
 def test_a_missing_corpus_is_said(tmp_path):
     with pytest.raises(ConservatorError, match="readme"):
-        readme.read_documents(tmp_path, readme.Config())
+        readme.read_documents(tmp_path, "readme", readme.Config())

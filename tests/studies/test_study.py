@@ -33,7 +33,10 @@ def test_every_study_has_sizes_that_can_be_limited(name):
 def test_which_studies_need_texts_and_which_need_more():
     simulated = [name for name in STUDIES if not load_study(name).needs_resources]
     assert simulated == ["simulator", "recoverability", "contextual"]
-    assert {name: load_study(name).domain for name in STUDIES if load_study(name).domain} == {"readme": "readme"}
+    assert {name: load_study(name).domain for name in STUDIES if load_study(name).domain} == {
+        "readme": "readme",
+        "documents": "readme",
+    }
 
 
 def test_a_study_of_texts_says_that_it_has_none():

@@ -76,8 +76,8 @@ def decode_text(
 
     def take(found: Predictions, log_probs: Tensor) -> None:
         position = found.position
-        if inferred.composition.trust is not None:
-            recalled[position.numpy()] = inferred.composition.trust.weight(found.log_probs[-1]).numpy()
+        weight = inferred.composition.recall_weight(found.log_probs, found.sequence, position)
+        recalled[position.numpy()] = weight.numpy()
         candidates.put(row[position].numpy(), constraint.reduce(log_probs))
         if kept is not None:
             kept[row[position]] = log_probs.half()

@@ -1,5 +1,6 @@
 """The result of a restoration."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -49,6 +50,7 @@ class Summary:
         expected_accuracy: the expected share of the restored bytes that are right: their mean confidence; None if no
             byte was restored.
         weights: the mean weight of each expert where something was lost.
+        remembered: how many restored bytes owe much to the memory.
     """
 
     bytes: int
@@ -59,6 +61,7 @@ class Summary:
     sure: int
     expected_accuracy: float | None
     weights: tuple[float, ...]
+    remembered: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +211,15 @@ class Restoration:
             int((confidence >= SURE).sum()),
             float(confidence.mean()) if len(confidence) else None,
             tuple(weights.tolist()),
+            sum(self.sources.values()),
         )
+
+    @cached_property
+    def sources(self) -> dict[str | None, int]:
+        """How many restored bytes were remembered from each text, None for the document itself; most used first."""
+        opened = set(self.open_positions.tolist())
+        counts = Counter(one.name for place, one in self.remembered.items() if place not in opened)
+        return dict(counts.most_common())
 
     @property
     def expected_accuracy(self) -> float | None:

@@ -109,8 +109,11 @@ def draw_windows(stream: Tensor, count: int, length: int, generator: torch.Gener
     return stream[starts + torch.arange(length)].long()
 
 
-def read_texts(path: Path) -> Iterator[tuple[str, str]]:
-    """The texts of a file or folder, as ``read_corpus`` reads them: the name of each, and the text."""
+def read_texts(path: Path, but: Path | None = None) -> Iterator[tuple[str, str]]:
+    """The texts of a file or folder, as ``read_corpus`` reads them: the name of each, and the text.
+
+    The file ``but`` is passed over.
+    """
     try:
         path.stat()
     except FileNotFoundError:
@@ -122,7 +125,7 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
         if not files:
             raise ConservatorError(f"the folder {path} holds no text files; {_accepted()}")
         for file in files:
-            if file.stat().st_size:
+            if file.stat().st_size and not _same(file, but):
                 yield from _texts_of_file(file)
         return
     if not path.exists():
@@ -132,7 +135,13 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
         raise ConservatorError(f"{path}: a text file with the suffix {path.suffix!r} is not known; {_accepted()}")
     if path.is_file() and not path.stat().st_size:
         raise ConservatorError(f"{path} is empty")
-    yield from _texts_of_file(path)
+    if not _same(path, but):
+        yield from _texts_of_file(path)
+
+
+def _same(file: Path, other: Path | None) -> bool:
+    """Whether two paths name the same file, which exists."""
+    return other is not None and file.samefile(other)
 
 
 def _walk(folder: Path) -> Iterator[Path]:

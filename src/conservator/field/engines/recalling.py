@@ -53,7 +53,7 @@ def stretches_of(observation: Observation) -> Tensor:
 
 
 def spread(wanted: Tensor, observation: Observation, most: int) -> Tensor:
-    """The ``wanted`` positions (N, L) in at most so many stretches, which are spread evenly over those that have any."""
+    """The ``wanted`` positions (N, L) in at most so many stretches, spread evenly over those that have any."""
     stretch = stretches_of(observation)
     found = stretch[wanted.any(dim=0)].unique()
     chosen = found[torch.linspace(0, len(found) - 1, min(len(found), most)).round().long()]
