@@ -1,11 +1,13 @@
 """``conservator restore``, ``damage`` and ``compare``."""
 
+import contextlib
 import json
 import socket
 
 import pytest
 
 from commands import call, run_program
+from conservator.cli.restore import STAGES, describe_sources
 from conservator.experts import library, load_expert, save_expert
 from networks import random_network
 
@@ -60,6 +62,7 @@ def test_help_has_examples_and_exit_codes():
         done = call(command, "--help", cwd=".")
         assert f"conservator {command}" in done.stdout
         assert "Exit codes" in done.stdout
+    assert "--like book/" in call("restore", "--help", cwd=".").stdout
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,23 @@ def test_help_has_examples_and_exit_codes():
         (["restore", "damaged.txt", "-o", "experts", *EXPERTS], 3, "it is a folder"),
         (["restore", "damaged.txt", "--experts", "nobody"], 3, "no expert 'nobody'"),
         (["restore", "clean.txt", *EXPERTS], 4, "nothing to restore: clean.txt has no mark U+FFFD"),
+        (["restore", "damaged.txt", "--like", "clean.txt", "--no-memory"], 2, "--like: the memory reads these texts"),
+        (["restore", "damaged.txt", "--like", ""], 2, "--like: a file or a folder is needed"),
+        (["restore", "damaged.txt", "--like", "no/where.md", *EXPERTS], 3, "no file or folder no/where.md"),
+        (["restore", "damaged.txt", "--like", "-", *EXPERTS], 3, "standard input is not read here"),
+        (["restore", "damaged.txt", "--like", "empty.txt", *EXPERTS], 3, "empty.txt is empty"),
+        (
+            ["restore", "damaged.txt", "--like", "binary.txt", *EXPERTS],
+            3,
+            "binary.txt is a binary file: it holds a zero",
+        ),
+        (["restore", "damaged.txt", "--like", "latin.txt", *EXPERTS], 3, "latin.txt is not UTF-8 text: byte 3 is 0xe9"),
+        (["restore", "damaged.txt", "--like", "image.png", *EXPERTS], 3, "accepted are folders, .jsonl"),
+        (
+            ["restore", "damaged.txt", "--like", "wrong.jsonl", *EXPERTS],
+            3,
+            "line 1: expected a JSON object with a field",
+        ),
         (["damage", "clean.txt", "--channel", "scratch"], 2, "known: mask, replacement"),
         (["damage", "clean.txt", "--rate", "1.5"], 2, "--rate"),
         (["damage", "damaged.txt"], 3, "already"),
@@ -90,7 +110,10 @@ def test_help_has_examples_and_exit_codes():
     ],
 )
 def test_what_is_wrong_is_said(folder, words, code, message):
-    (folder / "latin.txt").write_bytes("café".encode("latin-1"))
+    files = {"latin.txt": "café".encode("latin-1"), "empty.txt": b"", "binary.txt": b"a\0b", "image.png": b"PNG",
+             "wrong.jsonl": b"[]\n"}  # fmt: skip
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
     done = call(*words, cwd=folder)
     assert done.returncode == code
     assert message in " ".join(done.stderr.replace("│", " ").split())
@@ -113,6 +136,88 @@ def test_overwritten_bytes_are_restored_too(folder):
                 cwd=folder)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (folder / "out.txt").read_bytes().decode()
+
+
+STORY = "The committee met on Tuesday in the old harbour hall, and voted.\n"
+LOSS = STORY.replace("Tuesday", "Tu\ufffd\ufffd\ufffday").replace("harbour", "harb\ufffdur")
+
+
+def test_texts_like_the_document_are_remembered(folder):
+    (folder / "story.txt").write_text(f"An account.\n\n{LOSS}")
+    (folder / "other.txt").write_text(f"Minutes.\n{STORY}")
+    files = ("--json", "r.json", "--report", "r.html", "-o", "out.txt")
+    done = call("restore", "story.txt", "--like", "other.txt", *files, *EXPERTS, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "out.txt").read_text() == f"An account.\n\n{STORY}"
+    assert "4 remembered: 4 from other.txt\n" in done.stdout
+    assert "memory" in done.stdout
+    record = json.loads((folder / "r.json").read_text())
+    assert record["references"] == [{"name": "other.txt", "remembered": 4}]
+    assert [piece["from"] for piece in record["pieces"] if "from" in piece] == [[[0, 2]] * 3, [[0, 2]]]
+    assert '"name":"other.txt"' in (folder / "r.html").read_text()
+
+
+def test_without_memory_nothing_is_remembered(folder):
+    (folder / "story.txt").write_text(f"{STORY}{LOSS}")
+    done = call("restore", "story.txt", "-o", "with.txt", *EXPERTS, cwd=folder)
+    assert "4 remembered: 4 from the document\n" in done.stdout
+    assert (folder / "with.txt").read_text() == 2 * STORY
+    done = call("restore", "story.txt", "--no-memory", "--json", "r.json", "-o", "out.txt", *EXPERTS, cwd=folder)
+    assert "remember" not in done.stdout
+    assert "memory" not in done.stdout
+    record = json.loads((folder / "r.json").read_text())
+    assert (record["memory"], record["references"], record["summary"]["remembered"]) == (None, [], 0)
+
+
+def test_a_folder_may_hold_the_document_itself(folder):
+    (folder / "texts").mkdir()
+    damaged = f"{LOSS}[...] na\u00efve caf\u00e9\n".encode().replace("\u00e9".encode(), "\ufffd".encode() + b"\xa9")
+    (folder / "texts" / "story.txt").write_bytes(damaged)  # half a character: no text by itself
+    (folder / "texts" / "other.txt").write_text(STORY)
+    (folder / "texts" / "empty.txt").write_text("")
+    (folder / "texts" / "more.jsonl").write_text(json.dumps({"text": STORY.upper()}) + "\n")
+    words = ("restore", "texts/story.txt", "--gap", "[...]", "--max-gap", 3, "-o", "out.txt", *EXPERTS)
+    done = call(*words, "--like", "texts", "--like", "clean.txt", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "texts/other.txt" in done.stdout
+    assert "story.txt" not in done.stdout
+    assert (folder / "out.txt").read_text().startswith(STORY)
+    done = call(*words, "--like", "texts/story.txt", "--force", cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_most_used_references_are_named():
+    assert describe_sources({"b": 9, None: 5, "c": 3, "d": 2, "e": 2, "f": 1}) == [
+        "5 from the document", "9 from b", "3 from c", "2 from d", "3 from 2 other texts"]  # fmt: skip
+    assert describe_sources({"b": 9, "c": 3, "d": 2, "e": 1})[-1] == "1 from 1 other text"
+
+
+def test_too_much_to_remember_is_refused(folder, monkeypatch):
+    monkeypatch.setattr("conservator.experts.memory.references.LARGEST", 100)
+    done = call("restore", "damaged.txt", "--like", "clean.txt", *EXPERTS, cwd=folder)
+    assert done.returncode == 3
+    assert "the references have more than 100 bytes, with clean.txt" in done.stderr
+
+
+def test_references_change_no_visible_byte(folder):
+    (folder / "upper.txt").write_text((folder / "clean.txt").read_text().upper())
+    done = call("restore", "damaged.txt", "--like", "upper.txt", "-o", "out.txt", *EXPERTS, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    done = call("compare", "clean.txt", "out.txt", "damaged.txt", cwd=folder)
+    assert "false changes: none" in done.stdout
+
+
+def test_the_bar_tells_that_references_are_read(folder, monkeypatch):
+    told = []
+
+    @contextlib.contextmanager
+    def bar():
+        yield lambda doing, share: told.append(doing)
+
+    monkeypatch.setattr("conservator.cli.restore.progress_bar", bar)
+    call("restore", "damaged.txt", "--like", "clean.txt", *EXPERTS, cwd=folder)
+    assert told[0] == "references"
+    assert set(told) <= set(STAGES)
 
 
 def test_one_is_said_as_one(folder):

@@ -84,6 +84,23 @@ def test_a_notebook_shows_it_in_a_frame():
     assert html.unescape(re.search('srcdoc="(.*?)"', frame, re.DOTALL).group(1)).startswith("<!doctype html>")
 
 
+def test_names_of_references_never_become_markup():
+    line = "The committee met on Tuesday, and voted.\n"
+    found = restore(line.replace("sd", 2 * MARK), EXPERTS, like=[("</script><img src=x>", line), ("empty", "")])
+    assert found.text == line
+    page = found.to_html()
+    assert page.count("</script>") == 2
+    assert "<img" not in page
+
+
+@pytest.mark.parametrize("like", [[], [("empty", "")], [("upper", "ONE, TWO, THREE")], [("marks", MARK * 9)]])
+def test_references_change_no_visible_byte(like):
+    document = f"one, tw{MARK}, three {MARK}"
+    found = restore(document, EXPERTS, like=like)
+    assert [found.text[place] for place in range(14)] == [*"one, tw", found.text[7], *", thre"]
+    assert as_record(found)["experts"][-1] == "memory"
+
+
 @pytest.mark.parametrize("document", ["", "nothing lost"])
 def test_documents_without_damage_have_a_report(document):
     assert restore(document, EXPERTS).to_html()

@@ -1,13 +1,16 @@
 """What is made of a restored document."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from conservator.decoders import DecodedText
 from conservator.documents import read_damaged
-from conservator.experts import Cost
+from conservator.experts import Cost, Remembered
 from conservator.numerics import runs
-from conservator.restoration import Restoration, leave_open
+from conservator.restoration import Restoration, as_record, leave_open
 
 
 def restored(document, filled, confidence, least, **settings):
@@ -111,3 +114,40 @@ def test_stretches_are_rendered_as_the_whole_is():
     for edge in range(found.length + 1):
         if edge != 5:  # the gap is one sign, which cannot be divided
             assert found.render(0, edge) + found.render(edge, found.length) == found.data
+
+
+def remembering(found, remembered):
+    """The restoration by one expert and a memory, with places that its bytes were remembered from."""
+    places = {place: Remembered(*source) for place, source in remembered.items()}
+    return replace(found, experts=("one", "memory"), recalls=True, remembered=places)
+
+
+def test_what_was_remembered_is_counted():
+    found = restored("a?c?e??", "abcdexy", [1, 0.4, 1, 0.95, 1, 0.6, 0.8], 0.5, mark="?")
+    found = remembering(found, {1: ("x", 1), 3: (None, 2), 5: ("y", 3), 6: ("y", 3)})
+    assert list(found.sources.items()) == [("y", 2), (None, 1)]  # what was left open was not restored
+    assert found.summary.remembered == 3
+
+
+def test_the_record_says_where_each_character_was_remembered_from():
+    found = restored("?b????é", "abc€é", [0.9, 1, 0.3, 0.9, 0.9, 0.9, 1, 1], 0.5, mark="?")
+    found = remembering(found, {0: (None, 1), 2: ("small", 5), 4: ("large", 9), 5: ("large", 8)})
+    record = as_record(found)
+    assert record["memory"] == 1
+    assert record["references"] == [{"name": "large", "remembered": 2}, {"name": "small", "remembered": 0}]
+    pieces = [(piece["guess"], piece["from"]) for piece in record["pieces"] if "origin" in piece]
+    assert pieces == [("a", [[None, 1]]), ("c", [[1, 5]]), ("€", [[0, 9]])]
+    assert record["summary"]["remembered"] == 3
+    assert [value for value in record["field"]["remembered"] if value is not None] == [0.25] * 5
+
+
+def test_a_record_without_a_memory_has_no_places():
+    record = as_record(restored("a?c", "abc", 0.9, 0.0, mark="?"))
+    assert (record["memory"], record["references"], record["summary"]["remembered"]) == (None, [], 0)
+    assert [piece["from"] for piece in record["pieces"] if "origin" in piece] == [[None]]
+    assert record["field"]["remembered"] == []
+
+
+def test_a_name_that_is_no_text_can_be_written():
+    found = remembering(restored("a?c", "abc", 0.9, 0.0, mark="?"), {1: ("caf\udce9.txt", 1)})
+    assert json.loads(found.to_json().encode())["references"][0]["name"] == "caf?.txt"

@@ -32,7 +32,7 @@ def test_a_document_is_restored(client):
     answer = client.post("/v1/restore", json={"text": f"one {MARK}{MARK} two", "alternatives": 2})
     assert answer.status_code == 200
     found = answer.json()
-    assert found["experts"] == ["one", "two"]
+    assert found["experts"] == ["one", "two", "memory"]
     assert "".join(piece["text"] for piece in found["pieces"]) == found["text"]
     piece = next(piece for piece in found["pieces"] if "origin" in piece)
     assert piece["origin"] == [4, 10]
@@ -48,7 +48,48 @@ def test_progress_is_streamed(client):
         assert answer.headers["content-type"].startswith("application/x-ndjson")
         lines = [json.loads(line) for line in answer.iter_lines()]
     assert {line.get("doing") for line in lines[:-1]} == {"lengths", "inferring", "decoding", "alternatives"}
-    assert lines[-1]["result"]["experts"] == ["two"]
+    assert lines[-1]["result"]["experts"] == ["two", "memory"]
+
+
+STORY = "The committee met on Tuesday in the old harbour hall, and voted.\n"
+LOSS = STORY.replace("Tuesday", f"Tu{MARK}{MARK}{MARK}ay")
+
+
+def test_references_are_remembered_for_one_request(client):
+    like = [{"name": "minutes.txt", "text": f"Minutes\n{STORY}"}, {"name": "empty", "text": ""}]
+    found = client.post("/v1/restore", json={"text": LOSS, "like": like}).json()
+    assert found["text"] == STORY
+    assert found["references"] == [{"name": "minutes.txt", "remembered": 3}]
+    assert next(piece["from"] for piece in found["pieces"] if "from" in piece) == [[0, 2]] * 3
+    again = client.post("/v1/restore", json={"text": LOSS}).json()  # nothing of it is kept
+    assert again["references"] == []
+    assert again["text"] != STORY
+
+
+def test_memory_can_be_left_out(client):
+    found = client.post("/v1/restore", json={"text": STORY + LOSS, "memory": False}).json()
+    assert found["experts"] == ["one", "two"]
+    assert found["memory"] is None
+
+
+def test_references_have_limits(folders):
+    most = {"name": "a", "text": "b" * 50}
+    with client_of(experts=folders, max_bytes=100, max_references=2) as client:
+        for like, message in (
+            ([most, most], None),
+            ([most, {"name": "c", "text": "é" * 26}], "the references have 102 bytes together; at most 100 are read"),
+            ([{"name": "c", "text": ""}] * 3, "there are 3 references; at most 2 are read here"),
+        ):
+            answer = client.post("/v1/restore", json={"text": f"one{MARK}", "like": like})
+            assert answer.status_code == (413 if message else 200)
+            assert message is None or message in answer.json()["detail"]
+
+
+def test_errors_do_not_repeat_what_was_sent(client):
+    like = [{"name": "a", "text": "confidential", "size": "confidential"}]
+    answer = client.post("/v1/restore", json={"text": "a", "like": like})
+    assert answer.status_code == 422
+    assert "confidential" not in answer.text
 
 
 def test_errors_are_streamed_too(client):
@@ -72,6 +113,13 @@ def test_errors_are_streamed_too(client):
         ("/v1/restore", {"text": "a" * 2001}, 413, "2001 bytes; at most 2000"),
         ("/v1/restore", {"text": "a", "gap": MARK}, 400, "must differ"),
         ("/v1/restore", {"text": "a" * 100_000}, 413, "larger than"),
+        ("/v1/restore", {"text": "a", "like": [{"name": "b", "text": "\0"}]}, 400, "b is a binary file"),
+        ("/v1/restore", {"text": "a", "like": [{"name": "", "text": "b"}]}, 422, "name"),
+        ("/v1/restore", {"text": "a", "like": [{"name": "b" * 201, "text": "b"}]}, 422, "name"),
+        ("/v1/restore", {"text": "a", "like": [{"name": "b"}]}, 422, "text"),
+        ("/v1/restore", {"text": "a", "like": "/etc/passwd"}, 422, "like"),
+        ("/v1/restore", {"text": "a", "like": ["/etc/passwd"]}, 422, "like"),
+        ("/v1/restore", {"text": "a", "like": [{"name": "b", "text": "b"}], "memory": False}, 422, "memory is false"),
         ("/v1/damage", {"text": MARK}, 400, "already"),
     ],
 )
@@ -86,6 +134,7 @@ def test_what_is_wrong_is_said(client, path, body, status, message):
     [
         ("/v1/restore", b'{"text": "a", "experts": ["\\ud800"]}', 400),
         ("/v1/restore", b'{"text": "a", "\\ud800": 1}', 422),
+        ("/v1/restore", b'{"text": "a", "like": [{"name": "b", "text": "\\ud800"}]}', 400),
         ("/v1/report", b'{"record": {"a": NaN}}', 400),
         ("/v1/report", b'{"record": {"a": "\\ud800"}}', 400),
     ],

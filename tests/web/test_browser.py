@@ -14,6 +14,8 @@ from playwright import sync_api as playwright
 from conservator import Restoration, restore
 from conservator.documents import LOST, read_damaged
 from conservator.experts import Cost
+from conservator.report import as_page
+from conservator.restoration import as_record
 from conservator.web.app import create_app
 from conservator.web.settings import Settings
 from fakes import FakeExpert
@@ -164,7 +166,91 @@ def test_the_report_works_from_disk(page, tmp_path):
     assert page.locator("h1").inner_text() == "report <b>"
     page.locator(".document .r").first.hover()
     expect(page.locator(".tip")).to_contain_text("Trusted experts")
+    assert page.locator(".chart path").count() == 4  # two experts, the memory, what was lost
+
+
+LINE = "The committee met on Tuesday in the old harbour hall, and voted.\n"
+LOSS = LINE.replace("Tuesday", f"Tu{MARK}{MARK}{MARK}ay")
+
+
+def test_the_report_shows_where_a_byte_was_remembered_from(page, tmp_path):
+    document = f"A title{MARK}and more of it\nsecond\n\n{LINE}between\n{LOSS}another {MARK} and a q{MARK}ay wall"
+    found = restore(document, [FakeExpert(0), FakeExpert(1)], like=[("<b>.txt", "one\nNext to a quay wall")])
+    path = tmp_path / "report.html"
+    path.write_text(found.to_html())
+    page.goto(path.as_uri())
+    expect(page.locator(".legend").first).to_contain_text("memory")
+    place = page.locator(".document .r.remembered", has_text="esd")
+    place.hover()
+    expect(page.locator(".tip")).to_contain_text("remembered from line 4")
+    assert page.locator(".tip button.link").count() == 0  # the box would be gone before it is reached
+    place.click()
+    page.click(".tip button.link")
+    expect(page.locator(".tip")).to_be_hidden()
+    assert page.evaluate("() => getSelection().toString()") == LINE.rstrip("\n")
+    page.locator(".document .r", has_text="u").last.click()
+    expect(page.locator(".tip")).to_contain_text("remembered from <b>.txt, line 2")
+    page.emulate_media(media="print")
+    assert page.locator(".legend .r.remembered").is_visible()
+
+
+def test_a_record_of_old_is_drawn(page, tmp_path):
+    record = as_record(restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)], memory=False))
+    for name in ("memory", "references"):
+        del record[name]
+    del record["field"]["remembered"], record["summary"]["remembered"]
+    for piece in record["pieces"]:
+        piece.pop("from", None)
+    path = tmp_path / "report.html"
+    path.write_text(as_page(record, "old"))
+    page.goto(path.as_uri())
+    page.locator(".document .r").first.hover()
+    expect(page.locator(".tip")).to_contain_text("Trusted experts")
     assert page.locator(".chart path").count() == 3
+    assert page.get_by_text("remembered").count() == 0
+
+
+def test_files_like_the_document_are_remembered(page, address):
+    page.goto(address)
+    page.fill("#document", LOSS)
+    page.set_input_files("#files", {"name": "picture.png", "mimeType": "image/png", "buffer": b"\x89PNG\0"})
+    expect(page.locator("#error")).to_contain_text("picture.png is a binary file")
+    page.set_input_files("#files", {"name": "latin.txt", "mimeType": "text/plain", "buffer": b"caf\xe9"})
+    expect(page.locator("#error")).to_contain_text("latin.txt is not UTF-8")
+    page.set_input_files("#files", {"name": "large.txt", "mimeType": "text/plain", "buffer": b"a" * 1_000_001})
+    expect(page.locator("#error")).to_contain_text("large.txt has 1,000,001 bytes")
+    page.set_input_files(
+        "#files", [{"name": f"{one}.txt", "mimeType": "text/plain", "buffer": b""} for one in range(101)]
+    )
+    expect(page.locator("#error")).to_contain_text("at most 100 are read")
+    expect(page.locator("#references li")).to_have_count(0)
+    files = [{"name": name, "mimeType": "text/plain", "buffer": LINE.encode()} for name in ("<b>.txt", "two.txt")]
+    page.set_input_files("#files", files)
+    expect(page.locator("#references li")).to_have_count(2)
+    page.get_by_label("Remove two.txt").click()
+    expect(page.locator("#references li")).to_have_count(1)
+    dropped = page.evaluate_handle("""() => {
+      const carried = new DataTransfer();
+      carried.items.add(new File(["else"], "dropped.txt"));
+      return carried;
+    }""")
+    page.dispatch_event("#like", "drop", {"dataTransfer": dropped})
+    expect(page.locator("#references li")).to_have_text([re.compile("<b>.txt"), re.compile("dropped.txt")])
+    page.click("#restore")
+    restored(page)
+    assert page.locator("#view .document").inner_text().rstrip() == LINE.rstrip()
+    page.locator("#view .document .r").first.click()
+    expect(page.locator(".tip")).to_contain_text("remembered from <b>.txt, line 1")
+    page.keyboard.press("Escape")
+
+    page.click("summary")
+    page.uncheck("#memory")
+    expect(page.locator("#like-state")).to_contain_text("not read")
+    page.click("#restore")
+    restored(page)
+    expect(page.locator("#view .legend").first).not_to_contain_text("memory")
+    page.click("#forget")
+    expect(page.locator("#references")).to_be_hidden()
 
 
 def test_a_megabyte_opens(page, tmp_path):

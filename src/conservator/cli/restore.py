@@ -23,16 +23,20 @@ EXAMPLES = (
     "  conservator restore damaged.md -o restored.md --report report.html\n\n"
     '  conservator restore scan.txt --mark "_" --min-confidence 0.8 > restored.txt\n\n'
     '  conservator restore notes.txt --gap "[...]" --max-gap 24 --alternatives 5 --json notes.json -o -\n\n'
+    "  conservator restore chapter.md --like book/ --like notes.txt -o restored.md\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
     "Exit codes: 0 restored, 2 bad usage, 3 bad input or output (with what and where), 4 nothing to restore, "
     "130 interrupted (no file is left half-written)."
 )
 STAGES = {
+    "references": "indexing references",
+    "choosing experts": "choosing experts",
     "lengths": "finding lengths",
     "inferring": "reading",
     "decoding": "filling in",
     "alternatives": "weighing alternatives",
 }
+NAMED = 3  # references that the summary names
 
 
 def restore(
@@ -43,6 +47,18 @@ def restore(
     experts: Annotated[
         str, typer.Option(help="Experts that may be trusted: built-in names or folders, with commas between.")
     ] = ",".join(EXPERTS),
+    like: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="A text like the document, which is remembered where it fits: a file, a folder of text files, or a "
+            ".jsonl or .jsonl.gz file with a field text. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    no_memory: Annotated[
+        bool, typer.Option("--no-memory", help="Remember nothing of the document's other parts, nor of other texts.")
+    ] = not DEFAULTS.memory,
     mark: Annotated[
         str, typer.Option(help="What stands for one lost byte; U+FFFD by default.", show_default=False)
     ] = DEFAULTS.mark,
@@ -90,6 +106,10 @@ def restore(
     shown = report is not None or json is not None
     if alternatives is None:
         alternatives = SHOWN_ALTERNATIVES if shown and channel == DEFAULTS.channel else DEFAULTS.alternatives
+    if like and no_memory:
+        raise typer.BadParameter("the memory reads these texts, and --no-memory leaves it out", param_hint="--like")
+    if like and "" in like:
+        raise typer.BadParameter("a file or a folder is needed, not an empty name", param_hint="--like")
     with as_usage_errors():
         options = RestoreOptions(
             mark=mark,
@@ -100,6 +120,7 @@ def restore(
             min_confidence=min_confidence,
             alternatives=alternatives,
             seed=seed,
+            memory=not no_memory,
         )
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
     document = read_document(damaged)
@@ -107,7 +128,10 @@ def restore(
     from conservator.restorer import Restorer
 
     with progress_bar() as progress, as_usage_errors():
-        found = Restorer(experts, options).restore(document, progress=progress)
+        restorer = Restorer(experts, options)
+        if like:
+            progress("references", 0.0)
+        found = restorer.restore(document, like=read_like(like or [], damaged), progress=progress)
     name = "standard input" if damaged == "-" else os.fsencode(Path(damaged).name).decode(errors="replace")
     write_document(out, found.data)
     if report is not None:
@@ -119,6 +143,14 @@ def restore(
         raise typer.Exit(4)
     console = messages if "-" in targets else Console(highlight=False, markup=False, quiet=quiet)
     console.print("\n".join(summary(found)), soft_wrap=True)
+
+
+def read_like(paths: list[str], damaged: str) -> list[tuple[str, str]]:
+    """The texts that are like the document, by name. The document itself, which a folder may hold, is none of them."""
+    from conservator.training import read_texts
+
+    own = None if damaged == "-" else Path(damaged)
+    return [one for path in paths for one in read_texts(Path(path), but=own)]
 
 
 @contextmanager
@@ -157,10 +189,23 @@ def summary(found: "Restoration") -> list[str]:
         )
     if one.left_open:
         lines.append(f"{one.left_open} left open, not sure enough")
+    if one.remembered:
+        lines.append(f"{one.remembered} remembered: {', '.join(describe_sources(found.sources))}")
     shares = (f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, one.weights, strict=True))
     lines.append(f"trusted there: {', '.join(shares)}")
     lines.append(f"{counted(found.cost.evaluations, 'network evaluation')}, {found.cost.seconds:.1f} s")
     return lines
+
+
+def describe_sources(sources: dict[str | None, int]) -> list[str]:
+    """How many bytes were remembered from the document, and from other texts; the most used of these are named."""
+    others = [(name, number) for name, number in sources.items() if name is not None]
+    parts = [f"{sources[None]} from the document"] if None in sources else []
+    parts += [f"{number} from {name}" for name, number in others[:NAMED]]
+    if len(others) > NAMED:
+        rest = sum(number for _, number in others[NAMED:])
+        parts.append(f"{rest} from {counted(len(others) - NAMED, 'other text')}")
+    return parts
 
 
 def counted(number: int, noun: str) -> str:

@@ -27,7 +27,9 @@ def serve(
     experts: Annotated[
         str, typer.Option(help="Experts to offer: built-in names or folders, with commas between.")
     ] = ",".join(EXPERTS),
-    max_bytes: Annotated[int, typer.Option(min=1, help="The largest document.")] = 1_000_000,
+    max_bytes: Annotated[
+        int, typer.Option(min=1, help="The largest document, and the most that files like it may have together.")
+    ] = 1_000_000,
     max_seconds: Annotated[float, typer.Option(min=1, help="The longest time for one document.")] = 600,
     running: Annotated[int, typer.Option(min=1, help="Restorations at a time.")] = 1,
     waiting: Annotated[int, typer.Option(min=0, help="Restorations that may wait; more are refused.")] = 8,

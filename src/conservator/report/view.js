@@ -4,12 +4,16 @@
 const ConservatorView = (() => {
   const BLOCK = 6000; // characters of the document that are laid out together
   const LONG = 2000; // the largest number of pieces of one line that are kept in one block
+  const SOURCES = 4; // the most places that a box names as those where a piece was remembered from
   const SVG = "http://www.w3.org/2000/svg";
   const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0.995 && share < 1 ? 2 : share < 0.1 ? 1 : 0)} %`);
   const lowest = (values) => values.reduce((low, value) => Math.min(low, value), 1);
   const number = (value) => value.toLocaleString("en");
   const noun = (value, word) => (value === 1 ? word : `${word}s`);
   const counted = (value, word) => `${number(value)} ${noun(value, word)}`;
+  // The experts take their colours in turn; the memory has its own. Records of old have no memory.
+  const hue = (record, expert) => (expert === record.memory ? "var(--memory)" : `var(--e${expert % 8})`);
+  const recalls = (record) => Number.isInteger(record.memory);
   const level = (sure) => (sure >= 0.9 ? "sure" : sure >= 0.5 ? "fair" : "poor");
   const shown = (text) => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll("\r", "␍").replace(/^ +| +$/g, (blank) => "␣".repeat(blank.length));
 
@@ -17,7 +21,7 @@ const ConservatorView = (() => {
     const node = document.createElement(tag);
     for (const [key, value] of Object.entries(options)) {
       if (key === "class") node.className = value;
-      else if (key === "own") node.style.setProperty("--own", `var(--e${value % 8})`);
+      else if (key === "own") node.style.setProperty("--own", value);
       else if (key in node && key !== "list") node[key] = value;
       else node.setAttribute(key, value);
     }
@@ -30,22 +34,34 @@ const ConservatorView = (() => {
     const { summary, cost } = record;
     const one = (name, value, note) => make("dl", { class: "card" }, make("dt", {}, name), make("dd", {}, value, make("small", {}, note)));
     const share = summary.bytes ? summary.lost / summary.bytes : 0;
+    const elsewhere = (record.references ?? []).filter((text) => text.remembered);
+    const others = elsewhere.reduce((sum, text) => sum + text.remembered, 0);
+    const among = [[summary.remembered - others, "the document"], [others, elsewhere.length === 1 ? elsewhere[0].name : counted(elsewhere.length, "reference")]]
+      .filter(([bytes]) => bytes).map(([bytes, name]) => `${number(bytes)} from ${name}`).join(", ");
     return make(
       "section", { class: "cards", ariaLabel: "Summary" },
       one("Lost", number(summary.lost), `${noun(summary.lost, "byte")} in ${counted(summary.places, "place")}, ${percent(share)} of ${number(summary.bytes)}`),
       one("Restored", number(summary.restored), `${number(summary.sure)} of them at least 90 % sure`),
+      ...(recalls(record) ? [one("Remembered", number(summary.remembered), among || "nothing")] : []),
       one("Left open", number(summary.left_open), summary.left_open ? "not sure enough" : "nothing"),
       one("Expected right", percent(summary.expected_accuracy), "of the restored bytes, by their confidence"),
       one("Cost", `${cost.seconds.toFixed(1)} s`, counted(cost.evaluations, "network evaluation")),
     );
   }
 
-  /** The field as a stacked area over the document, the damage below it; a click goes there. */
+  /** The weights of the experts along the document. The memory has one at lost bytes alone: the others share the rest. */
+  function shares(record) {
+    const rest = record.field.weights[record.memory] ?? [];
+    return record.field.weights.map((column, expert) => (expert === record.memory ? [] : column.map((value, bin) => (value === null ? null : value / Math.max(1e-9, 1 - (rest[bin] ?? 0))))));
+  }
+
+  /** The field as a stacked area over the document, below it the memory's weight at lost bytes, and the damage; a click goes there. */
   function chart(record, go) {
-    const { edges, weights, lost } = record.field;
+    const { edges, lost, remembered } = record.field, weights = shares(record);
+    const floor = recalls(record) ? 72 : 92; // of the stacked area
     const length = edges[edges.length - 1] || 1;
     const svg = document.createElementNS(SVG, "svg");
-    for (const [key, value] of [["viewBox", "0 0 1000 120"], ["preserveAspectRatio", "none"], ["class", "chart"], ["role", "img"], ["aria-label", "How much each expert was trusted along the document, and where bytes were lost"]]) svg.setAttribute(key, value);
+    for (const [key, value] of [["viewBox", "0 0 1000 120"], ["preserveAspectRatio", "none"], ["class", recalls(record) ? "chart tall" : "chart"], ["role", "img"], ["aria-label", "How much each expert was trusted along the document, and where bytes were lost"]]) svg.setAttribute(key, value);
     const x = (place) => (1000 * place / length).toFixed(2);
     const shape = (name, points, style) => {
       const node = document.createElementNS(SVG, name);
@@ -54,7 +70,7 @@ const ConservatorView = (() => {
       svg.append(node);
       return node;
     };
-    const base = weights[0].map((value) => (value === null ? null : 0));
+    const base = record.field.weights[0].map((value) => (value === null ? null : 0));
     weights.forEach((column, expert) => {
       let path = "", top = [], bottom = [];
       const flush = () => {
@@ -65,20 +81,21 @@ const ConservatorView = (() => {
         if (value === null) return flush();
         const low = base[bin], high = low + value;
         for (const place of [edges[bin], edges[bin + 1]]) {
-          top.push(`${x(place)} ${(92 - 90 * high).toFixed(2)}`);
-          bottom.push(`${x(place)} ${(92 - 90 * low).toFixed(2)}`);
+          top.push(`${x(place)} ${(floor - (floor - 2) * high).toFixed(2)}`);
+          bottom.push(`${x(place)} ${(floor - (floor - 2) * low).toFixed(2)}`);
         }
         base[bin] = high;
       });
       flush();
-      shape("path", { d: path, "shape-rendering": "geometricPrecision" }, { fill: `var(--e${expert % 8})`, opacity: "0.82" });
+      if (path) shape("path", { d: path, "shape-rendering": "geometricPrecision" }, { fill: hue(record, expert), opacity: "0.82" });
     });
-    const most = Math.max(...lost, 1e-9);
-    let ticks = "";
-    lost.forEach((share, bin) => {
-      if (share > 0) ticks += `M${x(edges[bin])} 120V${(120 - 22 * Math.max(0.25, share / most)).toFixed(2)}H${x(edges[bin + 1])}V120Z`;
-    });
-    shape("path", { d: ticks, class: "lost" });
+    const ticks = (shares, foot, height) => shares.map((share, bin) => (share > 0 ? `M${x(edges[bin])} ${foot}V${(foot - height * share).toFixed(2)}H${x(edges[bin + 1])}V${foot}Z` : "")).join("");
+    if (recalls(record)) {
+      shape("rect", { x: 0, y: 76, width: 1000, height: 24, class: "lane" });
+      shape("path", { d: ticks(remembered, 100, 24), class: "remembered" });
+    }
+    const most = lost.reduce((high, share) => Math.max(high, share), 1e-9), height = recalls(record) ? 16 : 22;
+    shape("path", { d: ticks(lost.map((share) => share && Math.max(0.25, share / most)), 120, height), class: "lost" });
     const cursor = shape("line", { class: "cursor", x1: -5, x2: -5, y1: 0, y2: 120 });
     const place = (event) => {
       const box = svg.getBoundingClientRect();
@@ -92,24 +109,39 @@ const ConservatorView = (() => {
 
   function legend(record) {
     const list = make("ul", { class: "legend" });
+    const columns = shares(record), { lost, remembered } = record.field;
     record.experts.forEach((name, expert) => {
-      const column = record.field.weights[expert].filter((value) => value !== null);
-      const mean = column.reduce((sum, value) => sum + value, 0) / (column.length || 1);
-      list.append(make("li", {}, make("span", { class: "swatch", own: expert }), column.length ? `${name} ${percent(mean)}` : name));
+      const recalling = expert === record.memory;
+      const column = (recalling ? remembered : columns[expert]).map((value, bin) => [value, recalling ? lost[bin] : 1]).filter(([value]) => value !== null);
+      const total = column.reduce((sum, [, weight]) => sum + weight, 0);
+      const mean = column.reduce((sum, [value, weight]) => sum + value * weight, 0) / (total || 1);
+      list.append(make("li", {}, make("span", { class: "swatch", own: hue(record, expert) }), total ? `${name} ${percent(mean)}${recalling ? " at lost bytes" : ""}` : name));
     });
     return list;
   }
 
-  /** The characters of a restored piece, in runs of the same confidence. */
-  function runs(piece) {
+  /** The characters of a restored piece, in runs of the same confidence; those that are mostly remembered, by themselves. */
+  function runs(record, piece) {
     if (piece.open) return [{ text: piece.text, kind: "open" }];
-    const found = [];
+    const found = [], mostly = piece.weights[record.memory] >= 0.5;
     [...piece.guess].forEach((character, place) => {
-      const kind = level(piece.sure[place]), last = found[found.length - 1];
+      const kind = level(piece.sure[place]) + (mostly && piece.from?.[place] ? " remembered" : ""), last = found[found.length - 1];
       if (last && last.kind === kind) last.text += character;
       else found.push({ text: character, kind });
     });
     return found;
+  }
+
+  /** Where the characters of a piece were remembered from, in runs of the same place: { text, name, line }. */
+  function sources(record, piece) {
+    const found = [];
+    [...piece.guess].forEach((character, place) => {
+      const [number, line] = piece.from?.[place] ?? [null, null], last = found[found.length - 1];
+      const name = number === null ? null : record.references[number].name;
+      if (last && last.name === name && last.line === line) last.text += character;
+      else found.push({ text: character, name, line });
+    });
+    return found.filter((one) => one.line !== null);
   }
 
   /**
@@ -147,10 +179,10 @@ const ConservatorView = (() => {
 
     function drawBlock(block) {
       for (const piece of block.pieces) {
-        const holder = piece.expert === null ? block.node : make("span", { class: "of", own: piece.expert });
+        const holder = piece.expert === null ? block.node : make("span", { class: "of", own: hue(record, piece.expert) });
         if (!piece.origin) holder.append(piece.text);
         else
-          for (const run of runs(piece)) {
+          for (const run of runs(record, piece)) {
             const node = make("span", { class: `r ${run.kind}` }, run.text);
             node.dataset.i = piece.index;
             if (/^[\r\n]+$/.test(run.text)) node.classList.add("nl");
@@ -179,12 +211,46 @@ const ConservatorView = (() => {
       for (const row of rows) {
         const bar = make("div", { class: "bar" }, make("i", {}));
         bar.firstChild.style.width = `${Math.max(1, 100 * row.value)}%`;
-        if (row.own !== undefined) bar.firstChild.style.setProperty("--own", `var(--e${row.own % 8})`);
+        if (row.own) bar.firstChild.style.setProperty("--own", row.own);
         const name = row.pick ? make("button", { class: "name", type: "button", title: "Take this as right" }, shown(row.name)) : make("span", { class: "name", title: row.name }, shown(row.name));
         if (row.pick) name.addEventListener("click", row.pick);
         list.append(name, bar, make("span", { class: "value" }, percent(row.value)));
       }
       return list;
+    }
+    /** Say where a piece was remembered from; a line of the document can be gone to. */
+    function recalled(piece) {
+      const found = sources(record, piece), list = make("ul", { class: "sources" });
+      for (const one of found.slice(0, SOURCES)) {
+        const where = one.name === null ? `line ${number(one.line)}` : `${one.name}, line ${number(one.line)}`;
+        const link = one.name === null && pinned ? make("button", { class: "link", type: "button", title: "Show this line" }, where) : where;
+        if (link !== where) link.addEventListener("click", () => showLine(one.line));
+        list.append(make("li", {}, ...(piece.sure.length > 1 ? [make("code", {}, shown(one.text)), " "] : []), "remembered from ", link));
+      }
+      if (found.length > SOURCES) list.append(make("li", {}, `and ${counted(found.length - SOURCES, "more place")}`));
+      return found.length ? [list] : [];
+    }
+    /** Go to a line of the damaged document, and select it. Restored line ends do not count: they were not there. */
+    function showLine(line) {
+      all();
+      hide(true);
+      const walker = document.createTreeWalker(sheet, NodeFilter.SHOW_TEXT), range = document.createRange();
+      let ended = 0, begun = false;
+      range.selectNodeContents(sheet);
+      while (ended < line && walker.nextNode()) {
+        const node = walker.currentNode;
+        if (!begun && line === 1) { range.setStart(node, 0); begun = true; }
+        if (node.parentNode.closest(".r")) continue;
+        for (let place = node.data.indexOf("\n"); place >= 0 && ended < line; place = node.data.indexOf("\n", place + 1)) {
+          ended += 1;
+          if (ended === line - 1) range.setStart(node, place + 1);
+          if (ended === line) range.setEnd(node, place);
+        }
+      }
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+      (range.startContainer.parentNode.closest?.(".block") ?? sheet).scrollIntoView({ block: "nearest" }); // lays it out
+      window.scrollBy(0, range.getBoundingClientRect().top - window.innerHeight / 2);
     }
     function fillTip(place) {
       const piece = restored[place];
@@ -192,12 +258,13 @@ const ConservatorView = (() => {
       tip.replaceChildren(
         make("h3", {}, piece.open ? "Left open, perhaps " : "Restored ", make("code", {}, shown(piece.guess))),
         make("p", {}, piece.sure.length > 1 ? `each character at least ${percent(least)} sure` : `${percent(least)} sure`),
+        ...recalled(piece),
       );
       if (piece.fills.length) {
         tip.append(make("h4", {}, choose && pinned ? "Choose what is right" : "Best fills of the whole gap"));
         tip.append(bars(piece.fills.map((fill) => ({ name: fill.text, value: fill.probability, pick: choose && pinned ? () => choose(piece, fill) : null }))));
       }
-      tip.append(make("h4", {}, "Trusted experts"), bars(record.experts.map((name, expert) => ({ name, value: piece.weights[expert], own: expert }))));
+      tip.append(make("h4", {}, "Trusted experts"), bars(record.experts.map((name, expert) => ({ name, value: piece.weights[expert], own: hue(record, expert) }))));
       if (choose && pinned) {
         // A gap may consist of several pieces, some of them left open; the typed text replaces all of them.
         const whole = restored.filter((one) => one.origin[0] === piece.origin[0] && one.origin[1] === piece.origin[1]);
@@ -289,13 +356,13 @@ const ConservatorView = (() => {
       if (near >= 0) select(near);
     }
     const kinds = make("ul", { class: "legend" },
-      ...[["sure", "at least 90 % sure"], ["fair", "50 to 90 %"], ["poor", "less"], ...(record.summary.left_open ? [["open", "left open"]] : [])].map(([kind, name]) => make("li", {}, make("span", { class: `r ${kind}` }, "abc"), name)));
+      ...[["sure", "at least 90 % sure"], ["fair", "50 to 90 %"], ["poor", "less"], ...(record.summary.left_open ? [["open", "left open"]] : []), ...(recalls(record) ? [["remembered", "mostly remembered"]] : [])].map(([kind, name]) => make("li", {}, make("span", { class: `r ${kind}` }, "abc"), name)));
     root.classList.add("view");
     root.style.position = "relative";
     root.replaceChildren(
       cards(record),
       make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Trusted experts along the document"), legend(record)), chart(record, go),
-        make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, "red: where bytes were lost"), make("span", {}, `${number(record.summary.bytes)} bytes`))),
+        make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, recalls(record) ? "middle: the memory, at lost bytes; red: where bytes were lost" : "red: where bytes were lost"), make("span", {}, `${number(record.summary.bytes)} bytes`))),
       make("section", { class: "panel" }, make("header", {}, make("h2", {}, "Document"), kinds, make("div", { class: "tools" }, filter, before, after, counter)), sheet),
       tip,
     );

@@ -31,15 +31,25 @@ def as_record(restoration: Restoration) -> Record:
     - ``open``: True if it was left unfilled, so that ``text`` has the mark;
     - ``guess``: the restored text, or the best guess if the piece is open;
     - ``sure``: the confidence of each character of ``guess``;
+    - ``from``: for each character of ``guess``, where it was remembered from: ``[text, line]``, or None. The text is a
+      number in ``references``, or None for the document itself. Lines count from 1; one whose end was lost goes on;
     - ``weights``: the mean weight of each expert;
     - ``fills``: the best joint fills of the gap, with their probabilities.
 
-    If a part of a character was lost, the piece contains the whole character.
+    If a part of a character was lost, the piece contains the whole character. ``memory`` is the number of the expert
+    that recalls text, None if there is none; ``references`` has the name of each text that bytes were remembered from,
+    and how many restored bytes, and ``summary.remembered`` counts those from the document itself too.
     """
     summary = restoration.summary
+    names = _references(restoration)
     return {
         "format": FORMAT,
         "experts": list(restoration.experts),
+        "memory": len(restoration.experts) - 1 if restoration.recalls else None,
+        "references": [
+            {"name": name.encode(errors="replace").decode(), "remembered": restoration.sources.get(name, 0)}
+            for name in names
+        ],
         "summary": {
             "bytes": summary.bytes,
             "lost": summary.lost,
@@ -48,6 +58,7 @@ def as_record(restoration: Restoration) -> Record:
             "left_open": summary.left_open,
             "expected_accuracy": _round(summary.expected_accuracy),
             "sure": summary.sure,
+            "remembered": summary.remembered,
         },
         "cost": {
             "evaluations": restoration.cost.evaluations,
@@ -55,11 +66,17 @@ def as_record(restoration: Restoration) -> Record:
             "expert_seconds": _round(restoration.cost.expert_seconds),
         },
         "field": _curves(restoration),
-        "pieces": _pieces(restoration),
+        "pieces": _pieces(restoration, names),
     }
 
 
-def _pieces(restoration: Restoration) -> list[Record]:
+def _references(restoration: Restoration) -> dict[str, int]:
+    """The number of each reference that a byte was remembered from; the most used comes first."""
+    used = [*restoration.sources, *(one.name for one in restoration.remembered.values())]
+    return {name: number for number, name in enumerate(dict.fromkeys(name for name in used if name is not None))}
+
+
+def _pieces(restoration: Restoration, names: dict[str, int]) -> list[Record]:
     """The pieces of the document, from its first byte to its last."""
     length = len(restoration.tokens)
     starts = (restoration.tokens & 0xC0) != 0x80
@@ -77,7 +94,7 @@ def _pieces(restoration: Restoration) -> list[Record]:
         done = max(start, done)
         stop = int(following[span.stop])
         if stop > done:  # else an earlier piece contains the whole character already
-            pieces += _restored(restoration, span, done, stop, found)
+            pieces += _restored(restoration, span, done, stop, found, names)
             done = stop
     return pieces + _visible(restoration, done, length, following)
 
@@ -99,7 +116,9 @@ def _visible(restoration: Restoration, start: int, stop: int, following: np.ndar
     ]
 
 
-def _restored(restoration: Restoration, span: Span, start: int, stop: int, fills: tuple[Fill, ...]) -> list[Record]:
+def _restored(
+    restoration: Restoration, span: Span, start: int, stop: int, fills: tuple[Fill, ...], names: dict[str, int]
+) -> list[Record]:
     """A restored span as pieces, widened to whole characters; each part that was left open is a piece of its own."""
     pieces = []
     opened = restoration.left_open[start:stop]
@@ -116,7 +135,8 @@ def _restored(restoration: Restoration, span: Span, start: int, stop: int, fills
                 "origin": [int(origin[0, 0]), int(origin[1, 1])],
                 "open": bool(restoration.left_open[first]),
                 "guess": guess,
-                "sure": _of_characters(restoration, first, guess),
+                "sure": [_round(restoration.confidence[one].min()) for one in _characters(first, guess)],
+                "from": [_source(restoration, one, names) for one in _characters(first, guess)],
                 "weights": [_round(weight) for weight in restoration.field[first:last].mean(axis=0)],
                 "fills": _fills(fills, bytes(left.tolist()), bytes(right.tolist())),
             }
@@ -124,14 +144,19 @@ def _restored(restoration: Restoration, span: Span, start: int, stop: int, fills
     return pieces
 
 
-def _of_characters(restoration: Restoration, start: int, text: str) -> list[float | None]:
-    """The confidence of each character: the lowest of its bytes."""
-    found = []
-    for character in text:
-        stop = start + len(character.encode())
-        found.append(_round(float(restoration.confidence[start:stop].min())))
-        start = stop
-    return found
+def _characters(start: int, text: str) -> list[slice]:
+    """The positions of each character of a text that begins at ``start``."""
+    edges = np.cumsum([start, *(len(character.encode()) for character in text)]).tolist()
+    return [slice(first, last) for first, last in pairwise(edges)]
+
+
+def _source(restoration: Restoration, character: slice, names: dict[str, int]) -> list[int | None] | None:
+    """The text, by its number, and the line that a character was remembered from: its first byte that was."""
+    for position in range(character.start, character.stop):
+        if position in restoration.remembered:
+            one = restoration.remembered[position]
+            return [None if one.name is None else names[one.name], one.line]
+    return None
 
 
 def _fills(fills: tuple[Fill, ...], left: bytes, right: bytes) -> list[Record]:
@@ -155,18 +180,25 @@ def _expert(restoration: Restoration, position: int) -> int | None:
 
 
 def _curves(restoration: Restoration) -> Record:
-    """The field and the damage as means over at most BINS bins; None where nothing was read."""
+    """The field and the damage as means over at most BINS bins; None where nothing was read.
+
+    ``remembered`` is the mean weight of the memory at the lost bytes of each bin; None where there are none.
+    """
     length = len(restoration.tokens)
     edges = np.linspace(0, length, min(BINS, length) + 1).astype(np.int64)
     weights: list[list[float | None]] = [[] for _ in restoration.experts]
     lost = []
+    remembered: list[float | None] = []
     for start, stop in pairwise(edges.tolist()):
         read = restoration.regions[start:stop] >= 0
         means = restoration.field[start:stop][read].mean(axis=0).tolist() if read.any() else [None] * len(weights)
         for column, mean in zip(weights, means, strict=True):
             column.append(_round(mean))
-        lost.append(_round(float(restoration.changed[start:stop].mean())))
-    return {"edges": edges.tolist(), "weights": weights, "lost": lost}
+        changed = restoration.changed[start:stop]
+        lost.append(_round(float(changed.mean())))
+        if restoration.recalls:
+            remembered.append(_round(restoration.field[start:stop, -1][changed].mean()) if changed.any() else None)
+    return {"edges": edges.tolist(), "weights": weights, "lost": lost, "remembered": remembered}
 
 
 def _round(value: float | None) -> float | None:

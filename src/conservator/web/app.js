@@ -5,8 +5,8 @@
   const $ = (id) => document.getElementById(id);
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), strict = new TextDecoder("utf-8", { fatal: true }), encoder = new TextEncoder();
   // bytes is the damaged document, which the text box shows. Once the text is edited, the box is the document, with the
-  // line ends that the bytes had (crlf). asked is the document that the shown result belongs to.
-  const state = { bytes: new Uint8Array(), edited: false, crlf: false, name: "document.txt", history: [], result: null, asked: null, view: null, running: null };
+  // line ends that the bytes had (crlf). asked is the document that the shown result belongs to. like holds references.
+  const state = { bytes: new Uint8Array(), edited: false, crlf: false, name: "document.txt", history: [], like: [], result: null, asked: null, view: null, running: null };
 
   const toBase64 = (bytes) => {
     let binary = "";
@@ -66,7 +66,7 @@
     $("view").classList.toggle("stale", on);
     if (on) report("waiting", 0);
   }
-  const STAGES = { waiting: "waiting for its turn", lengths: "finding lengths", inferring: "reading", decoding: "filling in", alternatives: "weighing alternatives" };
+  const STAGES = { waiting: "waiting for its turn", "choosing experts": "choosing experts", lengths: "finding lengths", inferring: "reading", decoding: "filling in", alternatives: "weighing alternatives" };
   function report(doing, share) {
     const percent = Math.round(100 * share), bar = $("progress");
     bar.firstElementChild.style.width = `${percent}%`;
@@ -96,6 +96,7 @@
     const wanted = {
       data: toBase64(bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: $("invalid").checked ? "invalid" : "marked",
       min_confidence: +$("least").value / 100, alternatives: +$("alternatives").value, seed: +$("seed").value,
+      memory: $("memory").checked, like: $("memory").checked ? state.like.map(({ name, text }) => ({ name, text })) : [],
       experts: [...$("experts").querySelectorAll("input:checked")].map((box) => box.value),
     };
     try {
@@ -148,6 +149,42 @@
     $("undo").hidden = !state.history.length;
   }
 
+  /** Add files to those that are like the document, if they are text, and neither too many nor too large. */
+  async function addReferences(files) {
+    say("");
+    const { bytes: most, files: number, name: longest } = $("like").dataset, added = [...state.like];
+    for (const file of [...files]) {
+      if (file.size > +most) { say(`${file.name} has ${file.size.toLocaleString("en")} bytes; files like the document may have ${(+most).toLocaleString("en")} together`); return; }
+      const bytes = new Uint8Array(await file.arrayBuffer()), name = file.name.slice(-longest);
+      if (bytes.includes(0)) { say(`${file.name} is a binary file: only text can be remembered`); return; }
+      let text;
+      try { text = strict.decode(bytes); } catch { say(`${file.name} is not UTF-8: only text can be remembered`); return; }
+      const known = added.findIndex((one) => one.name === name);
+      if (known >= 0) added.splice(known, 1); // the file was opened again
+      added.push({ name, text, size: bytes.length });
+    }
+    const size = added.reduce((sum, one) => sum + one.size, 0);
+    if (added.length > +number) { say(`these would be ${added.length} files like the document; at most ${number} are read`); return; }
+    if (size > +most) { say(`files like the document would have ${size.toLocaleString("en")} bytes together; at most ${(+most).toLocaleString("en")} are read`); return; }
+    state.like = added;
+    listReferences();
+  }
+  function listReferences() {
+    const empty = !state.like.length;
+    $("references").replaceChildren(...state.like.map((one) => {
+      const item = document.createElement("li"), name = document.createElement("span"), size = document.createElement("span"), remove = document.createElement("button");
+      Object.assign(name, { className: "name", textContent: one.name, title: one.name });
+      Object.assign(size, { className: "size", textContent: `${one.size.toLocaleString("en")} bytes` });
+      Object.assign(remove, { type: "button", textContent: "×", ariaLabel: `Remove ${one.name}` });
+      remove.addEventListener("click", () => { state.like = state.like.filter((other) => other !== one); listReferences(); });
+      item.append(name, size, remove);
+      return item;
+    }));
+    $("references").hidden = $("forget").hidden = empty;
+    $("like-state").textContent = empty ? none : $("memory").checked ? "what they have in common with the document is remembered" : "not read: remembering is switched off in the settings";
+  }
+  const none = $("like-state").textContent;
+
   function save(content, name, type) {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([content], { type }));
@@ -167,10 +204,15 @@
   $("open").addEventListener("click", () => $("file").click());
   const take = async (file) => { if (file) setDocument(new Uint8Array(await file.arrayBuffer()), file.name); };
   $("file").addEventListener("change", () => take($("file").files[0]));
-  const area = $("document");
-  area.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) { event.preventDefault(); area.classList.add("dropping"); } });
-  area.addEventListener("dragleave", () => area.classList.remove("dropping"));
-  area.addEventListener("drop", (event) => { area.classList.remove("dropping"); if (event.dataTransfer.files.length) { event.preventDefault(); take(event.dataTransfer.files[0]); } });
+  $("add").addEventListener("click", () => $("files").click());
+  $("files").addEventListener("change", async () => { await addReferences($("files").files); $("files").value = ""; });
+  $("forget").addEventListener("click", () => { state.like = []; listReferences(); });
+  $("memory").addEventListener("change", listReferences);
+  for (const [area, taken] of [[$("document"), (files) => take(files[0])], [$("like"), addReferences]]) {
+    area.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) { event.preventDefault(); area.classList.add("dropping"); } });
+    area.addEventListener("dragleave", () => area.classList.remove("dropping"));
+    area.addEventListener("drop", (event) => { area.classList.remove("dropping"); if (event.dataTransfer.files.length) { event.preventDefault(); taken(event.dataTransfer.files); } });
+  }
   $("sample").addEventListener("click", async () => { say(""); setDocument(new Uint8Array(await (await fetch("/static/sample.md")).arrayBuffer()), "field_station.md"); });
   $("damage").addEventListener("click", async () => {
     say("");

@@ -39,6 +39,7 @@ FILES = {
 }
 STATUS: dict[type[Exception], int] = {ConservatorError: 400, OptionError: 400, BusyError: 429, TooSlowError: 504}
 LONGEST_SIGN = 64  # characters of a mark or a gap sign
+LONGEST_NAME = 200  # characters of the name of a reference
 # The values that are put into the page: $name in index.html -> value.
 SHOWN = {
     "mark": DEFAULTS.mark,
@@ -48,6 +49,7 @@ SHOWN = {
     "alternatives": SHOWN_ALTERNATIVES,
     "seed": DEFAULTS.seed,
     "largest_seed": LARGEST_SEED,
+    "longest_name": LONGEST_NAME,
 }
 
 
@@ -75,6 +77,24 @@ class Document(BaseModel):
         return found or ""
 
 
+class Reference(BaseModel):
+    """A text like the document."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=LONGEST_NAME)
+    text: str
+
+    def size(self) -> int:
+        """How many bytes the text has; a text that is none is refused."""
+        if "\0" in self.text:
+            raise HTTPException(400, f"the reference {self.name} is a binary file: it holds a zero byte")
+        try:
+            return len(self.text.encode())
+        except UnicodeEncodeError as error:
+            raise HTTPException(400, f"the reference {self.name} is no text: it holds a lone surrogate") from error
+
+
 class RestoreRequest(Document):
     """A document to restore, and the options of ``conservator restore``."""
 
@@ -90,9 +110,33 @@ class RestoreRequest(Document):
     )
     seed: int = Field(DEFAULTS.seed, ge=0, le=LARGEST_SEED)
 
-    def options(self) -> dict[str, Any]:
-        """The options as a restorer takes them."""
-        chosen = self.model_dump(exclude={"text", "data", "experts"})
+    memory: bool = Field(DEFAULTS.memory, description="Whether text of the document and of references is recalled.")
+    like: list[Reference] = Field([], description="References: undamaged texts like the document.")
+
+    @model_validator(mode="after")
+    def remembered_or_none(self) -> "RestoreRequest":
+        """Refuse references that no memory would read."""
+        if self.like and not self.memory:
+            raise ValueError("like: the memory reads these texts, and memory is false")
+        return self
+
+    def references(self, settings: Settings) -> list[tuple[str, str]]:
+        """The names and texts of the references, if there are not more than the settings allow."""
+        if len(self.like) > settings.max_references:
+            raise HTTPException(
+                413, f"there are {len(self.like)} references; at most {settings.max_references} are read here"
+            )
+        size = sum(one.size() for one in self.like)
+        if size > settings.max_bytes:
+            raise HTTPException(
+                413, f"the references have {size} bytes together; at most {settings.max_bytes} are read here"
+            )
+        return [(one.name, one.text) for one in self.like]
+
+    def options(self, settings: Settings) -> dict[str, Any]:
+        """The options and the references as a restorer takes them."""
+        chosen = self.model_dump(exclude={"text", "data", "experts", "like"})
+        chosen["like"] = self.references(settings)
         if chosen["alternatives"] is None:
             marked = self.channel == DEFAULTS.channel
             chosen["alternatives"] = SHOWN_ALTERNATIVES if marked else DEFAULTS.alternatives
@@ -143,7 +187,7 @@ def create_app(settings: Settings) -> Any:
     @app.post("/v1/restore", responses={200: {"content": {NDJSON: {}}}, 400: {}, 413: {}, 429: {}, 504: {}})
     async def restore(request: RestoreRequest, http: Request) -> Response:
         """Restore a document. With ``Accept: application/x-ndjson``, lines of progress come first, then the result."""
-        work = restorer_for(request), request.content(settings.max_bytes), request.options()
+        work = restorer_for(request), request.content(settings.max_bytes), request.options(settings)
         if NDJSON in http.headers.get("accept", ""):
             return StreamingResponse(lines(*work), media_type=NDJSON)
         try:
@@ -213,7 +257,8 @@ def create_app(settings: Settings) -> Any:
     for path, (package, name, kind) in FILES.items():
         content = (files(package) / name).read_bytes()
         if not path:
-            content = Template(content.decode()).substitute(SHOWN).encode()
+            limits = {"max_bytes": settings.max_bytes, "max_references": settings.max_references}
+            content = Template(content.decode()).substitute(SHOWN, **limits).encode()
         app.get(f"/{path}", include_in_schema=False)(serve(content, kind))
     # JSON may take six bytes for one byte of a document, and a record is several times as large as its document.
     return Guard(app, 16 * settings.max_bytes + 2**16, settings.host)

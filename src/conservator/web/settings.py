@@ -12,10 +12,11 @@ class Settings:
     Attributes:
         experts: built-in names or folders, with commas between; requests choose among them by name.
         host: the address to listen on; on a loopback address, requests for other hosts are refused.
-        max_bytes: the largest document.
+        max_bytes: the largest document, and the most bytes of all references of one.
         max_seconds: the longest that a restoration may take, without the time that it waits.
         running: how many restorations run at a time.
         waiting: how many restorations may wait for their turn; more are refused.
+        max_references: the most references of a document.
     """
 
     experts: str = ",".join(EXPERTS)
@@ -24,3 +25,4 @@ class Settings:
     max_seconds: float = 600.0
     running: int = 1
     waiting: int = 8
+    max_references: int = 100
