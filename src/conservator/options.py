@@ -10,7 +10,7 @@ from conservator.errors import OptionError
 if TYPE_CHECKING:
     from conservator.channels import Channel
 
-EXPERTS = ("prose", "code", "config")  # the experts of a restoration, if none are named
+EXPERTS = ("prose", "code", "config", "markdown", "math")  # the experts to choose from, if none are named
 LOST = ("marked", "invalid")
 LONGEST_GAP = 256  # bytes: the largest max_gap of the command line and the page
 SHOWN_ALTERNATIVES = 4  # joint fills of each gap that a report shows, if no number is given

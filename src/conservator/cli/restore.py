@@ -45,8 +45,13 @@ def restore(
         str, typer.Option("--out", "-o", help="Where to write the restored document; - for standard output.")
     ] = "-",
     experts: Annotated[
-        str, typer.Option(help="Experts that may be trusted: built-in names or folders, with commas between.")
-    ] = ",".join(EXPERTS),
+        str | None,
+        typer.Option(
+            help="Experts that may be trusted: built-in names or folders, with commas between; by default those of "
+            f"{', '.join(EXPERTS)} that have something to say about the document.",
+            show_default=False,
+        ),
+    ] = None,
     like: Annotated[
         list[str] | None,
         typer.Option(

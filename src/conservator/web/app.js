@@ -86,6 +86,11 @@
     }
   }
 
+  function chosenExperts() {  // null lets the document choose: nobody was left out
+    const boxes = [...$("experts").querySelectorAll("input")], chosen = boxes.filter((box) => box.checked);
+    return chosen.length === boxes.length ? null : chosen.map((box) => box.value);
+  }
+
   async function restore() {
     if (state.running) return false;
     say("");
@@ -97,7 +102,7 @@
       data: toBase64(bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: $("invalid").checked ? "invalid" : "marked",
       min_confidence: +$("least").value / 100, alternatives: +$("alternatives").value, seed: +$("seed").value,
       memory: $("memory").checked, like: $("memory").checked ? state.like.map(({ name, text }) => ({ name, text })) : [],
-      experts: [...$("experts").querySelectorAll("input:checked")].map((box) => box.value),
+      experts: chosenExperts(),
     };
     try {
       const response = await ask("/v1/restore", wanted, { signal: state.running.signal, headers: { Accept: "application/x-ndjson" } });

@@ -98,7 +98,9 @@ class Reference(BaseModel):
 class RestoreRequest(Document):
     """A document to restore, and the options of ``conservator restore``."""
 
-    experts: list[str] | None = Field(None, description="Names that GET /v1/experts gives; all of them by default.")
+    experts: list[str] | None = Field(
+        None, description="Names that GET /v1/experts gives; by default those with something to say of the document."
+    )
     mark: str = Field(DEFAULTS.mark, min_length=1, max_length=LONGEST_SIGN)
     gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=LONGEST_SIGN)
     max_gap: int = Field(DEFAULTS.max_gap, ge=1, le=LONGEST_GAP)
@@ -182,7 +184,7 @@ def create_app(settings: Settings) -> Any:
         unknown = [name for name in request.experts or [] if name not in team]
         if unknown or request.experts == []:
             raise HTTPException(400, f"no expert {', '.join(unknown) or 'is named'}; known: {', '.join(team)}")
-        return Restorer([team[name] for name in request.experts or team])
+        return Restorer([team[name] for name in request.experts or team], select=request.experts is None)
 
     @app.post("/v1/restore", responses={200: {"content": {NDJSON: {}}}, 400: {}, 413: {}, 429: {}, 504: {}})
     async def restore(request: RestoreRequest, http: Request) -> Response:
