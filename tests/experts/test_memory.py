@@ -97,7 +97,7 @@ def test_its_law_is_that_of_all_matching_places(text, hidden, data):
     lost = [data.draw(st.booleans()) and gone for gone in hidden]  # the others are hidden by the context alone
     document = observe([HIDDEN if gone else byte for byte, gone in zip(text, lost, strict=True)])
     for references in (None, make_references([("other", np.array(other, dtype=np.int16))])):
-        found = predict(Memory(references).condition(document), text, hidden)
+        found = predict(Memory(references, phrases=False).condition(document), text, hidden)
         for row, place in zip(found, np.flatnonzero(hidden), strict=True):
             votes = votes_by_definition(shown, int(place), shown, SHAPES)
             if references is not None:
@@ -124,7 +124,7 @@ def test_a_window_in_a_long_document_sees_the_rest_of_it():
     window = text[start:]
     hidden = np.zeros(len(window), dtype=bool)
     hidden[[5, 6, 20]] = True
-    found = predict(Memory().condition(observe(text)), window, hidden, start)
+    found = predict(Memory(phrases=False).condition(observe(text)), window, hidden, start)
     assert found.argmax(-1).tolist() == [window[place] for place in (5, 6, 20)]
     assert found.max(-1).values.min() > 0.9
 
@@ -140,7 +140,7 @@ def test_a_byte_does_not_remember_itself():
 def test_what_is_filled_in_is_read_but_does_not_vote():
     text = list(b"abcdefgh ... abcdXfgh")
     lost = [HIDDEN if place in (3, 17) else byte for place, byte in enumerate(text)]
-    memory = Memory().condition(observe(lost))
+    memory = Memory(phrases=False).condition(observe(lost))
     hidden = np.arange(len(text)) == 17
     filled = predict(memory, text, hidden)  # position 3 is shown as d
     both = predict(memory, text, [place in (3, 17) for place in range(len(text))])[1]
@@ -148,8 +148,14 @@ def test_what_is_filled_in_is_read_but_does_not_vote():
     assert filled[0, ord("e")] > both[ord("e")]
     only = list(b"abcd")
     assert torch.allclose(
-        predict(Memory().condition(observe([97, HIDDEN, 99, HIDDEN])), [97, 98, 99, 100], [False, False, False, True]),
-        predict(Memory().condition(observe([97, HIDDEN, 99, HIDDEN])), only, [False, True, False, True])[1:],
+        predict(
+            Memory(phrases=False).condition(observe([97, HIDDEN, 99, HIDDEN])),
+            [97, 98, 99, 100],
+            [False, False, False, True],
+        ),
+        predict(Memory(phrases=False).condition(observe([97, HIDDEN, 99, HIDDEN])), only, [False, True, False, True])[
+            1:
+        ],
     )
 
 
@@ -189,11 +195,21 @@ def test_it_says_where_a_byte_was_remembered_from():
     lost = np.array([9, 60])
     damaged = text.copy()
     damaged[lost] = HIDDEN
-    memory = Memory(references).condition(observe(damaged))
+    memory = Memory(references, phrases=False).condition(observe(damaged))
     assert memory.sources(text, lost) == [Remembered(None, 2), Remembered("b.txt", 3)]
     strange = text.copy()
     strange[9] = ord("~")
     assert memory.sources(strange, lost[:1]) == [None]
+
+
+def test_common_words_are_recalled():
+    text = list(b"some of the people, and other people")
+    hidden = np.arange(len(text)) == 14
+    document = observe([HIDDEN if gone else byte for byte, gone in zip(text[:20], hidden[:20], strict=True)])
+    law = [predict(Memory(phrases=one).condition(document), text[:20], hidden[:20])[0] for one in (True, False)]
+    assert law[0].argmax() == text[14]
+    assert law[0][text[14]] > 0.5 > law[1][text[14]]
+    assert Memory().condition(document).sources(np.array(text[:20]), np.array([14])) == [None]
 
 
 def test_references_end_where_they_end():
@@ -203,7 +219,10 @@ def test_references_end_where_they_end():
     text = list(b"abcdefghij")
     hidden = np.arange(10) == 4
     document = observe([HIDDEN if gone else byte for byte, gone in zip(text, hidden, strict=True)])
-    sure = [float(predict(Memory(one).condition(document), text, hidden)[0, ord("e")]) for one in (apart, joined)]
+    sure = [
+        float(predict(Memory(one, phrases=False).condition(document), text, hidden)[0, ord("e")])
+        for one in (apart, joined)
+    ]
     assert sure[0] < sure[1]
 
 

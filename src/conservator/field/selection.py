@@ -10,7 +10,7 @@ from conservator.field.lattice import simplex_lattice
 from conservator.field.lattice_evidence import lattice_evidence
 from conservator.field.lattice_posterior import lattice_posterior
 
-LEAST = 0.05  # the mean weight that an expert must have, in some stretch of the sample, to be chosen
+LEAST = 0.15  # the mean weight that an expert must have, in some stretch of the sample, to be chosen
 STRETCHES = 16  # of the sample, at most
 
 

@@ -11,6 +11,7 @@ from conservator.experts.memory.index import UNKNOWN, Index, Ints, Text, around,
 from conservator.experts.memory.recall import SKIPPED
 
 LARGEST = 64 * 2**20  # bytes of all references; their index takes about 30 times as much memory
+APART = np.full(SKIPPED + 1, UNKNOWN, dtype=np.int16)  # between two texts
 SHAPES = [around(3), around(2), gram(5), [-3, -2, 1, 2], [-2, -1, 2, 3]]
 
 
@@ -46,20 +47,23 @@ class References:
 
 def make_references(texts: Iterable[tuple[str, Text]]) -> References | None:
     """Index texts, given by name and bytes: (n,) UNKNOWN where a byte is lost. None if all are empty."""
-    names, begins, parts, total = [], [], [], 0
-    end = np.full(SKIPPED + 1, UNKNOWN, dtype=np.int16)  # no match goes on from one text into the next
+    names, parts, total = [], [], 0
     for name, content in texts:
-        if not len(content):
-            continue
-        names.append(name)
-        begins.append(total)
-        parts += [content.astype(np.int16), end]
-        total += len(content) + len(end)
+        if len(content):
+            names.append(name)
+            parts.append(content)
+            total += len(content) + len(APART)
         if total > LARGEST:
             raise ConservatorError(f"the references have more than {LARGEST} bytes, with {name}; give fewer")
     if not parts:
         return None
-    return References(tuple(names), np.array(begins), build_index(np.concatenate(parts), SHAPES))
+    begins = np.cumsum([0, *(len(part) + len(APART) for part in parts[:-1])])
+    return References(tuple(names), begins, index_texts(parts))
+
+
+def index_texts(texts: Sequence[Text]) -> Index:
+    """Index texts, one after the other; no match goes on from one into the next."""
+    return build_index(np.concatenate([part for text in texts for part in (text, APART)]), SHAPES)
 
 
 def lines_before(text: Text, places: Ints) -> Ints:
