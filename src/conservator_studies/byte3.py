@@ -123,8 +123,9 @@ def conclude(rows: list[Row]) -> str:
         f"{interval(best)}, p = {best['p']:.4f}. With the steps of one "
         f"expert it restores {found['generalist']['accuracy_documents']:.3f}. It takes one evaluation a window, local "
         f"evidence {ours['evaluations']:.0f}, and it says nothing of whose text a position is.\n\n"
-        "**What does a memory of the window bring?** A window is short, and remembers little: with the memory, which "
-        f"the paper does not have, {remembered['accuracy_documents']:.3f} come back, without it "
+        "**What does memory bring?** A window is short, and remembers little of itself: with a memory of it and of "
+        "common phrases, which the paper does not have, "
+        f" {remembered['accuracy_documents']:.3f} come back, without it "
         f"{ours['accuracy_documents']:.3f} (a difference of {interval(remembered)}), and by the memory alone "
         f"{found[ALONE]['accuracy_documents']:.3f}."
     )

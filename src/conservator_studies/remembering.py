@@ -1,4 +1,4 @@
-"""Mixed windows restored with a memory of the window itself: each window is a document of its own."""
+"""Mixed windows restored with a memory of the window itself, and of common phrases: each window is a document."""
 
 from dataclasses import replace
 
