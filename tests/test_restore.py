@@ -287,3 +287,45 @@ def test_the_public_name_stays_the_function():
 
     assert conservator.restore is restore
     assert callable(conservator.restore)
+
+
+@given(st.text(max_size=40), st.lists(st.text(max_size=60), max_size=3), st.integers(0, 3))
+@example("a\ufffdb", ["\ufffd" * 8, ""], 0)
+@example("caf\ufffd\ufffd", ["\0\1\2 caf\u00e9"], 0)
+def test_references_change_no_visible_byte(text, texts, seed):
+    like = [(f"text {number}", one) for number, one in enumerate(texts)]
+    found = restore(text, [FakeExpert(0)], like=like, seed=seed)
+    known = found.damaged.tokens != 256
+    assert (found.tokens[known] == found.damaged.tokens[known]).all()
+    assert found.data.decode() == found.text
+    assert (found.field >= 0).all()
+    np.testing.assert_allclose(found.field.sum(axis=1), 1, rtol=1e-6)
+    for position, source in found.remembered.items():
+        assert not known[position]
+        assert source.name in (None, *dict(like))
+
+
+def test_a_text_is_restored_from_another_like_it():
+    sentence = "Colourless green ideas sleep furiously beneath the harbour clock."
+    damaged = "".join("\ufffd" if place % 9 == 4 else letter for place, letter in enumerate(sentence))
+    found = restore(damaged, [FakeExpert(0, sharpness=0.1)], like=[("sibling", f"First.\n{sentence}\n")])
+    assert found.text == sentence
+    assert {(one.name, one.line) for one in found.remembered.values()} == {("sibling", 2)}
+    assert found.experts == ("fake0", "memory")
+    without = restore(damaged, [FakeExpert(0, sharpness=0.1)], memory=False)
+    assert without.experts == ("fake0",)
+    assert without.remembered == {}
+    assert without.text != sentence
+
+
+def test_a_restorer_chooses_among_its_experts_if_asked():
+    verse, code = "the quick brown fox jumps over the lazy dog; " * 8, "x = [y for y in z if y]\n" * 6
+    experts = [TextExpert(verse, name="verse"), FakeExpert(5), TextExpert(code, name="code")]
+    damaged = "".join("\ufffd" if place % 11 == 5 else letter for place, letter in enumerate(verse))
+    chosen, all_of_them = (Restorer(experts, select=one).restore(damaged) for one in (True, False))
+    assert chosen.experts == ("verse", "memory")
+    assert all_of_them.experts == ("verse", "fake5", "code", "memory")
+    assert chosen.cost.evaluations < all_of_them.cost.evaluations
+    assert Restorer(experts, select=True).restore("nothing is lost").experts == all_of_them.experts
+    gaps = Restorer(experts, select=True).restore(verse.replace("brown", "[...]"), gap="[...]")
+    assert "verse" in gaps.experts

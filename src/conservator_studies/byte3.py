@@ -115,20 +115,23 @@ def conclude(rows: list[Row]) -> str:
     best = found["generalist_3x"]
     ours = found[OURS]
     verdict = "does not win" if best["difference_low"] > 0 else "wins" if best["difference_high"] < 0 else "draws level"
-    remembered = found[WITH_MEMORY]
-    return (
+    text = (
         "**Does the compute-matched generalist win?** One network of the same size that was trained on all three "
         f"domains with the compute of the three experts together {verdict}: it restores "
         f"{best['accuracy_documents']:.3f}, local evidence {ours['accuracy_documents']:.3f}, a difference of "
         f"{interval(best)}, p = {best['p']:.4f}. With the steps of one "
         f"expert it restores {found['generalist']['accuracy_documents']:.3f}. It takes one evaluation a window, local "
-        f"evidence {ours['evaluations']:.0f}, and it says nothing of whose text a position is.\n\n"
-        "**What does memory bring?** A window is short, and remembers little of itself: with a memory of it and of "
-        "common phrases, which the paper does not have, "
-        f" {remembered['accuracy_documents']:.3f} come back, without it "
-        f"{ours['accuracy_documents']:.3f} (a difference of {interval(remembered)}), and by the memory alone "
-        f"{found[ALONE]['accuracy_documents']:.3f}."
+        f"evidence {ours['evaluations']:.0f}, and it says nothing of whose text a position is."
     )
+    if WITH_MEMORY in found:  # results of old have none
+        remembered = found[WITH_MEMORY]
+        text += (
+            "\n\n**What does memory bring?** A window is short, and remembers little of itself. With a memory of it "
+            f"and of common phrases, which the paper does not have, {remembered['accuracy_documents']:.3f} come back, "
+            f"without it {ours['accuracy_documents']:.3f} (without minus with: {interval(remembered)}), and by the "
+            f"memory alone {found[ALONE]['accuracy_documents']:.3f}."
+        )
+    return text
 
 
 STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude)
