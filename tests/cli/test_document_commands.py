@@ -97,7 +97,7 @@ def test_help_has_examples_and_exit_codes():
             "binary.txt is a binary file: it holds a zero",
         ),
         (["restore", "damaged.txt", "--like", "latin.txt", *EXPERTS], 3, "latin.txt is not UTF-8 text: byte 3 is 0xe9"),
-        (["restore", "damaged.txt", "--like", "image.png", *EXPERTS], 3, "accepted are folders, .jsonl"),
+        (["restore", "damaged.txt", "--like", "image.png", *EXPERTS], 3, "image.png is a binary file"),
         (
             ["restore", "damaged.txt", "--like", "wrong.jsonl", *EXPERTS],
             3,
@@ -110,7 +110,7 @@ def test_help_has_examples_and_exit_codes():
     ],
 )
 def test_what_is_wrong_is_said(folder, words, code, message):
-    files = {"latin.txt": "café".encode("latin-1"), "empty.txt": b"", "binary.txt": b"a\0b", "image.png": b"PNG",
+    files = {"latin.txt": "café".encode("latin-1"), "empty.txt": b"", "binary.txt": b"a\0b", "image.png": b"PNG\0",
              "wrong.jsonl": b"[]\n"}  # fmt: skip
     for name, content in files.items():
         (folder / name).write_bytes(content)

@@ -54,7 +54,7 @@ def read_corpus(paths: Sequence[Path], strip: Mapping[Path, Filter] | None = Non
     documents: list[bytes] = []
     left_out = total = 0
     digest, known = hashlib.sha256(), set()
-    for source, text in ((path, text) for path in paths for _, text in read_texts(path)):
+    for source, text in ((path, text) for path in paths for _, text in read_texts(path, known=True)):
         kept = strip[source](text) if strip and source in strip else text
         if not kept or not kept.strip():
             left_out += 1
@@ -109,10 +109,10 @@ def draw_windows(stream: Tensor, count: int, length: int, generator: torch.Gener
     return stream[starts + torch.arange(length)].long()
 
 
-def read_texts(path: Path, but: Path | None = None) -> Iterator[tuple[str, str]]:
+def read_texts(path: Path, but: Path | None = None, *, known: bool = False) -> Iterator[tuple[str, str]]:
     """The texts of a file or folder, as ``read_corpus`` reads them: the name of each, and the text.
 
-    The file ``but`` is passed over.
+    The file ``but`` is passed over. A file that is named may have any suffix, unless it has to be ``known``.
     """
     try:
         path.stat()
@@ -131,7 +131,7 @@ def read_texts(path: Path, but: Path | None = None) -> Iterator[tuple[str, str]]
     if not path.exists():
         hint = "; standard input is not read here" if str(path) == "-" else ""
         raise ConservatorError(f"there is no file or folder {path}{hint}")
-    if _kind(path) is None:
+    if known and _kind(path) is None:
         raise ConservatorError(f"{path}: a text file with the suffix {path.suffix!r} is not known; {_accepted()}")
     if path.is_file() and not path.stat().st_size:
         raise ConservatorError(f"{path} is empty")
@@ -167,7 +167,7 @@ def _accepted() -> str:
 def _texts_of_file(path: Path) -> Iterator[tuple[str, str]]:
     """The texts of one file, with their names; errors name it, and the line or the byte."""
     try:
-        if _kind(path) == "text":
+        if _kind(path) in ("text", None):
             with path.open("rb") as handle:
                 yield str(path), _decode(handle.read(LIMIT + 1), path)
             return
