@@ -8,14 +8,17 @@ import torch
 
 from conservator.experts import Context, builtin_names, load_experts
 from conservator.experts.library import HOME
+from conservator.experts.memory.phrases import PHRASES
 from conservator.training import check_specialisation
 
-NAMES = ["code", "config", "generalist", "generalist_3x", "prose"]
+NAMES = ["code", "config", "generalist", "generalist_3x", "markdown", "math", "prose"]
 ROOT = Path(__file__).parent.parent.parent
 TEXTS = {
     "prose": b"The old bridge was built in the nineteenth century by engineers from the city, who used local stone. ",
     "code": b"def total(values):\n    result = 0\n    for value in values:\n        result += value\n\n",
     "config": b"apiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  ports:\n  - port: 80\n",
+    "markdown": b"## Installation\n\n```sh\n$ pip install package\n```\n\n- [Documentation](https://example.org/)\n\n",
+    "math": b"\\begin{theorem}\nLet $G$ be a group and $H \\subset G$ a subgroup of index $n$.\n\\end{theorem}\n\n",
 }
 
 
@@ -24,17 +27,17 @@ def test_all_are_there_with_cards_and_small_enough():
     for name in NAMES:
         files = sorted(path.name for path in (HOME / name).iterdir())
         assert files == ["README.md", "config.json", "loss.csv", "loss.png", "model.safetensors"]
-    assert sum(path.stat().st_size for path in HOME.rglob("*") if path.is_file()) < 60e6
+    assert sum(path.stat().st_size for path in (*HOME.rglob("*"), PHRASES) if path.is_file()) < 100e6
 
 
 def test_the_generalists_had_the_steps_of_one_and_of_three_specialists():
     steps = {expert.spec.name: expert.about["steps"] for expert in load_experts(NAMES)}
-    assert len({steps[name] for name in ("prose", "code", "config", "generalist")}) == 1
+    assert len({steps[name] for name in ("prose", "code", "config", "markdown", "math", "generalist")}) == 1
     assert steps["generalist_3x"] == 3 * steps["prose"]
 
 
 def test_specialists_know_text_that_was_written_here():
-    experts = load_experts("prose,code,config")
+    experts = load_experts("prose,code,config,markdown,math")
     check = check_specialisation(experts, {name: [text * 3] for name, text in TEXTS.items()}, windows=32, length=100)
     assert check.passed
 
