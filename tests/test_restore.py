@@ -180,6 +180,8 @@ def test_progress_is_told_and_may_stop_the_work():
     [
         ("a\ufffd", {"min_confidence": 1.5}, "between 0 and 1"),
         ("a\ufffd", {"alternatives": -1}, "not negative"),
+        ("a\ufffd", {"memory": "no"}, "true or false"),
+        ("a\ufffd", {"memory": False, "like": [("text", "abc")]}, "like: the memory reads these texts"),
         ("a\ufffd", {"experts": []}, "no experts"),
         ("a\ufffd", {"experts": ["nowhere"]}, "no expert 'nowhere'"),
         ("a\ufffd", {"experts": [BigramExpert.random(4, 1.0, torch.Generator())]}, "different vocabularies"),

@@ -109,6 +109,8 @@ class Restorer:
         content = read_document(str(document)) if isinstance(document, Path) else document
         damaged = read_damaged(content, mark=options.mark, gap=options.gap)
         references = self.references if like is None else read_references(like, options.mark)
+        if references is not None and not options.memory:
+            raise OptionError("like", "the memory reads these texts, and it is left out")
         doubtful = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.DOUBTFUL).any())
         if doubtful and options.alternatives:
             raise OptionError("alternatives", "they are given of marked gaps, and here any byte may change")
@@ -123,11 +125,14 @@ class Restorer:
                     damaged = damaged.with_lengths(
                         choose_lengths(Team(models, meter), fitting, options.max_gap, generator)
                     )
-            team = Team([*models, *self.recollections(damaged, channel, references, options)], meter)
+            makers = self.makers(references, options)
+            if not len(damaged.tokens) or not (doubtful or len(damaged.lost)):
+                names = [*(one.spec.name for one in models), *(one.spec.name for one in makers)]
+                return Restoration.untouched(damaged, tuple(names), Cost(), recalls=options.memory)
+            document_itself = channel.observe(torch.from_numpy(damaged.tokens)[None])
+            team = Team([*models, *(one.condition(document_itself) for one in makers)], meter)
             observation = observe(damaged, channel, team, options.near, everywhere=doubtful)
-            found = self.fill(team, damaged, observation, options, generator) if observation else None
-        if found is None:
-            return Restoration.untouched(damaged, team.names, spent.cost, recalls=team.recalls)
+            found = self.fill(team, damaged, observation, options, generator)
         return replace(found, cost=spent.cost)
 
     def models(
@@ -142,26 +147,20 @@ class Restorer:
     ) -> list[Expert]:
         """The experts that are not made from the document; if they are selected, those with something to say of it."""
         frozen: list[Expert] = [one for one in self.experts if not isinstance(one, DocumentExpert)]
-        if not self.selects or not len(damaged.tokens):
+        damage = everywhere or len(damaged.lost) > 0
+        if not self.selects or not len(damaged.tokens) or not (damage or len(damaged.gaps)):
             return frozen
-        team = Team(frozen, meter)
-        sample = observe(damaged, channel, team, options.near, everywhere=everywhere)
-        if sample is None and not len(damaged.gaps):
-            return frozen
+        team, near = Team(frozen, meter), options.near if damage else None
         with meter.stage("choosing experts"):
-            near = None if sample is None else options.near
-            sample = sample or channel.observe(torch.from_numpy(damaged.tokens)[None])
+            sample = observe(damaged, channel, team, near, everywhere=everywhere)
             return list(choose_experts(team, sample, generator, near).experts)
 
-    def recollections(
-        self, damaged: Damaged, channel: Channel, references: References | None, options: RestoreOptions
-    ) -> list[Expert]:
+    def makers(self, references: References | None, options: RestoreOptions) -> list[DocumentExpert]:
         """The experts that are made from the document: those that were given, and a memory if none of them is one."""
         given = [one for one in self.experts if isinstance(one, DocumentExpert)]
         if options.memory and not any(one.spec.recalls for one in given):
             given.append(Memory(references))
-        document = channel.observe(torch.from_numpy(damaged.tokens)[None]) if given else None
-        return [one.condition(document) for one in given] if document is not None else []
+        return given
 
     def fill(
         self,
@@ -185,7 +184,7 @@ class Restorer:
         excerpt = observation.excerpt
         positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
         field = inferred.field[0].numpy()
-        if team.recalls and len(team) > 1:
+        if inferred.composition.trust is not None:
             field = (1 - decoded.recalled)[:, None] * field
             field[:, -1] = decoded.recalled
         regions = inferred.regions[0].argmax(-1).masked_fill(~inferred.scored[0], -1)
@@ -252,10 +251,8 @@ def with_changes(options: RestoreOptions, changes: dict[str, Any]) -> RestoreOpt
     return replace(options, **changes) if changes else options
 
 
-def observe(
-    damaged: Damaged, channel: Channel, team: Team, near: int | None, *, everywhere: bool
-) -> Observation | None:
-    """The document as an observation (1, L): an excerpt of it around the damage, or None where there is none.
+def observe(damaged: Damaged, channel: Channel, team: Team, near: int | None, *, everywhere: bool) -> Observation:
+    """The document as an observation (1, L), or an excerpt of it around the damage.
 
     Args:
         damaged: the document.
@@ -265,8 +262,6 @@ def observe(
         everywhere: whether any byte may be wrong, so that all are read.
     """
     lost, tokens = damaged.lost, torch.from_numpy(damaged.tokens)
-    if not len(tokens) or not (everywhere or len(lost)):
-        return None
     excerpt: Excerpt | None = None
     if near is not None and not everywhere:
         excerpt = excerpt_around(lost, near, max(near, MARGIN), len(tokens), team.context)
