@@ -9,6 +9,7 @@ from conservator_studies.result import Row
 Results = Mapping[str, list[Row]]  # the rows of each study
 PRIVILEGED = ("hard_label", "hard_label_own")  # these use the true regions
 ENGINES = (OURS, OWN, "local_map", "local_eg", "local_particles")  # variants of our method and the paper's: not rivals
+MEMORY = ("local_bayes_memory", "memory_alone")  # these have an expert that the paper does not have
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def of_restoration(rows: Mapping[str, Row]) -> Iterator[Claim]:
 def of_rivals(rows: Mapping[str, Row], prefix: str, version: str) -> Iterator[Claim]:
     """Whether a version of our method is better than all others; the keys of its differences begin with ``prefix``."""
     whole = [name for name, row in rows.items() if row["windows"] == rows[OURS]["windows"]]
-    rivals = [name for name in whole if name not in (*PRIVILEGED, *ENGINES)]
+    rivals = [name for name in whole if name not in (*PRIVILEGED, *ENGINES, *MEMORY)]
 
     def figures(name: str) -> str:
         return f"{rows[name][prefix + 'difference']:+.3f}, p = {rows[name][prefix + 'p']:.4f}"
