@@ -8,10 +8,10 @@ import torch
 from conservator import RestoreOptions, Restorer
 from conservator.documents import damage
 from conservator.experts import Memory
+from conservator.options import EXPERTS
 from conservator_studies.corpora import find_file
 from conservator_studies.metrics import calibration_error
 from conservator_studies.readme import (
-    DOMAINS,
     SURE,
     Method,
     Outcome,
@@ -76,7 +76,7 @@ TABLES = [
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
     """Restore documents of every kind at the rate 0.1, and of some kinds at other rates and in bursts."""
-    experts = resources.choose(DOMAINS)
+    experts = resources.choose(EXPERTS)
     methods = {
         "product": by_restorer(Restorer(experts, select=True)),
         "plain": by_restorer(Restorer(experts, RestoreOptions(memory=False), select=True)),

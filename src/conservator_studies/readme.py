@@ -23,6 +23,7 @@ from conservator.documents import MARK, damage, read_damaged
 from conservator.experts import Expert, Memory, Team, make_references
 from conservator.field import GLOBAL, Engine, Folds, Inferred
 from conservator.figures import new_figure
+from conservator.options import EXPERTS
 from conservator.vocabularies import BYTES
 from conservator_studies.byte import NAMES, interval
 from conservator_studies.corpora import find_file, read_domain
@@ -35,7 +36,6 @@ from conservator_studies.study import TextStudy, Track
 PRODUCT, LIKE = "product", "product_like"
 EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the reliability curve
 SURE = 0.9
-DOMAINS = ("prose", "code", "config", "markdown", "math")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Config:
     documents: int = 64
     size: int = 4096
     rate: float = 0.1
-    domains: tuple[str, ...] = DOMAINS
+    domains: tuple[str, ...] = EXPERTS
 
 
 PRESETS = {"laptop": Config(), "paper": Config()}

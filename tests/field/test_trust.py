@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conservator.channels import MaskChannel
+from conservator.decoders import Reading, decode_one_step
 from conservator.errors import ConservatorError
 from conservator.experts import Memory, Team
 from conservator.field import Bayes, Trust, choose_experts, fit_trust
@@ -148,3 +149,18 @@ def test_choosing_costs_one_evaluation_of_each_window_by_each_expert():
 def test_a_document_without_visible_text_gets_all_experts():
     lost = MaskChannel(BYTES.size, 0.5).observe(torch.full((1, 9), BYTES.mask))
     assert len(choose_experts(Team([FakeExpert(0), FakeExpert(1)]), lost, seeded())) == 2
+
+
+def test_a_memory_reads_text_that_is_hidden_from_others():
+    experts, observation = (
+        [TextExpert(VERSE, name="verse"), TextExpert(CODE, name="code")],
+        observe(VERSE * 4 + CODE * 4),
+    )
+    team = Team([*experts, Memory().condition(observation)])
+    composition = Bayes()(team, observation, seeded()).composition
+    hidden = Reading(own_context=0.2).hidden_from(composition)
+    assert hidden.shape == (*observation.tokens.shape, 3)
+    assert hidden[..., :2].any()
+    assert not hidden[..., 2].any()
+    decoded = decode_one_step(team, observation, composition, Reading(own_context=0.2))
+    assert (decoded.tokens[~observation.lost] == observation.tokens[~observation.lost]).all()

@@ -22,7 +22,7 @@ def test_every_kind_and_damage_has_a_row(tmp_path):
     }.items():
         with gzip.open(tmp_path / f"{name}.jsonl.gz", "wt") as lines:
             lines.writelines(json.dumps({"text": text}) + "\n" for text in texts)
-    experts = {name: FakeExpert(number, name=name) for number, name in enumerate(documents.DOMAINS)}
+    experts = {name: FakeExpert(number, name=name) for number, name in enumerate(documents.EXPERTS)}
     experts |= {"prose": TextExpert(VERSE, name="prose"), "code": TextExpert(CODE, name="code")}
     config = documents.Config(documents=2, damages=(("code", 0.3, 4),))
     found = documents.run(config, 0, untracked, Resources(tmp_path, experts, tmp_path))

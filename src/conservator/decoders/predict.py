@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from conservator.channels import Excerpt, Observation
 from conservator.decoders.decoded import Decoded
@@ -26,8 +27,11 @@ class Reading:
     own_context: float = 0.0
 
     def hidden_from(self, composition: Composition) -> Tensor | None:
-        """(N, L, m) True where text is hidden from an expert; None if nothing is."""
-        return composition.mean() < self.own_context if self.own_context > 0 else None
+        """(N, L, m) True where text is hidden from an expert; None if nothing is. One that recalls reads everything."""
+        if self.own_context <= 0:
+            return None
+        hidden = composition.mean() < self.own_context
+        return hidden if composition.trust is None else functional.pad(hidden, (0, 1))
 
 
 def predict(

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from conservator.experts.memory.phrases import END
 from conservator.files import write_atomically
 from conservator.training.corpus import hold_out, read_corpus
 
@@ -21,7 +22,6 @@ TOKEN = re.compile(r"[A-Za-z]+|[0-9]+|\s+|[^A-Za-z0-9\s]")
 TOKENS = 5  # of a stretch
 LONGEST = 40  # characters of a stretch
 LEAST_WORDS, LEAST_STRETCHES = 5, 10  # documents that a word or a pair, and a stretch of tokens, must stand in
-END = "\0"  # between phrases in the file
 
 
 def find_phrases(documents: Iterable[str]) -> list[str]:
@@ -34,7 +34,7 @@ def find_phrases(documents: Iterable[str]) -> list[str]:
         stretches.update({"".join(tokens[start : start + TOKENS]) for start in range(len(tokens) - TOKENS + 1)})
     kept = {word for word, count in words.items() if count >= LEAST_WORDS}
     kept |= {one for one, count in stretches.items() if count >= LEAST_STRETCHES and len(one) <= LONGEST}
-    return sorted(one for one in kept if END not in one)
+    return sorted(one for one in kept if "\0" not in one)
 
 
 def main() -> None:
@@ -45,7 +45,7 @@ def main() -> None:
     options = parser.parse_args()
     kept = [text.decode() for path in options.data for text in hold_out(read_corpus([path]), 0)[0]]
     phrases = find_phrases(kept)
-    write_atomically(options.out, gzip.compress(END.join(phrases).encode(), mtime=0))
+    write_atomically(options.out, gzip.compress(END.join(one.encode() for one in phrases), mtime=0))
     print(f"{len(phrases)} phrases of {len(kept)} documents, {options.out.stat().st_size} bytes")
 
 

@@ -10,7 +10,7 @@ from conservator.experts.memory.index import Index
 from conservator.experts.memory.references import index_texts
 
 PHRASES = Path(__file__).parent / "phrases.gz"  # made by conservator.training.phrases
-END = b"\0"
+END = b"\0"  # between two phrases
 
 
 @cache
