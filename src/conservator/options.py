@@ -29,7 +29,8 @@ class RestoreOptions:
         channel: how the document was damaged: ``mask`` (marked bytes are lost, all others are right),
             ``replacement:RATE`` (any byte may be wrong), or a Channel.
         min_confidence: a lost byte whose best guess has a confidence below this is not filled in.
-        alternatives: how many joint fills to find for each gap; if there are any, the text contains the best of them.
+        alternatives: how many joint fills of each gap to find, with the one that it got; the text is the same with and
+            without them.
         seed: the seed of all randomness.
         near: evidence for the field is gathered within this many bytes of damage; None gathers it everywhere.
         memory: whether text that stands elsewhere in the document, or in references, is recalled.

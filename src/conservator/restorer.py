@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from conservator.alignment import choose_lengths
 from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
-from conservator.decoders import DecodedText, Fill, best_fills, decode_text, take_best
+from conservator.decoders import DecodedText, Fill, best_fills, decode_text
 from conservator.decoders.beam import MARGIN
 from conservator.documents import Damaged, read_damaged
 from conservator.errors import OptionError
@@ -27,10 +27,11 @@ from conservator.experts import (
     Remembered,
     Team,
     load_experts,
+    load_phrases,
     make_references,
 )
 from conservator.experts.windows import excerpt_around
-from conservator.field import Bayes, Engine, choose_experts
+from conservator.field import Bayes, Engine, Survey, choose_experts
 from conservator.files import read_document
 from conservator.options import RestoreOptions, expert_names
 from conservator.restoration import Restoration, leave_open
@@ -121,9 +122,10 @@ class Restorer:
             if len(damaged.gaps):
                 # Doubtful bytes that fit into no valid UTF-8 exclude no length: they will be changed.
                 fitting = damaged.settled("invalid") if doubtful else damaged
+                known = known_texts(damaged, references) if options.memory else []
                 with meter.stage("lengths"):
                     damaged = damaged.with_lengths(
-                        choose_lengths(Team(models, meter), fitting, options.max_gap, generator)
+                        choose_lengths(Team(models, meter), fitting, options.max_gap, generator, known)
                     )
             makers = self.makers(references, options)
             if not len(damaged.tokens) or not (doubtful or len(damaged.lost)):
@@ -148,12 +150,18 @@ class Restorer:
         """The experts that are not made from the document; if they are selected, those with something to say of it."""
         frozen: list[Expert] = [one for one in self.experts if not isinstance(one, DocumentExpert)]
         damage = everywhere or len(damaged.lost) > 0
-        if not self.selects or not len(damaged.tokens) or not (damage or len(damaged.gaps)):
+        if not self.selects or not len(damaged.tokens) or not (everywhere or len(damaged.gaps)):
             return frozen
         team, near = Team(frozen, meter), options.near if damage else None
         with meter.stage("choosing experts"):
             sample = observe(damaged, channel, team, near, everywhere=everywhere)
             return list(choose_experts(team, sample, generator, near).experts)
+
+    def default_engine(self, observation: Observation, options: RestoreOptions) -> Engine:
+        """The engine for an observation, if none was given."""
+        if observation.doubtful.any():
+            return Bayes(near=options.near)
+        return Survey(near=options.near, chooses=self.selects)
 
     def makers(self, references: References | None, options: RestoreOptions) -> list[DocumentExpert]:
         """The experts that are made from the document: those that were given, and a memory if none of them is one."""
@@ -171,35 +179,38 @@ class Restorer:
         generator: torch.Generator,
     ) -> Restoration:
         """Infer the composition of what was observed, and decode it."""
-        engine = self.engine or Bayes(near=options.near)
+        engine = self.engine or self.default_engine(observation, options)
         with team.meter.stage("inferring"):
             inferred = engine(team, observation, generator)
         with team.meter.stage("decoding"):
-            decoded = decode_text(team, observation, inferred, generator, keep=options.alternatives > 0)
+            decoded = decode_text(team, observation, inferred, generator)
         fills: list[tuple[Fill, ...]] = []
         if options.alternatives:
             with team.meter.stage("alternatives"):
                 fills = best_fills(team, observation, inferred, decoded, options.alternatives)
-                decoded = take_best(decoded, observation, fills, team)
         excerpt = observation.excerpt
         positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
         field = inferred.field[0].numpy()
+        named = list(range(len(team)))
+        if self.selects:  # those that have a say, and the memory
+            named = [number for number in named if field[:, number].any() or team.experts[number].spec.recalls]
         if inferred.composition.trust is not None:
             field = (1 - decoded.recalled)[:, None] * field
             field[:, -1] = decoded.recalled
-        regions = inferred.regions[0].argmax(-1).masked_fill(~inferred.scored[0], -1)
+        regions = inferred.regions[0][:, named].argmax(-1).masked_fill(~inferred.scored[0], -1)
         return Restoration(
             damaged=damaged,
-            experts=team.names,
+            experts=tuple(team.names[number] for number in named),
             recalls=team.recalls,
             positions=positions,
             read_tokens=decoded.tokens,
             read_confidence=decoded.confidence,
-            read_field=field,
+            read_field=field[:, named],
             read_regions=regions.numpy(),
             open_positions=leave_open(damaged, positions, decoded, options.min_confidence),
             alternatives=tuple(fills),
             remembered=remembered(team, damaged, positions, decoded, field),
+            surprise=inferred.outcomes[0].surprise if inferred.outcomes else None,
             cost=Cost(),
         )
 
@@ -241,6 +252,11 @@ def read_references(like: Like, mark: str) -> References | None:
         (name, np.where((tokens := read_damaged(text, mark=mark).tokens) == BYTES.mask, -1, tokens))
         for name, text in texts
     )
+
+
+def known_texts(damaged: Damaged, references: References | None) -> list[NDArray[np.int16]]:
+    """The texts that the memory recalls: the document, the references and the common phrases."""
+    return [damaged.tokens, *([references.index.text] if references else []), load_phrases().text]
 
 
 def with_changes(options: RestoreOptions, changes: dict[str, Any]) -> RestoreOptions:

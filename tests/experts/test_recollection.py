@@ -229,8 +229,8 @@ def test_references_end_where_they_end():
 def test_references_that_are_none_or_too_many(monkeypatch):
     assert make_references([]) is None
     assert make_references([("empty", np.empty(0, dtype=np.int16))]) is None
-    monkeypatch.setattr(references_module, "LARGEST", 20)
-    with pytest.raises(ConservatorError, match=r"more than 20 bytes, with b\.txt"):
+    monkeypatch.setattr(references_module, "LARGEST", 40)
+    with pytest.raises(ConservatorError, match=r"more than 40 bytes, with b\.txt"):
         make_references([("a.txt", np.zeros(10, dtype=np.int16)), ("b.txt", np.zeros(10, dtype=np.int16))])
 
 

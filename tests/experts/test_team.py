@@ -217,4 +217,4 @@ def test_experts_that_read_any_length_are_read_in_stretches(monkeypatch):
     monkeypatch.setattr("conservator.experts.team.CHUNK", 1)
     expert = Watching(torch.zeros(SIZE), torch.zeros(SIZE, SIZE))
     gather([expert], masked(50), Folds(2), seeded(), torch.ones(1, 1))
-    assert max(lengths) == 16
+    assert 8 < max(lengths) <= 16

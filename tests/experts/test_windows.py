@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conservator.channels import Excerpt, MaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Team
-from conservator.experts.windows import cut_into_windows, excerpt_around, windows_of
+from conservator.experts.windows import cut_into_windows, excerpt_around, grain, margin_of, windows_around
 from conservator.restorer import restore
 from conservator.vocabularies import BYTES
 from fakes import FakeExpert
@@ -17,18 +17,37 @@ from fakes import FakeExpert
 MARK = "\ufffd"
 
 
+@given(
+    length=st.integers(1, 300),
+    context=st.integers(8, 64),
+    wanted=st.sets(st.integers(0, 299), min_size=1),
+    margin=st.integers(0, 3),
+)
+def test_windows_have_every_wanted_position_once_with_its_margins(length, context, wanted, margin):
+    wanted = np.array(sorted({place % length for place in wanted}))
+    windows = windows_around(wanted, length, context, margin)
+    predicted = [
+        place for window in windows for place in range(window.inner_start, window.inner_stop) if place in wanted
+    ]
+    assert predicted == wanted.tolist()
+    for window in windows:
+        assert 0 <= window.start <= window.inner_start < window.inner_stop <= window.stop <= length
+        assert window.stop - window.start <= context
+        assert window.start == 0 or window.inner_start - window.start >= margin
+        assert window.stop == length or window.stop - window.inner_stop >= margin
+
+
 @given(length=st.integers(1, 300), context=st.integers(8, 64))
 def test_windows_cover_every_position_once(length, context):
     windows = cut_into_windows(length, context)
     scored = [place for window in windows for place in range(window.inner_start, window.inner_stop)]
     assert scored == list(range(length))
-    for window in windows:
-        assert window.stop - window.start == min(length, context)
-        assert 0 <= window.start <= window.inner_start
-        assert window.inner_stop <= window.stop <= length
-        margin = context // 8
-        assert window.start == 0 or window.inner_start - window.start >= margin
-        assert window.stop == length or window.stop - window.inner_stop >= margin
+
+
+def test_lone_positions_are_read_in_short_windows():
+    windows = windows_around(np.array([500, 5000]), 10_000, 1024, margin_of(1024))
+    assert [(one.start, one.stop) for one in windows] == [(437, 565), (4937, 5065)]
+    assert windows_around(np.empty(0, dtype=np.int64), 10, 8, 1) == []
 
 
 def test_too_short_a_context_is_said():
@@ -46,38 +65,14 @@ places = given(
 )
 
 
-def positions_by_hand(lost, near, margin, length, context):
-    """The surroundings of damage, and every window in which a position near damage is predicted."""
-    wanted = {place for place in range(length) if any(abs(place - one) <= near for one in lost)}
-    kept = {place for place in range(length) if any(abs(place - one) <= margin for one in lost)}
-    for window in cut_into_windows(length, context):
-        if wanted & set(range(window.inner_start, window.inner_stop)):
-            kept |= set(range(window.start, window.stop))
-    return sorted(kept)
-
-
 @places
 def test_an_excerpt_has_what_is_needed_and_no_more(length, context, lost, near, margin):
     lost = np.array(sorted({place % length for place in lost}))
     excerpt = excerpt_around(lost, near, margin, length, context)
     assert excerpt.length == length
-    assert excerpt.positions.tolist() == positions_by_hand(lost.tolist(), near, margin, length, context)
-
-
-@places
-def test_the_windows_of_an_excerpt_are_those_that_it_has_whole(length, context, lost, near, margin):
-    lost = np.array(sorted({place % length for place in lost}))
-    excerpt = excerpt_around(lost, near, margin, length, context)
-    kept = excerpt.positions.tolist()
-    expected = []
-    for window in cut_into_windows(length, context):
-        if set(range(window.start, window.stop)) <= set(kept):
-            move = kept.index(window.start) - window.start
-            edges = (window.start, window.stop, window.inner_start, window.inner_stop)
-            expected.append(tuple(edge + move for edge in edges))
-    found = windows_of(len(kept), context, excerpt)
-    assert [(one.start, one.stop, one.inner_start, one.inner_stop) for one in found] == expected
-    assert windows_of(length, context, None) == cut_into_windows(length, context)
+    reach = max(margin, near + margin_of(context) + grain(context))
+    kept = [place for place in range(length) if any(abs(place - one) <= reach for one in lost.tolist())]
+    assert excerpt.positions.tolist() == kept
 
 
 @places

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from conservator.decoders import DecodedText
 from conservator.documents import read_damaged
@@ -26,7 +27,7 @@ def restored_at(positions, damaged, filled, confidence, least):
     tokens = np.array(list(filled.encode()))[positions]
     lost = np.isin(np.arange(len(damaged.tokens)), damaged.lost)
     sure = np.where(lost, confidence, 1.0)[positions]
-    decoded = DecodedText(tokens, sure, tokens, None, np.zeros(len(tokens)), Cost())
+    decoded = DecodedText(tokens, sure, torch.zeros(0, 256), np.zeros(len(tokens)), Cost())
     return Restoration(
         damaged=damaged,
         experts=("one", "two"),

@@ -1,5 +1,10 @@
 """Choose how many bytes are missing in a gap of unknown length, by the likelihood of the text around it."""
 
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -15,16 +20,26 @@ from conservator.vocabularies.utf8 import ANYWHERE
 
 REACH = 64  # bytes that are read on either side of a gap
 PREDICTED = 24  # bytes on either side that are predicted; farther ones hardly depend on the length
+RECALLED = (8, 6, 4)  # bytes on either side that are compared with known texts
+TRUST = 0.9  # the share of the prior that recalled lengths have
+UNKNOWN = 0xFE  # a byte that occurs in no UTF-8
 TYPICAL = 10.0  # bytes: the mean of the geometric prior, about a word with what is around it
 
 
-def choose_lengths(team: Team, damaged: Damaged, longest: int, generator: torch.Generator) -> list[int]:
+def choose_lengths(
+    team: Team,
+    damaged: Damaged,
+    longest: int,
+    generator: torch.Generator,
+    known: Sequence[NDArray[np.integer[Any]]] = (),
+) -> list[int]:
     """Choose the number of lost bytes of each gap, from the first to the last.
 
         argmax over n of  log p(visible text around the gap | n bytes are missing) + log p(n)
 
-    The first term is the composite evidence with the field integrated out, the second a geometric prior. Only lengths
-    with which the document can be valid UTF-8 are considered. If whole words are missing, the evidence excludes lengths
+    The first term is the composite evidence with the field integrated out. The second is the prior: geometric, but
+    where the text on both sides of the gap stands in ``known`` texts, mostly the lengths that it has there. Lengths
+    with which the document cannot be valid UTF-8 are left out. If whole words are missing, the evidence excludes those
     that are too short, but hardly distinguishes the others. Then the prior decides, and the length may be off by some
     bytes.
 
@@ -33,18 +48,56 @@ def choose_lengths(team: Team, damaged: Damaged, longest: int, generator: torch.
         damaged: the document.
         longest: the largest length of a gap that is considered, in bytes.
         generator: draws which visible bytes are hidden together.
+        known: texts (n,) as bytes, or other numbers where a byte is not known.
     """
     if longest < 1:
         raise ConservatorError(f"gaps of at most {longest} bytes; at least 1 is needed")
     chosen: list[int] = []
+    texts = [readable(text) for text in known]
     for number in team.meter.steps(range(len(damaged.gaps))):
         around = damaged.around_gap(number, chosen, REACH)
         lengths = possible_lengths(around, longest)
         if not lengths:
             offset = damaged.spans[damaged.gaps[number], 0]
             raise ConservatorError(f"no length up to {longest} makes valid UTF-8 of the gap at byte {offset}")
-        chosen.append(_likeliest(team, around.tokens, around.place, lengths, generator))
+        prior = length_prior(lengths, recalled_lengths(around, texts, longest))
+        chosen.append(_likeliest(team, around.tokens, around.place, lengths, prior, generator))
     return chosen
+
+
+def readable(text: NDArray[np.integer[Any]]) -> bytes:
+    """A text as bytes, with a byte that occurs in no UTF-8 where it is not known."""
+    return np.where((text < 0) | (text >= BYTES.size), UNKNOWN, text).astype(np.uint8).tobytes()
+
+
+def recalled_lengths(around: Surroundings, texts: list[bytes], longest: int) -> Counter[int]:
+    """How often the text before a gap and the text after it stand in known texts, by how many bytes apart.
+
+    As much of the text as RECALLED bytes on either side is compared, or if that is found nowhere, less of it.
+    """
+    left, right = readable(around.tokens[: around.place]), readable(around.tokens[around.place :])
+    for size in RECALLED:
+        before, after = left[-size:], right[:size]
+        if len(before) < size or len(after) < size or UNKNOWN in before or UNKNOWN in after:
+            continue
+        found: Counter[int] = Counter()
+        pattern = re.compile(re.escape(before) + b"(?=(.{1,%d}?)%s)" % (longest, re.escape(after)), re.DOTALL)
+        for text in texts:
+            found.update(len(match.group(1)) for match in pattern.finditer(text) if UNKNOWN not in match.group(1))
+        if found:
+            return found
+    return Counter()
+
+
+def length_prior(lengths: list[int], recalled: Counter[int]) -> NDArray[np.float64]:
+    """(n,) log p(length): geometric, and mostly what was recalled, if anything was."""
+    prior = np.exp(-np.array(lengths) / TYPICAL)
+    prior /= prior.sum()
+    counts = np.array([recalled[length] for length in lengths], dtype=np.float64)
+    if counts.any():
+        prior = (1 - TRUST) * prior + TRUST * counts / counts.sum()
+    found: NDArray[np.float64] = np.log(prior)
+    return found
 
 
 def possible_lengths(around: Surroundings, longest: int) -> list[int]:
@@ -63,7 +116,12 @@ def possible_lengths(around: Surroundings, longest: int) -> list[int]:
 
 
 def _likeliest(
-    team: Team, around: NDArray[np.int64], place: int, lengths: list[int], generator: torch.Generator
+    team: Team,
+    around: NDArray[np.int64],
+    place: int,
+    lengths: list[int],
+    prior: NDArray[np.float64],
+    generator: torch.Generator,
 ) -> int:
     """The most likely length of the gap before ``place`` in the text ``around`` (L,); the shortest of a tie."""
     mask, room = team.vocabulary.mask, team.context - lengths[-1]
@@ -85,8 +143,8 @@ def _likeliest(
             team, observation, predicted, hidden, torch.from_numpy(weights), repeats=DEFAULT.repeats
         )
         posterior = lattice_posterior(found.emissions[0].numpy(), weights)
-        evidence.append(posterior.log_evidence - length / TYPICAL)
-    return lengths[int(np.argmax(evidence))]
+        evidence.append(posterior.log_evidence)
+    return lengths[int(np.argmax(evidence + prior))]
 
 
 def _widen(values: Tensor, place: int, length: int, filler: int | bool) -> Tensor:

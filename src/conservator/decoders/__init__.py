@@ -1,6 +1,6 @@
 """Decoders: from an inferred composition to tokens."""
 
-from conservator.decoders.beam import Fill, best_fills, take_best
+from conservator.decoders.beam import Fill, best_fills
 from conservator.decoders.decoded import Decoded
 from conservator.decoders.overturn import decode_with_channel
 from conservator.decoders.posterior import decode_posterior
@@ -19,5 +19,4 @@ __all__ = [
     "decode_text",
     "decode_with_channel",
     "predict",
-    "take_best",
 ]

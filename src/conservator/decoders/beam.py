@@ -1,6 +1,6 @@
 """The best joint fills of a gap: a beam search that predicts each token given those that are filled in before it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,10 +14,11 @@ from conservator.field import Inferred
 from conservator.numerics import runs
 from conservator.vocabularies import Constraint
 
-REACH = 96  # positions that are read on either side of a gap
+REACH = 64  # positions that are read on either side of a gap
 LONGEST = 64  # positions of a gap: a longer one has too many fills for any of them to be likely
 MARGIN = 2 * REACH + LONGEST  # positions that are read at once
 FAR = 8.0  # nats; a beginning that is less likely than the best by more than this is dropped
+LIKELY = 0.5  # the confidence from which what was decoded in other gaps is read
 NARROWEST = 4  # the least number of beginnings that are kept, even if fewer fills are asked for
 
 Span = tuple[int, int]
@@ -48,7 +49,7 @@ class Beginning:
 def best_fills(
     team: Team, observation: Observation, inferred: Inferred, decoded: DecodedText, count: int
 ) -> list[tuple[Fill, ...]]:
-    """The ``count`` most likely joint fills of each run of lost tokens, the most likely first.
+    """The fill that each run of lost tokens got, then its most likely other joint fills: ``count`` in all.
 
         p(x_1 ... x_n | visible) = prod_k p(x_k | visible, x_1 ... x_{k-1}),   with a new prediction for each factor
 
@@ -59,28 +60,31 @@ def best_fills(
         team: m experts.
         observation: the document (1, L), without doubtful tokens.
         inferred: its inferred composition.
-        decoded: its decoded text, with ``log_probs``.
+        decoded: its decoded text.
         count: how many fills of each gap.
     """
     constraint, log_probs = team.vocabulary.constraint, decoded.log_probs
-    if constraint is None or log_probs is None:
-        raise ConservatorError("fills are found in a text whose predictions were kept")
+    if constraint is None:
+        raise ConservatorError("the vocabulary of these experts has no text, so nothing can be filled in")
     lost = observation.lost[0].numpy()
     spans, row = runs(lost), np.cumsum(lost) - 1
     visible = np.where(lost, team.vocabulary.mask, observation.readable[0].numpy())
     forward, backward = constraint.reachable(sealed(constraint, visible, observation))
     short = [span for span in spans if span[1] - span[0] <= LONGEST]
     beams = {span: [Beginning((), 0.0, int(forward[span[0]]))] for span in short}
-    reader = BeamReader(team, observation, inferred, decoded.context)
+    likely = np.where(decoded.confidence < LIKELY, team.vocabulary.mask, decoded.tokens)
+    reader = BeamReader(team, observation, inferred, likely)
     for step in team.meter.steps(range(max((stop - start for start, stop in short), default=0))):
         growing = [span for span in short if step < span[1] - span[0]]
         single = [span for span in growing if span[1] - span[0] == 1]
         predicted = {span: log_probs[row[span[0]]][None].double().numpy() for span in single}
         predicted |= reader.predict({span: beams[span] for span in growing if span not in predicted})
         for start, stop in growing:
-            allowed, whole = int(backward[start + step + 1]), start + step + 1 == stop
-            grown = grow(beams[start, stop], predicted[start, stop], allowed, max(count, NARROWEST), constraint)
-            beams[start, stop] = [one for one in grown if whole or one.score > grown[0].score - FAR]
+            allowed, own = int(backward[start + step + 1]), tuple(decoded.tokens[start : start + step + 1].tolist())
+            grown = grow(beams[start, stop], predicted[start, stop], allowed, max(count, NARROWEST), constraint, own)
+            best = max(one.score for one in grown)
+            whole = start + step + 1 == stop
+            beams[start, stop] = [one for one in grown if whole or one.tokens == own or one.score > best - FAR]
     decode = team.vocabulary.decode
     return [
         tuple(Fill(decode(np.array(one.tokens)), float(np.exp(one.score))) for one in beams.get(span, [])[:count])
@@ -88,35 +92,15 @@ def best_fills(
     ]
 
 
-def take_best(decoded: DecodedText, observation: Observation, fills: list[tuple[Fill, ...]], team: Team) -> DecodedText:
-    """Put the best joint fill of each gap into the text, unless the text would then violate its constraint.
-
-    The confidence of a token is its own probability, not that of the whole fill.
-    """
-    constraint, encode = team.vocabulary.constraint, team.vocabulary.encode
-    if constraint is None or decoded.log_probs is None:
-        raise ConservatorError("fills are put into a text whose predictions were kept")
-    tokens, confidence = decoded.tokens.copy(), decoded.confidence.copy()
-    lost = observation.lost[0].numpy()
-    row = np.cumsum(lost) - 1
-    for (start, stop), found in zip(runs(lost), fills, strict=True):
-        best = encode(found[0].data).tokens if found else tokens[start:stop]
-        before = tokens[start:stop].copy()
-        if (best == before).all():
-            continue
-        tokens[start:stop] = best
-        if constraint.allows(tokens, start, stop):  # not always, because two gaps may share a character
-            own = decoded.log_probs[row[start:stop], best].double().exp().numpy()
-            confidence[start:stop] = np.where(before == best, confidence[start:stop], own)
-        else:
-            tokens[start:stop] = before
-    return replace(decoded, tokens=tokens, confidence=confidence)
-
-
 def grow(
-    beam: list[Beginning], log_probs: NDArray[np.float64], allowed: int, width: int, constraint: Constraint
+    beam: list[Beginning],
+    log_probs: NDArray[np.float64],
+    allowed: int,
+    width: int,
+    constraint: Constraint,
+    own: tuple[int, ...],
 ) -> list[Beginning]:
-    """Append a token to each beginning, and keep the most likely ones.
+    """Append a token to each beginning, and keep the beginning of the text's own fill and the most likely others.
 
     A token after which no text is allowed gets probability 0, and the other probabilities are renormalised.
 
@@ -126,16 +110,18 @@ def grow(
         allowed: the set of states, as bits, from which the tokens that follow are allowed.
         width: how many to keep.
         constraint: that of the vocabulary.
+        own: the first tokens of the fill that the text has; this beginning comes first.
     """
     grown = []
     for one, rows in zip(beam, log_probs, strict=True):
         states = constraint.step(one.states) & allowed
         scores = np.where(states > 0, rows, -np.inf)
         scores = one.score + scores - np.logaddexp.reduce(scores)
-        for token in np.argsort(-scores, kind="stable")[:width].tolist():
+        likely = np.argsort(-scores, kind="stable")[:width].tolist()
+        for token in dict.fromkeys([own[-1], *likely] if one.tokens == own[:-1] else likely):
             if np.isfinite(scores[token]):
                 grown.append(Beginning((*one.tokens, token), float(scores[token]), int(states[token])))
-    grown.sort(key=lambda one: (-one.score, one.tokens))
+    grown.sort(key=lambda one: (one.tokens != own, -one.score, one.tokens))
     return grown[:width]
 
 
@@ -190,7 +176,9 @@ class BeamReader:
         if self.observation.excerpt is not None:
             start_of = self.observation.excerpt.positions[start_of]
         at = torch.arange(len(jobs)), torch.tensor(places)
-        predictions = self.team.predict(Context(rows.masked_fill(hidden, 0), hidden, start=start_of), at).float()
+        asked = self.inferred.composition.asked()[0, positions]
+        around = Context(rows.masked_fill(hidden, 0), hidden, start=start_of)
+        predictions = self.team.predict(around, at, asked=asked).float()
         sequence = torch.zeros(len(jobs), dtype=torch.long)
         mixed = self.inferred.composition.log_probs(predictions, sequence, torch.tensor(positions))
         return mixed.double().numpy()

@@ -56,7 +56,10 @@ def predict(
         The experts' predictions at some hidden positions, and the log-probabilities (n, V) of their composition.
     """
     hidden_from = (reading or Reading()).hidden_from(composition)
-    for found in team.read(tokens, hidden[:, None], hidden[:, None], hidden_from=hidden_from, excerpt=excerpt):
+    read = team.read(
+        tokens, hidden[:, None], hidden[:, None], hidden_from=hidden_from, excerpt=excerpt, asked=composition.asked()
+    )
+    for found in read:
         yield found, composition.log_probs(found.log_probs, found.sequence, found.position)
 
 

@@ -17,6 +17,8 @@ from conservator.field import Inferred
 from conservator.vocabularies import Constraint
 
 FOLDS = 5  # the number of folds of the doubtful tokens, which are hidden in turn
+NEARBY = 8  # lost tokens whose distance is at most this are chosen one after the other
+SURE = 0.9  # the confidence from which a token is filled in without waiting for others
 
 
 @dataclass(frozen=True)
@@ -26,84 +28,98 @@ class DecodedText:
     Attributes:
         tokens: (L,) the text.
         confidence: (L,) the probability of each token, given that the text is allowed; 1 where it was known.
-        context: (L,) the tokens from which the last step predicted: known ones and, after a first step, its more
-            confident half; else the mask.
-        log_probs: (n, V) float16, the predictions for the n lost or doubtful tokens, in their order; None unless kept.
+        log_probs: (n, V) float16, the last predictions for the n lost or doubtful tokens, in their order.
         recalled: (L,) the weight of an expert that recalls text in the last prediction of each token; 0 if none does.
         cost: network evaluations and seconds.
     """
 
     tokens: NDArray[np.int64]
     confidence: NDArray[np.float64]
-    context: NDArray[np.int64]
-    log_probs: Tensor | None
+    log_probs: Tensor
     recalled: NDArray[np.float64]
     cost: Cost
 
 
-def decode_text(
-    team: Team,
-    observation: Observation,
-    inferred: Inferred,
-    generator: torch.Generator,
-    *,
-    keep: bool = False,
-) -> DecodedText:
-    """Choose all lost and doubtful tokens of a document (1, L) jointly: the most likely text that is allowed.
+def decode_text(team: Team, observation: Observation, inferred: Inferred, generator: torch.Generator) -> DecodedText:
+    """Choose all lost and doubtful tokens of a document (1, L): a most likely text that is allowed.
 
-    Without doubtful tokens there are two steps. The first predicts all lost tokens from the known ones; the second
-    predicts the less confident half again, from the known tokens and the more confident half. With doubtful tokens
-    there is one step.
+    All lost tokens are predicted from the known ones. In every group of lost tokens near each other, the surer half is
+    filled in; the rest is predicted again, given what is filled in, until nothing is left. So a run of n tokens is
+    chosen in about log2 n rounds, and a token with no other near it at once. What is filled in may be wrong. So with c
+    the probability that all that was filled in near a token is right, the confidence of a token v is
+
+        c p(v | visible, filled in) + (1 - c) p(v | visible)
+
+    With doubtful tokens there is one round.
 
     Args:
         team: m experts.
         observation: the document.
         inferred: its inferred composition.
         generator: draws which doubtful tokens are hidden together.
-        keep: return ``log_probs``.
     """
     mask, constraint = team.vocabulary.mask, team.vocabulary.constraint
     if constraint is None:
         raise ConservatorError("the vocabulary of these experts has no text, so no text can be decoded")
     choose = (observation.lost | observation.doubtful)[0]
-    row = choose.cumsum(0) - 1
+    row = (choose.cumsum(0) - 1).numpy()
     candidates = constraint.empty(int(choose.sum()))
-    kept = torch.empty(len(candidates.value), team.vocabulary.size, dtype=torch.float16) if keep else None
-    visible = observation.readable[0].masked_fill(choose, mask).numpy()
-    tokens = sealed(constraint, visible, observation)
-
-    recalled = np.zeros(len(visible))
-
-    def take(found: Predictions, log_probs: Tensor) -> None:
-        position = found.position
-        weight = inferred.composition.recall_weight(found.log_probs, found.sequence, position)
-        recalled[position.numpy()] = weight.numpy()
-        candidates.put(row[position].numpy(), constraint.reduce(log_probs))
-        if kept is not None:
-            kept[row[position]] = log_probs.half()
-
-    def chosen() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        text, confidence = visible.copy(), np.ones(len(visible))
-        text[choose.numpy()], confidence[choose.numpy()] = constraint.best(tokens, candidates)
-        return text, confidence
-
-    steps = range(1 if observation.doubtful.any() else 2)
-    text, confidence, context = visible, np.ones(len(visible)), visible
+    laws = torch.empty(len(candidates), team.vocabulary.size, dtype=torch.float16)
+    text = observation.readable[0].masked_fill(choose, mask).numpy()
+    left = choose.numpy().copy()
+    confidence, recalled = np.ones(len(text)), np.zeros(len(text))
+    first = laws
     with team.meter.measure() as spent:
-        for step in team.meter.steps(steps):
-            if step == 0:
-                for found, log_probs in _first_predictions(team, observation, inferred, generator):
-                    take(found, log_probs)
-            elif choose.any():
-                unsure = choose & torch.from_numpy(confidence < np.median(confidence[choose.numpy()]))
-                context = np.where(unsure.numpy(), mask, text)
-                filled = torch.from_numpy(text)[None]
-                for found, log_probs in predict(
-                    team, filled, unsure[None], inferred.composition, excerpt=observation.excerpt
-                ):
-                    take(found, log_probs)
-            text, confidence = chosen()
-    return DecodedText(text, confidence, context, kept, recalled, spent.cost)
+        for number in team.meter.steps(range(rounds_for(np.flatnonzero(left)))):
+            if not left.any():
+                break
+            for found, log_probs in _predictions(team, observation, inferred, text, left, generator):
+                weight = inferred.composition.recall_weight(found.log_probs, found.sequence, found.position)
+                place = found.position.numpy()
+                recalled[place] = weight.numpy()
+                candidates.put(row[place], constraint.reduce(log_probs))
+                laws[row[place]] = log_probs.half()
+            places = np.flatnonzero(left)
+            tokens, certain = constraint.best(sealed(constraint, text, observation), candidates[row[places]])
+            if number == 0:
+                first = laws.clone()
+            before = first[row[places], tokens].double().exp().numpy()
+            right = chance_of_neighbours(confidence)[places]
+            filled = slice(None) if observation.doubtful.any() else surer_half(places, certain)
+            text[places[filled]] = tokens[filled]
+            confidence[places[filled]] = (right * certain + (1 - right) * before)[filled]
+            left[places[filled]] = False
+    return DecodedText(text, confidence, laws, recalled, spent.cost)
+
+
+def rounds_for(places: NDArray[np.int64]) -> int:
+    """The most rounds that the lost ``places`` (n,) can take: those of their largest group."""
+    return int(np.bincount(group_of(places)).max(initial=0)).bit_length()
+
+
+def group_of(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n,) the number of the group that each of the ascending ``places`` is in."""
+    return np.cumsum(np.diff(places, prepend=places[:1]) > NEARBY)
+
+
+def surer_half(places: NDArray[np.int64], certain: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(n,) which of the lost ``places`` are filled in: of each group the surer half, and all that are sure."""
+    group = group_of(places)
+    order = np.lexsort((-certain, group))
+    size = np.bincount(group)
+    rank = np.empty(len(places), dtype=np.int64)
+    rank[order] = np.arange(len(places)) - np.repeat(np.cumsum(size) - size, size)
+    found: NDArray[np.bool_] = (rank < (size[group] + 1) // 2) | (certain >= SURE)
+    return found
+
+
+def chance_of_neighbours(confidence: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(L,) the probability that all tokens near each position are right, as if they were independent."""
+    total = np.cumsum(np.log(np.maximum(confidence, 1e-9)))
+    total = np.concatenate([np.zeros(NEARBY + 1), total, np.full(NEARBY, total[-1] if len(total) else 0.0)])
+    near = total[2 * NEARBY + 1 :] - total[: -2 * NEARBY - 1]
+    chance: NDArray[np.float64] = np.exp(np.minimum(near, 0.0))
+    return chance
 
 
 def sealed(constraint: Constraint, tokens: NDArray[np.int64], observation: Observation) -> NDArray[np.int64]:
@@ -111,13 +127,19 @@ def sealed(constraint: Constraint, tokens: NDArray[np.int64], observation: Obser
     return tokens if observation.excerpt is None else constraint.seal(tokens, observation.excerpt.cuts.numpy())
 
 
-def _first_predictions(
-    team: Team, observation: Observation, inferred: Inferred, generator: torch.Generator
+def _predictions(
+    team: Team,
+    observation: Observation,
+    inferred: Inferred,
+    text: NDArray[np.int64],
+    left: NDArray[np.bool_],
+    generator: torch.Generator,
 ) -> Iterator[tuple[Predictions, Tensor]]:
-    """Yield predictions at n positions, and the log-probabilities (n, V) of their tokens, given what was observed."""
+    """Yield predictions at the n positions that are ``left``, and the log-probabilities (n, V) of their tokens."""
     if not observation.doubtful.any():
+        hidden = torch.from_numpy(left)[None]
         yield from predict(
-            team, observation.readable, observation.lost, inferred.composition, excerpt=observation.excerpt
+            team, torch.from_numpy(text)[None], hidden, inferred.composition, excerpt=observation.excerpt
         )
         return
     for found, log_probs in predict_with_channel(team, observation, inferred, FOLDS, generator):

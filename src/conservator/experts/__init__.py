@@ -15,7 +15,14 @@ from conservator.experts.expert import (
     copy_visible,
 )
 from conservator.experts.library import builtin_names, expert_folder, load_experts
-from conservator.experts.memory import Memory, Recollection, References, Remembered, make_references
+from conservator.experts.memory import (
+    Memory,
+    Recollection,
+    References,
+    Remembered,
+    load_phrases,
+    make_references,
+)
 from conservator.experts.meter import Cost, Meter, Progress
 from conservator.experts.network import ByteNetwork, NetworkConfig
 from conservator.experts.source import MaskSource, Source, UniformSource
@@ -54,6 +61,7 @@ __all__ = [
     "expert_folder",
     "load_expert",
     "load_experts",
+    "load_phrases",
     "make_references",
     "read_config",
     "sample_categorical",

@@ -1,21 +1,25 @@
 """The team: experts that share a vocabulary, and the methods that evaluate them on sequences."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.channels import Excerpt, Observation
 from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, Expert, ExpertSpec
 from conservator.experts.meter import Meter
-from conservator.experts.windows import windows_of
+from conservator.experts.windows import MARGIN, Window, margin_of, windows_around
 from conservator.vocabularies import Vocabulary
 
 CHUNK = 64 * 2**20  # bytes of predictions that are computed at a time; more if a single sequence has more
 PART = 16 * 2**20  # bytes of predictions that are yielded at a time, so that what callers compute from them stays small
+BLOCK = 256  # positions about which the same experts are asked
 LONGEST = 4096  # positions that are read at once if no expert limits its length; more if CHUNK allows
 
 
@@ -101,28 +105,38 @@ class Team:
                 f"the channel has {observation.vocab_size} tokens, the experts {self.vocabulary.size}"
             )
 
-    def predict(self, context: Context, at: At, hidden_from: Tensor | None = None) -> Tensor:
+    def predict(
+        self, context: Context, at: At, hidden_from: Tensor | None = None, asked: Tensor | None = None
+    ) -> Tensor:
         """The predictions of each expert at the positions ``at`` of a context: (m, n, V), in the experts' precision.
 
         Args:
             context: (B, L).
             at: n positions of it.
             hidden_from: (B, L, m) True where a position is also hidden from expert i.
+            asked: (n, m) True where expert i is asked. It is not asked about rows of the context in which it is asked
+                about no position; there its predictions are uniform.
         """
         shape = (len(at[0]), self.vocabulary.size)
         predictions = torch.empty(0)
         for number, expert in enumerate(self.experts):
-            seen = context
+            seen, rows, chosen = context, at, torch.arange(len(at[0]))
             if hidden_from is not None:
                 hidden = context.hidden | hidden_from[..., number]
                 seen = Context(context.tokens, hidden, context.time, context.start)
-            with self.meter.evaluating(0 if expert.spec.recalls else len(context.tokens)):
-                rows = expert.predict(seen, at)
-                check_predictions(expert.spec, rows, shape)
+            if asked is not None and not asked[:, number].all():
+                seen, rows, chosen = part_of(seen, at, asked[:, number])
+            predicted, evaluated = torch.empty(0), asked is None or len(rows[0]) > 0
+            if evaluated:
+                with self.meter.evaluating(0 if expert.spec.recalls else len(seen.tokens)):
+                    predicted = expert.predict(seen, rows)
+                    check_predictions(expert.spec, predicted, (len(rows[0]), self.vocabulary.size))
             if number == 0:
-                predictions = torch.empty(len(self.experts), *shape, dtype=rows.dtype)
-            predictions[number] = rows
-            del rows  # before the next expert makes its own
+                predictions = torch.full((len(self.experts), *shape), -math.log(self.vocabulary.size))
+                predictions = predictions.to(predicted.dtype)
+            if evaluated:
+                predictions[number, chosen] = predicted
+            del predicted  # before the next expert makes its own
         return predictions
 
     def read(
@@ -133,6 +147,8 @@ class Team:
         *,
         hidden_from: Tensor | None = None,
         excerpt: Excerpt | None = None,
+        asked: Tensor | None = None,
+        margin: int | None = None,
     ) -> Iterator[Predictions]:
         """Predict the wanted positions of sequences, each sequence under one or several patterns of hidden positions.
 
@@ -142,26 +158,83 @@ class Team:
             wanted: (N, K, L) the positions to predict under each pattern.
             hidden_from: (N, L, m) True where a position is also hidden from expert i.
             excerpt: which positions of a longer sequence these are.
+            asked: (N, L, m) True where expert i is asked; None asks all. In windows where it is asked nowhere, an
+                expert is not evaluated, and its predictions are uniform.
+            margin: how many positions are read on either side of a wanted one; by default an eighth of the context.
         """
-        windows = windows_of(tokens.shape[1], self.context, excerpt)
-        needed = [one for one in windows if wanted[:, :, one.inner_start : one.inner_stop].any()]
-        for window in self.meter.steps(needed):
-            span = slice(window.start, window.stop)
-            inner = wanted[:, :, span].clone()
-            inner[:, :, : window.inner_start - window.start] = False
-            inner[:, :, window.inner_stop - window.start :] = False
-            sequence, pattern = inner.any(-1).nonzero(as_tuple=True)
-            rows = self.sequences_at_once(window.stop - window.start)
-            start = window.start if excerpt is None else int(excerpt.positions[window.start])
-            for which, how in self.meter.steps(list(zip(sequence.split(rows), pattern.split(rows), strict=True))):
-                row, place = inner[which, how].nonzero(as_tuple=True)
-                context = Context(tokens[which, span], hidden[which, how, span], start=torch.full((len(which),), start))
-                withheld = None if hidden_from is None else hidden_from[which, span]
-                log_probs = self.predict(context, (row, place), withheld).float()
-                found = Predictions(which[row], window.start + place, log_probs)
-                del log_probs
-                yield from found.parts()
-                del found  # before the next ones are made: at a large vocabulary these are most of the memory
+        places = np.arange(tokens.shape[1]) if excerpt is None else excerpt.positions.numpy()
+        needed = wanted.any(dim=0).any(dim=0).numpy()
+        length = len(places) if excerpt is None else excerpt.length
+        margin = min(MARGIN if margin is None else margin, margin_of(self.context))
+        segments = [places[needed]]
+        if asked is not None:
+            segments = split_by_experts(places[needed], asked.any(dim=0).numpy()[needed])
+        windows = [one for part in segments for one in windows_around(part, length, self.context, margin)]
+        batches = list(self._batches(windows, places, wanted))
+        for starts, sequence, pattern, size in self.meter.steps(batches):
+            first, lower, upper = starts.T[:, :, None]
+            span = first + torch.arange(size)  # (B, size) positions of the sequences given
+            inner = wanted[sequence[:, None], pattern[:, None], span] & (span >= lower) & (span < upper)
+            row, place = inner.nonzero(as_tuple=True)
+            context = Context(
+                tokens[sequence[:, None], span],
+                hidden[sequence[:, None], pattern[:, None], span],
+                start=torch.from_numpy(places)[starts[:, 0]],
+            )
+            withheld = None if hidden_from is None else hidden_from[sequence[:, None], span]
+            position = span[row, place]
+            whom = None if asked is None else asked[sequence[row], position]
+            log_probs = self.predict(context, (row, place), withheld, whom).float()
+            found = Predictions(sequence[row], position, log_probs)
+            del log_probs
+            yield from found.parts()
+            del found  # before the next ones are made: at a large vocabulary these are most of the memory
+
+    def _batches(
+        self, windows: list[Window], places: NDArray[np.int64], wanted: Tensor
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor, int]]:
+        """Windows of the same size that are read at once.
+
+        Yields:
+            (B, 3) the start of each window, and of its inner part the start and the end, all counted in the sequences
+            given, at ``places`` (L,) of the whole; (B,) its sequence; (B,) its pattern; and the size.
+        """
+        sizes: dict[int, list[Window]] = {}
+        for window in windows:
+            sizes.setdefault(window.stop - window.start, []).append(window)
+        for size, alike in sorted(sizes.items(), reverse=True):
+            table = np.array([(one.start, one.inner_start, one.inner_stop) for one in alike])
+            starts = torch.from_numpy(np.searchsorted(places, table))
+            used = [wanted[:, :, lower:upper].any(-1).nonzero() for _, lower, upper in starts.tolist()]
+            which = torch.cat([torch.full((len(rows),), number) for number, rows in enumerate(used)])
+            for part in torch.arange(len(which)).split(self.sequences_at_once(size)):
+                rows = torch.cat(used)[part]
+                yield starts[which[part]], rows[:, 0], rows[:, 1], size
+
+
+def split_by_experts(places: NDArray[np.int64], asked: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Split ascending ``places`` (n,) where other experts are ``asked`` (n, m), in whole blocks of BLOCK positions."""
+    if not len(places):
+        return []
+    firsts = np.flatnonzero(np.diff(places // BLOCK, prepend=-1))
+    whom = np.logical_or.reduceat(asked, firsts)
+    changed = np.any(whom[1:] != whom[:-1], axis=1)
+    return np.split(places, firsts[1:][changed])
+
+
+def part_of(context: Context, at: At, asked: Tensor) -> tuple[Context, At, Tensor]:
+    """The rows of a context in which something is ``asked`` (n,) about the positions ``at``.
+
+    Returns:
+        These rows, all their positions, and which of ``at`` they are.
+    """
+    used = torch.zeros(len(context.tokens), dtype=torch.bool)
+    used[at[0][asked]] = True
+    chosen = used[at[0]].nonzero()[:, 0]
+    time = None if context.time is None else context.time[used]
+    start = None if context.start is None else context.start[used]
+    moved = (used.cumsum(0) - 1)[at[0][chosen]]
+    return Context(context.tokens[used], context.hidden[used], time, start), (moved, at[1][chosen]), chosen
 
 
 def check_expert(expert: Any) -> ExpertSpec:

@@ -1,4 +1,4 @@
-"""Windows: the stretches of a long sequence that experts read at once, and which of them must be read."""
+"""Windows: the stretches of a long sequence that experts read at once, around the positions that they predict."""
 
 from dataclasses import dataclass
 
@@ -10,6 +10,8 @@ from conservator.channels import Excerpt
 from conservator.errors import ConservatorError
 
 Ints = NDArray[np.int64]
+MARGIN = 63  # positions that are read on either side of a predicted one, if the experts read enough at once
+GRAIN = 64  # the lengths of windows are multiples of this, if the experts read enough at once
 SHORTEST = 8  # positions; a shorter window would have no context around the positions that it predicts
 
 
@@ -23,41 +25,68 @@ class Window:
     inner_stop: int
 
 
+def margin_of(context: int) -> int:
+    """How much text is read on either side of what is predicted, by experts that read ``context`` positions at once."""
+    return min(MARGIN, context // 8)
+
+
 def cut_into_windows(length: int, context: int) -> list[Window]:
-    """Cover ``length`` positions by windows of at most ``context``, overlapping by a quarter of it.
+    """Cover ``length`` positions by windows, all of whose positions are predicted."""
+    return windows_around(np.arange(length), length, context, margin_of(context))
 
-    Every position is predicted in exactly one window, at least an eighth of the context away from any end of that
-    window that is not an end of the sequence.
+
+def windows_around(wanted: Ints, length: int, context: int, margin: int) -> list[Window]:
+    """The windows of at most ``context`` positions in which the ``wanted`` positions of a sequence are predicted.
+
+    A sequence that can be read at once is one window. In a longer one, every wanted position is predicted in exactly
+    one window, with ``margin`` positions on either side of it, unless the sequence ends before. Wanted positions that
+    are farther apart than two margins are read in windows of their own. The lengths of windows are rounded up, so that
+    many are equal and can be read together.
+
+    Args:
+        wanted: (n,) ascending.
+        length: of the sequence.
+        context: how many positions are read at once.
+        margin: as above.
     """
-    return [Window(*row) for row in window_table(length, context).tolist()]
-
-
-def window_table(length: int, context: int) -> Ints:
-    """(n, 4) the windows of ``cut_into_windows``, as rows of start, stop, inner start and inner stop."""
+    if not len(wanted):
+        return []
     if length <= context:
-        return np.array([[0, length, 0, length]])
-    if context < SHORTEST:
+        return [Window(0, length, 0, length)]
+    if context < max(SHORTEST, 2 * margin + 1):
         raise ConservatorError(
-            f"the experts read {context} positions at a time, too few for a sequence of {length}; at least {SHORTEST}"
+            f"the experts read {context} positions at a time, too few for a sequence of {length}; at least "
+            f"{max(SHORTEST, 2 * margin + 1)}"
         )
-    margin = context // 8
-    starts = np.append(np.arange(0, length - context, context - 2 * margin), length - context)
-    edges = np.concatenate([[0], starts[1:] + margin, [length]])
-    return np.stack([starts, starts + context, edges[:-1], edges[1:]], axis=1)
+    found = []
+    for first, last in groups(wanted, 2 * margin):
+        start, stop = max(first - margin, 0), min(last + margin, length)
+        count = 1 if stop - start <= context else -(-(last - first) // (context - 2 * margin))
+        inner = first + np.arange(count + 1) * (last - first) // count
+        for left, right in zip(inner[:-1].tolist(), inner[1:].tolist(), strict=True):
+            begin, end = widened(max(left - margin, 0), min(right + margin, length), length, context)
+            found.append(Window(begin, end, left, right))
+    return found
 
 
-def windows_of(length: int, context: int, excerpt: Excerpt | None) -> list[Window]:
-    """The windows of a sequence. For an excerpt: those windows of the whole sequence that the excerpt contains.
+def widened(start: int, stop: int, length: int, context: int) -> tuple[int, int]:
+    """A window whose length is rounded up, as far as the sequence and the context allow: to the right, then left."""
+    size = min(-(-(stop - start) // grain(context)) * grain(context), context, length)
+    stop = max(stop, min(start + size, length))
+    return min(start, stop - size), stop
 
-    The windows of an excerpt are given by their places in the excerpt.
-    """
-    if excerpt is None:
-        return cut_into_windows(length, context)
-    table = window_table(excerpt.length, context)
-    ends = np.searchsorted(excerpt.positions.numpy(), table[:, :2])
-    whole = ends[:, 1] - ends[:, 0] == table[:, 1] - table[:, 0]
-    moved = table[whole] + (ends[whole, :1] - table[whole, :1])
-    return [Window(*row) for row in moved.tolist()]
+
+def grain(context: int) -> int:
+    """The lengths of windows are multiples of this."""
+    return min(GRAIN, max(context // 16, 1))
+
+
+def groups(positions: Ints, far: int) -> list[tuple[int, int]]:
+    """The half-open ranges of ascending ``positions`` that have no two neighbours farther apart than ``far``."""
+    breaks = np.flatnonzero(np.diff(positions) > far)
+    firsts = positions[np.concatenate([[0], breaks + 1])]
+    lasts = positions[np.append(breaks, len(positions) - 1)] + 1
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
 
 
 def excerpt_around(lost: Ints, near: int, margin: int, length: int, context: int) -> Excerpt:
@@ -70,13 +99,8 @@ def excerpt_around(lost: Ints, near: int, margin: int, length: int, context: int
         length: the number of positions of the sequence.
         context: how many positions the experts read at once.
     """
-    wanted, table = ranges_around(lost, near, length), window_table(length, context)
-    # A window is read if a wanted range overlaps its inner part: begins before its end, and ends after its start.
-    begun = np.searchsorted(wanted[:, 0], table[:, 3])
-    ended = np.searchsorted(wanted[:, 1], table[:, 2], side="right")
-    kept = np.concatenate([table[begun > ended, :2], ranges_around(lost, margin, length)])
-    kept = kept[kept[:, 0].argsort(kind="stable")]
-    positions = [np.arange(start, stop) for start, stop in merge(kept).tolist()]
+    reach = max(near + margin_of(context) + grain(context), margin)
+    positions = [np.arange(start, stop) for start, stop in ranges_around(lost, reach, length).tolist()]
     return Excerpt(torch.from_numpy(np.concatenate(positions)), length)
 
 

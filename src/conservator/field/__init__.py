@@ -13,6 +13,7 @@ from conservator.field.engines import (
     Maximum,
     Outcome,
     Particles,
+    Survey,
     draw_particles,
 )
 from conservator.field.enumerated import EnumeratedEvidence
@@ -65,6 +66,7 @@ __all__ = [
     "PerColumn",
     "Smoother",
     "Solution",
+    "Survey",
     "TotalVariation",
     "Trust",
     "ascend",

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from conservator.field.trust import Trust
 
@@ -60,6 +61,22 @@ class Composition:
             pool = torch.einsum("ni,inv->nv", weights[used, state], log_probs[:, used])
             total.index_add_(0, used, share[used, state, None] * torch.softmax(pool, dim=-1))
         return total.clamp_min(torch.finfo(total.dtype).tiny).log()
+
+    def pruned(self, least: float) -> "Composition":
+        """Without the pools that contain an expert whose mean weight at the position is below ``least``."""
+        few = self.mean() < least
+        share = self.share.clone()
+        for state in range(share.shape[2]):
+            share[:, :, state] *= ~((self.weights[:, :, state] > 0) & few).any(-1)
+        total = share.sum(-1, keepdim=True)
+        return replace(self, share=torch.where(total > 0.5, share / total, self.share))
+
+    def asked(self) -> Tensor:
+        """(N, L, m) the experts that are in some pool; with trust one more, who is asked everywhere."""
+        used = torch.zeros(self.weights[:, :, 0].shape, dtype=torch.bool)
+        for state in range(self.share.shape[2]):
+            used |= (self.share[:, :, state, None] > 0) & (self.weights[:, :, state] > 0)
+        return used if self.trust is None else functional.pad(used, (0, 1), value=True)
 
     def recall_weight(self, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
         """The mean weight of the expert that recalls, in ``log_probs`` at n positions: (n,); 0 if there is none."""

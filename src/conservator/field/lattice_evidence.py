@@ -34,6 +34,7 @@ def lattice_evidence(
     repeats: int = 1,
     hidden_from: Tensor | None = None,
     prior_term: bool = True,
+    margin: int | None = None,
 ) -> LatticeEvidence:
     """Score every state of a lattice at every position that some pattern hides.
 
@@ -48,12 +49,16 @@ def lattice_evidence(
         repeats: by how many patterns a position is predicted.
         hidden_from: (N, L, m) True where a position is also hidden from expert i, because the text is not of its kind.
         prior_term: False leaves the normaliser of the pool out: e_l(s) = log sum_v c_l(v) exp(sum_i w_i a_i(v)).
+        margin: how many positions are read on either side of those that are predicted, as in ``Team.read``.
     """
     team.check(observation)
     emissions = torch.zeros(*observation.tokens.shape, len(weights), dtype=torch.float64)
     doubtful = bool(observation.doubtful.any())
     kept = torch.zeros_like(emissions) if doubtful else torch.ones((), dtype=torch.float64).expand_as(emissions)
-    for found in team.read(observation.tokens, hidden, patterns, hidden_from=hidden_from, excerpt=observation.excerpt):
+    read = team.read(
+        observation.tokens, hidden, patterns, hidden_from=hidden_from, excerpt=observation.excerpt, margin=margin
+    )
+    for found in read:
         place = (found.sequence, found.position)
         seen = observation[place]
         local = torch.empty(len(found.position), len(weights), dtype=torch.float64)

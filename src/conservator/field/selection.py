@@ -1,24 +1,26 @@
 """Choose those experts of a team that have something to say about a document, from a sample of its visible text."""
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from conservator.channels import Observation
 from conservator.experts import Team
-from conservator.field.engines.recalling import spread, stretches_of
 from conservator.field.folds import Folds, hide, near_damage
 from conservator.field.lattice import simplex_lattice
 from conservator.field.lattice_evidence import lattice_evidence
 from conservator.field.lattice_posterior import lattice_posterior
+from conservator.field.sampling import MARGIN, spread, stretches
 
-LEAST = 0.15  # the mean weight that an expert must have, in some stretch of the sample, to be chosen
-STRETCHES = 16  # of the sample, at most
+LEAST = 0.4  # the mean weight that an expert must have, in some stretch of the sample, to be chosen
+STRETCHES = 24  # of the sample from which experts are chosen, at most
+HALF = Folds(2)  # of a stretch, half is hidden at once: so the evidence distinguishes experts well
 
 
 def choose_experts(team: Team, observation: Observation, generator: torch.Generator, near: int | None = None) -> Team:
     """The experts that get some weight somewhere in a sample of an observation (1, L), in their order.
 
-    Half of the sample is hidden at once and predicted by every expert: one evaluation of each window, however many
-    experts there are that say nothing.
+    Half of the sample is hidden at once and predicted by every expert.
 
     Args:
         team: the experts to choose from.
@@ -26,15 +28,28 @@ def choose_experts(team: Team, observation: Observation, generator: torch.Genera
         generator: draws which positions are hidden.
         near: how far from lost positions the sample is taken; None takes it anywhere.
     """
-    sample = spread(~observation.lost & near_damage(observation, near), observation, STRETCHES)
+    wanted = ~observation.lost & near_damage(observation, near)
+    stretch = stretches(wanted, observation)
+    sample = wanted & spread(stretch, STRETCHES)
     if len(team) == 1 or not sample.any():
         return team
-    weights, excerpt = simplex_lattice(len(team)), observation.excerpt
-    pattern = Folds(2).draw(sample, generator, excerpt)[:, :1]
+    weights = simplex_lattice(len(team))
+    pattern = HALF.draw(sample, generator, observation.excerpt)[:, :1]
     hidden = hide(pattern, observation, None, generator)
-    found = lattice_evidence(team, observation, pattern, hidden, torch.from_numpy(weights))
-    field = torch.from_numpy(lattice_posterior(found.emissions[0].numpy(), weights).field)
-    stretch = stretches_of(observation)[pattern[0, 0]]
-    means = torch.stack([field[pattern[0, 0]][stretch == one].mean(dim=0) for one in stretch.unique()])
-    chosen = (means >= LEAST).any(dim=0).tolist()
-    return Team([expert for expert, useful in zip(team.experts, chosen, strict=True) if useful], team.meter)
+    found = lattice_evidence(team, observation, pattern, hidden, torch.from_numpy(weights), margin=MARGIN)
+    predicted = pattern[0, 0]
+    chosen = with_weight(found.emissions[0, predicted].numpy(), weights, stretch[predicted].numpy())
+    return Team([team.experts[number] for number in chosen], team.meter)
+
+
+def with_weight(emissions: NDArray[np.float64], weights: NDArray[np.float64], stretch: NDArray[np.int64]) -> list[int]:
+    """The experts whose mean weight is at least LEAST in some stretch, by their numbers.
+
+    Args:
+        emissions: (n, S) the evidence of n positions for each state of a lattice.
+        weights: (S, m) the lattice.
+        stretch: (n,) the number of the stretch that each position is in.
+    """
+    field = lattice_posterior(emissions, weights).field
+    means = np.stack([field[stretch == one].mean(axis=0) for one in np.unique(stretch)])
+    return np.flatnonzero(means.max(axis=0) >= min(LEAST, means.max())).tolist()

@@ -8,6 +8,9 @@ sure. These share the rest of the weight; their composition predicts q. With the
 
 The table p(b | c) maximises the evidence of visible positions times a Dirichlet prior. The logarithm of that is concave
 in the table, and EM finds its maximum.
+
+On text that is unlike every expert's, all of them may be too sure. So the composed law is raised to a power, its
+sharpness, which the evidence of the same positions chooses; below 1 it makes the law less sure.
 """
 
 import math
@@ -29,6 +32,8 @@ SURE = 1.2  # nats of certainty from which the others are sure
 # documents told that were held out when experts were trained.
 UNSURE_MEANS, SURE_MEANS = (0.20, 0.05), (0.05, 0.06)
 STRENGTH = 10.0  # how many positions of each class the prior counts for
+SHARPNESS = np.arange(10, 21) / 20  # the values to choose from
+SPREAD = 0.25  # the standard deviation of the logarithm of the sharpness, before anything is seen
 ITERATIONS = 200
 TOLERANCE = 1e-6
 
@@ -39,9 +44,11 @@ class Trust:
 
     Attributes:
         table: (2 * STEPS, B) one row for each class.
+        sharpness: the power of the composed law.
     """
 
     table: Array
+    sharpness: float = 1.0
 
     def weight(self, composed: Tensor, recalled: Tensor) -> Tensor:
         """The mean weight of the expert, where it predicts ``recalled`` and the others ``composed`` (n, V): (n,)."""
@@ -53,7 +60,8 @@ class Trust:
         total = torch.zeros_like(composed)
         for number, pool in enumerate(shared_pools(composed, recalled)):
             total += chance[:, number, None] * pool.exp()
-        return total.clamp_min(torch.finfo(total.dtype).tiny).log()
+        law = total.clamp_min(torch.finfo(total.dtype).tiny).log()
+        return law if self.sharpness == 1.0 else torch.log_softmax(self.sharpness * law, dim=-1)
 
 
 def classes_of(composed: Tensor, recalled: Tensor) -> Tensor:
@@ -101,3 +109,13 @@ def fit_trust(evidence: Array, classes: NDArray[np.int64]) -> Trust:
         if np.abs(table - before).max() < TOLERANCE:
             break
     return Trust(table)
+
+
+def fit_sharpness(evidence: Array) -> float:
+    """The most likely sharpness.
+
+    Args:
+        evidence: (n, len(SHARPNESS)) the log-likelihood of what was observed at n visible positions, for each value.
+    """
+    prior = -0.5 * (np.log(SHARPNESS) / SPREAD) ** 2
+    return float(SHARPNESS[np.argmax(evidence.sum(axis=0) + prior)])

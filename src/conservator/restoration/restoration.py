@@ -14,6 +14,9 @@ from conservator.experts import Cost, Remembered
 from conservator.numerics import runs
 
 SURE = 0.9  # the confidence from which a byte is called sure
+# A text is strange if a hidden byte of it takes more nats than this, plus so many for the share that is lost: texts of
+# the experts' kinds, kept apart in training, stay below it; prose in other languages is above.
+STRANGE = (1.9, 2.0)
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -85,6 +88,8 @@ class Restoration:
         open_positions: (k,) the lost positions that were left unfilled, because their confidence was too low.
         alternatives: for each of ``spans`` its best joint fills, if they were asked for.
         remembered: position -> where its byte was remembered from, for lost bytes that owe much to the memory.
+        surprise: how unlikely the experts found visible bytes that were hidden from them, in nats a byte; None if they
+            were not asked.
         cost: network evaluations and seconds.
     """
 
@@ -99,6 +104,7 @@ class Restoration:
     open_positions: Ints
     alternatives: tuple[tuple[Fill, ...], ...]
     remembered: Mapping[int, Remembered] = field(default_factory=dict)
+    surprise: float | None = None
     cost: Cost
 
     @classmethod
@@ -120,6 +126,14 @@ class Restoration:
             alternatives=(),
             cost=cost,
         )
+
+    @property
+    def strange(self) -> bool:
+        """Whether the text is unlike every expert's: visible bytes of it surprise them more than bytes they know."""
+        if self.surprise is None:
+            return False
+        lost = len(self.damaged.lost) / max(1, len(self.positions))
+        return self.surprise > STRANGE[0] + STRANGE[1] * min(lost, 1.0)
 
     @property
     def length(self) -> int:

@@ -75,6 +75,14 @@ class Candidates:
     byte: Ints
     total: Floats
 
+    def __len__(self) -> int:
+        """The number of lost bytes."""
+        return len(self.value)
+
+    def __getitem__(self, rows: Ints) -> "Candidates":
+        """Those of some of the lost bytes."""
+        return Candidates(self.value[rows], self.byte[rows], self.total[rows])
+
     def put(self, rows: Ints, other: "Candidates") -> None:
         """Replace the rows ``rows`` by those of ``other``."""
         self.value[rows], self.byte[rows], self.total[rows] = other.value, other.byte, other.total

@@ -16,7 +16,7 @@ from conservator.experts.memory.index import Index, Ints, Text, context_hash
 from conservator.numerics import compiled
 
 REACH = 8  # bytes that are compared on either side
-SKIPPED = 3  # hidden bytes in a row that a match may pass
+SKIPPED = 16  # hidden bytes in a row that a match may pass
 POWER = 6
 MOST = 32
 SLOTS = 1024  # a power of two, well above the number of places that are looked at for a byte

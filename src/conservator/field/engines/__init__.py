@@ -4,6 +4,7 @@ from conservator.field.engines.bayes import GLOBAL, Bayes
 from conservator.field.engines.engine import Engine, Inferred, Outcome
 from conservator.field.engines.particles import PRESETS, Particles, draw_particles
 from conservator.field.engines.solved import Ascent, Maximum
+from conservator.field.engines.survey import Survey
 
 __all__ = [
     "GLOBAL",
@@ -15,5 +16,6 @@ __all__ = [
     "Maximum",
     "Outcome",
     "Particles",
+    "Survey",
     "draw_particles",
 ]

@@ -7,13 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
 from conservator.channels import Observation
 from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed, rounds_for
-from conservator.field.engines.recalling import infer_trust
+from conservator.field.engines.recalling import with_trust
 from conservator.field.folds import DEFAULT, Folds, hide, near_damage
 from conservator.field.lattice import MarkovPrior, constant, simplex_lattice
 from conservator.field.lattice_evidence import lattice_evidence
@@ -67,14 +66,8 @@ class Bayes:
         with team.meter.measure() as spent:
             found = self._infer(team.modelling(), observation, generator)
             scored = near_damage(observation, self.near)
-            trust = infer_trust(team, observation, found.composition, scored, found.doubt, generator)
-        return replace(
-            found,
-            composition=replace(found.composition, trust=trust),
-            field=functional.pad(found.field, (0, 1)),
-            regions=functional.pad(found.regions, (0, 1)),
-            cost=spent.cost,
-        )
+            found = with_trust(found, team, observation, scored, generator)
+        return replace(found, cost=spent.cost)
 
     def _infer(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
         """Infer the composition of experts that model text."""

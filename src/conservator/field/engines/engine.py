@@ -26,6 +26,7 @@ class Outcome:
         converged: whether the solver met its tolerance; None if it has none.
         gap: how far the objective may be from its optimum; None if that is not known.
         changes: the largest change of a weight in each iteration.
+        surprise: -log p of a visible token that was hidden, in nats, on average; None if none was.
     """
 
     log_evidence: float | None = None
@@ -34,6 +35,7 @@ class Outcome:
     converged: bool | None = None
     gap: float | None = None
     changes: tuple[float, ...] = ()
+    surprise: float | None = None
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,39 @@
 """The weight of an expert that recalls: inferred from a part of the visible positions, hidden at once."""
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from conservator.channels import Observation
 from conservator.experts import Team
 from conservator.field.composition import Composition
+from conservator.field.engines.engine import Inferred
 from conservator.field.folds import Folds, hide
-from conservator.field.trust import SHARES, Trust, classes_of, fit_trust, shared_pools
+from conservator.field.sampling import places_of
+from conservator.field.trust import SHARES, SHARPNESS, Trust, classes_of, fit_sharpness, fit_trust, shared_pools
 
-LIGHT = Folds(8)  # few positions are hidden at a time, as in a document that is to be restored
+HIDDEN = 6  # one of so many positions of a stretch is hidden
+MOVES = 64  # the lost positions are moved at most so many times
 STRETCH = 512  # positions
-STRETCHES = 4  # the most that are read; they are spread over the sequence
+MARGIN = 48  # positions that are read on either side of a stretch
+STRETCHES = 3  # the most that are read; they are spread over the sequence
+
+
+def with_trust(
+    inferred: Inferred, team: Team, observation: Observation, scored: Tensor, generator: torch.Generator
+) -> Inferred:
+    """Add the expert that recalls, the last of the ``team``, to the inferred composition of the others."""
+    trust = infer_trust(team, observation, inferred.composition, scored, inferred.doubt, generator)
+    return replace(
+        inferred,
+        composition=replace(inferred.composition, trust=trust),
+        field=functional.pad(inferred.field, (0, 1)),
+        regions=functional.pad(inferred.regions, (0, 1)),
+    )
 
 
 def infer_trust(
@@ -33,23 +55,64 @@ def infer_trust(
         generator: draws which positions are hidden.
     """
     sample = spread(~observation.lost & scored, observation, STRETCHES)
-    pattern = LIGHT.draw(sample, generator, observation.excerpt)[:, :1]
+    pattern = like_damage(observation, sample, generator)[:, None]
     hidden = hide(pattern, observation, doubt, generator)
-    evidence, classes = [torch.zeros(0, len(SHARES), dtype=torch.float64)], [torch.zeros(0, dtype=torch.long)]
-    for found in team.read(observation.tokens, hidden, pattern, excerpt=observation.excerpt):
-        composed = composition.log_probs(found.log_probs[:-1], found.sequence, found.position)
-        seen, recalled = observation[found.sequence, found.position], found.log_probs[-1]
-        pools = shared_pools(composed, recalled)
-        evidence.append(torch.stack([seen.likelihood.log_evidence(pool).double() for pool in pools], dim=-1))
-        classes.append(classes_of(composed, recalled))
-    return fit_trust(torch.cat(evidence).numpy(), torch.cat(classes).numpy())
+    found = []
+    read = team.read(
+        observation.tokens,
+        hidden,
+        pattern,
+        excerpt=observation.excerpt,
+        asked=functional.pad(composition.asked(), (0, 1), value=True),
+        margin=MARGIN,
+    )
+    for part in read:
+        composed = composition.log_probs(part.log_probs[:-1], part.sequence, part.position)
+        found.append((observation[part.sequence, part.position], composed, part.log_probs[-1]))
+    if not found:
+        return fit_trust(np.zeros((0, len(SHARES))), np.zeros(0, dtype=np.int64))
+    evidence = torch.cat([evidence_of(seen, shared_pools(*laws)) for seen, *laws in found])
+    classes = torch.cat([classes_of(*laws) for _, *laws in found])
+    trust = fit_trust(evidence.numpy(), classes.numpy())
+    together = [(seen, trust.log_probs(*laws)) for seen, *laws in found]
+    sharper = torch.cat([evidence_of(seen, sharpened(law)) for seen, law in together])
+    return replace(trust, sharpness=fit_sharpness(sharper.numpy()))
+
+
+def evidence_of(seen: Observation, laws: Iterable[Tensor]) -> Tensor:
+    """(n, k) the log-likelihood of what was observed at n positions, under each of k laws (n, V)."""
+    return torch.stack([seen.likelihood.log_evidence(law).double() for law in laws], dim=-1)
+
+
+def sharpened(law: Tensor) -> Iterator[Tensor]:
+    """The law (n, V) raised to each power to choose from."""
+    for power in SHARPNESS.tolist():
+        yield torch.log_softmax(power * law, dim=-1)
+
+
+def like_damage(observation: Observation, sample: Tensor, generator: torch.Generator) -> Tensor:
+    """(N, L) the part of a ``sample`` of an observation that is hidden, about one position of HIDDEN.
+
+    It consists of the lost positions, moved by random distances, so that runs of lost positions are hidden as runs. If
+    nothing is lost, it is drawn at random.
+    """
+    if not observation.lost.any():
+        return Folds(HIDDEN).draw(sample, generator, observation.excerpt)[:, 0]
+    places, excerpt = places_of(observation), observation.excerpt
+    lost = torch.zeros(len(sample), len(places) if excerpt is None else excerpt.length, dtype=torch.bool)
+    lost[:, places] = observation.lost
+    found = torch.zeros_like(sample)
+    for _ in range(MOVES):
+        distance = int(torch.randint(1, lost.shape[1] + 1, (1,), generator=generator))
+        found |= lost.roll(distance, dims=1)[:, places] & sample
+        if HIDDEN * found.sum() >= sample.sum():
+            break
+    return found
 
 
 def stretches_of(observation: Observation) -> Tensor:
     """(L,) which stretch of the sequence each position of an observation (N, L) is in, counted from 0."""
-    excerpt = observation.excerpt
-    positions = torch.arange(observation.tokens.shape[1]) if excerpt is None else excerpt.positions
-    return positions // STRETCH
+    return places_of(observation) // STRETCH
 
 
 def spread(wanted: Tensor, observation: Observation, most: int) -> Tensor:
