@@ -3,5 +3,19 @@
 from conservator.documents.compare import Comparison, compare_documents
 from conservator.documents.damage import damage
 from conservator.documents.damaged import LOST, MARK, Damaged, Surroundings, read_damaged
+from conservator.documents.encoding import UTF8, Source, read_source, write_text
 
-__all__ = ["LOST", "MARK", "Comparison", "Damaged", "Surroundings", "compare_documents", "damage", "read_damaged"]
+__all__ = [
+    "LOST",
+    "MARK",
+    "UTF8",
+    "Comparison",
+    "Damaged",
+    "Source",
+    "Surroundings",
+    "compare_documents",
+    "damage",
+    "read_damaged",
+    "read_source",
+    "write_text",
+]

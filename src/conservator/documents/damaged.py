@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.errors import ConservatorError
+from conservator.errors import Advice, ConservatorError
 from conservator.vocabularies import BYTES
 
 MARK = "\ufffd"  # what software writes for a character that it cannot decode
@@ -118,9 +118,13 @@ class Damaged:
             return self
         if lost == "marked":
             first = np.flatnonzero(invalid)[:1]
+            number = int(invalid.sum())
+            stray = "1 byte that does not fit" if number == 1 else f"{number} bytes that do not fit"
             raise ConservatorError(
                 f"the document is not UTF-8: byte {self.origins(first)[0, 0]} is {self.tokens[first[0]]:#04x}, which "
-                "fits into no text; such bytes can be counted as lost (--lost invalid)"
+                "fits into no text",
+                Advice("encoding", "NAME", "names its encoding, if it is another"),
+                Advice("lost", "invalid", f"counts the {stray} as lost"),
             )
         return replace(self, tokens=np.where(invalid, np.int16(LOST), self.tokens))
 

@@ -1,5 +1,6 @@
 """The result of a restoration."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.decoders import DecodedText, Fill
-from conservator.documents import Damaged
+from conservator.documents import UTF8, Damaged, write_text
+from conservator.errors import ConservatorError
 from conservator.experts import Cost, Remembered
 from conservator.numerics import runs
 
@@ -86,6 +88,7 @@ class Restoration:
         alternatives: for each of ``spans`` its best joint fills, if they were asked for.
         remembered: position -> where its byte was remembered from, for lost bytes that owe much to the memory.
         cost: network evaluations and seconds.
+        encoding: the encoding that the document was read in.
     """
 
     damaged: Damaged
@@ -100,6 +103,7 @@ class Restoration:
     alternatives: tuple[tuple[Fill, ...], ...]
     remembered: Mapping[int, Remembered] = field(default_factory=dict)
     cost: Cost
+    encoding: str = UTF8
 
     @classmethod
     def untouched(
@@ -135,6 +139,17 @@ class Restoration:
     def text(self) -> str:
         """The document as text."""
         return self.data.decode()
+
+    @cached_property
+    def encoded(self) -> tuple[bytes, str]:
+        """The document in the encoding that it was read in, and that encoding.
+
+        If a restored character has no place in it, the whole document is UTF-8.
+        """
+        if self.encoding != UTF8:
+            with contextlib.suppress(ConservatorError):
+                return write_text(self.text, self.encoding), self.encoding
+        return self.data, UTF8
 
     @cached_property
     def tokens(self) -> NDArray[np.int16]:
