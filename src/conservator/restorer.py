@@ -13,7 +13,7 @@ from conservator.alignment import choose_lengths
 from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
 from conservator.decoders import DecodedText, Fill, best_fills, decode_text, take_best
 from conservator.decoders.beam import MARGIN
-from conservator.documents import Damaged, Source, read_damaged, read_source
+from conservator.documents import Damaged, Known, Source, read_damaged, read_source
 from conservator.errors import OptionError
 from conservator.experts import (
     Cost,
@@ -90,6 +90,7 @@ class Restorer:
         document: Document,
         *,
         like: Like | None = None,
+        known: Sequence[Known] = (),
         progress: Progress | None = None,
         **changes: Any,
     ) -> Restoration:
@@ -101,6 +102,8 @@ class Restorer:
         Args:
             document: text, the bytes of a file, its path, or what ``read_source`` made of it.
             like: texts like this document, instead of the restorer's.
+            known: what is known of lost places: ``(start, stop, text)`` with half-open ranges of bytes of the document
+                (of its UTF-8), in order.
             progress: is told what is being done and which share of it is done; what it raises ends the work.
             changes: options that differ from the restorer's.
         """
@@ -108,13 +111,15 @@ class Restorer:
         generator, meter = torch.Generator().manual_seed(options.seed), Meter(progress)
         channel = as_channel(options.channel, BYTES.size)
         source = as_source(document, options)
-        damaged = read_damaged(source.data, mark=options.mark, gap=options.gap)
+        damaged = read_damaged(source.data, mark=options.mark, gap=options.gap, known=known)
         references = self.references if like is None else read_references(like, options.mark)
         if references is not None and not options.memory:
             raise OptionError("like", "the memory reads these texts, and it is left out")
         doubtful = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.DOUBTFUL).any())
         if doubtful and options.alternatives:
             raise OptionError("alternatives", "they are given of marked gaps, and here any byte may change")
+        if doubtful and known:
+            raise OptionError("known", "text is known of marked gaps, and here any byte may change")
         if not doubtful:
             damaged = damaged.settled(options.lost)
         with meter.measure() as spent:
@@ -226,12 +231,16 @@ def restore(
     *,
     engine: Engine | None = None,
     like: Like | None = None,
+    known: Sequence[Known] = (),
     progress: Progress | None = None,
     **options: Any,
 ) -> Restoration:
-    """Restore one damaged document, by a ``Restorer`` with these experts, options, engine and references."""
+    """Restore one damaged document, by a ``Restorer`` with these experts, options, engine and references.
+
+    ``known`` is what ``Restorer.restore`` takes.
+    """
     restorer = Restorer(experts, with_changes(RestoreOptions(), options), engine, like)
-    return restorer.restore(document, progress=progress)
+    return restorer.restore(document, known=known, progress=progress)
 
 
 def as_source(document: Document, options: RestoreOptions) -> Source:

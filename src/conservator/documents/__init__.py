@@ -2,7 +2,7 @@
 
 from conservator.documents.compare import Comparison, compare_documents
 from conservator.documents.damage import damage
-from conservator.documents.damaged import LOST, MARK, Damaged, Surroundings, read_damaged
+from conservator.documents.damaged import LOST, MARK, Damaged, Known, Surroundings, read_damaged
 from conservator.documents.encoding import UTF8, Source, read_source, write_text
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "UTF8",
     "Comparison",
     "Damaged",
+    "Known",
     "Source",
     "Surroundings",
     "compare_documents",

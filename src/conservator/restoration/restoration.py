@@ -212,6 +212,20 @@ class Restoration:
         return tuple(Span(start, stop, (first, last), is_open) for start, stop, first, last, is_open in rows)
 
     @cached_property
+    def known(self) -> tuple[Span, ...]:
+        """The stretches whose text was given, in order."""
+        places, lengths, spans = self.damaged.places, self.damaged.lengths, self.damaged.spans
+        return tuple(
+            Span(int(places[one]), int(places[one] + lengths[one]), (int(spans[one, 0]), int(spans[one, 1])), False)
+            for one in self.damaged.known
+        )
+
+    def lines_known_before(self, line: int) -> int:
+        """How many of the line ends before a line, counted from 1, are in text that was given."""
+        ends = np.flatnonzero(self.damaged.tokens == ord("\n"))[: line - 1]
+        return sum(int(np.searchsorted(ends, one.stop) - np.searchsorted(ends, one.start)) for one in self.known)
+
+    @cached_property
     def summary(self) -> Summary:
         """The restoration in a few numbers."""
         changed = self._changed
