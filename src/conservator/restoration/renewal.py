@@ -1,6 +1,7 @@
 """What a reader chose: only its surroundings are restored again, and the rest of a record is kept."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -57,17 +58,18 @@ def plan_renewal(record: Record, choices: Sequence[Known]) -> Renewal:
     places = list_places(record)
     wanted = {(start, stop): text for start, stop, text in choices}
     were = {place.origin: place.text for place in places if place.chosen}
-    altered = [one for one in wanted.keys() | were.keys() if wanted.get(one) != were.get(one)]
-    changed = [place for place in places if any(_overlap(place.origin, one) for one in altered)]
-    for one in altered:
-        if not any(_overlap(place.origin, one) for place in changed):
+    altered = Ranges(one for one in wanted.keys() | were.keys() if wanted.get(one) != were.get(one))
+    changed = [place for place in places if altered.meet(place.origin)]
+    lost = Ranges(place.origin for place in places)
+    for one in altered.ranges:
+        if not lost.meet(one):
             raise ConservatorError(f"nothing was lost at the bytes {one[0]} to {one[1]} of the document")
-    near = [
-        any(place.at[0] - one.at[1] <= NEAR and one.at[0] - place.at[1] <= NEAR for one in changed) for place in places
-    ]
+    around = Ranges((place.at[0] - NEAR, place.at[1] + NEAR) for place in changed)
+    near = [around.meet(place.at) for place in places]
     kept = tuple(place for place, renewed in zip(places, near, strict=True) if not renewed)
+    taken = Ranges(place.origin for place in kept)
     known = [(*place.origin, place.text) for place in kept]
-    known += [one for one in choices if not any(_overlap(place.origin, one[:2]) for place in kept)]
+    known += [one for one in choices if not taken.meet((one[0], one[1]))]
     cuts: list[Range] = []
     for number, place in enumerate(places):
         if near[number] and number and near[number - 1]:
@@ -91,7 +93,8 @@ def renew(record: Record, found: Record, renewal: Renewal) -> Record:
     done = shift = 0
     for start, stop in [*renewal.cuts, (length, length)]:
         parts.append(((done, start), (done + shift, start + shift), False))
-        after = next((moved for place, moved in anchors if place >= stop), longer)
+        later = bisect_left(anchors, (stop,))
+        after = anchors[later][1] if later < len(anchors) else longer
         parts.append(((start, stop), (start + shift, stop + after), True))
         done, shift = stop, after
     for old, new, again in parts:
@@ -149,9 +152,26 @@ def summarise(pieces: Sequence[Record], length: int) -> Record:
     }
 
 
-def _overlap(one: Range, other: Range) -> bool:
-    """Whether two ranges have a byte in common, or are the same."""
-    return one == other or (one[0] < other[1] and other[0] < one[1])
+class Ranges:
+    """Half-open ranges, those that overlap made one.
+
+    Attributes:
+        ranges: in order, and apart.
+    """
+
+    def __init__(self, ranges: Iterable[Range]) -> None:
+        """Sort and unite the ranges."""
+        self.ranges: list[Range] = []
+        for start, stop in sorted(ranges):
+            if self.ranges and start < self.ranges[-1][1]:
+                self.ranges[-1] = (self.ranges[-1][0], max(stop, self.ranges[-1][1]))
+            else:
+                self.ranges.append((start, stop))
+
+    def meet(self, one: Range) -> bool:
+        """Whether any of the ranges has something in common with another one."""
+        before = bisect_left(self.ranges, (one[1],)) - 1  # the last that begins before its end
+        return before >= 0 and self.ranges[before][1] > one[0]
 
 
 def _between(pieces: Sequence[Record], start: int, stop: int) -> Iterator[Record]:
@@ -196,7 +216,7 @@ def _curves(old: Record, new: Record, parts: Sequence[tuple[Range, Range, bool]]
         (start, _), (begin, _), again = next(part for part in reversed(parts) if part[1][0] <= middle)
         place = middle if again else start + middle - begin
         source = new if again else old
-        number = sum(edge <= place for edge in source["edges"]) - 1
+        number = bisect_right(source["edges"], place) - 1
         taken.append((source, min(max(number, 0), len(source["lost"]) - 1)))
     return {
         "edges": new["edges"],
