@@ -116,7 +116,7 @@ def test_paste_restore_choose_restore_again_and_download(page, address):
     page.goto(report.value.path().rename(report.value.path().with_suffix(".html")).as_uri())
     expect(page.locator(".document .r.yours")).to_have_count(2)
     page.locator(".document .r.yours").first.hover()
-    expect(page.locator(".tip")).to_contain_text("Chosen w")
+    expect(page.locator(".tip")).to_contain_text("Chosen low")
 
 
 def test_choices_that_wait_are_read_together_and_can_be_undone(page, address):
@@ -150,7 +150,7 @@ def test_choices_that_wait_are_read_together_and_can_be_undone(page, address):
     expect(page.locator("#view .r.pending")).to_have_count(0)
 
     page.locator("#view .document .r.yours").first.click()
-    expect(page.locator(".tip")).to_contain_text("Chosen w")
+    expect(page.locator(".tip")).to_contain_text("Chosen low")
     page.click(".tip .undo")
     expect(page.locator("#view .document .r.yours")).to_have_count(2, timeout=30_000)
     page.click("#undo")  # the undoing
@@ -335,7 +335,7 @@ def test_alternatives_are_shown_within_their_words(page, tmp_path):
     path.write_text(found.to_html())
     page.goto(path.as_uri())
     page.locator(".document .r[data-i='0']").first.hover()
-    words = page.locator(".tip .word")
+    words = page.locator(".tip .bars .word")
     expect(words).to_have_count(3)
     for number, fill in enumerate(fills):
         said = words.nth(number).evaluate("node => [...node.childNodes].map((one) => one.textContent)")

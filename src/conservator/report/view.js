@@ -288,9 +288,11 @@ const ConservatorView = (() => {
     }
     function fillTip(place) {
       const piece = restored[place];
-      const least = lowest(piece.sure);
+      // A gap may consist of several pieces, some of them left open.
+      const whole = restored.filter((one) => same(one.origin, piece.origin)), around = wordAround(record.pieces, piece);
+      const least = lowest(piece.sure), [left, right] = whole.length > 1 ? ["", ""] : around;
       tip.replaceChildren(
-        make("h3", {}, piece.chosen ? "Chosen " : piece.open ? "Left open, perhaps " : "Restored ", make("code", {}, shown(piece.guess))),
+        make("h3", {}, piece.chosen ? "Chosen " : piece.open ? "Left open, perhaps " : "Restored ", make("code", { class: "word" }, left, make("b", {}, shown(piece.guess)), right)),
         make("p", {}, piece.chosen ? "as known text, by a reader" : piece.sure.length > 1 ? `each character at least ${percent(least)} sure` : `${percent(least)} sure`),
         ...recalled(piece),
       );
@@ -300,14 +302,13 @@ const ConservatorView = (() => {
         tip.append(back);
       }
       if (piece.fills.length) {
-        const around = wordAround(record.pieces, piece), pick = (fill) => (choose && pinned ? () => { hide(true); choose(piece, fill); } : null);
+        const pick = (fill) => (choose && pinned ? () => { hide(true); choose(piece, fill); } : null);
         tip.append(make("h4", {}, choose && pinned ? (piece.chosen ? "It was chosen from" : "Choose what is right") : "Best fills of the whole gap"));
         tip.append(bars(piece.fills.map((fill) => ({ name: fill.text, around, taken: piece.chosen && fill.text === piece.guess, value: fill.probability, pick: pick(fill) }))));
       }
       if (!piece.chosen) tip.append(make("h4", {}, "Trusted experts"), bars(record.experts.map((name, expert) => ({ name, value: piece.weights[expert], own: hue(record, expert) }))));
       if (choose && pinned) {
-        // A gap may consist of several pieces, some of them left open; the typed text replaces all of them.
-        const whole = restored.filter((one) => same(one.origin, piece.origin));
+        // The typed text replaces the whole gap.
         const input = make("input", { type: "text", placeholder: "or type your own", value: whole.length > 1 ? whole.map((one) => one.guess).join("") : "", ariaLabel: "Your own text for the whole gap", spellcheck: false });
         const form = make("form", { class: "own" }, input, make("button", { type: "submit", class: "primary" }, "Use"));
         form.addEventListener("submit", (event) => { event.preventDefault(); if (input.value) { hide(true); choose(piece, { text: input.value }); } });

@@ -9,7 +9,7 @@
   // encoding is what they were in. Once the text is edited, the box is the document, with the line ends that the bytes
   // had (crlf). asked is the document that the shown result belongs to. like holds references. choices says what the
   // reader chose, by the place in the document, and read which of that the result knows of; history is for undoing.
-  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], like: [], result: null, asked: null, view: null, running: null };
+  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], like: [], result: null, asked: null, view: null, running: null, reading: 0 };
   // What the settings are called on this page, by the names of the API.
   const SETTINGS = {
     mark: "Mark of a lost byte", gap: "Mark of a gap of unknown length", max_gap: "Longest such gap", lost: "bytes that are not UTF-8 count as lost", encoding: "Encoding of the file",
@@ -96,10 +96,11 @@
     if (on) report("waiting", 0);
   }
   const STAGES = { waiting: "waiting for its turn", "choosing experts": "choosing experts", lengths: "finding lengths", inferring: "reading", decoding: "filling in", alternatives: "weighing alternatives" };
+  /** Say how far the work is, and how many choices wait until it is done. */
   function report(doing, share) {
-    const percent = Math.round(100 * share), bar = $("progress");
+    const percent = Math.round(100 * share), bar = $("progress"), waiting = pending().length - state.reading;
     bar.firstElementChild.style.width = `${percent}%`;
-    bar.lastElementChild.textContent = doing === "waiting" ? STAGES[doing] : `${STAGES[doing]} ${percent} %`;
+    bar.lastElementChild.textContent = `${doing === "waiting" ? STAGES[doing] : `${STAGES[doing]} ${percent} %`}${waiting ? `; ${waiting} more ${waiting === 1 ? "choice waits" : "choices wait"}` : ""}`;
     bar.setAttribute("aria-valuenow", percent);
   }
 
@@ -135,7 +136,7 @@
   async function run(asked, previous) {
     say("");
     const choices = new Map(state.choices), { text: _, ...record } = previous ?? {};
-    state.running = new AbortController();
+    Object.assign(state, { running: new AbortController(), reading: pending().length });
     working(true, !previous);
     const wanted = {
       data: toBase64(asked.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: $("invalid").checked ? "invalid" : "marked",
@@ -197,7 +198,7 @@
   function take(choices) {
     state.choices = choices;
     $("undo").hidden = !state.history.length;
-    state.view.pend(pending());
+    show(state.result, state.asked);
     readChoices();
   }
   async function readChoices() {
