@@ -141,6 +141,7 @@ def test_choices_that_wait_are_read_together_and_can_be_undone(page, address):
     expect(page.locator("#view .r.pending[data-i='2']")).to_have_text("T")
     expect(page.locator("#view .r.pending[data-i='1']").first).to_have_text("e ")
     assert len(asked) == 1  # the others wait for the first
+    expect(page.locator("#progress")).to_contain_text("2 more choices wait")
     held[0].continue_()
     expect(page.locator("#view .document .r.yours")).to_have_count(3, timeout=30_000)
     restored(page)

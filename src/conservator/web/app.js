@@ -9,7 +9,7 @@
   // encoding is what they were in. Once the text is edited, the box is the document, with the line ends that the bytes
   // had (crlf). asked is the document that the shown result belongs to. like holds references. choices says what the
   // reader chose, by the place in the document, and read which of that the result knows of; history is for undoing.
-  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], like: [], result: null, asked: null, view: null, running: null, reading: 0 };
+  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], like: [], result: null, asked: null, view: null, running: null, reading: 0, told: [] };
   // What the settings are called on this page, by the names of the API.
   const SETTINGS = {
     mark: "Mark of a lost byte", gap: "Mark of a gap of unknown length", max_gap: "Longest such gap", lost: "bytes that are not UTF-8 count as lost", encoding: "Encoding of the file",
@@ -67,10 +67,12 @@
     const gaps = count(gap);
     $("state").textContent = text ? `${current().length.toLocaleString("en")} bytes, ${count(mark).toLocaleString("en")} marked as lost${gaps ? `, ${gaps} gap${gaps === 1 ? "" : "s"}` : ""}${state.encoding === UTF8 ? "" : `; read as ${state.encoding}`}` : "nothing yet";
   }
+  const narrow = () => matchMedia("(max-width: 56rem)").matches;
   function say(message, kind = "error") {
     $("error").textContent = message;
     $("error").className = kind;
     $("error").hidden = !message;
+    if (message && narrow()) $("error").scrollIntoView({ block: "nearest" }); // it stands above the result
   }
 
   async function ask(path, body, options = {}) {
@@ -99,6 +101,7 @@
   /** Say how far the work is, and how many choices wait until it is done. */
   function report(doing, share) {
     const percent = Math.round(100 * share), bar = $("progress"), waiting = pending().length - state.reading;
+    state.told = [doing, share];
     bar.firstElementChild.style.width = `${percent}%`;
     bar.lastElementChild.textContent = `${doing === "waiting" ? STAGES[doing] : `${STAGES[doing]} ${percent} %`}${waiting ? `; ${waiting} more ${waiting === 1 ? "choice waits" : "choices wait"}` : ""}`;
     bar.setAttribute("aria-valuenow", percent);
@@ -178,7 +181,7 @@
       state.view.resume(there);
     }
     if (!result.summary.lost && !result.summary.chosen) say("nothing was lost in this document: it has no marks", "hint");
-    else if (first && matchMedia("(max-width: 56rem)").matches) $("result").scrollIntoView({ block: "start" });
+    else if (first && narrow()) $("result").scrollIntoView({ block: "start" });
   }
 
   /** The choices that the shown result does not know of yet; the text is null where one was undone. */
@@ -199,6 +202,7 @@
     state.choices = choices;
     $("undo").hidden = !state.history.length;
     show(state.result, state.asked);
+    if (state.running) report(...state.told);
     readChoices();
   }
   async function readChoices() {
