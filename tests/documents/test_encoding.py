@@ -39,6 +39,7 @@ SPANISH = "El niño comió una manzana en la montaña, según la señora; ¿qué
         (GERMAN, "iso-8859-15", "iso-8859-15"),
         (GERMAN, "utf-16-le", "utf-16-le"),
         (FRENCH, "utf-16-be", "utf-16-be"),
+        (RUSSIAN, "utf-16-be", "utf-16-be"),
         (f"\ufeff{POLISH}", "utf-16-le", "utf-16-le"),
         (f"\ufeff{RUSSIAN}", "utf-16-be", "utf-16-be"),
         (f"\ufeff{CZECH}", "utf-32-le", "utf-32-le"),

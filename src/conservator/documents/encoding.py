@@ -19,7 +19,7 @@ ORDERS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-ZEROS = 0.4  # the share of zeros in every other place of a text in UTF-16, at least
+ZEROS = 0.1  # the share of zeros in every other place of a text in UTF-16, at least: its blanks and line ends
 STRAY = re.compile("[\udc80-\udcff]+")  # bytes that fit into no UTF-8, as Python decodes them
 BEYOND = re.compile(f"[^\0-\x7f\udc80-\udcff{MARK}]")  # characters outside ASCII
 
@@ -132,12 +132,12 @@ def _decode(data: bytes, encoding: str, name: str) -> str:
 
 
 def _is_text(data: bytes, encoding: str) -> bool:
-    """Whether bytes are text in an encoding, with few control characters."""
+    """Whether bytes are text in an encoding: nearly all its characters are known ones that can be printed."""
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError:
         return False
-    return count_controls(text.encode()) <= MOST * len(text)
+    return sum(not (one.isprintable() or one.isspace()) for one in text) <= MOST * len(text)
 
 
 def _with_order(data: bytes, encoding: str) -> str:
