@@ -29,6 +29,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 LENGTHS = {
     "options.py": 2,
     "experts/team.py": 1,
+    "restoration/renewal.py": 1,
     "training/trainer.py": 2,
     "training/specialisation.py": 1,
     "cli/check.py": 1,

@@ -72,6 +72,7 @@ def check(document, found, settings):
 def test_any_document_is_restored(document, team, mark, seed, gap, least, alternatives):
     document = document.replace(MARK, mark.encode())
     chosen = {"mark": mark, "gap": gap, "min_confidence": least, "alternatives": alternatives, "seed": seed}
+    chosen["encoding"] = "utf-8"  # also of what looks like something else
     found = restore(document, team, lost="invalid", max_gap=6, **chosen)
     check(document, found, chosen)
     again = restore(document, team, lost="invalid", max_gap=6, **chosen)
@@ -199,7 +200,7 @@ def test_progress_is_told_and_may_stop_the_work():
         ("a", {"experts": [object()]}, "is no expert: it lacks a spec"),
         ("a\ufffd", {"channel": MaskChannel(4, 0.1)}, "output alphabet"),
         ("[...]", {"gap": "[...]", "max_gap": 0}, "at least 1"),
-        (b"\xe9", {}, "byte 0 is 0xe9"),
+        (b"\xe9", {"encoding": "utf-8"}, "byte 0 is 0xe9"),
     ],
 )
 def test_bad_input_is_said(document, given, message):

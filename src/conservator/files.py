@@ -1,12 +1,17 @@
-"""Reading whole files, and writing files atomically."""
+"""Reading whole files, writing files atomically, and the names of their encodings."""
 
+import codecs
 import os
+import re
 import stat
 import sys
 import tempfile
 from pathlib import Path
 
-from conservator.errors import ConservatorError
+from conservator.errors import ConservatorError, OptionError
+
+ENCODINGS = ("utf-8", "utf-16", "windows-1252", "iso-8859-15", "windows-1250", "windows-1251", "cp850", "mac-roman")
+ESCAPES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")  # ways to write text in ASCII
 
 
 def make_folder(path: Path) -> Path:
@@ -46,6 +51,21 @@ def check_writable(path: Path, *, force: bool = False, parents: bool = False) ->
     if not os.access(path.parent, os.W_OK):
         raise ConservatorError(f"cannot write {path}: no permission to write in {path.parent}")
     return path
+
+
+def check_encoding(name: str) -> str:
+    """The usual name of an encoding; raise an OptionError if there is none of that name."""
+    try:
+        found = codecs.lookup(name).name
+        if found in ESCAPES:
+            raise LookupError
+        "a".encode(found)  # some codecs are of bytes alone
+    except (LookupError, UnicodeError, ValueError, TypeError) as error:
+        raise OptionError(
+            "encoding", f"{name!r} is not known; known: {', '.join(ENCODINGS)}, and others that Python knows"
+        ) from error
+    found = "utf-8" if found == "utf-8-sig" else found
+    return re.sub(r"^cp(?=125\d$)", "windows-", found).replace("iso8859-", "iso-8859-")
 
 
 def read_document(name: str) -> bytes:

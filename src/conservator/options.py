@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conservator.errors import OptionError
+from conservator.files import check_encoding
 
 if TYPE_CHECKING:
     from conservator.channels import Channel
@@ -34,6 +35,7 @@ class RestoreOptions:
         seed: the seed of all randomness.
         near: evidence for the field is gathered within this many bytes of damage; None gathers it everywhere.
         memory: whether text that stands elsewhere in the document, or in references, is recalled.
+        encoding: the encoding of a document that is given as a file or as bytes; None tells it by the bytes.
     """
 
     mark: str = "\ufffd"
@@ -46,6 +48,7 @@ class RestoreOptions:
     seed: int = 0
     near: int | None = 256
     memory: bool = True
+    encoding: str | None = None
 
     def __post_init__(self) -> None:
         """Raise an OptionError for an invalid value."""
@@ -65,8 +68,16 @@ class RestoreOptions:
         )
         _check(_whole(self.seed), "seed", f"{self.seed!r}; it must be a whole number")
         _check(isinstance(self.memory, bool), "memory", f"{self.memory!r}; it must be true or false")
+        if self.encoding is not None:
+            _check(isinstance(self.encoding, str), "encoding", f"{self.encoding!r}; it must be a name, or None")
+            check_encoding(self.encoding)
         near = self.near is None or (_whole(self.near) and self.near >= 0)
         _check(near, "near", f"{self.near!r}; it must be a number of bytes, or None")
+
+    @property
+    def stray(self) -> bool:
+        """Whether bytes that fit into no UTF-8 are expected: they count as lost, or any byte may be wrong."""
+        return self.lost == "invalid" or self.channel != "mask"
 
 
 def expert_names(experts: str | Sequence[Any] | None) -> list[Any]:

@@ -13,7 +13,7 @@ from conservator.alignment import choose_lengths
 from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
 from conservator.decoders import DecodedText, Fill, best_fills, decode_text
 from conservator.decoders.beam import MARGIN
-from conservator.documents import Damaged, read_damaged
+from conservator.documents import Damaged, Known, Source, read_damaged, read_source
 from conservator.errors import OptionError
 from conservator.experts import (
     Cost,
@@ -38,7 +38,7 @@ from conservator.restoration import Restoration, leave_open
 from conservator.training import read_texts
 from conservator.vocabularies import BYTES
 
-Document = str | bytes | Path
+Document = str | bytes | Path | Source
 AnyExpert = Expert | DocumentExpert
 Like = str | Path | Sequence[str | Path | tuple[str, str]]  # files, folders, or texts with a name
 Ints = NDArray[np.int64]
@@ -91,30 +91,36 @@ class Restorer:
         document: Document,
         *,
         like: Like | None = None,
+        known: Sequence[Known] = (),
         progress: Progress | None = None,
         **changes: Any,
     ) -> Restoration:
         """Restore a damaged document.
 
-        Every known byte is kept and the result is valid UTF-8. Only the surroundings of damage are read.
+        Every known byte is kept and the result is valid UTF-8 (``encoded`` is the same in the encoding of the file).
+        Only the surroundings of damage are read.
 
         Args:
-            document: text, the bytes of a file, or its path.
+            document: text, the bytes of a file, its path, or what ``read_source`` made of it.
             like: texts like this document, instead of the restorer's.
+            known: what is known of lost places: ``(start, stop, text)`` with half-open ranges of bytes of the document
+                (of its UTF-8), in order.
             progress: is told what is being done and which share of it is done; what it raises ends the work.
             changes: options that differ from the restorer's.
         """
         options = with_changes(self.options, changes)
         generator, meter = torch.Generator().manual_seed(options.seed), Meter(progress)
         channel = as_channel(options.channel, BYTES.size)
-        content = read_document(str(document)) if isinstance(document, Path) else document
-        damaged = read_damaged(content, mark=options.mark, gap=options.gap)
+        source = as_source(document, options)
+        damaged = read_damaged(source.data, mark=options.mark, gap=options.gap, known=known)
         references = self.references if like is None else read_references(like, options.mark)
         if references is not None and not options.memory:
             raise OptionError("like", "the memory reads these texts, and it is left out")
         doubtful = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.DOUBTFUL).any())
         if doubtful and options.alternatives:
             raise OptionError("alternatives", "they are given of marked gaps, and here any byte may change")
+        if doubtful and known:
+            raise OptionError("known", "text is known of marked gaps, and here any byte may change")
         if not doubtful:
             damaged = damaged.settled(options.lost)
         with meter.measure() as spent:
@@ -130,12 +136,13 @@ class Restorer:
             makers = self.makers(references, options)
             if not len(damaged.tokens) or not (doubtful or len(damaged.lost)):
                 names = [*(one.spec.name for one in models), *(one.spec.name for one in makers)]
-                return Restoration.untouched(damaged, tuple(names), Cost(), recalls=options.memory)
+                found = Restoration.untouched(damaged, tuple(names), Cost(), recalls=options.memory)
+                return replace(found, encoding=source.encoding)
             document_itself = channel.observe(torch.from_numpy(damaged.tokens)[None])
             team = Team([*models, *(one.condition(document_itself) for one in makers)], meter)
             observation = observe(damaged, channel, team, options.near, everywhere=doubtful)
             found = self.fill(team, damaged, observation, options, generator)
-        return replace(found, cost=spent.cost)
+        return replace(found, cost=spent.cost, encoding=source.encoding)
 
     def models(
         self,
@@ -235,12 +242,25 @@ def restore(
     *,
     engine: Engine | None = None,
     like: Like | None = None,
+    known: Sequence[Known] = (),
     progress: Progress | None = None,
     **options: Any,
 ) -> Restoration:
-    """Restore one damaged document, by a ``Restorer`` with these experts, options, engine and references."""
+    """Restore one damaged document, by a ``Restorer`` with these experts, options, engine and references.
+
+    ``known`` is what ``Restorer.restore`` takes.
+    """
     restorer = Restorer(experts, with_changes(RestoreOptions(), options), engine, like)
-    return restorer.restore(document, progress=progress)
+    return restorer.restore(document, known=known, progress=progress)
+
+
+def as_source(document: Document, options: RestoreOptions) -> Source:
+    """The text of a document as UTF-8, and its encoding."""
+    if isinstance(document, Source):
+        return document
+    name = str(document) if isinstance(document, Path) else "the document"
+    content = read_document(name) if isinstance(document, Path) else document
+    return read_source(content, options.encoding, name=name, signs=(options.mark, options.gap), stray=options.stray)
 
 
 def read_references(like: Like, mark: str) -> References | None:

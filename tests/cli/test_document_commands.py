@@ -82,7 +82,27 @@ def test_help_has_examples_and_exit_codes():
         (["restore", "damaged.txt", "-o", "no/such/file", *EXPERTS], 3, "no folder no/such; --parents makes it"),
         (["restore", "nowhere.txt"], 3, "cannot read nowhere.txt: No such file"),
         (["restore", "experts"], 3, "cannot read experts"),
-        (["restore", "latin.txt", *EXPERTS], 3, "byte 3 is 0xe9"),
+        (
+            ["restore", "latin.txt", "-o", "x", *EXPERTS],
+            4,
+            "nothing to restore: latin.txt, read as windows-1252 has no mark",
+        ),
+        (
+            ["restore", "latin.txt", "--encoding", "utf-8", *EXPERTS],
+            3,
+            "byte 3 is 0xe9, which fits into no text; --enc",
+        ),
+        (
+            ["restore", "latin.txt", "--encoding", "utf-8", *EXPERTS],
+            3,
+            "--lost invalid counts the 1 byte that does not",
+        ),
+        (["restore", "latin.txt", "--encoding", "klingon", *EXPERTS], 2, "--encoding: 'klingon' is not known"),
+        (["restore", "latin.txt", "--encoding", "ascii", *EXPERTS], 3, "latin.txt is not ascii: byte 3 is 0xe9"),
+        (["restore", "photo.txt", *EXPERTS], 3, "photo.txt is a PNG image, not text; nothing was written"),
+        (["restore", "damaged.txt", "--like", "photo.txt", *EXPERTS], 3, "photo.txt is a PNG image, not text"),
+        (["damage", "photo.txt"], 3, "photo.txt is a PNG image, not text; nothing was written"),
+        (["compare", "clean.txt", "photo.txt", "damaged.txt"], 3, "photo.txt is a PNG image, not text"),
         (["restore", "damaged.txt", "-o", "experts", *EXPERTS], 3, "it is a folder"),
         (["restore", "damaged.txt", "--experts", "nobody"], 3, "no expert 'nobody'"),
         (["restore", "clean.txt", *EXPERTS], 4, "nothing to restore: clean.txt has no mark U+FFFD"),
@@ -94,10 +114,14 @@ def test_help_has_examples_and_exit_codes():
         (
             ["restore", "damaged.txt", "--like", "binary.txt", *EXPERTS],
             3,
-            "binary.txt is a binary file: it holds a zero",
+            "binary.txt is binary data, not text: 1 of its 3 bytes",
         ),
-        (["restore", "damaged.txt", "--like", "latin.txt", *EXPERTS], 3, "latin.txt is not UTF-8 text: byte 3 is 0xe9"),
-        (["restore", "damaged.txt", "--like", "image.png", *EXPERTS], 3, "image.png is a binary file"),
+        (
+            ["restore", "damaged.txt", "--like", "halves.txt", *EXPERTS],
+            3,
+            "halves.txt is not UTF-8 text: byte 6 is 0xff",
+        ),
+        (["restore", "damaged.txt", "--like", "image.png", *EXPERTS], 3, "image.png is binary data, not text"),
         (
             ["restore", "damaged.txt", "--like", "wrong.jsonl", *EXPERTS],
             3,
@@ -110,8 +134,9 @@ def test_help_has_examples_and_exit_codes():
     ],
 )
 def test_what_is_wrong_is_said(folder, words, code, message):
-    files = {"latin.txt": "café".encode("latin-1"), "empty.txt": b"", "binary.txt": b"a\0b", "image.png": b"PNG\0",
-             "wrong.jsonl": b"[]\n"}  # fmt: skip
+    files = {"latin.txt": "café".encode("latin-1"), "empty.txt": b"", "binary.txt": b"a\0b", "image.png": b"\0PNG\0",
+             "wrong.jsonl": b"[]\n", "photo.txt": b"\x89PNG\r\n\x1a\n\0",
+             "halves.txt": "été".encode() + b"e\xff"}  # fmt: skip
     for name, content in files.items():
         (folder / name).write_bytes(content)
     done = call(*words, cwd=folder)
@@ -127,6 +152,25 @@ def test_bytes_that_are_not_utf8_can_count_as_lost(folder):
     data = (folder / "out.txt").read_bytes()
     assert (data[:3], data[4:]) == (b"caf", b" au lait")
     assert data.decode()
+
+
+@pytest.mark.parametrize("codec", ["cp1252", "utf-16"])
+def test_a_file_is_written_in_the_encoding_that_it_was_read_in(folder, codec):
+    text = "Le gar\u00e7on a mang\u00e9 une cr\u00eape \u00e0 la maison.\r\n" * 3
+    (folder / "note.txt").write_bytes(text.encode(codec))
+    done = call("damage", "note.txt", "--mark", "#", "--rate", 0.05, "-o", "lossy.txt", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    lossy = (folder / "lossy.txt").read_bytes()
+    assert f"{lossy.decode(codec).count('#')} of {len(text) + (codec == 'utf-16')} characters lost" in done.stderr
+    done = call("restore", "lossy.txt", "--mark", "#", "-o", "out.txt", "--json", "r.json", *EXPERTS, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    record = json.loads((folder / "r.json").read_text())
+    assert record["encoding"] == {"cp1252": "windows-1252", "utf-16": "utf-16-le"}[codec]
+    assert f"read as {record['encoding']} (detected); written as {record['encoding']}\n" in done.stderr
+    assert (folder / "out.txt").read_bytes().decode(codec) == record["text"].removeprefix("\ufeff")
+    again = call("restore", "lossy.txt", "--mark", "#", "--encoding", codec, "-o", "again.txt", *EXPERTS, cwd=folder)
+    assert f"read as {record['encoding']}; written" in again.stderr
+    assert (folder / "again.txt").read_bytes() == (folder / "out.txt").read_bytes()
 
 
 def test_overwritten_bytes_are_restored_too(folder):

@@ -66,6 +66,38 @@ def test_references_are_remembered_for_one_request(client):
     assert again["text"] != STORY
 
 
+def test_files_are_read_and_written_in_their_encoding(client):
+    text = "Le gar\u00e7on a mang\u00e9 une cr\u00eape."
+    data = base64.b64encode(text.encode("cp1252")).decode()
+    read = client.post("/v1/read", json={"data": data}).json()
+    assert read == {"data": base64.b64encode(text.encode()).decode(), "encoding": "windows-1252"}
+    assert client.post("/v1/write", json={"text": text, "encoding": "cp1252"}).json() == {
+        "data": data, "encoding": "windows-1252"}  # fmt: skip
+    other = client.post("/v1/write", json={"text": "\u0142", "encoding": "cp1252"}).json()
+    assert other == {"data": base64.b64encode("\u0142".encode()).decode(), "encoding": "utf-8"}
+    assert client.post("/v1/restore", json={"data": data}).json()["encoding"] == "windows-1252"
+
+
+def test_a_choice_is_read_with_its_surroundings(client):
+    text = f"one {MARK} two {MARK} three {'far away, ' * 40} four {MARK} five"
+    first = client.post("/v1/restore", json={"text": text}).json()
+    choices = [{"origin": [4, 7], "text": MARK}]
+    again = client.post("/v1/restore", json={"text": text, "choices": choices, "previous": first}).json()
+    assert again["text"].startswith(f"one {MARK} two ")
+    lost = [piece for piece in again["pieces"] if "origin" in piece]
+    assert [piece.get("chosen", False) for piece in lost] == [True, False, False]
+    far = [piece for piece in first["pieces"] if "origin" in piece][-1]
+    assert lost[-1] == {**far, "at": [place + len(MARK.encode()) - 1 for place in far["at"]]}
+    assert again["experts"] == first["experts"]
+    assert again["summary"]["chosen"] == 1
+    whole = client.post("/v1/restore", json={"text": text, "choices": choices}).json()
+    assert [piece["text"] for piece in whole["pieces"]] == [piece["text"] for piece in again["pieces"]]
+    undone = client.post("/v1/restore", json={"text": text, "previous": again}).json()
+    assert undone["text"] == first["text"]
+    wrong = client.post("/v1/restore", json={"text": "other", "choices": choices, "previous": first})
+    assert wrong.status_code == 400
+
+
 def test_memory_can_be_left_out(client):
     found = client.post("/v1/restore", json={"text": STORY + LOSS, "memory": False}).json()
     assert found["experts"] == ["one", "two"]
@@ -93,11 +125,13 @@ def test_errors_do_not_repeat_what_was_sent(client):
 
 
 def test_errors_are_streamed_too(client):
-    wanted = {"data": base64.b64encode(b"caf\xe9").decode()}
+    wanted = {"data": base64.b64encode(b"caf\xe9").decode(), "encoding": "utf-8"}
     with client.stream("POST", "/v1/restore", json=wanted, headers={"Accept": "application/x-ndjson"}) as answer:
         lines = [json.loads(line) for line in answer.iter_lines()]
     assert lines[-1]["status"] == 400
     assert "byte 3 is 0xe9" in lines[-1]["error"]
+    assert "--" not in lines[-1]["error"]
+    assert [one["option"] for one in lines[-1]["advice"]] == ["encoding", "lost"]
 
 
 @pytest.mark.parametrize(
@@ -120,6 +154,20 @@ def test_errors_are_streamed_too(client):
         ("/v1/restore", {"text": "a", "like": "/etc/passwd"}, 422, "like"),
         ("/v1/restore", {"text": "a", "like": ["/etc/passwd"]}, 422, "like"),
         ("/v1/restore", {"text": "a", "like": [{"name": "b", "text": "b"}], "memory": False}, 422, "memory is false"),
+        ("/v1/restore", {"text": "a", "choices": [{"origin": [0, 9], "text": "b"}]}, 400, "within 1 bytes"),
+        ("/v1/restore", {"text": "a", "choices": [{"origin": [0, 1], "text": ""}]}, 422, "text"),
+        ("/v1/restore", {"text": "a", "previous": {}}, 400, "previous is no record of this document"),
+        (
+            "/v1/restore",
+            {"text": "a", "previous": {"pieces": [1], "experts": ["one"], "memory": None}},
+            400,
+            "no record",
+        ),
+        ("/v1/restore", {"data": "iVBORw0KGgo="}, 400, "the document is a PNG image, not text"),
+        ("/v1/restore", {"text": "a", "encoding": "klingon"}, 400, "encoding: 'klingon' is not known"),
+        ("/v1/read", {"data": "iVBORw0KGgo=", "name": "photo.txt"}, 400, "photo.txt is a PNG image, not text"),
+        ("/v1/read", {"data": "YWFh" * 800, "name": "long.txt"}, 413, "long.txt has 2400 bytes; at most 2000"),
+        ("/v1/write", {"text": "a", "encoding": "klingon"}, 400, "is not known"),
         ("/v1/damage", {"text": MARK}, 400, "already"),
     ],
 )

@@ -9,7 +9,8 @@ import typer
 import conservator
 from conservator.cli import check, compare, damage, experts, reproduce, restore, serve, train
 from conservator.cli.console import messages
-from conservator.errors import ConservatorError
+from conservator.cli.options import as_option
+from conservator.errors import ConservatorError, NotTextError
 
 app = typer.Typer(
     name="conservator",
@@ -55,5 +56,6 @@ def main() -> None:
         app()
     except ConservatorError as error:
         messages.quiet = False
-        messages.print(f"error: {error}", soft_wrap=True)
+        unharmed = "; nothing was written" if isinstance(error, NotTextError) else ""
+        messages.print(f"error: {error.worded(as_option)}{unharmed}", soft_wrap=True)
         sys.exit(3)

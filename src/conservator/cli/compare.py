@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from conservator.cli.options import Force, Parents, check_targets
-from conservator.files import read_document, write_document
+from conservator.cli.options import Force, Parents, check_targets, read_text
+from conservator.files import write_document
 from conservator.options import DEFAULTS
 
 EXAMPLES = (
@@ -33,11 +33,13 @@ def compare(
     if not mark:
         raise typer.BadParameter("it must be at least one character", param_hint="--mark")
     check_targets({"--json": json}, force=force, parents=parents)
-    documents = [read_document(path) for path in (original, restored, damaged)]
+    clean = read_text(original, signs=(mark,))
+    named = clean.encoding if clean.encoding == "utf-8" else None  # bytes that were overwritten tell another one
+    others = [read_text(path, named, signs=(mark,)).data for path in (restored, damaged)]
 
     from conservator.documents import compare_documents
 
-    found = compare_documents(*documents, mark=mark)
+    found = compare_documents(clean.data, *others, mark=mark)
     if json is not None:
         record = {**asdict(found), "accuracy": found.accuracy, "character_error_rate": found.character_error_rate}
         write_document(json, (json_format.dumps(record, indent=2) + "\n").encode())

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from conservator.cli.console import messages
-from conservator.cli.options import Force, Parents, Quiet, Seed, check_targets
-from conservator.files import read_document, write_document
+from conservator.cli.options import Force, Parents, Quiet, Seed, check_targets, read_text
+from conservator.files import write_document
 from conservator.options import DEFAULTS
 
 EXAMPLES = (
@@ -41,10 +41,18 @@ def damage(
     if channel not in ("mask", "replacement"):
         raise typer.BadParameter(f"no channel {channel!r}; known: mask, replacement", param_hint="--channel")
     check_targets({"--out": out}, force=force, parents=parents)
-    data = read_document(document)
+    source = read_text(document, signs=(mark,))
 
+    from conservator.documents import UTF8, write_text
     from conservator.documents import damage as damage_document
 
+    if channel == "mask" and source.encoding != UTF8:  # in other encodings a mark stands for a whole character
+        text = source.data.decode()
+        lossy = damage_document(text, rate, burst=burst, mark=mark, seed=seed)
+        write_document(out, write_text(lossy, source.encoding))
+        messages.print(f"{lossy.count(mark)} of {len(text)} characters lost", soft_wrap=True)
+        return
+    data = source.data if source.encoding == UTF8 else write_text(source.data.decode(), source.encoding)
     damaged = damage_document(
         data, rate, channel="mask" if channel == "mask" else "replacement", burst=burst, mark=mark, seed=seed
     )

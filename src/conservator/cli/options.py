@@ -5,14 +5,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from conservator.cli.console import messages
-from conservator.errors import OptionError
-from conservator.files import check_writable
+from conservator.errors import Advice, OptionError
+from conservator.files import check_writable, read_document
 from conservator.options import LARGEST_SEED
+
+if TYPE_CHECKING:
+    from conservator.documents import Source
 
 
 def be_quiet(wanted: bool) -> bool:
@@ -51,7 +54,27 @@ Threads = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite files that exist already.")]
 Parents = Annotated[bool, typer.Option("--parents", "-p", help="Make folders that are missing.")]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The encoding of the document, such as windows-1252 or utf-16; told by its bytes, by default.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The seed that everything random follows from.")]
+
+
+def read_text(
+    name: str, encoding: str | None = None, *, signs: tuple[str | None, ...], stray: bool = False
+) -> "Source":
+    """The text of a file, or of standard input; a file that is not text is refused."""
+    data = read_document(name)
+
+    from conservator.documents import read_source
+
+    shown = "standard input" if name == "-" else os.fsencode(name).decode(errors="replace")
+    return read_source(data, encoding, name=shown, signs=signs, stray=stray)
 
 
 def check_targets(targets: dict[str, str | None], *, force: bool, parents: bool) -> list[str]:
@@ -86,3 +109,8 @@ def as_usage_errors() -> Iterator[None]:
         yield
     except OptionError as error:
         raise typer.BadParameter(error.problem, param_hint=f"--{error.option.replace('_', '-')}") from error
+
+
+def as_option(advice: Advice) -> str:
+    """An option as the command calls it."""
+    return f"--{advice.option.replace('_', '-')} {advice.value}"

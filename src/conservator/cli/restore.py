@@ -11,8 +11,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conservator.cli.console import messages
-from conservator.cli.options import Force, Parents, Quiet, Seed, Threads, as_usage_errors, check_targets
-from conservator.files import read_document, write_document
+from conservator.cli.options import (
+    Encoding,
+    Force,
+    Parents,
+    Quiet,
+    Seed,
+    Threads,
+    as_usage_errors,
+    check_targets,
+    read_text,
+)
+from conservator.files import write_document
 from conservator.options import DEFAULTS, EXPERTS, LONGEST_GAP, SHOWN_ALTERNATIVES, RestoreOptions
 
 if TYPE_CHECKING:
@@ -76,6 +86,7 @@ def restore(
     lost: Annotated[
         str, typer.Option(help="What is lost: what is marked, or bytes that are not UTF-8 as well (invalid).")
     ] = DEFAULTS.lost,
+    encoding: Encoding = DEFAULTS.encoding,
     channel: Annotated[
         str,
         typer.Option(
@@ -106,7 +117,7 @@ def restore(
 ) -> None:
     """Restore the lost bytes of a document, each by the experts that are at home there.
 
-    Visible bytes stay as they are, and the result is valid UTF-8.
+    Visible bytes stay as they are. The document is written in the encoding that it was read in.
     """
     shown = report is not None or json is not None
     if alternatives is None:
@@ -126,9 +137,10 @@ def restore(
             alternatives=alternatives,
             seed=seed,
             memory=not no_memory,
+            encoding=encoding,
         )
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
-    document = read_document(damaged)
+    document = read_text(damaged, encoding, signs=(mark, gap), stray=options.stray)
 
     from conservator.restorer import Restorer
 
@@ -138,14 +150,22 @@ def restore(
             progress("references", 0.0)
         found = restorer.restore(document, like=read_like(like or [], damaged), progress=progress)
     name = "standard input" if damaged == "-" else os.fsencode(Path(damaged).name).decode(errors="replace")
-    write_document(out, found.data)
+    data, written = found.encoded
+    write_document(out, data)
     if report is not None:
         write_document(report, found.to_html(name).encode())
     if json is not None:
         write_document(json, found.to_json().encode())
     if not found.spans:
-        messages.print(f"nothing to restore: {name} has no {describe_damage(options)}", soft_wrap=True)
+        read = f", read as {found.encoding}" if found.encoding != "utf-8" else ""
+        messages.print(f"nothing to restore: {name}{read} has no {describe_damage(options)}", soft_wrap=True)
         raise typer.Exit(4)
+    if found.encoding != "utf-8":
+        told = " (detected)" if document.detected else ""
+        without = (
+            "" if written == found.encoding else f", because a restored character has no place in {found.encoding}"
+        )
+        messages.print(f"read as {found.encoding}{told}; written as {written}{without}", soft_wrap=True)
     console = messages if "-" in targets else Console(highlight=False, markup=False, quiet=quiet)
     console.print("\n".join(summary(found)), soft_wrap=True)
 

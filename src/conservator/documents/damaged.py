@@ -1,18 +1,20 @@
 """Damaged documents: bytes with marks where some are lost, converted to the tokens that experts read."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.errors import ConservatorError
+from conservator.errors import Advice, ConservatorError, OptionError
 from conservator.vocabularies import BYTES
 
 MARK = "\ufffd"  # what software writes for a character that it cannot decode
 LOST = BYTES.mask
 ANY = 4  # lost bytes that fit wherever a longer gap would fit: three may end a character, and one may begin the next
 Ints = NDArray[np.int64]
+Known = tuple[int, int, str]  # a half-open range of bytes of the document, and the text that stands there
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,8 @@ class Damaged:
     """A document as bytes, some of them lost: L positions, one for each byte.
 
     The n signs are the marks and gap signs of the input document, in order. A mark has one position; a gap sign has
-    none until its length is chosen.
+    none until its length is chosen. A stretch of which the text is given is a sign, too: it has the positions of that
+    text.
 
     Attributes:
         tokens: (L,) int16, bytes, or LOST.
@@ -30,6 +33,7 @@ class Damaged:
         is_gap: (n,) True for a gap sign, False for a mark.
         mark: the text that stands for a lost byte.
         gap: the text that stands for a stretch of unknown length, or None.
+        known: the indices of the signs whose text is given.
     """
 
     tokens: NDArray[np.int16]
@@ -39,6 +43,7 @@ class Damaged:
     is_gap: NDArray[np.bool_]
     mark: str
     gap: str | None
+    known: tuple[int, ...] = ()
 
     @property
     def lost(self) -> Ints:
@@ -118,9 +123,13 @@ class Damaged:
             return self
         if lost == "marked":
             first = np.flatnonzero(invalid)[:1]
+            number = int(invalid.sum())
+            stray = "1 byte that does not fit" if number == 1 else f"{number} bytes that do not fit"
             raise ConservatorError(
                 f"the document is not UTF-8: byte {self.origins(first)[0, 0]} is {self.tokens[first[0]]:#04x}, which "
-                "fits into no text; such bytes can be counted as lost (--lost invalid)"
+                "fits into no text",
+                Advice("encoding", "NAME", "names its encoding, if it is another"),
+                Advice("lost", "invalid", f"counts the {stray} as lost"),
             )
         return replace(self, tokens=np.where(invalid, np.int16(LOST), self.tokens))
 
@@ -142,13 +151,16 @@ class Surroundings:
     goes_on_after: bool
 
 
-def read_damaged(document: str | bytes, *, mark: str = MARK, gap: str | None = None) -> Damaged:
+def read_damaged(
+    document: str | bytes, *, mark: str = MARK, gap: str | None = None, known: Sequence[Known] = ()
+) -> Damaged:
     """Find the marks and the gap signs of a document.
 
     Args:
         document: text, or bytes.
         mark: the text that stands for one lost byte.
         gap: the text that stands for a lost stretch of unknown length; None for no such stretches.
+        known: stretches of the document, in order, and the text that stands in each of them; signs in it are text.
     """
     if not mark or gap == "":
         raise ConservatorError(f"the {'gap' if mark else 'mark'} is empty; it must be at least one character")
@@ -157,14 +169,42 @@ def read_damaged(document: str | bytes, *, mark: str = MARK, gap: str | None = N
     one, many = encode(mark, "the mark"), encode(gap, "the gap") if gap is not None else None
     data = encode(document, "the document") if isinstance(document, str) else bytes(document)
     found = re.compile(b"|".join(re.escape(sign) for sign in sorted(filter(None, (one, many)), key=len, reverse=True)))
-    signs = [(*match.span(), match.group() == many) for match in found.finditer(data)]
+    given = _given(known, len(data))
+    signs: list[tuple[int, int, bool, bytes]] = [(start, stop, False, text) for start, stop, text in given]
+    number = 0
+    for match in found.finditer(data):
+        while number < len(given) and given[number][1] <= match.start():
+            number += 1
+        if number == len(given) or match.end() <= given[number][0]:
+            signs.append((*match.span(), match.group() == many, b""))
+    signs.sort(key=lambda sign: sign[:2])
     spans = np.array([sign[:2] for sign in signs], dtype=np.int64).reshape(-1, 2)
     is_gap = np.array([sign[2] for sign in signs], dtype=bool)
-    lengths = np.where(is_gap, 0, 1)
+    texts = [sign[3] for sign in signs]
+    lengths = np.array(
+        [len(text) or 1 - gap_sign for text, gap_sign in zip(texts, is_gap, strict=True)], dtype=np.int64
+    )
     widths = spans[:, 1] - spans[:, 0]
     places = spans[:, 0] - (np.cumsum(widths - lengths) - (widths - lengths))
-    tokens = np.insert(_without(data, spans), np.repeat(places - (np.cumsum(lengths) - lengths), lengths), LOST)
-    return Damaged(tokens, places, lengths, spans, is_gap, mark, gap)
+    filled = [token for text, length in zip(texts, lengths, strict=True) for token in text or [LOST] * length]
+    tokens = np.insert(_without(data, spans), np.repeat(places - (np.cumsum(lengths) - lengths), lengths), filled)
+    numbers = tuple(number for number, text in enumerate(texts) if text)
+    return Damaged(tokens, places, lengths, spans, is_gap, mark, gap, numbers)
+
+
+def _given(known: Sequence[Known], length: int) -> list[tuple[int, int, bytes]]:
+    """Stretches with their text as bytes, after a check that they are in order and within the document."""
+    done, found = 0, []
+    for start, stop, text in known:
+        if not done <= start <= stop <= length:
+            raise OptionError(
+                "known", f"the bytes {start} to {stop}; stretches must be in order, apart, and within {length} bytes"
+            )
+        if not text:
+            raise OptionError("known", f"no text for the bytes {start} to {stop}; at least one character is needed")
+        found.append((start, stop, encode(text, "known text")))
+        done = stop
+    return found
 
 
 def _without(data: bytes, spans: Ints) -> NDArray[np.int16]:

@@ -15,6 +15,8 @@ const ConservatorView = (() => {
   const hue = (record, expert) => (expert === record.memory ? "var(--memory)" : `var(--e${expert % 8})`);
   const recalls = (record) => Number.isInteger(record.memory);
   const level = (sure) => (sure >= 0.9 ? "sure" : sure >= 0.5 ? "fair" : "poor");
+  const AROUND = 24; // the most characters of a word that are shown on either side of a fill
+  const WORD = /[\p{L}\p{N}\p{M}_]/u;
   const shown = (text) => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll("\r", "␍").replace(/^ +| +$/g, (blank) => "␣".repeat(blank.length));
 
   function make(tag, options = {}, ...children) {
@@ -41,7 +43,7 @@ const ConservatorView = (() => {
     return make(
       "section", { class: "cards", ariaLabel: "Summary" },
       one("Lost", number(summary.lost), `${noun(summary.lost, "byte")} in ${counted(summary.places, "place")}, ${percent(share)} of ${number(summary.bytes)}`),
-      one("Restored", number(summary.restored), `${number(summary.sure)} of them at least 90 % sure`),
+      one("Restored", number(summary.restored), `${number(summary.sure)} of them at least 90 % sure${summary.chosen ? `; ${counted(summary.chosen, "place")} chosen` : ""}`),
       ...(recalls(record) ? [one("Remembered", number(summary.remembered), among || "nothing")] : []),
       one("Left open", number(summary.left_open), summary.left_open ? "not sure enough" : "nothing"),
       one("Expected right", percent(summary.expected_accuracy), "of the restored bytes, by their confidence"),
@@ -122,6 +124,7 @@ const ConservatorView = (() => {
 
   /** The characters of a restored piece, in runs of the same confidence; those that are mostly remembered, by themselves. */
   function runs(record, piece) {
+    if (piece.chosen) return [{ text: piece.text, kind: "yours" }];
     if (piece.open) return [{ text: piece.text, kind: "open" }];
     const found = [], mostly = piece.weights[record.memory] >= 0.5;
     [...piece.guess].forEach((character, place) => {
@@ -144,11 +147,40 @@ const ConservatorView = (() => {
     return found.filter((one) => one.line !== null);
   }
 
+  const same = (one, other) => one[0] === other[0] && one[1] === other[1];
+
+  /** The parts of words on either side of a gap, which may consist of several pieces: [left, right]. */
+  function wordAround(pieces, piece) {
+    const mine = (one) => one?.origin && same(one.origin, piece.origin), end = (text, by) => {
+      let found = "";
+      const letters = [...text];
+      if (by < 0) letters.reverse();
+      for (const letter of letters) {
+        if (!WORD.test(letter)) return [found, true];
+        found = by < 0 ? letter + found : found + letter;
+      }
+      return [found, false];
+    };
+    const walk = (place, by) => {
+      let found = "";
+      while (mine(pieces[place])) place += by;
+      for (; pieces[place] && found.length < AROUND; place += by) {
+        const [more, ended] = end(by < 0 ? pieces[place].text.slice(-2 * AROUND) : pieces[place].text.slice(0, 2 * AROUND), by);
+        found = by < 0 ? more + found : found + more;
+        if (ended) break;
+      }
+      const letters = [...found];
+      return letters.length <= AROUND ? found : by < 0 ? `…${letters.slice(-AROUND).join("")}` : `${letters.slice(0, AROUND).join("")}…`;
+    };
+    const place = pieces.indexOf(piece);
+    return [walk(place, -1), walk(place, 1)];
+  }
+
   /**
-   * Draw `record` into `root`. With `choose(piece, fill)` a reader can say what belongs into a gap.
-   * Returns { select(index), destroy() }.
+   * Draw `record` into `root`. With `choose(piece, fill)` a reader can say what belongs into a gap, and with
+   * `undo(piece)` take that back. Returns { select(index), pend(choices), place(), resume(place), destroy() }.
    */
-  function draw(root, record, { choose = null } = {}) {
+  function draw(root, record, { choose = null, undo = null } = {}) {
     const restored = record.pieces.filter((piece) => piece.origin);
     const sheet = make("div", { class: "document", tabIndex: 0, role: "group", ariaLabel: "The restored document. Arrow keys go from one restored place to the next, Enter opens it." });
     const blocks = [];
@@ -212,7 +244,9 @@ const ConservatorView = (() => {
         const bar = make("div", { class: "bar" }, make("i", {}));
         bar.firstChild.style.width = `${Math.max(1, 100 * row.value)}%`;
         if (row.own) bar.firstChild.style.setProperty("--own", row.own);
-        const name = row.pick ? make("button", { class: "name", type: "button", title: "Take this as right" }, shown(row.name)) : make("span", { class: "name", title: row.name }, shown(row.name));
+        const [left, right] = row.around ?? ["", ""], within = row.around ? [left, make("b", {}, shown(row.name)), right] : [shown(row.name)];
+        const kind = `name${row.around ? " word" : ""}${row.taken ? " taken" : ""}`;
+        const name = row.pick ? make("button", { class: kind, type: "button", title: row.taken ? "This is what you chose" : "Take this as right" }, ...within) : make("span", { class: kind, title: `${left}${row.name}${right}` }, ...within);
         if (row.pick) name.addEventListener("click", row.pick);
         list.append(name, bar, make("span", { class: "value" }, percent(row.value)));
       }
@@ -254,23 +288,30 @@ const ConservatorView = (() => {
     }
     function fillTip(place) {
       const piece = restored[place];
-      const least = lowest(piece.sure);
+      // A gap may consist of several pieces, some of them left open.
+      const whole = restored.filter((one) => same(one.origin, piece.origin)), around = wordAround(record.pieces, piece);
+      const least = lowest(piece.sure), [left, right] = whole.length > 1 ? ["", ""] : around;
       tip.replaceChildren(
-        make("h3", {}, piece.open ? "Left open, perhaps " : "Restored ", make("code", {}, shown(piece.guess))),
-        make("p", {}, piece.sure.length > 1 ? `each character at least ${percent(least)} sure` : `${percent(least)} sure`),
+        make("h3", {}, piece.chosen ? "Chosen " : piece.open ? "Left open, perhaps " : "Restored ", make("code", { class: "word" }, left, make("b", {}, shown(piece.guess)), right)),
+        make("p", {}, piece.chosen ? "as known text, by a reader" : piece.sure.length > 1 ? `each character at least ${percent(least)} sure` : `${percent(least)} sure`),
         ...recalled(piece),
       );
-      if (piece.fills.length) {
-        tip.append(make("h4", {}, choose && pinned ? "Choose what is right" : "Best fills of the whole gap"));
-        tip.append(bars(piece.fills.map((fill) => ({ name: fill.text, value: fill.probability, pick: choose && pinned ? () => choose(piece, fill) : null }))));
+      if (piece.chosen && undo && pinned) {
+        const back = make("button", { type: "button", class: "undo" }, "Undo this choice");
+        back.addEventListener("click", () => { hide(true); undo(piece); });
+        tip.append(back);
       }
-      tip.append(make("h4", {}, "Trusted experts"), bars(record.experts.map((name, expert) => ({ name, value: piece.weights[expert], own: hue(record, expert) }))));
+      if (piece.fills.length) {
+        const pick = (fill) => (choose && pinned ? () => { hide(true); choose(piece, fill); } : null);
+        tip.append(make("h4", {}, choose && pinned ? (piece.chosen ? "It was chosen from" : "Choose what is right") : "Best fills of the whole gap"));
+        tip.append(bars(piece.fills.map((fill) => ({ name: fill.text, around, taken: piece.chosen && fill.text === piece.guess, value: fill.probability, pick: pick(fill) }))));
+      }
+      if (!piece.chosen) tip.append(make("h4", {}, "Trusted experts"), bars(record.experts.map((name, expert) => ({ name, value: piece.weights[expert], own: hue(record, expert) }))));
       if (choose && pinned) {
-        // A gap may consist of several pieces, some of them left open; the typed text replaces all of them.
-        const whole = restored.filter((one) => one.origin[0] === piece.origin[0] && one.origin[1] === piece.origin[1]);
+        // The typed text replaces the whole gap.
         const input = make("input", { type: "text", placeholder: "or type your own", value: whole.length > 1 ? whole.map((one) => one.guess).join("") : "", ariaLabel: "Your own text for the whole gap", spellcheck: false });
         const form = make("form", { class: "own" }, input, make("button", { type: "submit", class: "primary" }, "Use"));
-        form.addEventListener("submit", (event) => { event.preventDefault(); if (input.value) choose(piece, { text: input.value }); });
+        form.addEventListener("submit", (event) => { event.preventDefault(); if (input.value) { hide(true); choose(piece, { text: input.value }); } });
         tip.append(form);
       }
     }
@@ -356,7 +397,7 @@ const ConservatorView = (() => {
       if (near >= 0) select(near);
     }
     const kinds = make("ul", { class: "legend" },
-      ...[["sure", "at least 90 % sure"], ["fair", "50 to 90 %"], ["poor", "less"], ...(record.summary.left_open ? [["open", "left open"]] : []), ...(recalls(record) ? [["remembered", "mostly remembered"]] : [])].map(([kind, name]) => make("li", {}, make("span", { class: `r ${kind}` }, "abc"), name)));
+      ...[["sure", "at least 90 % sure"], ["fair", "50 to 90 %"], ["poor", "less"], ...(record.summary.left_open ? [["open", "left open"]] : []), ...(recalls(record) ? [["remembered", "mostly remembered"]] : []), ...(record.summary.chosen ? [["yours", "chosen"]] : [])].map(([kind, name]) => make("li", {}, make("span", { class: `r ${kind}` }, "abc"), name)));
     root.classList.add("view");
     root.style.position = "relative";
     root.replaceChildren(
@@ -367,8 +408,39 @@ const ConservatorView = (() => {
       tip,
     );
     tally();
+    /** Show choices that wait to be read: [{ origin, text }]. */
+    function pend(choices) {
+      if (choices.length) all();
+      for (const { origin, text } of choices) {
+        const nodes = restored.flatMap((piece, place) => (same(piece.origin, origin) ? [...nodesOf(place)] : []));
+        nodes.forEach((node, number) => {
+          node.className = "r pending";
+          node.textContent = number ? "" : text ?? "…";
+          node.title = text === null ? "Undone; its surroundings are read soon" : "Chosen; its surroundings are read soon";
+        });
+      }
+    }
+    /** Where the reader is, for another drawing of the same document. */
+    function place() {
+      const piece = restored[at];
+      return { origin: piece?.origin ?? null, pinned: pinned && !tip.hidden, typed: tip.querySelector("input")?.value ?? "", filter: filter.selectedIndex };
+    }
+    function resume({ origin, pinned: open, typed, filter: kind }) {
+      filter.selectedIndex = kind;
+      if (kind) filter.dispatchEvent(new Event("change"));
+      const there = origin ? restored.findIndex((piece) => piece.origin[1] > origin[0]) : -1;
+      if (there < 0) return;
+      select(there, false);
+      if (!open || !same(restored[there].origin, origin)) return;
+      show(there, true);
+      const input = tip.querySelector("input");
+      if (input && typed) { input.value = typed; input.focus({ preventScroll: true }); }
+    }
     return {
       select,
+      pend,
+      place,
+      resume,
       destroy() { window.removeEventListener("beforeprint", all); window.removeEventListener("resize", moved); document.removeEventListener("pointerdown", outside); root.replaceChildren(); },
     };
   }

@@ -1,6 +1,18 @@
 """The result of a restoration, and its record, which JSON, the report and the page show."""
 
 from conservator.restoration.record import Record, as_json, as_record
+from conservator.restoration.renewal import Renewal, plan_renewal, renew
 from conservator.restoration.restoration import Restoration, Span, Summary, leave_open
 
-__all__ = ["Record", "Restoration", "Span", "Summary", "as_json", "as_record", "leave_open"]
+__all__ = [
+    "Record",
+    "Renewal",
+    "Restoration",
+    "Span",
+    "Summary",
+    "as_json",
+    "as_record",
+    "leave_open",
+    "plan_renewal",
+    "renew",
+]

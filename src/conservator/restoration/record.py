@@ -8,7 +8,7 @@ import numpy as np
 
 from conservator.decoders import Fill
 from conservator.numerics import runs
-from conservator.restoration.restoration import Restoration, Span
+from conservator.restoration.restoration import SURE, Restoration, Span
 
 FORMAT = "conservator restoration 1"
 BINS = 480  # of the field's curves
@@ -34,16 +34,21 @@ def as_record(restoration: Restoration) -> Record:
     - ``from``: for each character of ``guess``, where it was remembered from: ``[text, line]``, or None. The text is a
       number in ``references``, or None for the document itself. Lines count from 1; one whose end was lost goes on;
     - ``weights``: the mean weight of each expert;
-    - ``fills``: the best joint fills of the gap, with their probabilities.
+    - ``fills``: the best joint fills of the gap, with their probabilities;
+    - ``tally``: how many bytes of it were lost, how many of them are sure, and the sum of their confidence.
 
-    If a part of a character was lost, the piece contains the whole character. ``memory`` is the number of the expert
-    that recalls text, None if there is none; ``references`` has the name of each text that bytes were remembered from,
-    and how many restored bytes, and ``summary.remembered`` counts those from the document itself too.
+    A piece whose text was given (``known``) has all of these and ``chosen``: True; its characters are sure.
+
+    If a part of a character was lost, the piece contains the whole character. ``encoding`` is the encoding that the
+    document was read in; ``origin`` counts the bytes of its text in UTF-8. ``memory`` is the number of the expert that
+    recalls text, None if there is none; ``references`` has the name of each text that bytes were remembered from, and
+    how many restored bytes, and ``summary.remembered`` counts those from the document itself too.
     """
     summary = restoration.summary
     names = _references(restoration)
     return {
         "format": FORMAT,
+        "encoding": restoration.encoding,
         "experts": list(restoration.experts),
         "memory": len(restoration.experts) - 1 if restoration.recalls else None,
         "references": [
@@ -59,6 +64,7 @@ def as_record(restoration: Restoration) -> Record:
             "expected_accuracy": _round(summary.expected_accuracy),
             "sure": summary.sure,
             "remembered": summary.remembered,
+            "chosen": len(restoration.damaged.known),
         },
         "cost": {
             "evaluations": restoration.cost.evaluations,
@@ -86,8 +92,14 @@ def _pieces(restoration: Restoration, names: dict[str, int]) -> list[Record]:
     pieces: list[Record] = []
     done = 0
     fills = [*restoration.alternatives, *[()] * (len(restoration.spans) - len(restoration.alternatives))]
-    for span, found in zip(restoration.spans, fills, strict=True):
+    places = [*zip(restoration.spans, fills, strict=True), *((span, None) for span in restoration.known)]
+    for span, found in sorted(places, key=lambda place: place[0].start):
         start = span.start
+        if found is None:
+            pieces += _visible(restoration, done, start, following)
+            pieces.append({**_restored(restoration, span, start, span.stop, (), names)[0], "chosen": True})
+            done = span.stop
+            continue
         while not starts[start]:
             start -= 1
         pieces += _visible(restoration, done, max(start, done), following)
@@ -139,9 +151,16 @@ def _restored(
                 "from": [_source(restoration, one, names) for one in _characters(first, guess)],
                 "weights": [_round(weight) for weight in restoration.field[first:last].mean(axis=0)],
                 "fills": _fills(fills, bytes(left.tolist()), bytes(right.tolist())),
+                "tally": _tally(restoration, first, last),
             }
         )
     return pieces
+
+
+def _tally(restoration: Restoration, start: int, stop: int) -> list[float | None]:
+    """How many bytes of a stretch were lost, how many of them are sure, and the sum of their confidence."""
+    sure = restoration.confidence[start:stop][restoration.changed[start:stop]]
+    return [len(sure), int((sure >= SURE).sum()), _round(sure.sum())]
 
 
 def _characters(start: int, text: str) -> list[slice]:
@@ -155,7 +174,9 @@ def _source(restoration: Restoration, character: slice, names: dict[str, int]) -
     for position in range(character.start, character.stop):
         if position in restoration.remembered:
             one = restoration.remembered[position]
-            return [None if one.name is None else names[one.name], one.line]
+            if one.name is not None:
+                return [names[one.name], one.line]
+            return [None, one.line - restoration.lines_known_before(one.line)]
     return None
 
 

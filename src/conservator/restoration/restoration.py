@@ -1,5 +1,6 @@
 """The result of a restoration."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.decoders import DecodedText, Fill
-from conservator.documents import Damaged
+from conservator.documents import UTF8, Damaged, write_text
+from conservator.errors import ConservatorError
 from conservator.experts import Cost, Remembered
 from conservator.numerics import runs
 
@@ -91,6 +93,7 @@ class Restoration:
         surprise: how unlikely the experts found visible bytes that were hidden from them, in nats a byte; None if they
             were not asked.
         cost: network evaluations and seconds.
+        encoding: the encoding that the document was read in.
     """
 
     damaged: Damaged
@@ -106,6 +109,7 @@ class Restoration:
     remembered: Mapping[int, Remembered] = field(default_factory=dict)
     surprise: float | None = None
     cost: Cost
+    encoding: str = UTF8
 
     @classmethod
     def untouched(
@@ -149,6 +153,17 @@ class Restoration:
     def text(self) -> str:
         """The document as text."""
         return self.data.decode()
+
+    @cached_property
+    def encoded(self) -> tuple[bytes, str]:
+        """The document in the encoding that it was read in, and that encoding.
+
+        If a restored character has no place in it, the whole document is UTF-8.
+        """
+        if self.encoding != UTF8:
+            with contextlib.suppress(ConservatorError):
+                return write_text(self.text, self.encoding), self.encoding
+        return self.data, UTF8
 
     @cached_property
     def tokens(self) -> NDArray[np.int16]:
@@ -209,6 +224,20 @@ class Restoration:
         opened = np.searchsorted(self.open_positions, starts) < np.searchsorted(self.open_positions, stops)
         rows = zip(starts.tolist(), stops.tolist(), begin.tolist(), end.tolist(), opened.tolist(), strict=True)
         return tuple(Span(start, stop, (first, last), is_open) for start, stop, first, last, is_open in rows)
+
+    @cached_property
+    def known(self) -> tuple[Span, ...]:
+        """The stretches whose text was given, in order."""
+        places, lengths, spans = self.damaged.places, self.damaged.lengths, self.damaged.spans
+        return tuple(
+            Span(int(places[one]), int(places[one] + lengths[one]), (int(spans[one, 0]), int(spans[one, 1])), False)
+            for one in self.damaged.known
+        )
+
+    def lines_known_before(self, line: int) -> int:
+        """How many of the line ends before a line, counted from 1, are in text that was given."""
+        ends = np.flatnonzero(self.damaged.tokens == ord("\n"))[: line - 1]
+        return sum(int(np.searchsorted(ends, one.stop) - np.searchsorted(ends, one.start)) for one in self.known)
 
     @cached_property
     def summary(self) -> Summary:

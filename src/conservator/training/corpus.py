@@ -13,6 +13,7 @@ from typing import IO
 import torch
 from torch import Tensor
 
+from conservator.documents import read_source
 from conservator.errors import ConservatorError
 from conservator.training.strip import Filter
 
@@ -112,7 +113,8 @@ def draw_windows(stream: Tensor, count: int, length: int, generator: torch.Gener
 def read_texts(path: Path, but: Path | None = None, *, known: bool = False) -> Iterator[tuple[str, str]]:
     """The texts of a file or folder, as ``read_corpus`` reads them: the name of each, and the text.
 
-    The file ``but`` is passed over. A file that is named may have any suffix, unless it has to be ``known``.
+    The file ``but`` is passed over. If the files have to be ``known``, one that is named must have the suffix of a
+    text, and all are UTF-8; else it may have any suffix, and the encoding of each is told by its bytes.
     """
     try:
         path.stat()
@@ -126,7 +128,7 @@ def read_texts(path: Path, but: Path | None = None, *, known: bool = False) -> I
             raise ConservatorError(f"the folder {path} holds no text files; {_accepted()}")
         for file in files:
             if file.stat().st_size and not _same(file, but):
-                yield from _texts_of_file(file)
+                yield from _texts_of_file(file, known=known)
         return
     if not path.exists():
         hint = "; standard input is not read here" if str(path) == "-" else ""
@@ -136,7 +138,7 @@ def read_texts(path: Path, but: Path | None = None, *, known: bool = False) -> I
     if path.is_file() and not path.stat().st_size:
         raise ConservatorError(f"{path} is empty")
     if not _same(path, but):
-        yield from _texts_of_file(path)
+        yield from _texts_of_file(path, known=known)
 
 
 def _same(file: Path, other: Path | None) -> bool:
@@ -164,12 +166,12 @@ def _accepted() -> str:
     return f"accepted are folders, .jsonl, .jsonl.gz, {', '.join(TEXT_SUFFIXES)}"
 
 
-def _texts_of_file(path: Path) -> Iterator[tuple[str, str]]:
+def _texts_of_file(path: Path, *, known: bool) -> Iterator[tuple[str, str]]:
     """The texts of one file, with their names; errors name it, and the line or the byte."""
     try:
         if _kind(path) in ("text", None):
             with path.open("rb") as handle:
-                yield str(path), _decode(handle.read(LIMIT + 1), path)
+                yield str(path), _decode(handle.read(LIMIT + 1), path, strict=known)
             return
         packed = path.suffix.lower() == ".gz"
         lines: IO[bytes]
@@ -185,11 +187,13 @@ def _texts_of_file(path: Path) -> Iterator[tuple[str, str]]:
         raise ConservatorError(f"cannot read {path}: {error}") from error
 
 
-def _decode(data: bytes, path: Path) -> str:
-    if b"\0" in data:
+def _decode(data: bytes, path: Path, *, strict: bool) -> str:
+    """The text of a file, which has to be UTF-8 if ``strict``."""
+    source = read_source(data, "utf-8" if strict else None, name=str(path))
+    if strict and b"\0" in data:
         raise ConservatorError(f"{path} is a binary file: it holds a zero byte at {data.index(0)}")
     try:
-        return data.decode("utf-8-sig")
+        return source.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConservatorError(f"{path} is not UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from error
 

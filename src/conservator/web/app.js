@@ -1,12 +1,20 @@
-/* The page: it restores a document, shows the result, and restores again with the reader's choices as known text. */
+/* The page: it restores a document, shows the result, and restores what is near the reader's choices again. */
 "use strict";
 
 (() => {
   const $ = (id) => document.getElementById(id);
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), strict = new TextDecoder("utf-8", { fatal: true }), encoder = new TextEncoder();
-  // bytes is the damaged document, which the text box shows. Once the text is edited, the box is the document, with the
-  // line ends that the bytes had (crlf). asked is the document that the shown result belongs to. like holds references.
-  const state = { bytes: new Uint8Array(), edited: false, crlf: false, name: "document.txt", history: [], like: [], result: null, asked: null, view: null, running: null };
+  const UTF8 = "utf-8";
+  // bytes is the damaged document in UTF-8, which the text box shows; file holds the bytes of the opened file, and
+  // encoding is what they were in. Once the text is edited, the box is the document, with the line ends that the bytes
+  // had (crlf). asked is the document that the shown result belongs to. like holds references. choices says what the
+  // reader chose, by the place in the document, and read which of that the result knows of; history is for undoing.
+  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], like: [], result: null, asked: null, view: null, running: null, reading: 0, told: [] };
+  // What the settings are called on this page, by the names of the API.
+  const SETTINGS = {
+    mark: "Mark of a lost byte", gap: "Mark of a gap of unknown length", max_gap: "Longest such gap", lost: "bytes that are not UTF-8 count as lost", encoding: "Encoding of the file",
+    min_confidence: "Leave open what is less sure", alternatives: "Alternatives for each gap", seed: "Seed", experts: "Experts that may be trusted", memory: "remember what stands elsewhere", like: "Files like this one", rate: "lose", burst: "in bursts of",
+  };
 
   const toBase64 = (bytes) => {
     let binary = "";
@@ -20,10 +28,10 @@
     return encoder.encode(state.crlf ? text.replaceAll("\n", "\r\n") : text);
   };
 
-  function setDocument(bytes, name) {
+  function setDocument(bytes, name, encoding = state.encoding) {
     const text = decoder.decode(bytes);
-    state.bytes = bytes;
-    state.edited = false;
+    Object.assign(state, { bytes, encoding, edited: false });
+    clearResult();
     state.crlf = text.includes("\r\n") && !/(^|[^\r])\n/.test(text);
     if (name) state.name = name;
     $("document").value = text;
@@ -34,43 +42,68 @@
       try { strict.decode(state.bytes); } catch { say("bytes that are not UTF-8 are marks now, since the text was edited", "hint"); }
     }
     state.edited = true;
+    if (!$("document").value) Object.assign(state, { file: null, encoding: UTF8 });
+    outdate();
     describe();
+  }
+  /** Grey out a result that is not of the document in the box. */
+  function outdate() {
+    const changed = state.result !== null && $("document").value !== state.asked.text;
+    $("outdated").hidden = !changed;
+    for (const id of ["view", "downloads"]) $(id).classList.toggle("outdated", changed);
+    return changed;
+  }
+  /** Show no result: there is none of this document. */
+  function clearResult() {
+    state.view?.destroy();
+    Object.assign(state, { view: null, result: null, asked: null, choices: new Map(), read: new Map(), history: [] });
+    $("downloads").hidden = $("undo").hidden = true;
+    $("empty").hidden = false;
+    outdate();
   }
   function describe() {
     const text = $("document").value, mark = $("mark").value, gap = $("gap").value;
     const count = (sign) => (sign ? text.split(sign).length - 1 : 0);
     const gaps = count(gap);
-    $("state").textContent = text ? `${current().length.toLocaleString("en")} bytes, ${count(mark).toLocaleString("en")} marked as lost${gaps ? `, ${gaps} gap${gaps === 1 ? "" : "s"}` : ""}` : "nothing yet";
+    $("state").textContent = text ? `${current().length.toLocaleString("en")} bytes, ${count(mark).toLocaleString("en")} marked as lost${gaps ? `, ${gaps} gap${gaps === 1 ? "" : "s"}` : ""}${state.encoding === UTF8 ? "" : `; read as ${state.encoding}`}` : "nothing yet";
   }
+  const narrow = () => matchMedia("(max-width: 56rem)").matches;
   function say(message, kind = "error") {
     $("error").textContent = message;
     $("error").className = kind;
     $("error").hidden = !message;
+    if (message && narrow()) $("error").scrollIntoView({ block: "nearest" }); // it stands above the result
   }
 
   async function ask(path, body, options = {}) {
     const response = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json", ...options.headers }, body: JSON.stringify(body), signal: options.signal });
     if (response.ok) return response;
-    let detail = `${response.status} ${response.statusText}`;
-    try {
-      const said = (await response.json()).detail;
-      detail = Array.isArray(said) ? said.map((one) => `${one.loc.slice(1).join(".")}: ${one.msg}`).join("; ") : said;
-    } catch { /* not JSON: show the status alone */ }
-    throw new Error(detail);
+    let said = { detail: `${response.status} ${response.statusText}` };
+    try { said = await response.json(); } catch { /* not JSON: show the status alone */ }
+    throw new Error(worded(said));
+  }
+  /** An error of the server, with options called as they are on this page. */
+  function worded({ detail, error, problem, option, advice = [] }) {
+    const setting = (name) => SETTINGS[name] ?? name;
+    if (Array.isArray(detail)) return detail.map((one) => `${one.loc.slice(1).map(setting).join(", ")}: ${one.msg}`).join("; ");
+    const about = option ? `${setting(option)}: ${problem}` : problem ?? detail ?? error;
+    return [about, ...advice.filter((one) => SETTINGS[one.option]).map((one) => `the setting “${setting(one.option)}” ${one.effect}`)].join("; ");
   }
 
-  function working(on) {
+  function working(on, everything = false) {
     $("restore").disabled = on;
     $("cancel").hidden = !on;
     $("progress").hidden = !on;
-    $("view").classList.toggle("stale", on);
+    $("view").classList.toggle("stale", on && everything);
     if (on) report("waiting", 0);
   }
   const STAGES = { waiting: "waiting for its turn", "choosing experts": "choosing experts", lengths: "finding lengths", inferring: "reading", decoding: "filling in", alternatives: "weighing alternatives" };
+  /** Say how far the work is, and how many choices wait until it is done. */
   function report(doing, share) {
-    const percent = Math.round(100 * share), bar = $("progress");
+    const percent = Math.round(100 * share), bar = $("progress"), waiting = pending().length - state.reading;
+    state.told = [doing, share];
     bar.firstElementChild.style.width = `${percent}%`;
-    bar.lastElementChild.textContent = doing === "waiting" ? STAGES[doing] : `${STAGES[doing]} ${percent} %`;
+    bar.lastElementChild.textContent = `${doing === "waiting" ? STAGES[doing] : `${STAGES[doing]} ${percent} %`}${waiting ? `; ${waiting} more ${waiting === 1 ? "choice waits" : "choices wait"}` : ""}`;
     bar.setAttribute("aria-valuenow", percent);
   }
 
@@ -91,25 +124,37 @@
     return chosen.length === boxes.length ? null : chosen.map((box) => box.value);
   }
 
+  /** Restore the document anew. What was chosen in it stays chosen. */
   async function restore() {
-    if (state.running) return false;
+    if (state.running) return;
+    const bytes = current(), text = $("document").value;
+    if (!bytes.length) { say("there is no document yet: paste one, open a file, or take the example"); $("document").focus(); return; }
+    if (chosenExperts()?.length === 0) { say("no expert may be trusted: choose at least one in the settings"); return; }
+    if (outdate()) clearResult();
+    if (await run({ bytes, text, name: state.name, encoding: state.encoding }, null)) await readChoices();
+    else clearResult();
+  }
+
+  /** Ask for a restoration with the choices that there are, and show it; with `previous`, only near what changed since. */
+  async function run(asked, previous) {
     say("");
-    const bytes = current(), text = $("document").value, name = state.name;
-    if (!bytes.length) { say("there is no document yet: paste one, open a file, or take the example"); $("document").focus(); return false; }
-    state.running = new AbortController();
-    working(true);
+    const choices = new Map(state.choices), { text: _, ...record } = previous ?? {};
+    Object.assign(state, { running: new AbortController(), reading: pending().length });
+    working(true, !previous);
     const wanted = {
-      data: toBase64(bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: $("invalid").checked ? "invalid" : "marked",
-      min_confidence: +$("least").value / 100, alternatives: +$("alternatives").value, seed: +$("seed").value,
+      data: toBase64(asked.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: $("invalid").checked ? "invalid" : "marked",
+      min_confidence: +$("least").value / 100, alternatives: +$("alternatives").value, seed: +$("seed").value, encoding: UTF8,
       memory: $("memory").checked, like: $("memory").checked ? state.like.map(({ name, text }) => ({ name, text })) : [],
-      experts: chosenExperts(),
+      experts: chosenExperts(), choices: [...choices.values()], previous: previous && record,
     };
     try {
       const response = await ask("/v1/restore", wanted, { signal: state.running.signal, headers: { Accept: "application/x-ndjson" } });
       for await (const line of linesOf(response)) {
-        if (line.error) throw new Error(line.error);
-        if (line.result) show(line.result, { bytes, text, name });
-        else report(line.doing, line.share);
+        if (line.error) throw new Error(worded(line));
+        if (line.result) {
+          state.read = choices;
+          show({ ...line.result, encoding: asked.encoding }, asked);
+        } else report(line.doing, line.share);
       }
       return true;
     } catch (error) {
@@ -122,37 +167,57 @@
   }
 
   function show(result, asked) {
-    state.result = result;
-    state.asked = asked;
+    const first = !state.view, scroll = window.scrollY, there = state.view?.place(), focused = $("view").contains(document.activeElement);
     state.view?.destroy();
+    Object.assign(state, { result, asked });
     $("empty").hidden = true;
     $("downloads").hidden = false;
-    state.view = ConservatorView.draw($("view"), result, { choose });
-    if (!result.summary.lost) say("nothing was lost in this document: it has no marks", "hint");
-    else if (matchMedia("(max-width: 56rem)").matches) $("result").scrollIntoView({ block: "start" });
+    outdate();
+    state.view = ConservatorView.draw($("view"), result, { choose, undo });
+    state.view.pend(pending());
+    if (there) {
+      window.scrollTo(0, scroll);
+      if (focused) $("view").querySelector(".document").focus({ preventScroll: true });
+      state.view.resume(there);
+    }
+    if (!result.summary.lost && !result.summary.chosen) say("nothing was lost in this document: it has no marks", "hint");
+    else if (first && narrow()) $("result").scrollIntoView({ block: "start" });
   }
 
-  /** A choice for a gap becomes part of the document, and the rest is restored again. */
-  async function choose(piece, fill) {
-    if (state.running) return;
-    if ($("document").value !== state.asked.text) { say("the document was changed since: restore it again first"); return; }
-    const before = state.asked.bytes, [start, stop] = piece.origin;
-    const middle = encoder.encode(fill.text);
-    const bytes = new Uint8Array(start + middle.length + before.length - stop);
-    bytes.set(before.subarray(0, start));
-    bytes.set(middle, start);
-    bytes.set(before.subarray(stop), start + middle.length);
-    state.history.push(before);
-    setDocument(bytes);
-    const scroll = window.scrollY;
-    if (await restore()) {
-      window.scrollTo(0, scroll);
-      const next = state.result.pieces.filter((one) => one.origin).findIndex((one) => one.origin[0] >= start);
-      if (next >= 0) state.view.select(next, false);
-      $("view").querySelector(".document")?.focus({ preventScroll: true });
-    } else setDocument(state.history.pop());
-    $("undo").hidden = !state.history.length;
+  /** The choices that the shown result does not know of yet; the text is null where one was undone. */
+  function pending() {
+    const { choices, read } = state;
+    return [
+      ...[...choices].filter(([key, choice]) => read.get(key)?.text !== choice.text).map(([, choice]) => choice),
+      ...[...read].filter(([key]) => !choices.has(key)).map(([, { origin }]) => ({ origin, text: null })),
+    ];
   }
+  /** Take other choices, and read them, together with those that come while others are read. */
+  function alter(choices) {
+    if (outdate()) { say("the document was changed since: restore it again first"); return; }
+    state.history.push(state.choices);
+    take(choices);
+  }
+  function take(choices) {
+    state.choices = choices;
+    $("undo").hidden = !state.history.length;
+    show(state.result, state.asked);
+    if (state.running) report(...state.told);
+    readChoices();
+  }
+  async function readChoices() {
+    while (!state.running && state.result && pending().length) {
+      if (await run(state.asked, state.result)) continue;
+      if (!state.result) return;
+      Object.assign(state, { choices: new Map(state.read), history: [] }); // as the result is
+      $("undo").hidden = true;
+      show(state.result, state.asked);
+      return;
+    }
+  }
+  const without = (origin) => new Map([...state.choices].filter(([, one]) => one.origin[1] <= origin[0] || one.origin[0] >= origin[1]));
+  const choose = ({ origin }, { text }) => alter(without(origin).set(String(origin), { origin, text }));
+  const undo = ({ origin }) => alter(without(origin));
 
   /** Add files to those that are like the document, if they are text, and neither too many nor too large. */
   async function addReferences(files) {
@@ -160,10 +225,10 @@
     const { bytes: most, files: number, name: longest } = $("like").dataset, added = [...state.like];
     for (const file of [...files]) {
       if (file.size > +most) { say(`${file.name} has ${file.size.toLocaleString("en")} bytes; files like the document may have ${(+most).toLocaleString("en")} together`); return; }
-      const bytes = new Uint8Array(await file.arrayBuffer()), name = file.name.slice(-longest);
-      if (bytes.includes(0)) { say(`${file.name} is a binary file: only text can be remembered`); return; }
-      let text;
-      try { text = strict.decode(bytes); } catch { say(`${file.name} is not UTF-8: only text can be remembered`); return; }
+      const name = file.name.slice(-longest);
+      let bytes, text;
+      try { ({ bytes } = await read(file)); } catch (error) { say(error.message); return; }
+      try { text = strict.decode(bytes); } catch { say(`${file.name} is damaged UTF-8: only undamaged text can be remembered`); return; }
       const known = added.findIndex((one) => one.name === name);
       if (known >= 0) added.splice(known, 1); // the file was opened again
       added.push({ name, text, size: bytes.length });
@@ -197,31 +262,49 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
+  /** The text of a file in UTF-8, and the encoding that it was in; the server says what a file is that is no text. */
+  async function read(file, data = null, encoding = null) {
+    const most = +$("like").dataset.bytes, name = file.name.slice(-$("like").dataset.name);
+    if (!data && file.size > most) throw new Error(`${file.name} has ${file.size.toLocaleString("en")} bytes; at most ${most.toLocaleString("en")} are read here`);
+    const original = data ?? new Uint8Array(await file.arrayBuffer());
+    const answer = await (await ask("/v1/read", { data: toBase64(original), name, encoding, mark: $("mark").value || "\ufffd", gap: $("gap").value || null })).json();
+    return { bytes: fromBase64(answer.data), encoding: answer.encoding, original };
+  }
   const named = (ending) => state.asked.name.replace(/(\.[^.]*)?$/, (old) => `.restored${ending || old}`);
 
-  $("form").addEventListener("submit", (event) => { event.preventDefault(); state.history = []; $("undo").hidden = true; restore(); });
+  $("form").addEventListener("submit", (event) => { event.preventDefault(); restore(); });
   $("cancel").addEventListener("click", () => state.running?.abort());
-  $("undo").addEventListener("click", () => { if (state.running) return; setDocument(state.history.pop()); $("undo").hidden = !state.history.length; restore(); });
+  $("undo").addEventListener("click", () => { if (outdate()) say("the document was changed since: restore it again first"); else take(state.history.pop()); });
   $("document").addEventListener("input", edited);
   $("document").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); $("form").requestSubmit(); } });
   for (const id of ["mark", "gap"]) $(id).addEventListener("input", describe);
   for (const [id, shown] of [["rate", "rate-shown"], ["least", "least-shown"]]) $(id).addEventListener("input", () => { $(shown).value = $(id).value; });
   $("open").addEventListener("click", () => $("file").click());
-  const take = async (file) => { if (file) setDocument(new Uint8Array(await file.arrayBuffer()), file.name); };
-  $("file").addEventListener("change", () => take($("file").files[0]));
+  async function openFile(file, data = null) {
+    if (!file || state.running) return;
+    say("");
+    try {
+      const { bytes, encoding, original } = await read(file, data, $("encoding").value.trim() || null);
+      state.file = { name: file.name, data: original };
+      setDocument(bytes, file.name, encoding);
+    } catch (error) { say(error.message); }
+  }
+  $("file").addEventListener("change", async () => { await openFile($("file").files[0]); $("file").value = ""; });
+  $("encoding").addEventListener("change", () => { if (state.file && !state.edited) openFile(state.file, state.file.data); });
   $("add").addEventListener("click", () => $("files").click());
   $("files").addEventListener("change", async () => { await addReferences($("files").files); $("files").value = ""; });
   $("forget").addEventListener("click", () => { state.like = []; listReferences(); });
   $("memory").addEventListener("change", listReferences);
-  for (const [area, taken] of [[$("document"), (files) => take(files[0])], [$("like"), addReferences]]) {
+  for (const [area, taken] of [[$("document"), (files) => openFile(files[0])], [$("like"), addReferences]]) {
     area.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) { event.preventDefault(); area.classList.add("dropping"); } });
     area.addEventListener("dragleave", () => area.classList.remove("dropping"));
     area.addEventListener("drop", (event) => { area.classList.remove("dropping"); if (event.dataTransfer.files.length) { event.preventDefault(); taken(event.dataTransfer.files); } });
   }
-  $("sample").addEventListener("click", async () => { say(""); setDocument(new Uint8Array(await (await fetch("/static/sample.md")).arrayBuffer()), "field_station.md"); });
+  $("sample").addEventListener("click", async () => { say(""); if (state.running) return; state.file = null; setDocument(new Uint8Array(await (await fetch("/static/sample.md")).arrayBuffer()), "field_station.md", UTF8); });
   $("damage").addEventListener("click", async () => {
     say("");
     const bytes = current();
+    if (state.running) return;
     if (!bytes.length) { say("there is no document to damage yet: paste one, open a file, or take the example"); return; }
     try {
       const answer = await (await ask("/v1/damage", { data: toBase64(bytes), rate: +$("rate").value / 100, burst: +$("burst").value, seed: +$("seed").value })).json();
@@ -229,7 +312,15 @@
       setDocument(fromBase64(answer.data));
     } catch (error) { say(error.message); }
   });
-  $("save-text").addEventListener("click", () => save(state.result.text, named(""), "text/plain;charset=utf-8"));
+  $("save-text").addEventListener("click", async () => {
+    const { text, encoding } = state.result;
+    if (encoding === UTF8) { save(text, named(""), "text/plain;charset=utf-8"); return; }
+    try {
+      const answer = await (await ask("/v1/write", { text, encoding })).json();
+      if (answer.encoding !== encoding) say(`the text was written as UTF-8: a restored character has no place in ${encoding}`, "hint");
+      save(fromBase64(answer.data), named(""), "application/octet-stream");
+    } catch (error) { say(error.message); }
+  });
   $("save-json").addEventListener("click", () => save(JSON.stringify(state.result), named(".json"), "application/json"));
   $("save-report").addEventListener("click", async () => {
     const { text, ...record } = state.result;

@@ -2,8 +2,8 @@
 
 import base64
 import json
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
 from importlib.resources import files
 from string import Template
 from typing import Any
@@ -15,12 +15,13 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
 
 import conservator
-from conservator.documents import damage
-from conservator.errors import ConservatorError, OptionError
+from conservator.documents import UTF8, Known, damage, read_source, write_text
+from conservator.errors import ConservatorError, NotTextError, OptionError
 from conservator.experts import load_experts
+from conservator.files import check_encoding
 from conservator.options import DEFAULTS, LARGEST_SEED, LONGEST_GAP, LOST, SHOWN_ALTERNATIVES
 from conservator.report import as_page
-from conservator.restoration import Restoration, as_record
+from conservator.restoration import Record, Renewal, Restoration, as_record, plan_renewal, renew
 from conservator.restorer import Restorer
 from conservator.web.guard import Guard
 from conservator.web.jobs import BusyError, Jobs, TooSlowError
@@ -37,7 +38,13 @@ FILES = {
     "static/view.js": ("conservator.report", "view.js", "text/javascript; charset=utf-8"),
     "static/view.css": ("conservator.report", "view.css", "text/css; charset=utf-8"),
 }
-STATUS: dict[type[Exception], int] = {ConservatorError: 400, OptionError: 400, BusyError: 429, TooSlowError: 504}
+STATUS: dict[type[Exception], int] = {
+    ConservatorError: 400,
+    NotTextError: 400,
+    OptionError: 400,
+    BusyError: 429,
+    TooSlowError: 504,
+}
 LONGEST_SIGN = 64  # characters of a mark or a gap sign
 LONGEST_NAME = 200  # characters of the name of a reference
 # The values that are put into the page: $name in index.html -> value.
@@ -95,6 +102,15 @@ class Reference(BaseModel):
             raise HTTPException(400, f"the reference {self.name} is no text: it holds a lone surrogate") from error
 
 
+class Choice(BaseModel):
+    """What stands in a lost place."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    origin: tuple[int, int] = Field(description="As in the record: the place's bytes in the damaged document.")
+    text: str = Field(min_length=1)
+
+
 class RestoreRequest(Document):
     """A document to restore, and the options of ``conservator restore``."""
 
@@ -112,8 +128,18 @@ class RestoreRequest(Document):
     )
     seed: int = Field(DEFAULTS.seed, ge=0, le=LARGEST_SEED)
 
+    encoding: str | None = Field(
+        DEFAULTS.encoding, max_length=64, description="Of data; told by the bytes, by default."
+    )
     memory: bool = Field(DEFAULTS.memory, description="Whether text of the document and of references is recalled.")
     like: list[Reference] = Field([], description="References: undamaged texts like the document.")
+
+    choices: list[Choice] = Field([], description="What a reader knows to stand in lost places.")
+    previous: dict[str, Any] | None = Field(
+        None,
+        description="The record of this document before the last choices: what is far from them then stays as it was, "
+        "and the experts are those of the record.",
+    )
 
     @model_validator(mode="after")
     def remembered_or_none(self) -> "RestoreRequest":
@@ -135,10 +161,39 @@ class RestoreRequest(Document):
             )
         return [(one.name, one.text) for one in self.like]
 
+    def known(self) -> list[Known]:
+        """The choices, in order."""
+        return sorted((*one.origin, one.text) for one in self.choices)
+
+    def renewal(self) -> Renewal | None:
+        """What of the previous record is restored again; None if there is none."""
+        if self.previous is None:
+            return None
+        with previous_as_error():
+            return plan_renewal(self.previous, self.known())
+
+    def experts_wanted(self) -> list[str] | None:
+        """The experts that are named, or those of the previous record."""
+        if self.previous is None:
+            return self.experts
+        with previous_as_error():
+            memory = self.previous["memory"]
+            return [name for number, name in enumerate(self.previous["experts"]) if number != memory]
+
+    def finished(self, found: Restoration) -> Record:
+        """The record of the restored document, and its text."""
+        record = as_record(found)
+        if (renewal := self.renewal()) is not None and self.previous is not None:
+            with previous_as_error():
+                record = renew(self.previous, record, renewal)
+        return {**record, "text": "".join(piece["text"] for piece in record["pieces"])}
+
     def options(self, settings: Settings) -> dict[str, Any]:
         """The options and the references as a restorer takes them."""
-        chosen = self.model_dump(exclude={"text", "data", "experts", "like"})
+        chosen = self.model_dump(exclude={"text", "data", "experts", "like", "choices", "previous"})
         chosen["like"] = self.references(settings)
+        renewal = self.renewal()
+        chosen["known"] = self.known() if renewal is None else renewal.known
         if chosen["alternatives"] is None:
             marked = self.channel == DEFAULTS.channel
             chosen["alternatives"] = SHOWN_ALTERNATIVES if marked else DEFAULTS.alternatives
@@ -151,6 +206,37 @@ class DamageRequest(Document):
     rate: float = Field(0.1, ge=0, le=1)
     burst: int = Field(1, ge=1, le=1000)
     seed: int = Field(DEFAULTS.seed, ge=0, le=LARGEST_SEED)
+
+
+class ReadRequest(BaseModel):
+    """A file, as bytes in base64."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    data: Base64Bytes
+    name: str = Field("the document", max_length=LONGEST_NAME)
+    encoding: str | None = Field(None, max_length=64, description="Told by the bytes, by default.")
+    mark: str = Field(DEFAULTS.mark, min_length=1, max_length=LONGEST_SIGN)
+    gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=LONGEST_SIGN)
+
+
+class WriteRequest(BaseModel):
+    """A text, and the encoding that it is wanted in."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str
+    encoding: str = Field(max_length=64)
+
+
+class File(BaseModel):
+    """A document as bytes in base64, and its encoding.
+
+    What ``/v1/read`` returns is UTF-8, and ``encoding`` what it was; what ``/v1/write`` returns is in ``encoding``.
+    """
+
+    data: str
+    encoding: str
 
 
 class Damaged(BaseModel):
@@ -181,39 +267,42 @@ def create_app(settings: Settings) -> Any:
     jobs = Jobs(settings)
 
     def restorer_for(request: RestoreRequest) -> Restorer:
-        unknown = [name for name in request.experts or [] if name not in team]
-        if unknown or request.experts == []:
+        wanted = request.experts_wanted()
+        unknown = [str(name) for name in wanted or [] if name not in team]
+        if unknown or wanted == []:
             raise HTTPException(400, f"no expert {', '.join(unknown) or 'is named'}; known: {', '.join(team)}")
-        return Restorer([team[name] for name in request.experts or team], select=request.experts is None)
+        return Restorer([team[name] for name in wanted or team], select=wanted is None)
 
     @app.post("/v1/restore", responses={200: {"content": {NDJSON: {}}}, 400: {}, 413: {}, 429: {}, 504: {}})
     async def restore(request: RestoreRequest, http: Request) -> Response:
         """Restore a document. With ``Accept: application/x-ndjson``, lines of progress come first, then the result."""
         work = restorer_for(request), request.content(settings.max_bytes), request.options(settings)
         if NDJSON in http.headers.get("accept", ""):
-            return StreamingResponse(lines(*work), media_type=NDJSON)
+            return StreamingResponse(lines(request, *work), media_type=NDJSON)
         try:
             async with aclosing(jobs.stream(*work)) as stream:
                 async for one in stream:
                     if isinstance(one, Restoration):
-                        content = await to_thread.run_sync(result, one)
-                        return Response(content, media_type="application/json")
+                        content = await to_thread.run_sync(request.finished, one)
+                        return Response(dump(content), media_type="application/json")
                     if await http.is_disconnected():
                         break
-        except tuple(STATUS) as error:
+        except (BusyError, TooSlowError) as error:
             raise HTTPException(STATUS[type(error)], str(error)) from error
         return Response(status_code=499)  # the client has disconnected
 
-    async def lines(restorer: Restorer, document: str | bytes, options: dict[str, Any]) -> AsyncIterator[bytes]:
+    async def lines(
+        request: RestoreRequest, restorer: Restorer, document: str | bytes, options: dict[str, Any]
+    ) -> AsyncIterator[bytes]:
         try:
             async with aclosing(jobs.stream(restorer, document, options)) as stream:
                 async for one in stream:
                     if isinstance(one, Restoration):
-                        yield await to_thread.run_sync(result, one, "result")
+                        yield dump({"result": await to_thread.run_sync(request.finished, one)})
                     else:
                         yield dump({"doing": one[0], "share": round(one[1], 4)})
         except tuple(STATUS) as error:
-            yield dump({"error": str(error), "status": STATUS[type(error)]})
+            yield dump({"error": str(error), "status": STATUS[type(error)], **particulars(error)})
 
     @app.post("/v1/damage")
     async def damage_document(request: DamageRequest) -> Damaged:
@@ -223,8 +312,28 @@ def create_app(settings: Settings) -> Any:
         try:
             damaged = damage(data, request.rate, burst=request.burst, seed=request.seed)
         except ConservatorError as error:
-            raise HTTPException(400, str(error)) from error
+            raise HTTPException(400, error.problem) from error  # a request names no mark
         return Damaged(data=base64.b64encode(damaged).decode())
+
+    @app.post("/v1/read")
+    def read(request: ReadRequest) -> File:
+        """The text of a file in UTF-8, and its encoding; a file that is not text is refused, and named."""
+        if len(request.data) > settings.max_bytes:
+            raise HTTPException(
+                413, f"{request.name} has {len(request.data)} bytes; at most {settings.max_bytes} are read here"
+            )
+        source = read_source(request.data, request.encoding, name=request.name, signs=(request.mark, request.gap))
+        return File(data=base64.b64encode(source.data).decode(), encoding=source.encoding)
+
+    @app.post("/v1/write")
+    def write(request: WriteRequest) -> File:
+        """A text in an encoding, or in UTF-8 if a character of it has no place there."""
+        encoding = check_encoding(request.encoding)
+        try:
+            data = write_text(request.text, encoding)
+        except ConservatorError:
+            data, encoding = write_text(request.text, UTF8), UTF8
+        return File(data=base64.b64encode(data).decode(), encoding=encoding)
 
     @app.post("/v1/report", response_class=Response, responses={200: {"content": {"text/html": {}}}})
     async def report(request: ReportRequest) -> Response:
@@ -247,6 +356,10 @@ def create_app(settings: Settings) -> Any:
     async def health() -> dict[str, Any]:
         """The status of the server, and how many restorations run or wait."""
         return {"status": "ok", "version": conservator.__version__, "restorations": jobs.admitted}
+
+    @app.exception_handler(ConservatorError)
+    async def bad_input(_: Request, error: ConservatorError) -> Response:
+        return Escaped({"detail": str(error), **particulars(error)}, STATUS[type(error)])
 
     @app.exception_handler(HTTPException)
     async def refused(_: Request, error: HTTPException) -> Response:
@@ -275,10 +388,23 @@ def serve(content: bytes, kind: str) -> Any:
     return answer
 
 
-def result(found: Restoration, key: str | None = None) -> bytes:
-    """The response of a restoration as JSON, under a key if one is given."""
-    record = {**as_record(found), "text": found.text}
-    return dump({key: record} if key else record)
+@contextmanager
+def previous_as_error() -> Iterator[None]:
+    """Refuse a previous record that is none, or that is of another document."""
+    try:
+        yield
+    except ConservatorError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
+        raise ConservatorError("previous is no record of this document; leave it out") from error
+
+
+def particulars(error: Exception) -> dict[str, Any]:
+    """What an error is about, for a page that has other names for the options."""
+    if not isinstance(error, ConservatorError):
+        return {}
+    found: dict[str, Any] = {"problem": error.problem, "advice": [one._asdict() for one in error.advice]}
+    return {**found, "option": error.option} if isinstance(error, OptionError) else found
 
 
 class Escaped(JSONResponse):
