@@ -128,10 +128,10 @@ class Restorer:
             if len(damaged.gaps):
                 # Doubtful bytes that fit into no valid UTF-8 exclude no length: they will be changed.
                 fitting = damaged.settled("invalid") if doubtful else damaged
-                known = known_texts(damaged, references) if options.memory else []
+                texts = known_texts(damaged, references) if options.memory else []
                 with meter.stage("lengths"):
                     damaged = damaged.with_lengths(
-                        choose_lengths(Team(models, meter), fitting, options.max_gap, generator, known)
+                        choose_lengths(Team(models, meter), fitting, options.max_gap, generator, texts)
                     )
             makers = self.makers(references, options)
             if not len(damaged.tokens) or not (doubtful or len(damaged.lost)):

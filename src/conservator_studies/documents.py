@@ -49,7 +49,9 @@ class Config:
     size: int = 4096
     kinds: tuple[str, ...] = ("prose", "code", "config", "arxiv", "readme")
     damages: tuple[tuple[str, float, int], ...] = tuple(
-        (kind, rate, burst) for kind in ("readme", "code") for rate, burst in ((0.02, 1), (0.3, 1), (0.1, 4), (0.1, 16))
+        (kind, rate, burst)
+        for kind in ("readme", "code")
+        for rate, burst in ((0.02, 1), (0.3, 1), (0.1, 4), (0.1, 8), (0.1, 16))
     )
 
 

@@ -103,7 +103,7 @@ def restore(
             min=0,
             max=100,
             help=f"Give so many joint fills of each gap, in the report and the JSON file; {SHOWN_ALTERNATIVES} for "
-            "these, else none. The text then has the best of them.",
+            "these, else none. They cost more time; the text is the same with and without them.",
             show_default=False,
         ),
     ] = None,
@@ -216,6 +216,11 @@ def summary(found: "Restoration") -> list[str]:
         lines.append(f"{one.left_open} left open, not sure enough")
     if one.remembered:
         lines.append(f"{one.remembered} remembered: {', '.join(describe_sources(found.sources))}")
+    if found.strange:
+        lines.append(
+            f"warning: this text is unlike every expert's ({found.surprise:.1f} nats for a byte that was hidden from "
+            "them): less comes back, and the confidence says so"
+        )
     shares = (f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, one.weights, strict=True))
     lines.append(f"trusted there: {', '.join(shares)}")
     lines.append(f"{counted(found.cost.evaluations, 'network evaluation')}, {found.cost.seconds:.1f} s")

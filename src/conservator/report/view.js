@@ -46,7 +46,7 @@ const ConservatorView = (() => {
       one("Restored", number(summary.restored), `${number(summary.sure)} of them at least 90 % sure${summary.chosen ? `; ${counted(summary.chosen, "place")} chosen` : ""}`),
       ...(recalls(record) ? [one("Remembered", number(summary.remembered), among || "nothing")] : []),
       one("Left open", number(summary.left_open), summary.left_open ? "not sure enough" : "nothing"),
-      one("Expected right", percent(summary.expected_accuracy), "of the restored bytes, by their confidence"),
+      one("Expected right", percent(summary.expected_accuracy), record.strange ? "of the restored bytes; the text is unlike every expert's, so fewer" : "of the restored bytes, by their confidence"),
       one("Cost", `${cost.seconds.toFixed(1)} s`, counted(cost.evaluations, "network evaluation")),
     );
   }

@@ -42,13 +42,15 @@ def as_record(restoration: Restoration) -> Record:
     If a part of a character was lost, the piece contains the whole character. ``encoding`` is the encoding that the
     document was read in; ``origin`` counts the bytes of its text in UTF-8. ``memory`` is the number of the expert that
     recalls text, None if there is none; ``references`` has the name of each text that bytes were remembered from, and
-    how many restored bytes, and ``summary.remembered`` counts those from the document itself too.
+    how many restored bytes, and ``summary.remembered`` counts those from the document itself too. ``strange`` is True
+    if the text is unlike every expert's.
     """
     summary = restoration.summary
     names = _references(restoration)
     return {
         "format": FORMAT,
         "encoding": restoration.encoding,
+        "strange": restoration.strange,
         "experts": list(restoration.experts),
         "memory": len(restoration.experts) - 1 if restoration.recalls else None,
         "references": [
