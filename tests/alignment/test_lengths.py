@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator.alignment import choose_lengths
-from conservator.alignment.lengths import possible_lengths
+from conservator.alignment.lengths import length_prior, possible_lengths, recalled_lengths
 from conservator.documents import LOST, Surroundings, read_damaged
 from conservator.errors import ConservatorError
 from conservator.experts import Team
@@ -70,3 +70,25 @@ def test_what_no_length_makes_valid_is_said():
     assert choose_lengths(team, broken, 3, torch.Generator().manual_seed(0)) == [3]
     with pytest.raises(ConservatorError, match="at least 1"):
         choose_lengths(team, broken, 0, torch.Generator())
+
+
+def test_lengths_are_recalled_from_known_texts():
+    damaged = read_damaged("The quick [...] fox jumps", gap="[...]")
+    around = damaged.around_gap(0, [], 64)
+    known = [b"the quick brown fox, The quick red fox jumps, The quick brown fox jumps", b"a quick brown fox jumps"]
+    assert recalled_lengths(around, known, 10) == {3: 1, 5: 1}  # with eight bytes on either side
+    assert recalled_lengths(around, known[1:], 10) == {5: 1}  # with six
+    assert recalled_lengths(around, [b"The quick brown fox jumps"], 4) == {}
+    assert recalled_lengths(read_damaged("ab[...]cd", gap="[...]").around_gap(0, [], 64), known, 10) == {}
+    prior = length_prior([1, 3, 5], recalled_lengths(around, known, 10))
+    np.testing.assert_allclose(np.exp(prior).sum(), 1)
+    assert prior[1] > prior[0] + 1
+    assert (np.diff(length_prior([1, 2, 3], recalled_lengths(around, [], 9))) < 0).all()
+
+
+def test_what_is_known_decides_between_lengths_that_are_as_likely():
+    damaged = read_damaged("one two three [...] five six seven", gap="[...]")
+    known = [np.frombuffer(b"one two three four five six seven", dtype=np.uint8).astype(np.int16)]
+    team = Team([FakeExpert(0, 64, sharpness=0.01)])
+    assert choose_lengths(team, damaged, 12, torch.Generator().manual_seed(0), known) == [4]
+    assert choose_lengths(team, damaged, 12, torch.Generator().manual_seed(0)) == [1]

@@ -21,6 +21,7 @@ from conservator.experts import (
 )
 from conservator.field import Folds, hide
 from conservator.vocabularies import BYTES, Numbered
+from fakes import FakeExpert
 from gathering import gather
 from tables import table_of
 
@@ -218,3 +219,28 @@ def test_experts_that_read_any_length_are_read_in_stretches(monkeypatch):
     expert = Watching(torch.zeros(SIZE), torch.zeros(SIZE, SIZE))
     gather([expert], masked(50), Folds(2), seeded(), torch.ones(1, 1))
     assert 8 < max(lengths) <= 16
+
+
+@given(st.integers(0, 99), st.integers(5, 900))
+def test_only_experts_that_are_asked_are_evaluated(seed, length):
+    """What they say is the same, and every position is predicted once."""
+    experts = [FakeExpert(number, 64) for number in range(3)]
+    tokens = torch.randint(256, (1, length), generator=seeded(seed))
+    lost = (torch.arange(length) % 7 == seed % 7)[None, None]
+    whom = torch.rand(1, length // 100 + 1, 3, generator=seeded(seed)) < 0.5
+    asked = whom.repeat_interleave(100, dim=1)[:, :length]
+    few, all_of_them = Team(experts), Team(experts)
+    whole = torch.zeros(3, length, 256)
+    for found in all_of_them.read(tokens, lost, lost):
+        whole[:, found.position] = found.log_probs
+    seen = []
+    for found in few.read(tokens, lost, lost, asked=asked):
+        said = asked[0, found.position].T
+        torch.testing.assert_close(found.log_probs[said], whole[:, found.position][said])
+        assert torch.isfinite(found.log_probs).all()
+        seen += found.position.tolist()
+    assert sorted(seen) == lost[0, 0].nonzero()[:, 0].tolist()
+    if not asked[lost[0]].any():
+        assert few.meter.cost.evaluations == 0
+    if asked.all():
+        assert few.meter.cost.evaluations == all_of_them.meter.cost.evaluations

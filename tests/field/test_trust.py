@@ -11,7 +11,19 @@ from conservator.decoders import Reading, decode_one_step
 from conservator.errors import ConservatorError
 from conservator.experts import Memory, Team
 from conservator.field import Bayes, Trust, choose_experts, fit_trust
-from conservator.field.trust import SHARES, STEPS, STRENGTH, SURE, certainty, classes_of, prior_table
+from conservator.field.engines.recalling import HIDDEN, like_damage
+from conservator.field.trust import (
+    SHARES,
+    SHARPNESS,
+    SPREAD,
+    STEPS,
+    STRENGTH,
+    SURE,
+    certainty,
+    classes_of,
+    fit_sharpness,
+    prior_table,
+)
 from conservator.vocabularies import BYTES
 from fakes import FakeExpert, TextExpert
 
@@ -164,3 +176,37 @@ def test_a_memory_reads_text_that_is_hidden_from_others():
     assert not hidden[..., 2].any()
     decoded = decode_one_step(team, observation, composition, Reading(own_context=0.2))
     assert (decoded.tokens[~observation.lost] == observation.tokens[~observation.lost]).all()
+
+
+def test_a_law_that_is_too_sure_is_made_less_sure():
+    """Tokens drawn from a law, and predicted by a sharper one: the sharpness undoes it."""
+    law = rows(4000, 6, 3, sharp=1.0)
+    tokens = torch.multinomial(law.exp(), 1, generator=seeded(4))
+    sharp = torch.log_softmax(1.6 * law, dim=-1)
+    evidence = np.stack(
+        [torch.log_softmax(power * sharp, dim=-1).gather(1, tokens)[:, 0].double().numpy() for power in SHARPNESS], 1
+    )
+    found = fit_sharpness(evidence)
+    assert abs(found - 1 / 1.6) <= 0.1
+    posterior = evidence.sum(0) - 0.5 * (np.log(SHARPNESS) / SPREAD) ** 2
+    assert posterior[SHARPNESS.tolist().index(found)] == posterior.max()
+    assert fit_sharpness(np.zeros((0, len(SHARPNESS)))) == 1.0
+    composed, recalled = rows(6, 5, 0), rows(6, 5, 1)
+    plain = Trust(prior_table()).log_probs(composed, recalled)
+    expected = torch.log_softmax(found * plain, dim=-1)
+    torch.testing.assert_close(Trust(prior_table(), found).log_probs(composed, recalled), expected)
+
+
+def test_what_is_hidden_is_like_the_damage():
+    tokens = torch.zeros(1, 900, dtype=torch.long)
+    for start in (100, 400, 650):
+        tokens[0, start : start + 8] = BYTES.mask
+    observation = MaskChannel(BYTES.size, 0.5).observe(tokens)
+    sample = ~observation.lost & (torch.arange(900) < 600)
+    found = like_damage(observation, sample, seeded())
+    assert not (found & ~sample).any()
+    assert sample.sum() / HIDDEN <= found.sum() < sample.sum() / 3
+    edges = torch.diff(found[0].int()).abs().sum() / 2
+    assert found.sum() / edges > 5  # mostly runs of eight
+    none_lost = MaskChannel(BYTES.size, 0.5).observe(torch.zeros(1, 600, dtype=torch.long))
+    assert like_damage(none_lost, torch.ones(1, 600, dtype=torch.bool), seeded()).sum() == 100

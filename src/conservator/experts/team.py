@@ -167,7 +167,7 @@ class Team:
         length = len(places) if excerpt is None else excerpt.length
         margin = min(MARGIN if margin is None else margin, margin_of(self.context))
         segments = [places[needed]]
-        if asked is not None:
+        if asked is not None and length > self.context:
             segments = split_by_experts(places[needed], asked.any(dim=0).numpy()[needed])
         windows = [one for part in segments for one in windows_around(part, length, self.context, margin)]
         batches = list(self._batches(windows, places, wanted))

@@ -52,7 +52,7 @@ def windows_around(wanted: Ints, length: int, context: int, margin: int) -> list
     if not len(wanted):
         return []
     if length <= context:
-        return [Window(0, length, 0, length)]
+        return [Window(0, length, int(wanted[0]), int(wanted[-1]) + 1)]
     if context < max(SHORTEST, 2 * margin + 1):
         raise ConservatorError(
             f"the experts read {context} positions at a time, too few for a sequence of {length}; at least "

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from conservator.channels import Observation
+from conservator.errors import ConservatorError
 from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.engines.bayes import Priors, skipped_before, stack
@@ -46,6 +47,8 @@ class Survey:
     def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
         """Infer the composition of an observation (N, L)."""
         check_batch(team, observation)
+        if observation.doubtful.any():
+            raise ConservatorError("a survey takes no doubtful tokens; the engine Bayes does")
         if team.recalls and len(team) == 1:
             return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))
         models, scored = team.modelling(), near_damage(observation, self.near)
