@@ -20,13 +20,20 @@ LAYERS = [
     {"decoders", "alignment"},
     {"report"},
     {"restoration"},
+    {"characters"},
     {"restorer"},
     {"web"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-# How often 256 is a length, of a window or a neighbourhood; the number of bytes there are is BYTES.size.
-LENGTHS = {"options.py": 2, "training/trainer.py": 2, "training/specialisation.py": 1, "cli/check.py": 1}
+# How often 256 is a length, of a window, a neighbourhood or a sample; the number of bytes there are is BYTES.size.
+LENGTHS = {
+    "options.py": 2,
+    "characters.py": 1,
+    "training/trainer.py": 2,
+    "training/specialisation.py": 1,
+    "cli/check.py": 1,
+}
 
 
 def imports(path):

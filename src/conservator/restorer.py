@@ -11,14 +11,26 @@ from numpy.typing import NDArray
 
 from conservator.alignment import choose_lengths
 from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
+from conservator.characters import (
+    Alone,
+    CharacterText,
+    are_characters,
+    as_bytes,
+    as_character_references,
+    as_characters,
+    load_european,
+    vocabulary_for,
+)
 from conservator.decoders import DecodedText, Fill, best_fills, decode_text, take_best
 from conservator.decoders.beam import MARGIN
 from conservator.documents import Damaged, read_damaged
-from conservator.errors import OptionError
+from conservator.errors import ConservatorError, OptionError
 from conservator.experts import (
+    ByteExpert,
     Cost,
     DocumentExpert,
     Expert,
+    ExpertSpec,
     Memory,
     Meter,
     Progress,
@@ -32,10 +44,10 @@ from conservator.experts import (
 from conservator.experts.windows import excerpt_around
 from conservator.field import Bayes, Engine, choose_experts
 from conservator.files import read_document
-from conservator.options import RestoreOptions, expert_names
+from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters, expert_names
 from conservator.restoration import Restoration, leave_open
 from conservator.training import read_texts
-from conservator.vocabularies import BYTES
+from conservator.vocabularies import BYTES, CHARACTERS
 
 Document = str | bytes | Path
 AnyExpert = Expert | DocumentExpert
@@ -114,6 +126,12 @@ class Restorer:
         doubtful = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.DOUBTFUL).any())
         if doubtful and options.alternatives:
             raise OptionError("alternatives", "they are given of marked gaps, and here any byte may change")
+        text = self.characters(damaged, options, meter, doubtful=doubtful)
+        if text is not None:
+            return self.restore_characters(text, references, options, generator, meter)
+        if self.reads_characters:
+            own = ", ".join(one.spec.name for one in self.experts)
+            raise OptionError("experts", f"{own} reads characters, and here bytes are lost; it restores lost characters")
         if not doubtful:
             damaged = damaged.settled(options.lost)
         with meter.measure() as spent:
@@ -133,6 +151,68 @@ class Restorer:
             team = Team([*models, *(one.condition(document_itself) for one in makers)], meter)
             observation = observe(damaged, channel, team, options.near, everywhere=doubtful)
             found = self.fill(team, damaged, observation, options, generator)
+        return replace(found, cost=spent.cost, loss="invalid" if options.lost == "invalid" else "bytes")
+
+    @property
+    def reads_characters(self) -> bool:
+        """Whether the experts predict characters, not bytes."""
+        return any(one.spec.vocabulary.fingerprint == CHARACTERS.fingerprint for one in self.experts)
+
+    def characters(
+        self, damaged: Damaged, options: RestoreOptions, meter: Meter, *, doubtful: bool
+    ) -> CharacterText | None:
+        """The document as characters, if its marks are characters outside ASCII; None if they are bytes."""
+        if are_marks_characters(options.lost):
+            if doubtful:
+                raise OptionError("lost", f"{options.lost!r} is about marks, and here any byte may change")
+            if not self.reads_characters and not self.selects:
+                names = ", ".join(one.spec.name for one in self.experts)
+                raise OptionError("experts", f"{names} read bytes; lost characters are restored by european alone")
+            return as_characters(damaged)
+        asked = options.lost == "auto" and options.mark == DEFAULTS.mark and not doubtful and len(damaged.lost) > 0
+        if not asked or len(damaged.gaps) or not (self.selects or self.reads_characters):
+            return None
+        try:
+            text = as_characters(damaged)
+        except ConservatorError:
+            return None
+        with meter.stage("choosing experts"):
+            found = self.reads_characters or are_characters(text, Team([load_european()], meter))
+        return text if found else None
+
+    def restore_characters(
+        self,
+        text: CharacterText,
+        references: References | None,
+        options: RestoreOptions,
+        generator: torch.Generator,
+        meter: Meter,
+    ) -> Restoration:
+        """Restore a document whose marks are characters outside ASCII.
+
+        The document itself can be remembered only where some of its text outside ASCII is intact.
+        """
+        loss = "characters" if options.lost == "auto" else options.lost
+        models: list[Expert] = [one for one in self.experts if not isinstance(one, DocumentExpert)]
+        if not self.reads_characters:
+            models = [load_european()]
+        models = [one.over(vocabulary_for(loss)) if isinstance(one, ByteExpert) else one for one in models]
+        with meter.measure() as spent:
+            known = as_character_references(references) if references is not None else None
+            experts, engine = models, self.engine
+            if options.memory and (known is not None or text.is_intact):
+                memory = Memory(known, phrases=False, spec=ExpertSpec("memory", CHARACTERS, recalls=True))
+                experts = [*models, memory.condition(text.observe())]
+            elif len(models) == 1:
+                engine = Alone()
+            team = Team(experts, meter)
+            if not len(text.damaged.places):
+                return replace(Restoration.untouched(text.source, team.names, Cost(), recalls=team.recalls), loss=loss)
+            channel = as_channel("mask", CHARACTERS.size)
+            observation = observe(text.damaged, channel, team, options.near, everywhere=False)
+            reader = Restorer(models, options, engine)
+            found = reader.fill(team, text.damaged, observation, replace(options, min_confidence=0.0), generator)
+            found = as_bytes(found, text, loss, options.min_confidence)
         return replace(found, cost=spent.cost)
 
     def models(

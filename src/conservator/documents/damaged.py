@@ -10,6 +10,7 @@ from conservator.errors import ConservatorError
 from conservator.vocabularies import BYTES
 
 MARK = "\ufffd"  # what software writes for a character that it cannot decode
+TWICE = MARK.encode().decode("latin-1")  # its bytes, read in the wrong encoding once more: it counts as a mark, too
 LOST = BYTES.mask
 ANY = 4  # lost bytes that fit wherever a longer gap would fit: three may end a character, and one may begin the next
 Ints = NDArray[np.int64]
@@ -60,6 +61,15 @@ class Damaged:
         tokens = np.insert(self.tokens, places, LOST)
         return replace(self, tokens=tokens, places=self.places + added, lengths=chosen)
 
+    def with_widths(self, widths: Ints) -> "Damaged":
+        """The document whose signs stand for ``widths`` (n,) lost bytes each; it must have no gaps, and marks alone."""
+        repeats = np.ones(len(self.tokens), dtype=np.int64)
+        repeats[self.places] = widths
+        more = widths - self.lengths
+        return replace(
+            self, tokens=np.repeat(self.tokens, repeats), places=self.places + np.cumsum(more) - more, lengths=widths
+        )
+
     def around_gap(self, number: int, lengths: list[int], reach: int) -> "Surroundings":
         """The text within ``reach`` bytes of the gap ``number``.
 
@@ -91,13 +101,11 @@ class Damaged:
 
     def gap_of(self, positions: Ints) -> Ints:
         """(k,) the number of the gap that each of ``positions`` (k,) is in; -1 for none."""
-        gaps = self.gaps
-        if not len(gaps):
-            return np.full(len(positions), -1)
-        owner = np.searchsorted(self.places[gaps], positions, side="right") - 1
-        inside = (owner >= 0) & (positions < self.places[gaps][owner] + self.lengths[gaps][owner])
-        found: Ints = np.where(inside, owner, -1)
-        return found
+        return _owner(self.places[self.gaps], self.lengths[self.gaps], positions)
+
+    def sign_of(self, positions: Ints) -> Ints:
+        """(k,) the number of the sign that each of ``positions`` (k,) is in; -1 for none."""
+        return _owner(self.places, self.lengths, positions)
 
     def settled(self, lost: str) -> "Damaged":
         """The document, after a check that all its known bytes fit into valid UTF-8.
@@ -105,8 +113,8 @@ class Damaged:
         Half a character beside a mark fits, because the mark may stand for its other half.
 
         Args:
-            lost: what happens to bytes that do not fit: ``marked`` raises an error that names the first of them,
-                ``invalid`` counts them as lost.
+            lost: what happens to bytes that do not fit: ``invalid`` counts them as lost; any other option raises an
+                error that names the first of them.
         """
         gaps = self.places[self.gaps]
         places = np.repeat(gaps, ANY)
@@ -116,7 +124,7 @@ class Damaged:
             invalid = invalid[np.insert(np.ones(len(self.tokens), dtype=bool), places, False)]
         if not invalid.any():
             return self
-        if lost == "marked":
+        if lost != "invalid":
             first = np.flatnonzero(invalid)[:1]
             raise ConservatorError(
                 f"the document is not UTF-8: byte {self.origins(first)[0, 0]} is {self.tokens[first[0]]:#04x}, which "
@@ -147,7 +155,7 @@ def read_damaged(document: str | bytes, *, mark: str = MARK, gap: str | None = N
 
     Args:
         document: text, or bytes.
-        mark: the text that stands for one lost byte.
+        mark: the text that stands for one lost byte. Where it is the default, ``TWICE`` counts as a mark, too.
         gap: the text that stands for a lost stretch of unknown length; None for no such stretches.
     """
     if not mark or gap == "":
@@ -156,7 +164,9 @@ def read_damaged(document: str | bytes, *, mark: str = MARK, gap: str | None = N
         raise ConservatorError(f"the mark and the gap are both {mark!r}; they must differ")
     one, many = encode(mark, "the mark"), encode(gap, "the gap") if gap is not None else None
     data = encode(document, "the document") if isinstance(document, str) else bytes(document)
-    found = re.compile(b"|".join(re.escape(sign) for sign in sorted(filter(None, (one, many)), key=len, reverse=True)))
+    twice = TWICE.encode() if mark == MARK and gap != TWICE else None
+    known = sorted(filter(None, (one, many, twice)), key=len, reverse=True)
+    found = re.compile(b"|".join(map(re.escape, known)))
     signs = [(*match.span(), match.group() == many) for match in found.finditer(data)]
     spans = np.array([sign[:2] for sign in signs], dtype=np.int64).reshape(-1, 2)
     is_gap = np.array([sign[2] for sign in signs], dtype=bool)
@@ -165,6 +175,16 @@ def read_damaged(document: str | bytes, *, mark: str = MARK, gap: str | None = N
     places = spans[:, 0] - (np.cumsum(widths - lengths) - (widths - lengths))
     tokens = np.insert(_without(data, spans), np.repeat(places - (np.cumsum(lengths) - lengths), lengths), LOST)
     return Damaged(tokens, places, lengths, spans, is_gap, mark, gap)
+
+
+def _owner(places: Ints, lengths: Ints, positions: Ints) -> Ints:
+    """(k,) which of the ranges that begin at ``places`` and have ``lengths`` each position is in; -1 for none."""
+    if not len(places):
+        return np.full(len(positions), -1)
+    owner = np.searchsorted(places, positions, side="right") - 1
+    inside = (owner >= 0) & (positions < places[owner] + lengths[owner])
+    found: Ints = np.where(inside, owner, -1)
+    return found
 
 
 def _without(data: bytes, spans: Ints) -> NDArray[np.int16]:

@@ -55,6 +55,10 @@ class ByteExpert:
         self.spec = ExpertSpec(name, vocabulary, network.config.context, fingerprint=fingerprint)
         self.about = about or {}
 
+    def over(self, vocabulary: Vocabulary) -> "ByteExpert":
+        """The same network over ``vocabulary``, which has the same tokens and may have another constraint."""
+        return ByteExpert(self.network, self.spec.name, self.spec.fingerprint, self.about, vocabulary)
+
     @property
     def parameters(self) -> int:
         """The number of weights."""

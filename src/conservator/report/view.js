@@ -40,11 +40,11 @@ const ConservatorView = (() => {
       .filter(([bytes]) => bytes).map(([bytes, name]) => `${number(bytes)} from ${name}`).join(", ");
     return make(
       "section", { class: "cards", ariaLabel: "Summary" },
-      one("Lost", number(summary.lost), `${noun(summary.lost, "byte")} in ${counted(summary.places, "place")}, ${percent(share)} of ${number(summary.bytes)}`),
+      one("Lost", number(summary.lost), record.unit === "character" ? `${noun(summary.lost, "character")} outside ASCII, in ${counted(summary.places, "place")}${record.encoding ? `: ${record.encoding} read as UTF-8` : ""}` : `${noun(summary.lost, "byte")} in ${counted(summary.places, "place")}, ${percent(share)} of ${number(summary.bytes)}`),
       one("Restored", number(summary.restored), `${number(summary.sure)} of them at least 90 % sure`),
       ...(recalls(record) ? [one("Remembered", number(summary.remembered), among || "nothing")] : []),
       one("Left open", number(summary.left_open), summary.left_open ? "not sure enough" : "nothing"),
-      one("Expected right", percent(summary.expected_accuracy), "of the restored bytes, by their confidence"),
+      one("Expected right", percent(summary.expected_accuracy), `of the restored ${record.unit ?? "byte"}s, by their confidence`),
       one("Cost", `${cost.seconds.toFixed(1)} s`, counted(cost.evaluations, "network evaluation")),
     );
   }

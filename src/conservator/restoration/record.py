@@ -38,12 +38,17 @@ def as_record(restoration: Restoration) -> Record:
 
     If a part of a character was lost, the piece contains the whole character. ``memory`` is the number of the expert
     that recalls text, None if there is none; ``references`` has the name of each text that bytes were remembered from,
-    and how many restored bytes, and ``summary.remembered`` counts those from the document itself too.
+    and how many restored bytes, and ``summary.remembered`` counts those from the document itself too. ``lost`` says
+    what each mark stands for, as the option does; where these are characters, the summary counts characters, and
+    ``encoding`` is the one that lost them, if there is one that has them all.
     """
     summary = restoration.summary
     names = _references(restoration)
     return {
         "format": FORMAT,
+        "lost": restoration.loss,
+        "unit": restoration.unit,
+        "encoding": restoration.encoding,
         "experts": list(restoration.experts),
         "memory": len(restoration.experts) - 1 if restoration.recalls else None,
         "references": [

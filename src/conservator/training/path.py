@@ -17,7 +17,7 @@ def noise(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def encoding_loss(tokens: Tensor, hidden: Tensor) -> list[Tensor]:
-    """Hide, in every second row of characters, those outside ASCII and nothing else; in the others, what ``hidden`` says.
+    """Hide, in every second row of characters, those outside ASCII and nothing else; elsewhere, what ``hidden`` says.
 
     That is what a text loses if it is read in the wrong encoding. A character without a token of its own stays visible.
 

@@ -2,6 +2,7 @@
 
 from conservator.vocabularies.bytes import BYTES, ByteVocabulary
 from conservator.vocabularies.characters import CHARACTERS, CharacterVocabulary
+from conservator.vocabularies.repertoire import Repertoire
 from conservator.vocabularies.utf8 import Candidates, Utf8
 from conservator.vocabularies.vocabulary import Constraint, Encoded, Numbered, Vocabulary
 
@@ -19,6 +20,7 @@ __all__ = [
     "Constraint",
     "Encoded",
     "Numbered",
+    "Repertoire",
     "Utf8",
     "Vocabulary",
 ]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.vocabularies.repertoire import Repertoire
 from conservator.vocabularies.utf8 import ASCII, LOST
 from conservator.vocabularies.vocabulary import Encoded
 
@@ -15,9 +16,10 @@ REPERTOIRE = (
     "ÀÁÂÃÄÅÆÇÈÉÊÍÎÑÒÓÔÕÖØÙÚÜÝÞŒŠŽ"  # and capitals
     "āăąćčďđēėęěğģīįıķľļłńņňőřśşșťţțūůűųźż"  # the other one-byte encodings of Latin script, small letters
     "ĀĂĄĆČĎĐĒĖĘĚĞĪĮİĽŁŐŘŚŞȘȚŪŹŻ"  # and capitals
-    "‘’‚“”„«»–—…•·¡¿\u00a0€£°§©®™²³ºª½¼±×µ´"  # punctuation and signs
+    "‘’‚“”„«»–—…•·¡¿\u00a0€£°§©®™²³ºª½¼±×µ´"  # noqa: RUF001, punctuation and signs
 )
 _PLAIN = "\t\n" + "".join(map(chr, range(0x20, 0x7F)))  # the characters that are their own token
+LETTERS = 10  # the least number of letters outside ASCII that an encoding of Latin script has
 _LINE_END = re.compile("\r\n|.", re.DOTALL)
 
 
@@ -38,11 +40,10 @@ class CharacterVocabulary:
     size: int = 256
     mask: int = LOST
     fingerprint: str = "characters"
-    constraint: None = None
     other: int = 0  # the token of every character without one
 
-    def __init__(self) -> None:
-        """Number the characters."""
+    def __init__(self, allowed: NDArray[np.bool_] | None = None) -> None:
+        """Number the characters; a lost one is among the ``allowed`` (256,), by default any outside ASCII."""
         free = [code for code in range(self.size) if chr(code) not in _PLAIN and code != self.other]
         if len(free) != len(REPERTOIRE) or len(set(REPERTOIRE)) != len(REPERTOIRE):
             raise AssertionError(f"{len(free)} free codes for {len(set(REPERTOIRE))} characters")
@@ -54,6 +55,7 @@ class CharacterVocabulary:
         outside = np.zeros(self.size, dtype=np.bool_)
         outside[free] = True
         self.outside: NDArray[np.bool_] = outside  # (256,) True for the tokens of characters outside ASCII
+        self.constraint = Repertoire(outside if allowed is None else allowed)
 
     def encode(self, data: bytes) -> Encoded:
         """One token for each character of ``data``, which is UTF-8."""
@@ -70,13 +72,17 @@ class CharacterVocabulary:
         """(256,) True for the tokens of characters outside ASCII that a one-byte encoding has.
 
         Raises:
-            LookupError: no such encoding, or not one byte for each character.
+            LookupError: no such encoding, not one byte for each character, or one of another script.
         """
         every = bytes(range(ASCII, self.size))
-        single = [every[place : place + 1].decode(encoding, errors="ignore") for place in range(len(every))]
-        if max(map(len, single)) != 1 or "a".encode(encoding, errors="ignore") != b"a":
-            raise LookupError(f"{encoding} does not have one byte for each character")
-        return self.outside & np.isin(np.array(self.texts), single)
+        try:
+            single = [every[place : place + 1].decode(encoding, errors="ignore") for place in range(len(every))]
+        except ValueError as error:
+            raise LookupError(f"{encoding!r} decodes no single bytes") from error
+        found = self.outside & np.isin(np.array(self.texts), single)
+        if max(map(len, single)) > 1 or sum(self.texts[code].isalpha() for code in np.flatnonzero(found)) < LETTERS:
+            raise LookupError(f"{encoding!r} does not have one byte for each letter of Latin script")
+        return found
 
 
 CHARACTERS = CharacterVocabulary()

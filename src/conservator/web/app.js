@@ -91,7 +91,8 @@
     return chosen.length === boxes.length ? null : chosen.map((box) => box.value);
   }
 
-  async function restore() {
+  /** Restore the document; found says what the marks are, if that is known from before. */
+  async function restore(found) {
     if (state.running) return false;
     say("");
     const bytes = current(), text = $("document").value, name = state.name;
@@ -99,7 +100,7 @@
     state.running = new AbortController();
     working(true);
     const wanted = {
-      data: toBase64(bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: $("invalid").checked ? "invalid" : "marked",
+      data: toBase64(bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: ($("lost").value === "auto" && found) || $("lost").value,
       min_confidence: +$("least").value / 100, alternatives: +$("alternatives").value, seed: +$("seed").value,
       memory: $("memory").checked, like: $("memory").checked ? state.like.map(({ name, text }) => ({ name, text })) : [],
       experts: chosenExperts(),
@@ -145,7 +146,7 @@
     state.history.push(before);
     setDocument(bytes);
     const scroll = window.scrollY;
-    if (await restore()) {
+    if (await restore(state.result.lost)) { // what is chosen now may lie outside ASCII: the marks are still the same
       window.scrollTo(0, scroll);
       const next = state.result.pieces.filter((one) => one.origin).findIndex((one) => one.origin[0] >= start);
       if (next >= 0) state.view.select(next, false);
@@ -201,7 +202,7 @@
 
   $("form").addEventListener("submit", (event) => { event.preventDefault(); state.history = []; $("undo").hidden = true; restore(); });
   $("cancel").addEventListener("click", () => state.running?.abort());
-  $("undo").addEventListener("click", () => { if (state.running) return; setDocument(state.history.pop()); $("undo").hidden = !state.history.length; restore(); });
+  $("undo").addEventListener("click", () => { if (state.running) return; setDocument(state.history.pop()); $("undo").hidden = !state.history.length; restore(state.result.lost); });
   $("document").addEventListener("input", edited);
   $("document").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); $("form").requestSubmit(); } });
   for (const id of ["mark", "gap"]) $(id).addEventListener("input", describe);

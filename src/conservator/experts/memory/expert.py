@@ -40,7 +40,8 @@ class Memory:
         if document.tokens.ndim != 2 or len(document.tokens) != 1 or document.excerpt is not None:
             raise ConservatorError(f"a memory is made of one whole document, not of {tuple(document.tokens.shape)}")
         text = document.readable[0].masked_fill(document.hidden[0], UNKNOWN).numpy().astype(np.int16)
-        return Recollection(build_index(text, SHAPES), self.references, load_phrases() if self.phrases else None)
+        phrases = load_phrases() if self.phrases else None
+        return Recollection(build_index(text, SHAPES), self.references, phrases, self.spec)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,187 @@
+"""Marks that are characters: text that lost everything outside ASCII because it was read in the wrong encoding.
+
+If a text in a one-byte encoding such as windows-1252 is read as UTF-8, every character outside ASCII becomes a mark,
+and nothing else does. Such a document is restored character by character: its text becomes tokens of ``CHARACTERS``,
+and what was restored becomes bytes again, so that a mark stands for as many bytes as its character has.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from conservator.channels import MaskChannel, Observation
+from conservator.documents import Damaged
+from conservator.errors import ConservatorError
+from conservator.experts import ByteExpert, References, Team, load_experts, make_references
+from conservator.field import Inferred
+from conservator.numerics import runs
+from conservator.options import encoding_of
+from conservator.restoration import Restoration
+from conservator.vocabularies import CHARACTERS, CharacterVocabulary
+
+EXPERT = "european"  # the built-in expert over characters
+ASKED = 256  # marks that the decision is made by, at most
+CLEAR = 1.0  # nats by which the evidence for characters has to exceed that for bytes
+BOUND = 4.0  # nats: the most that one mark counts
+STRANGE = 0.25  # characters without a token, for each mark, from which text outside ASCII counts as intact
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CharacterText:
+    """A damaged document as characters, one position for each.
+
+    Attributes:
+        damaged: the document; its tokens are those of ``CHARACTERS``, or the mask at a mark.
+        widths: (L,) the bytes of each character; 1 at a mark.
+        source: the document as bytes, which this one was made from.
+    """
+
+    damaged: Damaged
+    widths: Ints
+    source: Damaged
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether text outside ASCII is intact, so that no encoding can have lost what is marked.
+
+        By chance, two or three bytes of another encoding are valid UTF-8, and mostly give a character without a token.
+        """
+        tokens = self.damaged.tokens[self.damaged.tokens != CHARACTERS.mask]
+        strange = int((tokens == CHARACTERS.other).sum())
+        return bool(CHARACTERS.outside[tokens].any()) or strange > STRANGE * len(self.damaged.places)
+
+    def observe(self) -> Observation:
+        """The whole document as an observation."""
+        return MaskChannel(CHARACTERS.size, 0.5).observe(torch.from_numpy(self.damaged.tokens)[None])
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The engine for a team of one expert: it has all the weight."""
+
+    def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
+        """Trust the expert everywhere."""
+        return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))
+
+
+def vocabulary_for(lost: str) -> CharacterVocabulary:
+    """The characters; lost ones are restored within the repertoire that the option ``lost`` names."""
+    encoding = encoding_of(lost)
+    return CHARACTERS if encoding is None else CharacterVocabulary(CHARACTERS.repertoire(encoding))
+
+
+def load_european() -> ByteExpert:
+    """The built-in expert over characters."""
+    (expert,) = load_experts([EXPERT])
+    return expert
+
+
+def as_characters(damaged: Damaged) -> CharacterText:
+    """The document as characters; it must be UTF-8 between its marks, and have no gap signs."""
+    if len(damaged.gaps):
+        raise ConservatorError(
+            f"the document has the gap sign {damaged.gap!r}, and a gap is restored as bytes (--lost bytes); where "
+            "marks are characters, nothing but marks is lost"
+        )
+    lost = damaged.tokens == CHARACTERS.mask
+    tokens: list[NDArray[np.int64]] = []
+    widths: list[NDArray[np.int64]] = []
+    done = 0
+    for stop in [*damaged.places.tolist(), len(damaged.tokens)]:
+        data = damaged.tokens[done:stop].astype(np.uint8).tobytes()
+        try:
+            encoded = CHARACTERS.encode(data)
+        except UnicodeDecodeError as error:
+            origin = damaged.origins(np.array([done + error.start]))[0, 0]
+            raise ConservatorError(
+                f"the document is not UTF-8 between its marks: byte {origin} is {data[error.start]:#04x}; marks are "
+                "characters only in text that was decoded"
+            ) from error
+        tokens += [encoded.tokens, np.array([CHARACTERS.mask])]
+        widths += [encoded.spans[:, 1] - encoded.spans[:, 0], np.array([1])]
+        done = stop + 1
+    lost_at = np.cumsum([len(part) for part in tokens])[1:-1:2] - 1
+    text = np.concatenate(tokens[:-1]).astype(np.int16)
+    if lost.sum() != len(damaged.places):
+        raise ConservatorError("bytes that are not marked are lost")
+    return CharacterText(replace(damaged, tokens=text, places=lost_at), np.concatenate(widths[:-1]), damaged)
+
+
+def as_bytes(found: Restoration, text: CharacterText, loss: str, least: float) -> Restoration:
+    """What was restored of characters as a restoration of bytes: a mark stands for the bytes of its character.
+
+    Args:
+        found: the restoration of ``text.damaged``.
+        text: the document.
+        loss: what each mark stands for.
+        least: a character with a confidence below this is left open.
+    """
+    marks = text.damaged.places
+    characters = [CHARACTERS.decode(found.tokens[place : place + 1]) for place in marks.tolist()]
+    widths = text.widths.copy()
+    widths[marks] = list(map(len, characters))
+    starts = np.cumsum(widths) - widths
+    damaged = text.source.with_widths(widths[marks])
+    whole = damaged.tokens.copy()
+    whole[damaged.lost] = np.frombuffer(b"".join(characters), dtype=np.uint8)
+    times = widths[found.positions]
+    positions = np.repeat(starts[found.positions] - (np.cumsum(times) - times), times) + np.arange(times.sum())
+    confidence = np.repeat(found.read_confidence, times)
+    return replace(
+        found,
+        damaged=damaged,
+        positions=positions,
+        read_tokens=whole[positions].astype(np.int64),
+        read_confidence=confidence,
+        read_field=np.repeat(found.read_field, times, axis=0),
+        read_regions=np.repeat(found.read_regions, times),
+        open_positions=positions[(damaged.tokens[positions] == CHARACTERS.mask) & (confidence < least)],
+        remembered={int(starts[place]): one for place, one in found.remembered.items()},
+        loss=loss,
+    )
+
+
+def are_characters(text: CharacterText, team: Team) -> bool:
+    """Whether the marks of a document are characters outside ASCII, by the evidence of the document itself.
+
+    An encoding loses every character outside ASCII, so where one is intact, bytes are lost. If a text in UTF-8 is read
+    as ASCII, a character becomes two marks or more: where most marks have a neighbour, bytes are lost, too. Else every
+    mark counts the log odds that what is hidden there is outside ASCII, in the law of an expert, but at most BOUND. In
+    doubt, bytes are lost.
+
+    Args:
+        text: the document.
+        team: the expert, alone.
+    """
+    marks = text.damaged.places
+    lengths = np.array([stop - start for start, stop in runs(text.damaged.tokens == CHARACTERS.mask)])
+    if not len(marks) or text.is_intact or lengths[lengths > 1].sum() > len(marks) / 2:
+        return False
+    asked = marks[np.linspace(0, len(marks) - 1, min(ASKED, len(marks))).astype(np.int64)]
+    observation = text.observe()
+    wanted = torch.zeros_like(observation.lost)
+    wanted[0, asked] = True
+    outside = torch.from_numpy(CHARACTERS.outside)
+    evidence = 0.0
+    for part in team.read(observation.readable, observation.lost[:, None], wanted[:, None]):
+        law = part.log_probs[0].double()
+        odds = law[:, outside].logsumexp(-1) - law[:, ~outside].logsumexp(-1)
+        evidence += float(odds.clamp(-BOUND, BOUND).sum())
+    return evidence > CLEAR
+
+
+def as_character_references(references: References) -> References | None:
+    """References of bytes as references of characters."""
+    texts = []
+    ends = [*references.begins[1:].tolist(), len(references.index.text)]
+    for name, start, stop in zip(references.names, references.begins.tolist(), ends, strict=True):
+        part = references.index.text[start:stop]
+        pieces = []
+        for first, last in runs(part >= 0):
+            known = part[first:last].astype(np.uint8).tobytes().decode(errors="replace")
+            pieces += [CHARACTERS.encode(known.encode()).tokens, np.array([-1])]
+        texts.append((name, np.concatenate(pieces[:-1] or [np.empty(0, np.int64)]).astype(np.int16)))
+    return make_references(texts)
