@@ -1,5 +1,6 @@
 """Sentences in languages of Europe, written for these tests: texts to lose their characters outside ASCII."""
 
+# ruff: noqa: RUF001
 SENTENCES = {
     "English": (
         "It’s a naïve café in München, and the owner’s fiancée bakes the best soufflé in town.",

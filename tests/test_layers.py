@@ -26,7 +26,7 @@ LAYERS = [
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-# How often 256 is a length, of a window, a neighbourhood or a sample; the number of bytes there are is BYTES.size.
+# How often 256 is a length, of a window or a neighbourhood; the number of bytes there are is BYTES.size.
 LENGTHS = {
     "options.py": 2,
     "characters.py": 1,

@@ -10,21 +10,35 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from conservator.channels import MaskChannel, Observation
 from conservator.documents import Damaged
 from conservator.errors import ConservatorError
-from conservator.experts import ByteExpert, References, Team, load_experts, make_references
+from conservator.experts import (
+    ByteExpert,
+    ExpertSpec,
+    Memory,
+    Recollection,
+    References,
+    Team,
+    load_experts,
+    make_references,
+)
+from conservator.experts.memory.phrases import load_phrases
+from conservator.experts.memory.recall import count_votes
 from conservator.field import Inferred
 from conservator.numerics import runs
 from conservator.options import encoding_of
 from conservator.restoration import Restoration
-from conservator.vocabularies import CHARACTERS, CharacterVocabulary
+from conservator.vocabularies import BYTES, CHARACTERS, CharacterVocabulary
 
 EXPERT = "european"  # the built-in expert over characters
-ASKED = 256  # marks that the decision is made by, at most
-CLEAR = 1.0  # nats by which the evidence for characters has to exceed that for bytes
-BOUND = 4.0  # nats: the most that one mark counts
+SAMPLES, REACH = 4, 512  # places of a document that decide, and how many characters are read at each
+FOLDS, PASSES = 10, 4  # the marks are hidden with a tenth of the visible characters, and with others in each pass
+SHIFT, BOUND = 1.0, 4.0
+CLEAR = 2.0  # nats by which the evidence for characters has to exceed that for bytes
+FEW = 1e4  # votes that say little
 STRANGE = 0.25  # characters without a token, for each mark, from which text outside ASCII counts as intact
 Ints = NDArray[np.int64]
 
@@ -144,33 +158,94 @@ def as_bytes(found: Restoration, text: CharacterText, loss: str, least: float) -
     )
 
 
-def are_characters(text: CharacterText, team: Team) -> bool:
+def remember(text: CharacterText, references: References | None) -> Recollection:
+    """The memory of a document: of common words, of references, and of its own text if some outside ASCII is intact.
+
+    Else its own text could only recall characters in ASCII, and none of these was lost.
+    """
+    document = text.observe()
+    if not text.is_intact:
+        document = MaskChannel(CHARACTERS.size, 0.5).observe(torch.full_like(document.tokens, CHARACTERS.mask))
+    known = as_character_references(references) if references is not None else None
+    return Memory(known, spec=ExpertSpec("memory", CHARACTERS, recalls=True)).condition(document)
+
+
+def are_characters(text: CharacterText, team: Team, generator: torch.Generator) -> bool:
     """Whether the marks of a document are characters outside ASCII, by the evidence of the document itself.
 
     An encoding loses every character outside ASCII, so where one is intact, bytes are lost. If a text in UTF-8 is read
-    as ASCII, a character becomes two marks or more: where most marks have a neighbour, bytes are lost, too. Else every
-    mark counts the log odds that what is hidden there is outside ASCII, in the law of an expert, but at most BOUND. In
-    doubt, bytes are lost.
+    as ASCII, a character becomes two marks or more: where most marks have a neighbour, bytes are lost, too. Else a part
+    of the visible characters is hidden besides the marks, and two witnesses say how likely each is outside ASCII: an
+    expert by its law, and common words by their votes. Lost bytes are like any others, so the scores r of marks are
+    those of visible characters, which are standardised to mean 0 and deviation 1; those of lost characters are higher.
+    The evidence of the marks near SAMPLES places is the log ratio of two normal laws with means SHIFT and 0,
+
+        sum over marks of  SHIFT r - SHIFT^2 / 2,    each at most BOUND in size
+
+    In doubt, bytes are lost.
 
     Args:
         text: the document.
-        team: the expert, alone.
+        team: an expert over characters, alone.
+        generator: draws what is hidden.
     """
-    marks = text.damaged.places
-    lengths = np.array([stop - start for start, stop in runs(text.damaged.tokens == CHARACTERS.mask)])
+    marks, tokens = text.damaged.places, text.damaged.tokens
+    lengths = np.array([stop - start for start, stop in runs(tokens == CHARACTERS.mask)])
     if not len(marks) or text.is_intact or lengths[lengths > 1].sum() > len(marks) / 2:
         return False
-    asked = marks[np.linspace(0, len(marks) - 1, min(ASKED, len(marks))).astype(np.int64)]
-    observation = text.observe()
-    wanted = torch.zeros_like(observation.lost)
-    wanted[0, asked] = True
-    outside = torch.from_numpy(CHARACTERS.outside)
-    evidence = 0.0
-    for part in team.read(observation.readable, observation.lost[:, None], wanted[:, None]):
-        law = part.log_probs[0].double()
-        odds = law[:, outside].logsumexp(-1) - law[:, ~outside].logsumexp(-1)
-        evidence += float(odds.clamp(-BOUND, BOUND).sum())
-    return evidence > CLEAR
+    size = min(REACH, len(tokens))
+    middle = marks[np.linspace(0, len(marks) - 1, SAMPLES).astype(np.int64)]
+    starts = np.unique(np.clip(middle - size // 2, 0, len(tokens) - size))
+    rows = torch.from_numpy(tokens[starts[:, None] + np.arange(size)].astype(np.int64))
+    lost = rows == CHARACTERS.mask
+    fold = torch.randint(FOLDS, rows.shape, generator=generator).masked_fill(lost | (rows == CHARACTERS.other), -1)
+    hidden = torch.stack([fold == number for number in range(PASSES)], dim=1) | lost[:, None]
+    scores = standardised(expert_odds(team, rows, hidden), hidden, lost)
+    scores = standardised(scores + standardised(word_odds(rows, hidden), hidden, lost), hidden, lost)
+    found = SHIFT * scores[hidden & lost[:, None]] - SHIFT**2 / 2
+    return float(found.clamp(-BOUND, BOUND).sum()) / PASSES > CLEAR
+
+
+def expert_odds(team: Team, rows: Tensor, hidden: Tensor) -> Tensor:
+    """(N, K, L) the log odds of an expert that each of the ``hidden`` characters is outside ASCII; 0 elsewhere.
+
+    Args:
+        team: the expert, alone.
+        rows: (N, L) characters.
+        hidden: (N, K, L) what each of K passes hides.
+    """
+    outside, odds = torch.from_numpy(CHARACTERS.outside), torch.zeros(hidden.shape, dtype=torch.float64)
+    for number in range(hidden.shape[1]):
+        one = hidden[:, number : number + 1]
+        for part in team.read(rows.masked_fill(rows == CHARACTERS.mask, 0), one, one):
+            law = part.log_probs[0].double()
+            found = law[:, outside].logsumexp(-1) - law[:, ~outside].logsumexp(-1)
+            odds[part.sequence, number, part.position] = found
+    return odds
+
+
+def word_odds(rows: Tensor, hidden: Tensor) -> Tensor:
+    """(N, K, L) the log ratio of the best votes of common words for a character outside ASCII, and for one in it."""
+    passes = rows[:, None].expand(hidden.shape).masked_fill(hidden, -1).flatten(0, 1).numpy().astype(np.int16)
+    row, place = hidden.flatten(0, 1).numpy().nonzero()
+    best = []
+    for fingerprint in (CHARACTERS.fingerprint, BYTES.fingerprint):  # in ASCII, both have the same tokens
+        votes = np.zeros((len(row), CHARACTERS.size))
+        count_votes(load_phrases(fingerprint), passes, np.full(len(passes), -1), row, place, 1.0, votes)
+        best.append(votes)
+    above = best[0][:, CHARACTERS.outside].max(axis=1)
+    below = np.maximum(best[0], best[1])[:, ~CHARACTERS.outside].max(axis=1)
+    odds = torch.zeros(hidden.flatten(0, 1).shape, dtype=torch.float64)
+    odds[row, place] = torch.from_numpy(np.log(FEW + above) - np.log(FEW + below))
+    return odds.reshape(hidden.shape)
+
+
+def standardised(scores: Tensor, hidden: Tensor, lost: Tensor) -> Tensor:
+    """Scores (N, K, L) less the mean of the hidden characters that are not lost, divided by their deviation."""
+    controls = scores[hidden & ~lost[:, None]]
+    if len(controls) < 2:  # there is nothing to compare with
+        return torch.zeros_like(scores)
+    return (scores - controls.mean()) / controls.std().clamp_min(1e-3)
 
 
 def as_character_references(references: References) -> References | None:

@@ -16,9 +16,9 @@ from conservator.characters import (
     CharacterText,
     are_characters,
     as_bytes,
-    as_character_references,
     as_characters,
     load_european,
+    remember,
     vocabulary_for,
 )
 from conservator.decoders import DecodedText, Fill, best_fills, decode_text, take_best
@@ -30,7 +30,6 @@ from conservator.experts import (
     Cost,
     DocumentExpert,
     Expert,
-    ExpertSpec,
     Memory,
     Meter,
     Progress,
@@ -131,7 +130,9 @@ class Restorer:
             return self.restore_characters(text, references, options, generator, meter)
         if self.reads_characters:
             own = ", ".join(one.spec.name for one in self.experts)
-            raise OptionError("experts", f"{own} reads characters, and here bytes are lost; it restores lost characters")
+            raise OptionError(
+                "experts", f"{own} reads characters, and here bytes are lost; it restores lost characters"
+            )
         if not doubtful:
             damaged = damaged.settled(options.lost)
         with meter.measure() as spent:
@@ -177,7 +178,9 @@ class Restorer:
         except ConservatorError:
             return None
         with meter.stage("choosing experts"):
-            found = self.reads_characters or are_characters(text, Team([load_european()], meter))
+            found = self.reads_characters or are_characters(
+                text, Team([load_european()], meter), torch.Generator().manual_seed(options.seed)
+            )
         return text if found else None
 
     def restore_characters(
@@ -188,24 +191,15 @@ class Restorer:
         generator: torch.Generator,
         meter: Meter,
     ) -> Restoration:
-        """Restore a document whose marks are characters outside ASCII.
-
-        The document itself can be remembered only where some of its text outside ASCII is intact.
-        """
+        """Restore a document whose marks are characters outside ASCII."""
         loss = "characters" if options.lost == "auto" else options.lost
         models: list[Expert] = [one for one in self.experts if not isinstance(one, DocumentExpert)]
         if not self.reads_characters:
             models = [load_european()]
         models = [one.over(vocabulary_for(loss)) if isinstance(one, ByteExpert) else one for one in models]
         with meter.measure() as spent:
-            known = as_character_references(references) if references is not None else None
-            experts, engine = models, self.engine
-            if options.memory and (known is not None or text.is_intact):
-                memory = Memory(known, phrases=False, spec=ExpertSpec("memory", CHARACTERS, recalls=True))
-                experts = [*models, memory.condition(text.observe())]
-            elif len(models) == 1:
-                engine = Alone()
-            team = Team(experts, meter)
+            engine = Alone() if len(models) == 1 and not options.memory else self.engine
+            team = Team([*models, *([remember(text, references)] if options.memory else [])], meter)
             if not len(text.damaged.places):
                 return replace(Restoration.untouched(text.source, team.names, Cost(), recalls=team.recalls), loss=loss)
             channel = as_channel("mask", CHARACTERS.size)

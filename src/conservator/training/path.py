@@ -17,7 +17,7 @@ def noise(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def encoding_loss(tokens: Tensor, hidden: Tensor) -> list[Tensor]:
-    """Hide, in every second row of characters, those outside ASCII and nothing else; elsewhere, what ``hidden`` says.
+    """Hide, in three of four rows of characters, those outside ASCII and nothing else; elsewhere, what ``hidden`` says.
 
     That is what a text loses if it is read in the wrong encoding. A character without a token of its own stays visible.
 
@@ -29,5 +29,5 @@ def encoding_loss(tokens: Tensor, hidden: Tensor) -> list[Tensor]:
         What is hidden, (B, L) for either kind of row, False in the rows of the other kind.
     """
     outside = torch.from_numpy(CHARACTERS.outside).to(tokens.device)[tokens]
-    second = (torch.arange(len(tokens), device=tokens.device) % 2 == 1)[:, None]
-    return [hidden & (tokens != CHARACTERS.other) & ~second, outside & second]
+    decoded = (torch.arange(len(tokens), device=tokens.device) % 4 > 0)[:, None]
+    return [hidden & (tokens != CHARACTERS.other) & ~decoded, outside & decoded]

@@ -110,7 +110,7 @@ class Trainer:
         """Take one step on windows of ``stream``; ``progress`` in [0, 1) is how much of the training is done.
 
         Returns:
-            The loss before the step: nats per hidden token; where two kinds of loss are trained on, the mean of both.
+            The loss before the step: nats per hidden token, a mean over the windows of both kinds if there are two.
         """
         config = self.config
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.steps_done)
@@ -129,7 +129,8 @@ class Trainer:
                 torch.manual_seed(self.seed * 1_000_003 + self.steps_done)
             features = self.network.train().features(windows.masked_fill(hidden, HIDDEN), torch.ones_like(hidden))
         each = [functional.cross_entropy(self.network.logits(features[kind]), windows[kind]) for kind in kinds]
-        loss = torch.stack(each).mean()
+        rows = torch.stack([kind.any(-1).sum() for kind in kinds])
+        loss = (torch.stack(each) * rows / rows.sum()).sum()
         if not torch.isfinite(loss):
             raise ConservatorError(f"the loss is {loss.item()} at step {self.steps_done}: training has failed")
         self.network.zero_grad()
