@@ -200,8 +200,10 @@ def are_characters(text: CharacterText, team: Team, generator: torch.Generator) 
     lost = rows == CHARACTERS.mask
     fold = torch.randint(FOLDS, rows.shape, generator=generator).masked_fill(lost | (rows == CHARACTERS.other), -1)
     hidden = torch.stack([fold == number for number in range(PASSES)], dim=1) | lost[:, None]
-    scores = standardised(expert_odds(team, rows, hidden), hidden, lost)
-    scores = standardised(scores + standardised(word_odds(rows, hidden), hidden, lost), hidden, lost)
+    words = word_odds(rows)
+    words = (words - words[~lost].mean()) / words[~lost].std().clamp_min(1e-3)
+    scores = standardised(expert_odds(team, rows, hidden), hidden, lost) + 2 * words[:, None]
+    scores = standardised(scores, hidden, lost)
     found = SHIFT * scores[hidden & lost[:, None]] - SHIFT**2 / 2
     return float(found.clamp(-BOUND, BOUND).sum()) / PASSES > CLEAR
 
@@ -224,20 +226,21 @@ def expert_odds(team: Team, rows: Tensor, hidden: Tensor) -> Tensor:
     return odds
 
 
-def word_odds(rows: Tensor, hidden: Tensor) -> Tensor:
-    """(N, K, L) the log ratio of the best votes of common words for a character outside ASCII, and for one in it."""
-    passes = rows[:, None].expand(hidden.shape).masked_fill(hidden, -1).flatten(0, 1).numpy().astype(np.int16)
-    row, place = hidden.flatten(0, 1).numpy().nonzero()
+def word_odds(rows: Tensor) -> Tensor:
+    """(N, L) the log ratio of the best votes of common words for a character outside ASCII, and for one in it.
+
+    A character does not count itself, whether it is lost or visible in ``rows`` (N, L).
+    """
+    shown = rows.masked_fill(rows == CHARACTERS.mask, -1).numpy().astype(np.int16)
+    row, place = (part.flatten() for part in np.indices(shown.shape))
     best = []
     for fingerprint in (CHARACTERS.fingerprint, BYTES.fingerprint):  # in ASCII, both have the same tokens
         votes = np.zeros((len(row), CHARACTERS.size))
-        count_votes(load_phrases(fingerprint), passes, np.full(len(passes), -1), row, place, 1.0, votes)
+        count_votes(load_phrases(fingerprint), shown, np.full(len(shown), -1), row, place, 1.0, votes)
         best.append(votes)
     above = best[0][:, CHARACTERS.outside].max(axis=1)
     below = np.maximum(best[0], best[1])[:, ~CHARACTERS.outside].max(axis=1)
-    odds = torch.zeros(hidden.flatten(0, 1).shape, dtype=torch.float64)
-    odds[row, place] = torch.from_numpy(np.log(FEW + above) - np.log(FEW + below))
-    return odds.reshape(hidden.shape)
+    return torch.from_numpy(np.log(FEW + above) - np.log(FEW + below)).reshape(rows.shape)
 
 
 def standardised(scores: Tensor, hidden: Tensor, lost: Tensor) -> Tensor:
