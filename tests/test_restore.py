@@ -192,7 +192,7 @@ def test_progress_is_told_and_may_stop_the_work():
         ("a", {"channel": "replacement"}, "known: mask, or replacement:RATE"),
         ("a", {"channel": "replacement:often"}, "between 0 and 1"),
         ("a", {"channel": 0.5}, "a float; it must be a Channel"),
-        ("a", {"lost": "all"}, "known: marked, invalid"),
+        ("a", {"lost": "all"}, "known: auto, bytes, invalid, characters"),
         ("a", {"mark": ""}, "at least one character"),
         ("a", {"near": -1}, "number of bytes"),
         ("a", {"seed": 0.5}, "whole number"),

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from conservator.channels import Channel
 
 EXPERTS = ("prose", "code", "config", "markdown", "math")  # the experts to choose from, if none are named
-LOST = ("marked", "invalid")
+LOST = ("auto", "bytes", "invalid", "characters")  # or ENCODING and the name of an encoding
+ENCODING = "encoding:"
+EXAMPLES = ("windows-1252", "windows-1250", "iso-8859-15")  # of encodings
 LONGEST_GAP = 256  # bytes: the largest max_gap of the command line and the page
 SHOWN_ALTERNATIVES = 4  # joint fills of each gap that a report shows, if no number is given
 LARGEST_SEED = 10**12
@@ -23,10 +25,12 @@ class RestoreOptions:
     """How a document is restored.
 
     Attributes:
-        mark: the text that stands for one lost byte.
+        mark: the text that stands for one lost byte or character.
         gap: the text that stands for a lost stretch of unknown length, such as ``"[...]"``; None for no such stretches.
         max_gap: the longest length that is considered for such a stretch, in bytes.
-        lost: which bytes are lost: those that are marked (``marked``), or also those that are not UTF-8 (``invalid``).
+        lost: what is lost: a byte at each mark (``bytes``), bytes that are not UTF-8 too (``invalid``), a character
+            outside ASCII at each mark (``characters``), or one of a one-byte encoding (``encoding:NAME``). ``auto``
+            tells bytes and characters apart by the document, where it also chooses the experts.
         channel: how the document was damaged: ``mask`` (marked bytes are lost, all others are right),
             ``replacement:RATE`` (any byte may be wrong), or a Channel.
         min_confidence: a lost byte whose best guess has a confidence below this is not filled in.
@@ -41,7 +45,7 @@ class RestoreOptions:
     mark: str = "\ufffd"
     gap: str | None = None
     max_gap: int = 32
-    lost: str = "marked"
+    lost: str = "auto"
     channel: "str | Channel" = "mask"
     min_confidence: float = 0.0
     alternatives: int = 0
@@ -58,7 +62,7 @@ class RestoreOptions:
                 _check(isinstance(sign, str) and sign != "", name, f"{sign!r}; it must be at least one character")
         _check(self.gap != self.mark, "gap", f"{self.gap!r}, as the mark; they must differ")
         _check(_whole(self.max_gap) and self.max_gap >= 1, "max_gap", f"{self.max_gap!r}; at least 1 is needed")
-        _check(self.lost in LOST, "lost", f"{self.lost!r}; known: {', '.join(LOST)}")
+        _check_lost(self.lost)
         share = isinstance(self.min_confidence, int | float) and 0 <= self.min_confidence <= 1
         _check(share, "min_confidence", f"{self.min_confidence!r}; it must lie between 0 and 1")
         _check(
@@ -78,6 +82,31 @@ class RestoreOptions:
     def stray(self) -> bool:
         """Whether bytes that fit into no UTF-8 are expected: they count as lost, or any byte may be wrong."""
         return self.lost == "invalid" or self.channel != "mask"
+
+
+def encoding_of(lost: str) -> str | None:
+    """The encoding that an option ``lost`` names; None if it names none."""
+    return lost.removeprefix(ENCODING) if lost.startswith(ENCODING) else None
+
+
+def are_marks_characters(lost: str) -> bool:
+    """Whether an option ``lost`` says that every mark is a character."""
+    return lost == "characters" or lost.startswith(ENCODING)
+
+
+def _check_lost(lost: object) -> None:
+    known = f"known: {', '.join(LOST)}, {ENCODING}NAME such as {ENCODING}{EXAMPLES[0]}"
+    encoding = encoding_of(lost) if isinstance(lost, str) else None
+    if encoding is None:
+        _check(lost in LOST, "lost", f"{lost!r}; {known}")
+        return
+    from conservator.vocabularies import CHARACTERS
+
+    try:
+        CHARACTERS.repertoire(encoding)
+    except LookupError as error:
+        problem = f"{lost!r}; expected an encoding with one byte for each character, such as {', '.join(EXAMPLES)}"
+        raise OptionError("lost", problem) from error
 
 
 def expert_names(experts: str | Sequence[Any] | None) -> list[Any]:

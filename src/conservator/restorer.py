@@ -11,11 +11,22 @@ from numpy.typing import NDArray
 
 from conservator.alignment import choose_lengths
 from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
+from conservator.characters import (
+    Alone,
+    CharacterText,
+    are_characters,
+    as_bytes,
+    as_characters,
+    load_european,
+    remember,
+    vocabulary_for,
+)
 from conservator.decoders import DecodedText, Fill, best_fills, decode_text
 from conservator.decoders.beam import MARGIN
 from conservator.documents import Damaged, Known, Source, read_damaged, read_source
-from conservator.errors import OptionError
+from conservator.errors import ConservatorError, OptionError
 from conservator.experts import (
+    ByteExpert,
     Cost,
     DocumentExpert,
     Expert,
@@ -33,10 +44,10 @@ from conservator.experts import (
 from conservator.experts.windows import excerpt_around
 from conservator.field import Bayes, Engine, Survey, choose_experts
 from conservator.files import read_document
-from conservator.options import RestoreOptions, expert_names
+from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters, expert_names
 from conservator.restoration import Restoration, leave_open
 from conservator.training import read_texts
-from conservator.vocabularies import BYTES
+from conservator.vocabularies import BYTES, CHARACTERS
 
 Document = str | bytes | Path | Source
 AnyExpert = Expert | DocumentExpert
@@ -121,6 +132,15 @@ class Restorer:
             raise OptionError("alternatives", "they are given of marked gaps, and here any byte may change")
         if doubtful and known:
             raise OptionError("known", "text is known of marked gaps, and here any byte may change")
+        text = self.characters(damaged, options, meter, doubtful=doubtful)
+        if text is not None:
+            found = self.restore_characters(text, references, options, generator, meter)
+            return replace(found, encoding=source.encoding)
+        if self.reads_characters:
+            own = ", ".join(one.spec.name for one in self.experts)
+            raise OptionError(
+                "experts", f"{own} reads characters, and here bytes are lost; it restores lost characters"
+            )
         if not doubtful:
             damaged = damaged.settled(options.lost)
         with meter.measure() as spent:
@@ -142,7 +162,63 @@ class Restorer:
             team = Team([*models, *(one.condition(document_itself) for one in makers)], meter)
             observation = observe(damaged, channel, team, options.near, everywhere=doubtful)
             found = self.fill(team, damaged, observation, options, generator)
-        return replace(found, cost=spent.cost, encoding=source.encoding)
+        loss = "invalid" if options.lost == "invalid" else "bytes"
+        return replace(found, cost=spent.cost, encoding=source.encoding, loss=loss)
+
+    @property
+    def reads_characters(self) -> bool:
+        """Whether the experts predict characters, not bytes."""
+        return any(one.spec.vocabulary.fingerprint == CHARACTERS.fingerprint for one in self.experts)
+
+    def characters(
+        self, damaged: Damaged, options: RestoreOptions, meter: Meter, *, doubtful: bool
+    ) -> CharacterText | None:
+        """The document as characters, if its marks are characters outside ASCII; None if they are bytes."""
+        if are_marks_characters(options.lost):
+            if doubtful:
+                raise OptionError("lost", f"{options.lost!r} is about marks, and here any byte may change")
+            if not self.reads_characters and not self.selects:
+                names = ", ".join(one.spec.name for one in self.experts)
+                raise OptionError("experts", f"{names} read bytes; lost characters are restored by european alone")
+            return as_characters(damaged)
+        asked = options.lost == "auto" and options.mark == DEFAULTS.mark and not doubtful and len(damaged.lost) > 0
+        if not asked or len(damaged.gaps) or not (self.selects or self.reads_characters):
+            return None
+        try:
+            text = as_characters(damaged)
+        except ConservatorError:
+            return None
+        with meter.stage("choosing experts"):
+            found = self.reads_characters or are_characters(
+                text, Team([load_european()], meter), torch.Generator().manual_seed(options.seed)
+            )
+        return text if found else None
+
+    def restore_characters(
+        self,
+        text: CharacterText,
+        references: References | None,
+        options: RestoreOptions,
+        generator: torch.Generator,
+        meter: Meter,
+    ) -> Restoration:
+        """Restore a document whose marks are characters outside ASCII."""
+        loss = "characters" if options.lost == "auto" else options.lost
+        models: list[Expert] = [one for one in self.experts if not isinstance(one, DocumentExpert)]
+        if not self.reads_characters:
+            models = [load_european()]
+        models = [one.over(vocabulary_for(loss)) if isinstance(one, ByteExpert) else one for one in models]
+        with meter.measure() as spent:
+            engine = Alone() if len(models) == 1 and not options.memory else self.engine
+            team = Team([*models, *([remember(text, references)] if options.memory else [])], meter)
+            if not len(text.damaged.places):
+                return replace(Restoration.untouched(text.source, team.names, Cost(), recalls=team.recalls), loss=loss)
+            channel = as_channel("mask", CHARACTERS.size)
+            observation = observe(text.damaged, channel, team, options.near, everywhere=False)
+            reader = Restorer(models, options, engine)
+            found = reader.fill(team, text.damaged, observation, replace(options, min_confidence=0.0), generator)
+            found = as_bytes(found, text, loss, options.min_confidence)
+        return replace(found, cost=spent.cost)
 
     def models(
         self,

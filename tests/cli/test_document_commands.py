@@ -69,7 +69,7 @@ def test_help_has_examples_and_exit_codes():
     ("words", "code", "message"),
     [
         (["restore"], 2, "Missing argument"),
-        (["restore", "damaged.txt", "--lost", "all"], 2, "known: marked, invalid"),
+        (["restore", "damaged.txt", "--lost", "all"], 2, "known: auto, bytes, invalid, characters"),
         (["restore", "damaged.txt", "--mark", ""], 2, "at least one character"),
         (["restore", "damaged.txt", "--min-confidence", "2"], 2, "--min-confidence"),
         (["restore", "damaged.txt", "--mark", "?", "--gap", "?"], 2, "they must differ"),

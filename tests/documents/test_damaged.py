@@ -113,17 +113,17 @@ def test_what_is_around_a_gap_is_a_part_of_the_document_with_the_lengths_so_far(
 
 
 def test_half_a_character_beside_a_mark_is_fine():
-    assert read_damaged(b"\xef\xbf\xbd\xa9").settled("marked").tokens.tolist() == [LOST, 0xA9]
-    assert read_damaged(b"\xc3[...]\xa9", gap="[...]").settled("marked").tokens.tolist() == [0xC3, 0xA9]
+    assert read_damaged(b"\xef\xbf\xbd\xa9").settled("bytes").tokens.tolist() == [LOST, 0xA9]
+    assert read_damaged(b"\xc3[...]\xa9", gap="[...]").settled("bytes").tokens.tolist() == [0xC3, 0xA9]
     for data in (b"a \xf0[...] b", b"\xe2[...]\x82 b", b"\xf0\x9f[...]\x98\x80"):
-        found = read_damaged(data, gap="[...]").settled("marked")
+        found = read_damaged(data, gap="[...]").settled("bytes")
         assert bytes(found.tokens.tolist()) == data.replace(b"[...]", b"")
 
 
 def test_what_is_not_utf8_is_refused_with_the_place_or_counts_as_lost():
     found = read_damaged(b"\xef\xbf\xbd:)\xe9!")
     with pytest.raises(ConservatorError, match="byte 5 is 0xe9"):
-        found.settled("marked")
+        found.settled("bytes")
     assert found.settled("invalid").tokens.tolist() == [LOST, 58, 41, LOST, 33]
     assert found.settled("invalid").lost.tolist() == [0, 3]
     assert found.tokens.tolist() == [LOST, 58, 41, 0xE9, 33]
@@ -136,7 +136,7 @@ def test_any_bytes_can_be_read_with_their_invalid_ones_lost(data):
     seen = found.tokens != LOST
     origin = found.origins(everywhere(found))
     assert (np.frombuffer(data, np.uint8)[origin[seen, 0]] == found.tokens[seen]).all()
-    assert found.settled("marked") is found.settled("invalid") is found
+    assert found.settled("bytes") is found.settled("invalid") is found
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_a_choice_is_read_with_its_surroundings(client):
     assert again["experts"] == first["experts"]
     assert again["summary"]["chosen"] == 1
     whole = client.post("/v1/restore", json={"text": text, "choices": choices}).json()
-    assert [piece["text"] for piece in whole["pieces"]] == [piece["text"] for piece in again["pieces"]]
+    assert [piece["at"] for piece in whole["pieces"]] == [piece["at"] for piece in again["pieces"]]
     undone = client.post("/v1/restore", json={"text": text, "previous": again}).json()
     assert undone["text"] == first["text"]
     wrong = client.post("/v1/restore", json={"text": "other", "choices": choices, "previous": first})

@@ -248,9 +248,7 @@ def test_files_in_other_encodings_are_read_and_written_as_they_were(page, addres
     page.fill("#encoding", "utf-8")
     page.keyboard.press("Enter")
     page.click("#restore")
-    expect(page.locator("#error")).to_contain_text(
-        "the setting \u201cbytes that are not UTF-8 count as lost\u201d counts"
-    )
+    expect(page.locator("#error")).to_contain_text("the setting \u201cWhat is lost\u201d counts")
     expect(page.locator("#error")).not_to_contain_text("--")
     page.fill("#encoding", "klingon")
     page.press("#encoding", "Tab")

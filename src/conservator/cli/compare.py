@@ -46,6 +46,6 @@ def compare(
         if json == "-":
             return
     share = "" if found.accuracy is None else f" ({100 * found.accuracy:.1f} %)"
-    print(f"right: {found.right} of {found.lost} lost bytes{share}; {found.lost - found.filled} left open")
+    print(f"right: {found.right} of {found.lost} lost {found.unit}s{share}; {found.lost - found.filled} left open")
     print(f"character error rate: {100 * found.character_error_rate:.2f} %")
     print(f"false changes: {found.false_changes or 'none'}")

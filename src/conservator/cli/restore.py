@@ -34,6 +34,7 @@ EXAMPLES = (
     '  conservator restore scan.txt --mark "_" --min-confidence 0.8 > restored.txt\n\n'
     '  conservator restore notes.txt --gap "[...]" --max-gap 24 --alternatives 5 --json notes.json -o -\n\n'
     "  conservator restore chapter.md --like book/ --like notes.txt -o restored.md\n\n"
+    "  conservator restore letter.txt --lost encoding:windows-1252 -o restored.txt\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
     "Exit codes: 0 restored, 2 bad usage, 3 bad input or output (with what and where), 4 nothing to restore, "
     "130 interrupted (no file is left half-written)."
@@ -75,7 +76,7 @@ def restore(
         bool, typer.Option("--no-memory", help="Remember nothing of the document's other parts, nor of other texts.")
     ] = not DEFAULTS.memory,
     mark: Annotated[
-        str, typer.Option(help="What stands for one lost byte; U+FFFD by default.", show_default=False)
+        str, typer.Option(help="What stands for one lost byte or character; U+FFFD by default.", show_default=False)
     ] = DEFAULTS.mark,
     gap: Annotated[
         str | None, typer.Option(help='What stands for a stretch of unknown length, such as "[...]".')
@@ -84,7 +85,13 @@ def restore(
         int, typer.Option(min=1, max=LONGEST_GAP, help="The longest such stretch, in bytes.")
     ] = DEFAULTS.max_gap,
     lost: Annotated[
-        str, typer.Option(help="What is lost: what is marked, or bytes that are not UTF-8 as well (invalid).")
+        str,
+        typer.Option(
+            metavar="WHAT",
+            help="What is lost: a byte at each mark (bytes), bytes that are not UTF-8 as well (invalid), a character "
+            "outside ASCII at each mark (characters), or one of an encoding (encoding:windows-1252). auto tells bytes "
+            "and characters apart, unless experts or a mark are named.",
+        ),
     ] = DEFAULTS.lost,
     encoding: Encoding = DEFAULTS.encoding,
     channel: Annotated[
@@ -115,7 +122,7 @@ def restore(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Restore the lost bytes of a document, each by the experts that are at home there.
+    """Restore the lost bytes or characters of a document, each by the experts that are at home there.
 
     Visible bytes stay as they are. The document is written in the encoding that it was read in.
     """
@@ -203,10 +210,7 @@ def describe_damage(options: RestoreOptions) -> str:
 def summary(found: "Restoration") -> list[str]:
     """What was lost, restored and left open, how sure that is, and what it cost."""
     one = found.summary
-    lines = [
-        f"{one.lost} of {counted(one.bytes, 'byte')} {'was' if one.lost == 1 else 'were'} lost, in "
-        f"{counted(one.places, 'place')}"
-    ]
+    lines = [describe_loss(found)]
     if one.expected_accuracy is not None:
         lines.append(
             f"{one.restored} restored, {one.sure} of them at least 90 % sure; {100 * one.expected_accuracy:.1f} % "
@@ -225,6 +229,16 @@ def summary(found: "Restoration") -> list[str]:
     lines.append(f"trusted there: {', '.join(shares)}")
     lines.append(f"{counted(found.cost.evaluations, 'network evaluation')}, {found.cost.seconds:.1f} s")
     return lines
+
+
+def describe_loss(found: "Restoration") -> str:
+    """What was lost: bytes, or characters at the marks."""
+    one = found.summary
+    if found.unit == "character":
+        encoding = "" if found.lost_by is None else f" ({found.lost_by} read as UTF-8)"
+        return f"{counted(one.lost, 'mark')}, each one character outside ASCII{encoding}"
+    verb = "was" if one.lost == 1 else "were"
+    return f"{one.lost} of {counted(one.bytes, 'byte')} {verb} lost, in {counted(one.places, 'place')}"
 
 
 def describe_sources(sources: dict[str | None, int]) -> list[str]:

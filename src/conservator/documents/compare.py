@@ -1,17 +1,19 @@
 """Compare a restored document with its original."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from conservator.documents.damaged import LOST, MARK, read_damaged
+from conservator.documents.damaged import LOST, MARK, TWICE, read_damaged
 from conservator.errors import ConservatorError
 from conservator.numerics import compiled, runs
+from conservator.vocabularies.utf8 import ASCII
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many lost bytes were restored, and how many of them correctly.
+    """How many lost bytes were restored, and how many of them correctly; or characters, where marks stand for these.
 
     Attributes:
         lost: the number of lost bytes.
@@ -20,6 +22,7 @@ class Comparison:
         false_changes: undamaged bytes that the restoration changed.
         character_errors: the edit distance of the restored text to the original, in characters.
         characters: the number of characters of the original.
+        unit: what a mark stands for: ``byte`` or ``character``.
     """
 
     lost: int
@@ -28,6 +31,7 @@ class Comparison:
     false_changes: int
     character_errors: int
     characters: int
+    unit: str = "byte"
 
     @property
     def accuracy(self) -> float | None:
@@ -44,8 +48,12 @@ def compare_documents(original: bytes, restored: bytes, damaged: bytes, *, mark:
     """Compare a restored document with the original, byte by byte.
 
     If the damaged document has no marks (bytes were replaced), every byte that differs from the original counts as
-    lost. Gaps of unknown length are not covered.
+    lost. Gaps of unknown length are not covered. If the original has a character where the damaged document has a mark,
+    whatever its bytes, characters are compared.
     """
+    found = _compare_characters(original, restored, damaged, mark)
+    if found is not None:
+        return found
     was = read_damaged(damaged, mark=mark).tokens
     now = read_damaged(restored, mark=mark).tokens
     truth = np.frombuffer(original, dtype=np.uint8).astype(np.int16)
@@ -67,6 +75,29 @@ def compare_documents(original: bytes, restored: bytes, damaged: bytes, *, mark:
     filled = int((now != was)[wrong].sum())
     right = int((now == truth)[wrong].sum())
     return Comparison(int(wrong.sum()), filled, right, false_changes, errors, len(_text(truth, 0, len(truth))))
+
+
+def _compare_characters(original: bytes, restored: bytes, damaged: bytes, mark: str) -> Comparison | None:
+    """Compare characters; None if marks are bytes: the damaged document is not the original with characters lost."""
+    try:
+        texts = [data.decode() for data in (original, restored, damaged)]
+    except UnicodeDecodeError:
+        return None
+    if mark == MARK:
+        texts[1:] = [text.replace(TWICE, MARK) for text in texts[1:]]
+    none = -1  # no character
+    truth, now, was = (
+        np.array([none if one == mark else ord(one) for one in re.findall(f"{re.escape(mark)}|.", text, re.DOTALL)])
+        for text in texts
+    )
+    if not len(truth) == len(now) == len(was) or (was[was != truth] != none).any():
+        return None
+    lost = was == none
+    if (truth[lost] < ASCII).all():  # a byte is a character, too
+        return None
+    right, filled = int((now == truth)[lost].sum()), int((now != none)[lost].sum())
+    false_changes, errors = int((now != was)[~lost].sum()), int((now != truth).sum())
+    return Comparison(int(lost.sum()), filled, right, false_changes, errors, len(truth), "character")
 
 
 def _character_runs(truth: np.ndarray, now: np.ndarray) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from conservator.errors import Advice, ConservatorError, OptionError
 from conservator.vocabularies import BYTES
 
 MARK = "\ufffd"  # what software writes for a character that it cannot decode
+TWICE = MARK.encode().decode("latin-1")  # its bytes, read in the wrong encoding once more: it counts as a mark, too
 LOST = BYTES.mask
 ANY = 4  # lost bytes that fit wherever a longer gap would fit: three may end a character, and one may begin the next
 Ints = NDArray[np.int64]
@@ -65,6 +66,22 @@ class Damaged:
         tokens = np.insert(self.tokens, places, LOST)
         return replace(self, tokens=tokens, places=self.places + added, lengths=chosen)
 
+    @property
+    def marks(self) -> Ints:
+        """The indices of the signs that are marks whose text is not known."""
+        unknown = np.ones(len(self.places), dtype=bool)
+        unknown[list(self.known)] = False
+        return np.flatnonzero(unknown & ~self.is_gap)
+
+    def with_widths(self, widths: Ints) -> "Damaged":
+        """The document whose n ``marks`` stand for ``widths`` (n,) lost bytes each; it must have no gaps."""
+        lengths, repeats = self.lengths.copy(), np.ones(len(self.tokens), dtype=np.int64)
+        lengths[self.marks], repeats[self.places[self.marks]] = widths, widths
+        more = lengths - self.lengths
+        return replace(
+            self, tokens=np.repeat(self.tokens, repeats), places=self.places + np.cumsum(more) - more, lengths=lengths
+        )
+
     def around_gap(self, number: int, lengths: list[int], reach: int) -> "Surroundings":
         """The text within ``reach`` bytes of the gap ``number``.
 
@@ -96,13 +113,11 @@ class Damaged:
 
     def gap_of(self, positions: Ints) -> Ints:
         """(k,) the number of the gap that each of ``positions`` (k,) is in; -1 for none."""
-        gaps = self.gaps
-        if not len(gaps):
-            return np.full(len(positions), -1)
-        owner = np.searchsorted(self.places[gaps], positions, side="right") - 1
-        inside = (owner >= 0) & (positions < self.places[gaps][owner] + self.lengths[gaps][owner])
-        found: Ints = np.where(inside, owner, -1)
-        return found
+        return _owner(self.places[self.gaps], self.lengths[self.gaps], positions)
+
+    def sign_of(self, positions: Ints) -> Ints:
+        """(k,) the number of the sign that each of ``positions`` (k,) is in; -1 for none."""
+        return _owner(self.places, self.lengths, positions)
 
     def settled(self, lost: str) -> "Damaged":
         """The document, after a check that all its known bytes fit into valid UTF-8.
@@ -110,8 +125,8 @@ class Damaged:
         Half a character beside a mark fits, because the mark may stand for its other half.
 
         Args:
-            lost: what happens to bytes that do not fit: ``marked`` raises an error that names the first of them,
-                ``invalid`` counts them as lost.
+            lost: what happens to bytes that do not fit: ``invalid`` counts them as lost; any other option raises an
+                error that names the first of them.
         """
         gaps = self.places[self.gaps]
         places = np.repeat(gaps, ANY)
@@ -121,7 +136,7 @@ class Damaged:
             invalid = invalid[np.insert(np.ones(len(self.tokens), dtype=bool), places, False)]
         if not invalid.any():
             return self
-        if lost == "marked":
+        if lost != "invalid":
             first = np.flatnonzero(invalid)[:1]
             number = int(invalid.sum())
             stray = "1 byte that does not fit" if number == 1 else f"{number} bytes that do not fit"
@@ -158,7 +173,7 @@ def read_damaged(
 
     Args:
         document: text, or bytes.
-        mark: the text that stands for one lost byte.
+        mark: the text that stands for one lost byte. Where it is the default, ``TWICE`` counts as a mark, too.
         gap: the text that stands for a lost stretch of unknown length; None for no such stretches.
         known: stretches of the document, in order, and the text that stands in each of them; signs in it are text.
     """
@@ -168,7 +183,9 @@ def read_damaged(
         raise ConservatorError(f"the mark and the gap are both {mark!r}; they must differ")
     one, many = encode(mark, "the mark"), encode(gap, "the gap") if gap is not None else None
     data = encode(document, "the document") if isinstance(document, str) else bytes(document)
-    found = re.compile(b"|".join(re.escape(sign) for sign in sorted(filter(None, (one, many)), key=len, reverse=True)))
+    twice = TWICE.encode() if mark == MARK and gap != TWICE else None
+    wanted = sorted(filter(None, (one, many, twice)), key=len, reverse=True)
+    found = re.compile(b"|".join(map(re.escape, wanted)))
     given = _given(known, len(data))
     signs: list[tuple[int, int, bool, bytes]] = [(start, stop, False, text) for start, stop, text in given]
     number = 0
@@ -204,6 +221,16 @@ def _given(known: Sequence[Known], length: int) -> list[tuple[int, int, bytes]]:
             raise OptionError("known", f"no text for the bytes {start} to {stop}; at least one character is needed")
         found.append((start, stop, encode(text, "known text")))
         done = stop
+    return found
+
+
+def _owner(places: Ints, lengths: Ints, positions: Ints) -> Ints:
+    """(k,) which of the ranges that begin at ``places`` and have ``lengths`` each position is in; -1 for none."""
+    if not len(places):
+        return np.full(len(positions), -1)
+    owner = np.searchsorted(places, positions, side="right") - 1
+    inside = (owner >= 0) & (positions < places[owner] + lengths[owner])
+    found: Ints = np.where(inside, owner, -1)
     return found
 
 

@@ -42,11 +42,11 @@ const ConservatorView = (() => {
       .filter(([bytes]) => bytes).map(([bytes, name]) => `${number(bytes)} from ${name}`).join(", ");
     return make(
       "section", { class: "cards", ariaLabel: "Summary" },
-      one("Lost", number(summary.lost), `${noun(summary.lost, "byte")} in ${counted(summary.places, "place")}, ${percent(share)} of ${number(summary.bytes)}`),
+      one("Lost", number(summary.lost), record.unit === "character" ? `${noun(summary.lost, "character")} outside ASCII, in ${counted(summary.places, "place")}${record.lost_by ? `: ${record.lost_by} read as UTF-8` : ""}` : `${noun(summary.lost, "byte")} in ${counted(summary.places, "place")}, ${percent(share)} of ${number(summary.bytes)}`),
       one("Restored", number(summary.restored), `${number(summary.sure)} of them at least 90 % sure${summary.chosen ? `; ${counted(summary.chosen, "place")} chosen` : ""}`),
       ...(recalls(record) ? [one("Remembered", number(summary.remembered), among || "nothing")] : []),
       one("Left open", number(summary.left_open), summary.left_open ? "not sure enough" : "nothing"),
-      one("Expected right", percent(summary.expected_accuracy), record.strange ? "of the restored bytes; the text is unlike every expert's, so fewer" : "of the restored bytes, by their confidence"),
+      one("Expected right", percent(summary.expected_accuracy), `of the restored ${record.unit ?? "byte"}s, ${record.strange ? "in a text unlike every expert's" : "by their confidence"}`),
       one("Cost", `${cost.seconds.toFixed(1)} s`, counted(cost.evaluations, "network evaluation")),
     );
   }

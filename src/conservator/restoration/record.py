@@ -43,12 +43,17 @@ def as_record(restoration: Restoration) -> Record:
     document was read in; ``origin`` counts the bytes of its text in UTF-8. ``memory`` is the number of the expert that
     recalls text, None if there is none; ``references`` has the name of each text that bytes were remembered from, and
     how many restored bytes, and ``summary.remembered`` counts those from the document itself too. ``strange`` is True
-    if the text is unlike every expert's.
+    if the text is unlike every expert's. ``lost`` says what each mark stands for, as the option does; where these are
+    characters, the summary counts characters, and ``lost_by`` is the encoding that lost them, if there is one that has
+    them all.
     """
     summary = restoration.summary
     names = _references(restoration)
     return {
         "format": FORMAT,
+        "lost": restoration.loss,
+        "unit": restoration.unit,
+        "lost_by": restoration.lost_by,
         "encoding": restoration.encoding,
         "strange": restoration.strange,
         "experts": list(restoration.experts),

@@ -14,7 +14,9 @@ from conservator.documents import UTF8, Damaged, write_text
 from conservator.errors import ConservatorError
 from conservator.experts import Cost, Remembered
 from conservator.numerics import runs
+from conservator.options import are_marks_characters, encoding_of
 
+ENCODINGS = ("windows-1252", "windows-1250", "windows-1254", "windows-1257")  # that may have lost characters
 SURE = 0.9  # the confidence from which a byte is called sure
 # A text is strange if a hidden byte of it takes more nats than this, plus so many for the share that is lost: texts of
 # the experts' kinds, kept apart in training, stay below it; prose in other languages is above.
@@ -43,7 +45,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Summary:
-    """A restoration in a few numbers.
+    """A restoration in a few numbers. Where marks are characters, all but the first count characters, not bytes.
 
     Attributes:
         bytes: the number of bytes of the document.
@@ -92,6 +94,8 @@ class Restoration:
         remembered: position -> where its byte was remembered from, for lost bytes that owe much to the memory.
         surprise: how unlikely the experts found visible bytes that were hidden from them, in nats a byte; None if they
             were not asked.
+        loss: what each mark stands for, as the option ``lost`` names it: ``bytes``, ``invalid``, ``characters`` or
+            ``encoding:NAME``.
         cost: network evaluations and seconds.
         encoding: the encoding that the document was read in.
     """
@@ -108,6 +112,7 @@ class Restoration:
     alternatives: tuple[tuple[Fill, ...], ...]
     remembered: Mapping[int, Remembered] = field(default_factory=dict)
     surprise: float | None = None
+    loss: str = "bytes"
     cost: Cost
     encoding: str = UTF8
 
@@ -134,7 +139,7 @@ class Restoration:
     @property
     def strange(self) -> bool:
         """Whether the text is unlike every expert's: visible bytes of it surprise them more than bytes they know."""
-        if self.surprise is None:
+        if self.surprise is None or self.unit == "character":
             return False
         lost = len(self.damaged.lost) / max(1, len(self.positions))
         return self.surprise > STRANGE[0] + STRANGE[1] * min(lost, 1.0)
@@ -242,15 +247,16 @@ class Restoration:
     @cached_property
     def summary(self) -> Summary:
         """The restoration in a few numbers."""
-        changed = self._changed
-        confidence = self.read_confidence[changed & ~np.isin(self.positions, self.open_positions)]
+        changed = self._changed & self._counted
+        opened = np.isin(self.positions, self.open_positions)
+        confidence = self.read_confidence[changed & ~opened]
         weights = self.read_field[changed].mean(axis=0) if changed.any() else np.zeros(len(self.experts))
         return Summary(
             self.length,
             int(changed.sum()),
             len(self.spans),
             len(confidence),
-            len(self.open_positions),
+            int((changed & opened).sum()),
             int((confidence >= SURE).sum()),
             float(confidence.mean()) if len(confidence) else None,
             tuple(weights.tolist()),
@@ -263,6 +269,24 @@ class Restoration:
         opened = set(self.open_positions.tolist())
         counts = Counter(one.name for place, one in self.remembered.items() if place not in opened)
         return dict(counts.most_common())
+
+    @property
+    def unit(self) -> str:
+        """What a mark stands for: a byte, or a character."""
+        return "character" if are_marks_characters(self.loss) else "byte"
+
+    @cached_property
+    def lost_by(self) -> str | None:
+        """Where marks are characters, the encoding that lost them: the one that was named, else one that has them all.
+
+        None if there is none, or if marks are bytes.
+        """
+        if self.unit == "byte":
+            return None
+        restored = set(self.tokens[self.changed].astype(np.uint8).tobytes().decode())
+        named = encoding_of(self.loss)
+        fitting = (one for one in ENCODINGS if all(character.encode(one, errors="ignore") for character in restored))
+        return named if named is not None else next(fitting, None)
 
     @property
     def expected_accuracy(self) -> float | None:
@@ -281,12 +305,11 @@ class Restoration:
         for first, last in runs(opened):
             parts.append(tokens[done:first].tobytes())
             previous = -1
-            for gap in self.damaged.gap_of(np.arange(start + first, start + last)).tolist():
-                if gap < 0:
-                    parts.append(self.damaged.mark.encode())
-                elif gap != previous:
-                    parts.append((self.damaged.gap or "").encode())
-                previous = gap
+            for sign in self.damaged.sign_of(np.arange(start + first, start + last)).tolist():
+                if sign < 0 or sign != previous:
+                    is_gap = sign >= 0 and self.damaged.is_gap[sign]
+                    parts.append((self.damaged.gap or "" if is_gap else self.damaged.mark).encode())
+                previous = sign
             done = last
         return b"".join([*parts, tokens[done:].tobytes()])
 
@@ -309,6 +332,14 @@ class Restoration:
         from conservator.restoration.record import as_record
 
         return as_frame(as_record(self))
+
+    @cached_property
+    def _counted(self) -> NDArray[np.bool_]:
+        """(n,) True at the positions that a summary counts: every byte, or the first of every character."""
+        if self.unit == "byte":
+            return np.ones(len(self.positions), dtype=bool)
+        counted: NDArray[np.bool_] = (self.read_tokens & 0xC0) != 0x80
+        return counted
 
     @cached_property
     def _changed(self) -> NDArray[np.bool_]:

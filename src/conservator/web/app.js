@@ -12,7 +12,7 @@
   const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], like: [], result: null, asked: null, view: null, running: null, reading: 0, told: [] };
   // What the settings are called on this page, by the names of the API.
   const SETTINGS = {
-    mark: "Mark of a lost byte", gap: "Mark of a gap of unknown length", max_gap: "Longest such gap", lost: "bytes that are not UTF-8 count as lost", encoding: "Encoding of the file",
+    mark: "Mark of a lost byte", gap: "Mark of a gap of unknown length", max_gap: "Longest such gap", lost: "What is lost", encoding: "Encoding of the file",
     min_confidence: "Leave open what is less sure", alternatives: "Alternatives for each gap", seed: "Seed", experts: "Experts that may be trusted", memory: "remember what stands elsewhere", like: "Files like this one", rate: "lose", burst: "in bursts of",
   };
 
@@ -142,7 +142,7 @@
     Object.assign(state, { running: new AbortController(), reading: pending().length });
     working(true, !previous);
     const wanted = {
-      data: toBase64(asked.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: $("invalid").checked ? "invalid" : "marked",
+      data: toBase64(asked.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: previous?.lost ?? $("lost").value,
       min_confidence: +$("least").value / 100, alternatives: +$("alternatives").value, seed: +$("seed").value, encoding: UTF8,
       memory: $("memory").checked, like: $("memory").checked ? state.like.map(({ name, text }) => ({ name, text })) : [],
       experts: chosenExperts(), choices: [...choices.values()], previous: previous && record,

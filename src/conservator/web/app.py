@@ -19,7 +19,7 @@ from conservator.documents import UTF8, Known, damage, read_source, write_text
 from conservator.errors import ConservatorError, NotTextError, OptionError
 from conservator.experts import load_experts
 from conservator.files import check_encoding
-from conservator.options import DEFAULTS, LARGEST_SEED, LONGEST_GAP, LOST, SHOWN_ALTERNATIVES
+from conservator.options import DEFAULTS, ENCODING, EXAMPLES, LARGEST_SEED, LONGEST_GAP, LOST, SHOWN_ALTERNATIVES
 from conservator.report import as_page
 from conservator.restoration import Record, Renewal, Restoration, as_record, plan_renewal, renew
 from conservator.restorer import Restorer
@@ -120,7 +120,11 @@ class RestoreRequest(Document):
     mark: str = Field(DEFAULTS.mark, min_length=1, max_length=LONGEST_SIGN)
     gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=LONGEST_SIGN)
     max_gap: int = Field(DEFAULTS.max_gap, ge=1, le=LONGEST_GAP)
-    lost: str = Field(DEFAULTS.lost, pattern=f"^({'|'.join(LOST)})$")
+    lost: str = Field(
+        DEFAULTS.lost,
+        pattern=f"^({'|'.join(LOST)}|{ENCODING}.{{1,40}})$",
+        description=f"{', '.join(LOST)}, or {ENCODING}NAME of a one-byte encoding, such as {ENCODING}{EXAMPLES[0]}.",
+    )
     channel: str = Field(str(DEFAULTS.channel), max_length=64, description="mask, or replacement:RATE.")
     min_confidence: float = Field(DEFAULTS.min_confidence, ge=0, le=1)
     alternatives: int | None = Field(

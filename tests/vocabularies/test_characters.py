@@ -1,0 +1,70 @@
+"""Characters as tokens: what has a token, what it stands for, and the repertoires of encodings."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conservator.vocabularies import BYTES, CHARACTERS, CharacterVocabulary
+
+texts = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("éß“\r\n\tĄğ")))
+
+
+@given(texts)
+def test_every_text_has_tokens_whose_spans_cover_its_bytes(text):
+    data = text.encode()
+    found = CHARACTERS.encode(data)
+    assert found.spans.shape == (len(found.tokens), 2)
+    assert b"".join(data[start:stop] for start, stop in found.spans) == data
+    assert ((found.tokens >= 0) & (found.tokens < CHARACTERS.size)).all()
+    assert len(found.tokens) == len(text) - text.count("\r\n")
+
+
+@given(st.text(st.sampled_from([text for text in CHARACTERS.texts if text != "\ufffd"])))
+def test_a_text_of_known_characters_comes_back(text):
+    tokens = CHARACTERS.encode(text.encode()).tokens
+    assert CHARACTERS.decode(tokens).decode() == text
+    assert CHARACTERS.outside[tokens].tolist() == [not one.isascii() for one in text]
+
+
+@given(st.text(st.sampled_from("\t\n") | st.characters(min_codepoint=32, max_codepoint=126)))
+def test_ascii_has_the_tokens_of_bytes(text):
+    assert CHARACTERS.encode(text.encode()).tokens.tolist() == BYTES.encode(text.encode()).tokens.tolist()
+
+
+def test_other_scripts_and_line_ends_of_two_characters_are_one_token():
+    found = CHARACTERS.encode("Ж\r\n😀".encode())
+    assert found.tokens.tolist() == [CHARACTERS.other, ord("\n"), CHARACTERS.other]
+    assert found.spans.tolist() == [[0, 2], [2, 4], [4, 8]]
+
+
+@pytest.mark.parametrize("encoding", ["windows-1252", "windows-1250", "windows-1254", "windows-1257", "iso-8859-15"])
+def test_a_repertoire_is_what_an_encoding_can_write(encoding):
+    found = CHARACTERS.repertoire(encoding)
+    for token, text in enumerate(CHARACTERS.texts):
+        possible = CHARACTERS.outside[token] and len(text.encode(encoding, errors="ignore")) == 1
+        assert found[token] == possible, text
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-16", "hex", "none such", "", "a\0b", "idna", "koi8-r", "big5", "ascii"]
+)
+def test_other_encodings_have_no_repertoire(encoding):
+    with pytest.raises(LookupError):
+        CHARACTERS.repertoire(encoding)
+
+
+def test_predictions_are_renormalised_to_the_repertoire():
+    allowed = np.zeros(CHARACTERS.size, dtype=bool)
+    allowed[[200, 201, 202]] = True
+    constraint = CharacterVocabulary(allowed).constraint
+    log_probs = torch.log_softmax(torch.randn(5, CHARACTERS.size, generator=torch.Generator().manual_seed(0)), dim=-1)
+    tokens = np.full(5, CHARACTERS.mask)
+    chosen, confidence = constraint.best(tokens, constraint.reduce(log_probs))
+    among = log_probs[:, 200:203].double().softmax(dim=-1)
+    assert chosen.tolist() == (200 + among.argmax(-1)).tolist()
+    np.testing.assert_allclose(confidence, among.max(-1).values)
+    assert constraint.allows(chosen, 0, 5)
+    assert not constraint.allows(np.array([ord("e")]), 0, 1)
+    assert np.flatnonzero(constraint.step(1)).tolist() == [200, 201, 202]
