@@ -41,6 +41,7 @@ def predict(
     composition: Composition,
     reading: Reading | None = None,
     excerpt: Excerpt | None = None,
+    margin: int | None = None,
 ) -> Iterator[tuple[Predictions, Tensor]]:
     """Predict hidden tokens from visible ones: equation (decode), before its argmax.
 
@@ -51,13 +52,20 @@ def predict(
         composition: the inferred composition.
         reading: which text each expert conditions on.
         excerpt: which positions of a longer sequence these are.
+        margin: how many positions are read on either side of those that are predicted, as in ``Team.read``.
 
     Yields:
         The experts' predictions at some hidden positions, and the log-probabilities (n, V) of their composition.
     """
     hidden_from = (reading or Reading()).hidden_from(composition)
     read = team.read(
-        tokens, hidden[:, None], hidden[:, None], hidden_from=hidden_from, excerpt=excerpt, asked=composition.asked()
+        tokens,
+        hidden[:, None],
+        hidden[:, None],
+        hidden_from=hidden_from,
+        excerpt=excerpt,
+        asked=composition.asked(),
+        margin=margin,
     )
     for found in read:
         yield found, composition.log_probs(found.log_probs, found.sequence, found.position)

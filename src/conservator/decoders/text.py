@@ -18,6 +18,7 @@ from conservator.vocabularies import Constraint
 
 FOLDS = 5  # the number of folds of the doubtful tokens, which are hidden in turn
 NEARBY = 8  # lost tokens whose distance is at most this are chosen one after the other
+AGAIN = 31  # positions that are read on either side of a token that is predicted again
 SURE = 0.9  # the confidence from which a token is filled in without waiting for others
 
 
@@ -73,7 +74,8 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred, genera
         for number in team.meter.steps(range(rounds_for(np.flatnonzero(left)))):
             if not left.any():
                 break
-            for found, log_probs in _predictions(team, observation, inferred, text, left, generator):
+            margin = AGAIN if number else None
+            for found, log_probs in _predictions(team, observation, inferred, text, left, generator, margin):
                 weight = inferred.composition.recall_weight(found.log_probs, found.sequence, found.position)
                 place = found.position.numpy()
                 recalled[place] = weight.numpy()
@@ -134,6 +136,7 @@ def _predictions(
     text: NDArray[np.int64],
     left: NDArray[np.bool_],
     generator: torch.Generator,
+    margin: int | None,
 ) -> Iterator[tuple[Predictions, Tensor]]:
     """Yield predictions at the n positions that are ``left``, and the log-probabilities (n, V) of their tokens."""
     if not observation.doubtful.any():

@@ -7,7 +7,7 @@ from conservator.channels import Observation
 
 STRETCH = 96  # positions
 MARGIN = 16  # positions that are read on either side of a stretch
-PERIOD = 512  # positions: of a long document, one stretch of each so many is taken
+PERIOD = 640  # positions: of a long document, one stretch of each so many is taken
 FEWEST = 20  # stretches of a shorter document, as long as they do not overlap
 
 

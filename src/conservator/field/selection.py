@@ -13,7 +13,7 @@ from conservator.field.lattice_posterior import lattice_posterior
 from conservator.field.sampling import MARGIN, spread, stretches
 
 LEAST = 0.4  # the mean weight that an expert must have, in some stretch of the sample, to be chosen
-STRETCHES = 24  # of the sample from which experts are chosen, at most
+STRETCHES = 12  # of the sample from which experts are chosen, at most
 HALF = Folds(2)  # of a stretch, half is hidden at once: so the evidence distinguishes experts well
 
 

@@ -18,7 +18,7 @@ from conservator.field.trust import SHARES, SHARPNESS, Trust, classes_of, fit_sh
 
 HIDDEN = 6  # one of so many positions of a stretch is hidden
 MOVES = 64  # the lost positions are moved at most so many times
-STRETCH = 512  # positions
+STRETCH = 384  # positions
 MARGIN = 48  # positions that are read on either side of a stretch
 STRETCHES = 3  # the most that are read; they are spread over the sequence
 
