@@ -27,13 +27,7 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # How often 256 is a length, of a window or a neighbourhood; the number of bytes there are is BYTES.size.
-LENGTHS = {
-    "options.py": 2,
-    "characters.py": 1,
-    "training/trainer.py": 2,
-    "training/specialisation.py": 1,
-    "cli/check.py": 1,
-}
+LENGTHS = {"options.py": 2, "training/trainer.py": 2, "training/specialisation.py": 1, "cli/check.py": 1}
 
 
 def imports(path):
