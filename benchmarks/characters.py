@@ -4,10 +4,10 @@
 
 ``--european`` is a file of texts in several languages, with the fields ``lang`` and ``text``, that no expert was
 trained on. Of each language, ``--documents`` texts of at most SIZE characters lose every character outside ASCII, as if
-they had been written in another encoding and read as UTF-8; as many lose random bytes. Texts of ``--corpora`` (prose, code,
-configuration, README files of ``eval``) lose random bytes, too. Printed are which kind of loss each was told to be, and
-for lost characters the share that is right, the mean confidence of right and of wrong ones, the probability that a
-right one is surer than a wrong one (AUC), and the error of the confidence in ten bins (ECE).
+they had been written in another encoding and read as UTF-8; as many lose random bytes. Texts of ``--corpora`` (prose,
+code, configuration, README files of ``eval``) lose random bytes, too. Printed are which kind of loss each was told to
+be, and for lost characters the share that is right, the mean confidence of right and of wrong ones, the probability
+that a right one is surer than a wrong one (AUC), and the error of the confidence in ten bins (ECE).
 """
 
 import argparse

@@ -36,8 +36,10 @@ from conservator.vocabularies import BYTES, CHARACTERS, CharacterVocabulary
 EXPERT = "european"  # the built-in expert over characters
 SAMPLES, REACH = 4, 512  # places of a document that decide, and how many characters are read at each
 FOLDS, PASSES = 10, 4  # the marks are hidden with a tenth of the visible characters, and with others in each pass
-SHIFT, BOUND = 1.0, 4.0
-CLEAR = 2.0  # nats by which the evidence for characters has to exceed that for bytes
+SHIFT = 1.0
+BOUNDS = (-1.5, 4.0)  # nats: the least and the most that one mark counts
+CLEAR = 2.0  # nats: what the evidence for characters has to exceed
+SILENT = 0.5  # the highest score of a mark for which no common word has a character outside ASCII
 FEW = 1e4  # votes that say little
 STRANGE = 0.25  # characters without a token, for each mark, from which text outside ASCII counts as intact
 Ints = NDArray[np.int64]
@@ -184,7 +186,7 @@ def are_characters(text: CharacterText, team: Team, generator: torch.Generator) 
     those of visible characters, which are standardised to mean 0 and deviation 1; those of lost characters are higher.
     The evidence of the marks near SAMPLES places is the log ratio of two normal laws with means SHIFT and 0,
 
-        sum over marks of  SHIFT r - SHIFT^2 / 2,    each at most BOUND in size
+        sum over marks of  SHIFT r - SHIFT^2 / 2,    each within BOUNDS
 
     In doubt, bytes are lost.
 
@@ -204,12 +206,13 @@ def are_characters(text: CharacterText, team: Team, generator: torch.Generator) 
     lost = rows == CHARACTERS.mask
     fold = torch.randint(FOLDS, rows.shape, generator=generator).masked_fill(lost | (rows == CHARACTERS.other), -1)
     hidden = torch.stack([fold == number for number in range(PASSES)], dim=1) | lost[:, None]
-    words = word_odds(rows)
-    words = (words - words[~lost].mean()) / words[~lost].std().clamp_min(1e-3)
+    odds = word_odds(rows)
+    words = (odds - odds[~lost].mean()) / odds[~lost].std().clamp_min(1e-3)
+    words = torch.where(odds > 0, words, words.clamp_max(SILENT))
     scores = standardised(expert_odds(team, rows, hidden), hidden, lost) + 2 * words[:, None]
     scores = standardised(scores, hidden, lost)
     found = SHIFT * scores[hidden & lost[:, None]] - SHIFT**2 / 2
-    return float(found.clamp(-BOUND, BOUND).sum()) / PASSES > CLEAR
+    return float(found.clamp(*BOUNDS).sum()) / PASSES > CLEAR
 
 
 def expert_odds(team: Team, rows: Tensor, hidden: Tensor) -> Tensor:
