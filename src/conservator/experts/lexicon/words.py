@@ -1,0 +1,101 @@
+"""The words of languages with their frequencies, as they look when every character outside ASCII is a mark.
+
+An encoding that is read as another loses every character outside ASCII, and nothing else. So a lost word still shows its
+pattern: its letters in ASCII, and a mark for each other. Words are kept by their patterns.
+"""
+
+import gzip
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+MARK = "\ufffd"
+FILE = Path(__file__).parent / "languages.json.gz"  # made by conservator.training.lexicon
+LETTER = rf"(?:[^\W\d_]|{MARK})"
+WORD = re.compile(rf"{LETTER}+(?:['\u2019]{LETTER}+)*")  # a word of any language, some of its characters lost
+PUNCTUATION = ".!?\n"  # after which a sentence begins
+BETWEEN = " \t\"'(" + MARK  # what may stand between the end of a sentence and the first word of the next
+
+Counts = Mapping[str, float]
+
+
+def lose(text: str) -> str:
+    """The text with a mark for every character outside ASCII."""
+    return "".join(one if one.isascii() else MARK for one in text)
+
+
+def neighbours(text: str, place: int) -> str:
+    """The characters before and after a place; a newline beyond either end, and 0 for every digit."""
+    before = text[place - 1] if place else "\n"
+    after = text[place + 1] if place + 1 < len(text) else "\n"
+    return ("0" if before.isdigit() else before) + ("0" if after.isdigit() else after)
+
+
+@dataclass(frozen=True)
+class Language:
+    """What is known of a language.
+
+    Attributes:
+        words: pattern -> the words that look like it, with their counts.
+        around: two characters -> the characters outside ASCII between them, with their counts.
+        total: the sum of the counts of all words.
+    """
+
+    words: Mapping[str, Counts]
+    around: Mapping[str, Counts]
+    total: float
+
+    @classmethod
+    def of(cls, words: Counts, around: Mapping[str, Counts]) -> "Language":
+        """The language with these words."""
+        patterns: dict[str, dict[str, float]] = defaultdict(dict)
+        for word, count in words.items():
+            patterns[lose(word)][word] = count
+        return cls(patterns, around, sum(words.values()))
+
+    def like(self, pattern: str, *, first: bool) -> dict[str, float]:
+        """The words that a pattern may stand for, with their counts.
+
+        Marks of the pattern stand for characters outside ASCII; others that are outside ASCII are known. The ``first``
+        word of a sentence may be one that is written small elsewhere.
+        """
+        lost = lose(pattern)
+        found = dict(self.words.get(lost, {}))
+        if first:
+            for word, count in self.words.get(lost[0].lower() + lost[1:], {}).items():
+                capital = word[0].upper() + word[1:]
+                found[capital] = found.get(capital, 0.0) + count
+        if lost != pattern:
+            agrees = (one for one in found if all(a in (b, MARK) for a, b in zip(pattern, one, strict=True)))
+            found = {one: found[one] for one in agrees}
+        return {one: count for one, count in found.items() if len(one) == len(pattern)}
+
+
+def begins_sentence(text: str, place: int) -> bool:
+    """Whether a word that begins at a place may be the first of a sentence."""
+    before = text[:place][-40:].rstrip(BETWEEN)
+    return not before or before[-1] in PUNCTUATION
+
+
+def count_words(texts: Iterable[str]) -> tuple[Counter[str], dict[str, Counter[str]]]:
+    """The words of texts, and the characters outside ASCII by their neighbours, as ``Language.of`` takes them."""
+    words: Counter[str] = Counter()
+    around: dict[str, Counter[str]] = defaultdict(Counter)
+    for text in texts:
+        words.update(one for one in WORD.findall(text) if MARK not in one and any(map(str.isalpha, one)))
+        shown = lose(text)
+        for place, one in enumerate(text):
+            if not one.isascii() and one != MARK:
+                around[neighbours(shown, place)][one] += 1
+    return words, around
+
+
+@cache
+def load_languages() -> dict[str, Language]:
+    """The languages that come with the package, by name, read once in a process."""
+    data = json.loads(gzip.decompress(FILE.read_bytes()))
+    return {name: Language.of(one["words"], one["around"]) for name, one in data.items()}
