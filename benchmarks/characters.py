@@ -25,7 +25,6 @@ import torch
 
 from conservator import Restorer
 from conservator.documents import damage, read_damaged
-from conservator.experts import Meter
 from conservator.files import write_atomically
 from conservator.provenance import commit, versions
 
@@ -44,7 +43,7 @@ def read(path: Path) -> Iterable[dict[str, Any]]:
 
 def is_told(restorer: Restorer, document: str | bytes) -> str:
     """What the marks of a document are told to be."""
-    found = restorer.characters(read_damaged(document), restorer.options, Meter(), doubtful=False)
+    found = restorer.characters(read_damaged(document), restorer.options, doubtful=False)
     return "bytes" if found is None else "characters"
 
 

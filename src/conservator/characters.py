@@ -5,42 +5,32 @@ and nothing else does. Such a document is restored character by character: its t
 and what was restored becomes bytes again, so that a mark stands for as many bytes as its character has.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from conservator.channels import MaskChannel, Observation
 from conservator.documents import Damaged
-from conservator.errors import ConservatorError
-from conservator.experts import (
-    ByteExpert,
-    ExpertSpec,
-    Memory,
-    Recollection,
-    References,
-    Team,
-    load_experts,
-    make_references,
-)
-from conservator.experts.memory.phrases import load_phrases
-from conservator.experts.memory.recall import count_votes
+from conservator.errors import Advice, ConservatorError
+from conservator.experts import Lexicon, Reader, References, Team
+from conservator.experts.lexicon import MARK
+from conservator.experts.lexicon.expert import RARE, SHOWN, written
+from conservator.experts.lexicon.words import WORD, begins_sentence
 from conservator.field import Inferred
 from conservator.numerics import runs
 from conservator.options import encoding_of
 from conservator.restoration import Restoration
-from conservator.vocabularies import BYTES, CHARACTERS, CharacterVocabulary
+from conservator.vocabularies import CHARACTERS, CharacterVocabulary
 
-EXPERT = "european"  # the built-in expert over characters
-SAMPLES, REACH = 4, 512  # places of a document that decide, and how many characters are read at each
-FOLDS, PASSES = 10, 4  # the marks are hidden with a tenth of the visible characters, and with others in each pass
-SHIFT = 1.0
-BOUNDS = (-1.5, 4.0)  # nats: the least and the most that one mark counts
-CLEAR = 2.0  # nats: what the evidence for characters has to exceed
-SILENT = 0.5  # the highest score of a mark for which no common word has a character outside ASCII
-FEW = 1e4  # votes that say little
+LETTERS = "abcdefghijklmnopqrstuvwxyz'"  # one of which a lost byte of a word may have been
+WORDS = 200  # that decide what the marks of a document are, at most
+BOUND = 4.0  # nats: what one word counts at most
+CLEAR = 2.0  # nats by which the evidence for characters has to exceed that for bytes
+OUTSIDE = 0.05  # how often a word that is in no list has a character outside ASCII
+FOREIGN = 0.1  # what the frequency of a word in another language counts
 STRANGE = 0.25  # characters without a token, for each mark, from which text outside ASCII counts as intact
 Ints = NDArray[np.int64]
 
@@ -89,18 +79,13 @@ def vocabulary_for(lost: str) -> CharacterVocabulary:
     return CHARACTERS if encoding is None else CharacterVocabulary(CHARACTERS.repertoire(encoding))
 
 
-def load_european() -> ByteExpert:
-    """The built-in expert over characters."""
-    (expert,) = load_experts([EXPERT])
-    return expert
-
-
 def as_characters(damaged: Damaged) -> CharacterText:
     """The document as characters; it must be UTF-8 between its marks, and have no gap signs."""
     if len(damaged.gaps):
         raise ConservatorError(
-            f"the document has the gap sign {damaged.gap!r}, and a gap is restored as bytes (--lost bytes); where "
-            "marks are characters, nothing but marks is lost"
+            f"the document has the gap sign {damaged.gap!r}, and a gap is restored as bytes; where marks are "
+            "characters, nothing but marks is lost",
+            Advice("lost", "bytes", "restores bytes"),
         )
     lost = damaged.tokens == CHARACTERS.mask
     tokens: list[NDArray[np.int64]] = []
@@ -164,109 +149,58 @@ def as_bytes(found: Restoration, text: CharacterText, loss: str, least: float) -
     )
 
 
-def remember(text: CharacterText, references: References | None) -> Recollection:
-    """The memory of a document: of common words, of references, and of its own text if some outside ASCII is intact.
-
-    Else its own text could only recall characters in ASCII, and none of these was lost.
-    """
-    document = text.observe()
-    if not text.is_intact:
-        document = MaskChannel(CHARACTERS.size, 0.5).observe(torch.full_like(document.tokens, CHARACTERS.mask))
-    known = as_character_references(references) if references is not None else None
-    return Memory(known, spec=ExpertSpec("memory", CHARACTERS, recalls=True)).condition(document)
+def read_by(text: CharacterText, references: References | None, loss: str) -> Reader:
+    """The expert that restores the characters of a document."""
+    return Lexicon(texts=reference_texts(references), vocabulary=vocabulary_for(loss)).condition(text.observe())
 
 
-def are_characters(text: CharacterText, team: Team, generator: torch.Generator) -> bool:
+def are_characters(text: CharacterText) -> bool:
     """Whether the marks of a document are characters outside ASCII, by the evidence of the document itself.
 
     An encoding loses every character outside ASCII, so where one is intact, bytes are lost. If a text in UTF-8 is read
-    as ASCII, a character becomes two marks or more: where most marks have a neighbour, bytes are lost, too. Else a part
-    of the visible characters is hidden besides the marks, and two witnesses say how likely each is outside ASCII: an
-    expert by its law, and common words by their votes. Lost bytes are like any others, so the scores r of marks are
-    those of visible characters, which are standardised to mean 0 and deviation 1; those of lost characters are higher.
-    The evidence of the marks near SAMPLES places is the log ratio of two normal laws with means SHIFT and 0,
+    as ASCII, a character becomes two marks or more: where most marks have a neighbour, bytes are lost, too. Else the
+    words with a mark decide. With the frequencies f of words in the document's language, the evidence is
 
-        sum over marks of  SHIFT r - SHIFT^2 / 2,    each within BOUNDS
+        sum over these words of  log(f(it has characters outside ASCII at its marks) + OUTSIDE RARE)
+                               - log((f(it has letters of ASCII there) + RARE) / length),    each at most BOUND in size
 
-    In doubt, bytes are lost.
-
-    Args:
-        text: the document.
-        team: an expert over characters, alone.
-        generator: draws what is hidden.
+    The length is there because any character of a word may be the one whose byte is lost, while those outside ASCII are
+    where they are. In doubt, bytes are lost.
     """
     marks, tokens = text.damaged.places, text.damaged.tokens
     lengths = np.array([stop - start for start, stop in runs(tokens == CHARACTERS.mask)])
     if not len(marks) or text.is_intact or lengths[lengths > 1].sum() > len(marks) / 2:
         return False
-    size = min(REACH, len(tokens))
-    middle = marks[np.linspace(0, len(marks) - 1, SAMPLES).astype(np.int64)]
-    starts = np.unique(np.clip(middle - size // 2, 0, len(tokens) - size))
-    rows = torch.from_numpy(tokens[starts[:, None] + np.arange(size)].astype(np.int64))
-    lost = rows == CHARACTERS.mask
-    fold = torch.randint(FOLDS, rows.shape, generator=generator).masked_fill(lost | (rows == CHARACTERS.other), -1)
-    hidden = torch.stack([fold == number for number in range(PASSES)], dim=1) | lost[:, None]
-    odds = word_odds(rows)
-    words = (odds - odds[~lost].mean()) / odds[~lost].std().clamp_min(1e-3)
-    words = torch.where(odds > 0, words, words.clamp_max(SILENT))
-    scores = standardised(expert_odds(team, rows, hidden), hidden, lost) + 2 * words[:, None]
-    scores = standardised(scores, hidden, lost)
-    found = SHIFT * scores[hidden & lost[:, None]] - SHIFT**2 / 2
-    return float(found.clamp(*BOUNDS).sum()) / PASSES > CLEAR
+    reader = Lexicon().condition(text.observe())
+    document = written(tokens.astype(np.int64) * (tokens != CHARACTERS.mask), tokens == CHARACTERS.mask)
+    words = [word for word in WORD.finditer(document) if MARK in word[0] and word[0] != MARK]
+    words = words[:: max(1, len(words) // WORDS)]
+    evidence = 0.0
+    for word in words:
+        outside, inside = frequencies(reader, document, word.start(), word[0])
+        odds = math.log((outside + OUTSIDE * RARE) * len(word[0]) / (inside + RARE))
+        evidence += min(max(odds, -BOUND), BOUND)
+    return evidence > CLEAR
 
 
-def expert_odds(team: Team, rows: Tensor, hidden: Tensor) -> Tensor:
-    """(N, K, L) the log odds of an expert that each of the ``hidden`` characters is outside ASCII; 0 elsewhere.
-
-    Args:
-        team: the expert, alone.
-        rows: (N, L) characters.
-        hidden: (N, K, L) what each of K passes hides.
-    """
-    outside, odds = torch.from_numpy(CHARACTERS.outside), torch.zeros(hidden.shape, dtype=torch.float64)
-    for number in range(hidden.shape[1]):
-        one = hidden[:, number : number + 1]
-        for part in team.read(rows.masked_fill(rows == CHARACTERS.mask, 0), one, one):
-            law = part.log_probs[0].double()
-            found = law[:, outside].logsumexp(-1) - law[:, ~outside].logsumexp(-1)
-            odds[part.sequence, number, part.position] = found
-    return odds
+def frequencies(reader: Reader, document: str, start: int, pattern: str) -> tuple[float, float]:
+    """How frequent the words are that a pattern may be, if its marks are outside ASCII, and if they are letters."""
+    outside = inside = 0.0
+    first = begins_sentence(document, start)
+    for name, share in reader.share.items():
+        outside += share * reader.frequency(name, document, (start, pattern))
+        if pattern.count(MARK) == 1:
+            for one in (*LETTERS, *LETTERS.upper()):
+                inside += share * reader.languages[name].frequency(pattern.replace(MARK, one), first=first)
+    if not outside and sum(map(str.isascii, pattern)) > SHOWN:  # a name, or a word that travels
+        outside = FOREIGN * max(reader.frequency(name, document, (start, pattern)) for name in reader.languages)
+    return outside, inside
 
 
-def word_odds(rows: Tensor) -> Tensor:
-    """(N, L) the log ratio of the best votes of common words for a character outside ASCII, and for one in it.
-
-    A character does not count itself, whether it is lost or visible in ``rows`` (N, L).
-    """
-    shown = rows.masked_fill(rows == CHARACTERS.mask, -1).numpy().astype(np.int16)
-    row, place = (part.flatten() for part in np.indices(shown.shape))
-    best = []
-    for fingerprint in (CHARACTERS.fingerprint, BYTES.fingerprint):  # in ASCII, both have the same tokens
-        votes = np.zeros((len(row), CHARACTERS.size))
-        count_votes(load_phrases(fingerprint), shown, np.full(len(shown), -1), row, place, 1.0, votes)
-        best.append(votes)
-    above = best[0][:, CHARACTERS.outside].max(axis=1)
-    below = np.maximum(best[0], best[1])[:, ~CHARACTERS.outside].max(axis=1)
-    return torch.from_numpy(np.log(FEW + above) - np.log(FEW + below)).reshape(rows.shape)
-
-
-def standardised(scores: Tensor, hidden: Tensor, lost: Tensor) -> Tensor:
-    """Scores (N, K, L) less the mean of the hidden characters that are not lost, divided by their deviation."""
-    controls = scores[hidden & ~lost[:, None]]
-    if len(controls) < 2:  # there is nothing to compare with
-        return torch.zeros_like(scores)
-    return (scores - controls.mean()) / controls.std().clamp_min(1e-3)
-
-
-def as_character_references(references: References) -> References | None:
-    """References of bytes as references of characters."""
-    texts = []
+def reference_texts(references: References | None) -> tuple[str, ...]:
+    """References as texts."""
+    if references is None:
+        return ()
     ends = [*references.begins[1:].tolist(), len(references.index.text)]
-    for name, start, stop in zip(references.names, references.begins.tolist(), ends, strict=True):
-        part = references.index.text[start:stop]
-        pieces = []
-        for first, last in runs(part >= 0):
-            known = part[first:last].astype(np.uint8).tobytes().decode(errors="replace")
-            pieces += [CHARACTERS.encode(known.encode()).tokens, np.array([-1])]
-        texts.append((name, np.concatenate(pieces[:-1] or [np.empty(0, np.int64)]).astype(np.int16)))
-    return make_references(texts)
+    parts = (references.index.text[start:stop] for start, stop in zip(references.begins.tolist(), ends, strict=True))
+    return tuple(part[part >= 0].astype(np.uint8).tobytes().decode(errors="replace") for part in parts)

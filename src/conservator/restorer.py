@@ -17,16 +17,13 @@ from conservator.characters import (
     are_characters,
     as_bytes,
     as_characters,
-    load_european,
-    remember,
-    vocabulary_for,
+    read_by,
 )
 from conservator.decoders import DecodedText, Fill, best_fills, decode_text
 from conservator.decoders.beam import MARGIN
 from conservator.documents import Damaged, Known, Source, read_damaged, read_source
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts import (
-    ByteExpert,
     Cost,
     DocumentExpert,
     Expert,
@@ -132,15 +129,10 @@ class Restorer:
             raise OptionError("alternatives", "they are given of marked gaps, and here any byte may change")
         if doubtful and known:
             raise OptionError("known", "text is known of marked gaps, and here any byte may change")
-        text = self.characters(damaged, options, meter, doubtful=doubtful)
+        text = self.characters(damaged, options, doubtful=doubtful)
         if text is not None:
             found = self.restore_characters(text, references, options, generator, meter)
             return replace(found, encoding=source.encoding)
-        if self.reads_characters:
-            own = ", ".join(one.spec.name for one in self.experts)
-            raise OptionError(
-                "experts", f"{own} reads characters, and here bytes are lost; it restores lost characters"
-            )
         if not doubtful:
             damaged = damaged.settled(options.lost)
         with meter.measure() as spent:
@@ -165,34 +157,23 @@ class Restorer:
         loss = "invalid" if options.lost == "invalid" else "bytes"
         return replace(found, cost=spent.cost, encoding=source.encoding, loss=loss)
 
-    @property
-    def reads_characters(self) -> bool:
-        """Whether the experts predict characters, not bytes."""
-        return any(one.spec.vocabulary.fingerprint == CHARACTERS.fingerprint for one in self.experts)
-
-    def characters(
-        self, damaged: Damaged, options: RestoreOptions, meter: Meter, *, doubtful: bool
-    ) -> CharacterText | None:
+    def characters(self, damaged: Damaged, options: RestoreOptions, *, doubtful: bool) -> CharacterText | None:
         """The document as characters, if its marks are characters outside ASCII; None if they are bytes."""
         if are_marks_characters(options.lost):
             if doubtful:
                 raise OptionError("lost", f"{options.lost!r} is about marks, and here any byte may change")
-            if not self.reads_characters and not self.selects:
+            if not self.selects:
                 names = ", ".join(one.spec.name for one in self.experts)
-                raise OptionError("experts", f"{names} read bytes; lost characters are restored by european alone")
+                raise OptionError("experts", f"{names} read bytes; lost characters are restored by known words alone")
             return as_characters(damaged)
         asked = options.lost == "auto" and options.mark == DEFAULTS.mark and not doubtful and len(damaged.lost) > 0
-        if not asked or len(damaged.gaps) or not (self.selects or self.reads_characters):
+        if not asked or len(damaged.gaps) or not self.selects:
             return None
         try:
             text = as_characters(damaged)
         except ConservatorError:
             return None
-        with meter.stage("choosing experts"):
-            found = self.reads_characters or are_characters(
-                text, Team([load_european()], meter), torch.Generator().manual_seed(options.seed)
-            )
-        return text if found else None
+        return text if are_characters(text) else None
 
     def restore_characters(
         self,
@@ -204,18 +185,14 @@ class Restorer:
     ) -> Restoration:
         """Restore a document whose marks are characters outside ASCII."""
         loss = "characters" if options.lost == "auto" else options.lost
-        models: list[Expert] = [one for one in self.experts if not isinstance(one, DocumentExpert)]
-        if not self.reads_characters:
-            models = [load_european()]
-        models = [one.over(vocabulary_for(loss)) if isinstance(one, ByteExpert) else one for one in models]
         with meter.measure() as spent:
-            engine = Alone() if len(models) == 1 and not options.memory else self.engine
-            team = Team([*models, *([remember(text, references)] if options.memory else [])], meter)
+            expert = read_by(text, references, loss)
             if not len(text.damaged.places):
-                return replace(Restoration.untouched(text.source, team.names, Cost(), recalls=team.recalls), loss=loss)
+                return replace(Restoration.untouched(text.source, (expert.spec.name,), Cost()), loss=loss)
+            team = Team([expert], meter)
             channel = as_channel("mask", CHARACTERS.size)
             observation = observe(text.damaged, channel, team, options.near, everywhere=False)
-            reader = Restorer(models, options, engine)
+            reader = Restorer([expert], options, Alone())
             found = reader.fill(team, text.damaged, observation, replace(options, min_confidence=0.0), generator)
             found = as_bytes(found, text, loss, options.min_confidence)
         return replace(found, cost=spent.cost)

@@ -33,7 +33,7 @@ def experts(
     if not rows:
         messages.print("no experts come with this package; name folders that conservator train wrote")
         return
-    table = Table("expert", "MB", "data", "steps", "nats per masked token", "reads", box=None, padding=(0, 2, 0, 0))
+    table = Table("expert", "MB", "data", "steps", "nats per masked byte", "reads", box=None, padding=(0, 2, 0, 0))
     for row in rows:
         loss = row["nats_per_masked_byte"]
         table.add_row(
@@ -42,7 +42,7 @@ def experts(
             ", ".join(row["data"]),
             str(row["steps"] or ""),
             f"{loss['value']:.3f} [{loss['low']:.3f}, {loss['high']:.3f}]" if loss else "not measured",
-            f"{row['reads']} {row['vocabulary']}",
+            f"{row['reads']} bytes",
         )
     Console(highlight=False, markup=False).print(table)
 
@@ -57,7 +57,6 @@ def describe(config: dict[str, Any]) -> dict[str, Any]:
         "data": list(map(str, about.get("data", []))),
         "steps": about.get("steps"),
         "nats_per_masked_byte": figures.get("nats_per_masked_byte") if isinstance(figures, dict) else None,
-        "vocabulary": config["vocabulary"],
         "reads": config["network"]["context"],
         "sha256": config["weights"]["sha256"],
     }

@@ -3,7 +3,6 @@
 import shlex
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,10 +39,6 @@ def train(
     preset: Annotated[
         str, typer.Option(help="small (for two CPU cores) or paper (the paper's size, for a GPU).")
     ] = "small",
-    vocabulary: Annotated[
-        str,
-        typer.Option(help="bytes, or characters: an expert for characters outside ASCII that an encoding lost."),
-    ] = "bytes",
     minutes: Annotated[
         float | None, typer.Option(min=0.001, max=1e6, help="Train for so long.", show_default=False)
     ] = None,
@@ -67,18 +62,14 @@ def train(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train an expert on texts, and keep it as a folder that every other command accepts.
+    """Train a byte expert on texts, and keep it as a folder that every other command accepts.
 
     A part of the documents is held out and measures the expert. Ctrl-C saves what was reached.
     """
     from conservator.training import PRESETS, Plan, is_finished, read_corpus, run_training, write_card
-    from conservator.vocabularies import VOCABULARIES
 
     if preset not in PRESETS:
         raise typer.BadParameter(f"no preset {preset!r}; known: {', '.join(PRESETS)}", param_hint="--preset")
-    if vocabulary not in VOCABULARIES:
-        known = ", ".join(VOCABULARIES)
-        raise typer.BadParameter(f"no vocabulary {vocabulary!r}; known: {known}", param_hint="--vocabulary")
     if not all(data):
         raise typer.BadParameter("an empty path; give a file or a folder", param_hint="--data")
     paths = list(map(Path, data))
@@ -91,7 +82,7 @@ def train(
         write_card(out)
         return
     keep_memory()
-    config = replace(PRESETS[preset], vocabulary=vocabulary)
+    config = PRESETS[preset]
     corpus = read_corpus(paths, filters)
     check_folder(out, parents=parents)
     left_out = f", {corpus.left_out} left out" if corpus.left_out else ""

@@ -141,9 +141,8 @@ def _predictions(
     """Yield predictions at the n positions that are ``left``, and the log-probabilities (n, V) of their tokens."""
     if not observation.doubtful.any():
         hidden = torch.from_numpy(left)[None]
-        yield from predict(
-            team, torch.from_numpy(text)[None], hidden, inferred.composition, excerpt=observation.excerpt
-        )
+        tokens = torch.from_numpy(text)[None]
+        yield from predict(team, tokens, hidden, inferred.composition, excerpt=observation.excerpt, margin=margin)
         return
     for found, log_probs in predict_with_channel(team, observation, inferred, FOLDS, generator):
         seen = observation[found.sequence, found.position]

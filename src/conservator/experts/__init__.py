@@ -14,6 +14,7 @@ from conservator.experts.expert import (
     check_context,
     copy_visible,
 )
+from conservator.experts.lexicon import Lexicon, Reader
 from conservator.experts.library import builtin_names, expert_folder, load_experts
 from conservator.experts.memory import (
     Memory,
@@ -42,12 +43,14 @@ __all__ = [
     "DocumentExpert",
     "Expert",
     "ExpertSpec",
+    "Lexicon",
     "MaskSource",
     "Memory",
     "Meter",
     "NetworkConfig",
     "Predictions",
     "Progress",
+    "Reader",
     "Recollection",
     "References",
     "Remembered",

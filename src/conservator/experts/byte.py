@@ -17,7 +17,7 @@ from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
 from conservator.files import make_folder, write_atomically
-from conservator.vocabularies import BYTES, VOCABULARIES, Vocabulary
+from conservator.vocabularies import BYTES
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FORMAT = "conservator byte expert 1"
@@ -40,24 +40,13 @@ BOUNDS = NetworkConfig(
 
 
 class ByteExpert:
-    """A frozen mask-source expert over bytes, or over another vocabulary of 256 tokens; it has no time input."""
+    """A frozen mask-source expert over bytes; it has no time input."""
 
-    def __init__(
-        self,
-        network: ByteNetwork,
-        name: str,
-        fingerprint: str,
-        about: dict[str, Any] | None = None,
-        vocabulary: Vocabulary = BYTES,
-    ) -> None:
+    def __init__(self, network: ByteNetwork, name: str, fingerprint: str, about: dict[str, Any] | None = None) -> None:
         """Freeze ``network``; ``about`` is what its training recorded."""
         self.network = network.eval().requires_grad_(False)
-        self.spec = ExpertSpec(name, vocabulary, network.config.context, fingerprint=fingerprint)
+        self.spec = ExpertSpec(name, BYTES, network.config.context, fingerprint=fingerprint)
         self.about = about or {}
-
-    def over(self, vocabulary: Vocabulary) -> "ByteExpert":
-        """The same network over ``vocabulary``, which has the same tokens and may have another constraint."""
-        return ByteExpert(self.network, self.spec.name, self.spec.fingerprint, self.about, vocabulary)
 
     @property
     def parameters(self) -> int:
@@ -81,16 +70,13 @@ class ByteExpert:
         return copy_visible(log_probs, Context(tokens, hidden), (row, place)).to(context.tokens.device)
 
 
-def save_expert(
-    folder: Path, network: ByteNetwork, name: str, about: dict[str, Any], vocabulary: Vocabulary = BYTES
-) -> None:
+def save_expert(folder: Path, network: ByteNetwork, name: str, about: dict[str, Any]) -> None:
     """Write the network to ``folder``: float16 weights, then the config, which contains their hash."""
     weights = {key: value.to("cpu", torch.float16).contiguous() for key, value in network.state_dict().items()}
     data = format_safetensors(weights)
     config = {
         "format": FORMAT,
         "name": name,
-        "vocabulary": vocabulary.fingerprint,
         "network": asdict(network.config),
         "weights": {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()},
         "about": about,
@@ -134,11 +120,11 @@ def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
     except (RuntimeError, AssertionError) as error:
         raise ConservatorError(f"no device {str(device)!r} here: {str(error).splitlines()[0]}") from error
     network.load_state_dict(placed, assign=True)
-    return ByteExpert(network, config["name"], digest, config["about"], VOCABULARIES[config["vocabulary"]])
+    return ByteExpert(network, config["name"], digest, config["about"])
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read and check the ``config.json`` of an expert; one that names no vocabulary reads bytes."""
+    """Read and check the ``config.json`` of an expert."""
     path = folder / CONFIG
     try:
         config = json.loads(_read(path, LARGEST["config"]))
@@ -151,9 +137,6 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not sound or not isinstance(name, str) or not name or not isinstance(config.get("about"), dict):
         raise ConservatorError(f"{path} is incomplete: expected name, network, weights (bytes, sha256) and about")
     _check_network(config.get("network"), path)
-    vocabulary = config.setdefault("vocabulary", BYTES.fingerprint)
-    if vocabulary not in VOCABULARIES:
-        raise ConservatorError(f"{path}: no vocabulary {vocabulary!r}; known: {', '.join(VOCABULARIES)}")
     return config
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -16,7 +16,6 @@ from torch import Tensor
 from conservator.documents import read_source
 from conservator.errors import ConservatorError
 from conservator.training.strip import Filter
-from conservator.vocabularies import BYTES, Vocabulary
 
 TEXT_SUFFIXES = (
     *(".bib", ".c", ".cfg", ".conf", ".cpp", ".css", ".csv", ".go", ".h", ".html", ".ini", ".java", ".js", ".json"),
@@ -98,14 +97,6 @@ def hold_out(corpus: Corpus, seed: int, share: float = 0.05) -> tuple[tuple[byte
     cut = len(documents[longest]) - max(1, round(wanted))
     kept = (*documents[:longest], documents[longest][:cut], *documents[longest + 1 :])
     return kept, (documents[longest][cut:],)
-
-
-def as_tokens(corpus: Corpus, vocabulary: Vocabulary) -> Corpus:
-    """The documents as tokens, one byte for each; as they are, if tokens are bytes."""
-    if vocabulary is BYTES:
-        return corpus
-    documents = tuple(vocabulary.encode(text).tokens.astype("uint8").tobytes() for text in corpus.documents)
-    return replace(corpus, documents=documents)
 
 
 def as_stream(documents: Sequence[bytes]) -> Tensor:

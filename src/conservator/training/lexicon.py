@@ -16,7 +16,7 @@ from pathlib import Path
 from conservator.experts.lexicon.words import count_words
 from conservator.files import write_atomically
 
-DOCUMENTS = 1  # in which a word outside ASCII must stand, and two characters with one between them
+DOCUMENTS = 2  # in which a word outside ASCII must stand, and two characters with one between them
 PLAIN = 6000  # words in ASCII of a language
 
 

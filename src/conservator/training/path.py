@@ -1,9 +1,7 @@
-"""What training hides: the mask-source path (a token is visible with probability kappa), and encoding losses."""
+"""The mask-source path: at time kappa a token is visible with probability kappa (0 = noise, 1 = data)."""
 
 import torch
 from torch import Tensor
-
-from conservator.vocabularies import CHARACTERS
 
 
 def noise(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -14,20 +12,3 @@ def noise(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     batch = len(tokens)
     kappa = (torch.arange(batch) + torch.rand(batch, generator=generator)) / batch
     return kappa, torch.rand(tokens.shape, generator=generator) >= kappa[:, None]
-
-
-def encoding_loss(tokens: Tensor, hidden: Tensor) -> list[Tensor]:
-    """Hide, in three of four rows of characters, those outside ASCII and nothing else; elsewhere, what ``hidden`` says.
-
-    That is what a text loses if it is read in the wrong encoding. A character without a token of its own stays visible.
-
-    Args:
-        tokens: (B, L) tokens of ``CHARACTERS``.
-        hidden: (B, L) positions that the mask-source path hides.
-
-    Returns:
-        What is hidden, (B, L) for either kind of row, False in the rows of the other kind.
-    """
-    outside = torch.from_numpy(CHARACTERS.outside).to(tokens.device)[tokens]
-    decoded = (torch.arange(len(tokens), device=tokens.device) % 4 > 0)[:, None]
-    return [hidden & (tokens != CHARACTERS.other) & ~decoded, outside & decoded]

@@ -17,10 +17,9 @@ from safetensors.torch import save as format_safetensors
 from conservator.errors import ConservatorError
 from conservator.experts import CONFIG, ByteExpert, load_expert, read_config, save_expert
 from conservator.files import make_folder, write_atomically
-from conservator.training.corpus import Corpus, as_stream, as_tokens, hold_out
+from conservator.training.corpus import Corpus, as_stream, hold_out
 from conservator.training.scoring import Scores, cut_windows, score
 from conservator.training.trainer import Trainer, TrainingConfig
-from conservator.vocabularies import VOCABULARIES
 
 STATE, CURVE = "training.safetensors", "loss.csv"
 POINTS = 40  # points of the loss curve
@@ -104,8 +103,7 @@ def run_training(
         stopped: called after every step; if it returns True, the run is saved and ends.
     """
     config, context = plan.config, plan.config.network.context
-    vocabulary = VOCABULARIES[config.vocabulary]
-    training, held = hold_out(as_tokens(corpus, vocabulary), plan.seed)
+    training, held = hold_out(corpus, plan.seed)
     stream = as_stream(training)
     if len(stream) < config.window:
         raise ConservatorError(
@@ -129,7 +127,7 @@ def run_training(
     def export(**facts: Any) -> None:
         known = {"seed": plan.seed, "steps": trainer.steps_done, "batch": config.batch, "window": config.window}
         record = {**(about or {}), **known, "minutes": round(seconds / 60, 1), **facts}
-        save_expert(folder, trainer.network, name, record, vocabulary)
+        save_expert(folder, trainer.network, name, record)
 
     saved, started = seconds, time.perf_counter() - seconds
     while progress() < 1:
@@ -137,7 +135,7 @@ def run_training(
         recent.append(loss)
         seconds = time.perf_counter() - started
         if progress() >= (len(curve) + 1) / POINTS:
-            expert = ByteExpert(copy.deepcopy(trainer.network), name, "", vocabulary=vocabulary)
+            expert = ByteExpert(copy.deepcopy(trainer.network), name, "")
             held_out = score(expert, watched).per_hidden_byte().value
             seen = trainer.steps_done * config.batch * config.window
             mean = sum(recent) / len(recent)

@@ -10,8 +10,7 @@ from conservator.errors import ConservatorError
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
 from conservator.training.corpus import draw_windows
 from conservator.training.muon import Muon
-from conservator.training.path import encoding_loss, noise
-from conservator.vocabularies import BYTES, CHARACTERS
+from conservator.training.path import noise
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,6 @@ class TrainingConfig:
 
     Attributes:
         network: its size.
-        vocabulary: the fingerprint of its vocabulary.
         steps: the number of steps, unless the command says otherwise.
         batch: windows per step.
         window: bytes per window.
@@ -34,7 +32,6 @@ class TrainingConfig:
     """
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
-    vocabulary: str = BYTES.fingerprint
     steps: int = 5000
     batch: int = 24
     window: int = 256
@@ -110,7 +107,7 @@ class Trainer:
         """Take one step on windows of ``stream``; ``progress`` in [0, 1) is how much of the training is done.
 
         Returns:
-            The loss before the step: nats per hidden token, a mean over the windows of both kinds if there are two.
+            The loss before the step: nats per hidden byte.
         """
         config = self.config
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.steps_done)
@@ -121,16 +118,12 @@ class Trainer:
         length = min(length, len(stream))
         windows = draw_windows(stream, max(1, config.batch * config.window // length), length, generator)
         _, hidden = noise(windows, generator)
-        kinds = encoding_loss(windows, hidden) if config.vocabulary == CHARACTERS.fingerprint else [hidden]
-        windows, kinds = windows.to(self.device), [kind.to(self.device) for kind in kinds if kind.any()]
-        hidden = torch.stack(kinds).any(0)
+        windows, hidden = windows.to(self.device), hidden.to(self.device)
         with torch.random.fork_rng(devices=[], enabled=config.network.dropout > 0):
             if config.network.dropout:
                 torch.manual_seed(self.seed * 1_000_003 + self.steps_done)
             features = self.network.train().features(windows.masked_fill(hidden, HIDDEN), torch.ones_like(hidden))
-        each = [functional.cross_entropy(self.network.logits(features[kind]), windows[kind]) for kind in kinds]
-        rows = torch.stack([kind.any(-1).sum() for kind in kinds])
-        loss = (torch.stack(each) * rows / rows.sum()).sum()
+        loss = functional.cross_entropy(self.network.logits(features[hidden]), windows[hidden])
         if not torch.isfinite(loss):
             raise ConservatorError(f"the loss is {loss.item()} at step {self.steps_done}: training has failed")
         self.network.zero_grad()

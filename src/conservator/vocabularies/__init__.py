@@ -6,14 +6,9 @@ from conservator.vocabularies.repertoire import Repertoire
 from conservator.vocabularies.utf8 import Candidates, Utf8
 from conservator.vocabularies.vocabulary import Constraint, Encoded, Numbered, Vocabulary
 
-VOCABULARIES: dict[str, ByteVocabulary | CharacterVocabulary] = {
-    vocabulary.fingerprint: vocabulary for vocabulary in (BYTES, CHARACTERS)
-}
-
 __all__ = [
     "BYTES",
     "CHARACTERS",
-    "VOCABULARIES",
     "ByteVocabulary",
     "Candidates",
     "CharacterVocabulary",

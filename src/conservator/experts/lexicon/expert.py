@@ -13,9 +13,10 @@ of another: names travel.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -76,7 +77,7 @@ class Lexicon:
         languages = load_languages() if self.languages is None else dict(self.languages)
         text = written(document.readable[0].numpy(), document.hidden[0].numpy())
         share = tell_languages(text, languages)
-        intact = [text] if not lose(text.replace(MARK, "")).isascii() or not text.replace(MARK, "").isascii() else []
+        intact = [] if text.replace(MARK, "").isascii() else [text]
         if self.texts or intact:
             words, around = count_words([*self.texts, *intact])
             own = Language.of({one: REFERENCE * count for one, count in words.items()}, around)
@@ -118,20 +119,22 @@ class Reader:
         for name, share in self.share.items():
             for one, value in self.law_in(name, text, place, word).items():
                 total[one] += share * value
-        if word is None or any(self._candidates(name, text, word) for name in self.share):
+        if word is None or any(self.candidates(name, text, word) for name in self.share):
             return total
         if sum(one.isascii() for one in word[1]) < SHOWN:
             return total
         foreign: Law = defaultdict(float)
         for name in self.languages:
-            for one, count in self._candidates(name, text, word).items():
+            for one, count in self.candidates(name, text, word).items():
                 foreign[one[place - word[0]]] += 1e6 * count / self.languages[name].total
         return joined_law(foreign, FOREIGN, total)
 
     def law_in(self, name: str, text: str, place: int, word: tuple[int, str] | None) -> Law:
         """The law in one language."""
         language = self.languages[name]
-        law = joined_law(language.around.get(neighbours(lose(text), place), {}), FIRM, self._frequencies[name])
+        key = neighbours(lose(text), place)
+        law = joined_law(self._kinds[name].get(kinds(key), {}), FIRM, self._frequencies[name])
+        law = joined_law(language.around.get(key, {}), FIRM, law)
         if word is None:
             return law
         start, pattern = word
@@ -141,11 +144,11 @@ class Reader:
                 key = edged[inside - size : inside] + edged[inside + 1 : inside + size + 1]
                 law = among_letters(self._contexts[name].get(key, {}), law)
         letters: Law = defaultdict(float)
-        for one, count in self._candidates(name, text, word).items():
+        for one, count in self.candidates(name, text, word).items():
             letters[one[place - start]] += count
         return joined_law(letters, WORDS, law)
 
-    def _candidates(self, name: str, text: str, word: tuple[int, str]) -> dict[str, float]:
+    def candidates(self, name: str, text: str, word: tuple[int, str]) -> dict[str, float]:
         """The words of a language that one of the text may be; a mark at either end of it may be a quote."""
         start, pattern = word
         if pattern == MARK:
@@ -161,6 +164,10 @@ class Reader:
                     found |= {MARK * left + one + MARK * right: count / 2 for one, count in known.items()}
         return found
 
+    def frequency(self, name: str, text: str, word: tuple[int, str]) -> float:
+        """How frequent the words are in a language that one of the text may be."""
+        return sum(self.candidates(name, text, word).values()) / self.languages[name].total
+
     @cached_property
     def _frequencies(self) -> dict[str, Law]:
         """Of each language that is read, the frequencies of its characters outside ASCII."""
@@ -174,11 +181,21 @@ class Reader:
         return found
 
     @cached_property
-    def _contexts(self) -> dict[str, dict[str, Counter[str]]]:
-        """Of each language that is read, the characters outside ASCII in its words, by what is around them."""
+    def _kinds(self) -> dict[str, dict[str, Counter[str]]]:
+        """Of each language that is read, its characters outside ASCII by the kinds of their neighbours."""
         found: dict[str, dict[str, Counter[str]]] = {}
         for name in self.share:
-            contexts: dict[str, Counter[str]] = defaultdict(Counter)
+            found[name] = defaultdict(Counter)
+            for key, counts in self.languages[name].around.items():
+                found[name][kinds(key)].update(counts)
+        return found
+
+    @cached_property
+    def _contexts(self) -> dict[str, dict[str, Law]]:
+        """Of each language that is read, the characters outside ASCII in its words, by what is around them."""
+        found: dict[str, dict[str, Law]] = {}
+        for name in self.share:
+            contexts: dict[str, Law] = defaultdict(lambda: defaultdict(float))
             for pattern, words in self.languages[name].words.items():
                 if MARK not in pattern:
                     continue
@@ -194,14 +211,19 @@ class Reader:
         return found
 
 
-def written(tokens: NDArray[np.integer], hidden: NDArray[np.bool_]) -> str:
+def kinds(characters: str) -> str:
+    """The characters, with one letter for all letters, and a space for all that is blank."""
+    return "".join("a" if one.isalpha() or one == MARK else " " if one.isspace() else one for one in characters)
+
+
+def written(tokens: NDArray[np.integer[Any]], hidden: NDArray[np.bool_]) -> str:
     """Tokens (L,) of characters as text, with a mark where one is hidden."""
     return "".join(MARK if gone else CHARACTERS.texts[token] for token, gone in zip(tokens, hidden, strict=True))
 
 
 def words_by_place(text: str) -> dict[int, tuple[int, str]]:
     """The word around each mark of a text, with its start."""
-    found = {}
+    found: dict[int, tuple[int, str]] = {}
     for match in WORD.finditer(text):
         if MARK in match[0]:
             found |= {match.start() + at: (match.start(), match[0]) for at, one in enumerate(match[0]) if one == MARK}
@@ -230,7 +252,7 @@ def joined(one: Language, other: Language) -> Language:
             words[word] = words.get(word, 0.0) + count
     around = {key: Counter(one.around.get(key, {})) for key in one.around.keys() | other.around.keys()}
     for key, counts in other.around.items():
-        around[key].update(counts)  # type: ignore[arg-type]
+        around[key].update(counts)
     return replace(Language.of(words, around), total=one.total)
 
 

@@ -1,7 +1,7 @@
 """The words of languages with their frequencies, as they look when every character outside ASCII is a mark.
 
-An encoding that is read as another loses every character outside ASCII, and nothing else. So a lost word still shows its
-pattern: its letters in ASCII, and a mark for each other. Words are kept by their patterns.
+An encoding that is read as another loses every character outside ASCII, and nothing else. So a lost word still shows
+its pattern: its letters in ASCII, and a mark for each other. Words are kept by their patterns.
 """
 
 import gzip
@@ -73,6 +73,10 @@ class Language:
             agrees = (one for one in found if all(a in (b, MARK) for a, b in zip(pattern, one, strict=True)))
             found = {one: found[one] for one in agrees}
         return {one: count for one, count in found.items() if len(one) == len(pattern)}
+
+    def frequency(self, pattern: str, *, first: bool) -> float:
+        """How frequent the words are that a pattern may stand for."""
+        return sum(self.like(pattern, first=first).values()) / self.total if pattern else 0.0
 
 
 def begins_sentence(text: str, place: int) -> bool:

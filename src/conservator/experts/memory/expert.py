@@ -29,7 +29,6 @@ class Memory:
     Attributes:
         references: other texts that it recalls, or None.
         phrases: whether it also recalls the phrases that come with the package.
-        spec: whose vocabulary is that of the document.
     """
 
     references: References | None = None
@@ -41,8 +40,7 @@ class Memory:
         if document.tokens.ndim != 2 or len(document.tokens) != 1 or document.excerpt is not None:
             raise ConservatorError(f"a memory is made of one whole document, not of {tuple(document.tokens.shape)}")
         text = document.readable[0].masked_fill(document.hidden[0], UNKNOWN).numpy().astype(np.int16)
-        phrases = load_phrases(self.spec.vocabulary.fingerprint) if self.phrases else None
-        return Recollection(build_index(text, SHAPES), self.references, phrases, self.spec)
+        return Recollection(build_index(text, SHAPES), self.references, load_phrases() if self.phrases else None)
 
 
 @dataclass(frozen=True)
