@@ -136,7 +136,7 @@ def list_places(record: Record) -> list[Place]:
 
 
 def summarise(pieces: Sequence[Record], length: int, unit: str = "byte") -> Record:
-    """The summary of a record with these pieces and ``length`` bytes; it counts what a mark stands for, its ``unit``."""
+    """The summary of a record with these pieces and ``length`` bytes; it counts what a mark stands for: ``unit``."""
     places = list_places({"pieces": pieces})
     lost = [piece for piece in pieces if "origin" in piece]
     filled = [piece["tally"] for piece in lost if not piece["open"]]
