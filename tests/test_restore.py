@@ -123,6 +123,15 @@ def test_at_most_eight_passes_where_there_is_damage():
     assert found.cost.evaluations <= 8
 
 
+@pytest.mark.parametrize("length", [1, 90, 199, 200, 201, 300])
+@pytest.mark.parametrize("context", [200, 512])
+def test_a_hole_at_either_end_of_a_document_that_is_read_at_once_is_restored(length, context):
+    text = "b" * length
+    for document in (f"\ufffd{text}", f"{text}\ufffd"):
+        found = restore(document, [FakeExpert(context=context), FakeExpert(1, context=context)], near=16)
+        assert len(found.text) == length + 1
+
+
 def test_the_less_sure_half_is_read_with_the_surer_one():
     expert = ChainExpert()
     found = restore("a\ufffd\ufffd", [expert], near=0)

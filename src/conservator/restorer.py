@@ -341,7 +341,7 @@ def with_changes(options: RestoreOptions, changes: dict[str, Any]) -> RestoreOpt
 
 
 def observe(damaged: Damaged, channel: Channel, team: Team, near: int | None, *, everywhere: bool) -> Observation:
-    """The document as an observation (1, L), or an excerpt of it around the damage.
+    """The document as an observation (1, L), or an excerpt of it around the damage if it is too long to read at once.
 
     Args:
         damaged: the document.
@@ -352,7 +352,7 @@ def observe(damaged: Damaged, channel: Channel, team: Team, near: int | None, *,
     """
     lost, tokens = damaged.lost, torch.from_numpy(damaged.tokens)
     excerpt: Excerpt | None = None
-    if near is not None and not everywhere:
+    if near is not None and not everywhere and len(tokens) > team.context:
         excerpt = excerpt_around(lost, near, max(near, MARGIN), len(tokens), team.context)
         if len(excerpt.positions) == len(tokens):
             excerpt = None

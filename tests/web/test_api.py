@@ -80,7 +80,7 @@ def test_files_are_read_and_written_in_their_encoding(client):
 
 def test_a_choice_is_read_with_its_surroundings(client):
     text = f"one {MARK} two {MARK} three {'far away, ' * 40} four {MARK} five"
-    first = client.post("/v1/restore", json={"text": text}).json()
+    first = client.post("/v1/restore", json={"text": text, "lost": "bytes"}).json()
     choices = [{"origin": [4, 7], "text": MARK}]
     again = client.post("/v1/restore", json={"text": text, "choices": choices, "previous": first}).json()
     assert again["text"].startswith(f"one {MARK} two ")
@@ -90,12 +90,38 @@ def test_a_choice_is_read_with_its_surroundings(client):
     assert lost[-1] == {**far, "at": [place + len(MARK.encode()) - 1 for place in far["at"]]}
     assert again["experts"] == first["experts"]
     assert again["summary"]["chosen"] == 1
-    whole = client.post("/v1/restore", json={"text": text, "choices": choices}).json()
+    whole = client.post("/v1/restore", json={"text": text, "lost": "bytes", "choices": choices}).json()
     assert [piece["at"] for piece in whole["pieces"]] == [piece["at"] for piece in again["pieces"]]
     undone = client.post("/v1/restore", json={"text": text, "previous": again}).json()
     assert undone["text"] == first["text"]
     wrong = client.post("/v1/restore", json={"text": "other", "choices": choices, "previous": first})
     assert wrong.status_code == 400
+
+
+def test_a_choice_among_lost_characters_is_read_with_its_surroundings(client):
+    far = "words that nothing is lost of, " * 10
+    text = f"Le caf{MARK} est tr{MARK}s bon. {far}Un gar{MARK}on mange une cr{MARK}pe."
+    first = client.post("/v1/restore", json={"text": text, "lost": "characters"}).json()
+    assert first["experts"] == ["european", "memory"]  # none of the server's own
+    assert first["summary"]["lost"] == 4
+    places = [piece["origin"] for piece in first["pieces"] if "origin" in piece]
+    choices = [{"origin": places[1], "text": "\u0142"}]
+    # The option says nothing now: the record before says what was lost.
+    again = client.post("/v1/restore", json={"text": text, "choices": choices, "previous": first}).json()
+    assert again["lost"] == first["lost"] == "characters"
+    assert again["unit"] == "character"
+    assert "tr\u0142s bon" in again["text"]
+    lost = [piece for piece in again["pieces"] if "origin" in piece]
+    assert [piece["origin"] for piece in lost] == places
+    assert [piece.get("chosen", False) for piece in lost] == [False, True, False, False]
+    assert {key: again["summary"][key] for key in ("lost", "restored", "places", "chosen")} == {
+        "lost": 3, "restored": 3, "places": 3, "chosen": 1}  # fmt: skip
+    undone = client.post("/v1/restore", json={"text": text, "previous": again}).json()
+    assert undone["text"] == first["text"]
+    assert undone["lost_by"] == first["lost_by"]
+    counts = ("bytes", "lost", "places", "restored", "left_open", "chosen")
+    assert [undone["summary"][key] for key in counts] == [first["summary"][key] for key in counts]
+    assert [piece["text"] for piece in undone["pieces"]] == [piece["text"] for piece in first["pieces"]]
 
 
 def test_memory_can_be_left_out(client):

@@ -391,6 +391,42 @@ def test_a_record_of_old_is_drawn(page, tmp_path):
     assert page.get_by_text("remembered").count() == 0
 
 
+def test_lost_characters_are_spoken_of_chosen_and_undone(page, address):
+    page.goto(address)
+    page.fill("#document", f"Le caf{MARK} est tr{MARK}s bon, et le gar{MARK}on mange une cr{MARK}pe.")
+    page.click("summary")
+    page.select_option("#lost", "characters")
+    page.click("#restore")
+    restored(page)
+    expect(page.locator("#view .axis")).to_contain_text("where characters were lost")
+    expect(page.locator("#view .legend").first).to_contain_text("at lost characters")
+    before = page.locator("#view .document").inner_text()
+    page.locator("#view .r[data-i='1']").first.click()
+    fill = page.locator(".tip button.name").nth(1)
+    chosen = fill.locator("b").inner_text()
+    assert len(chosen) == 1
+    fill.click()
+    expect(page.locator("#view .document .r.yours")).to_have_text(chosen, timeout=30_000)
+    restored(page)
+    expect(page.locator("#view .cards")).to_contain_text("characters outside ASCII, in 3 places")
+    page.locator("#view .document .r.yours").click()
+    page.click(".tip .undo")
+    expect(page.locator("#view .document .r.yours")).to_have_count(0, timeout=30_000)
+    restored(page)
+    assert page.locator("#view .document").inner_text() == before
+
+
+def test_the_report_says_that_a_text_is_strange(page, tmp_path):
+    found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
+    for surprise, times in ((0.5, 0), (5.0, 1)):
+        path = tmp_path / f"{times}.html"
+        path.write_text(replace(found, surprise=surprise).to_html())
+        page.goto(path.as_uri())
+        expect(page.locator(".document")).to_be_visible()
+        expect(page.get_by_text("unlike what the experts were trained on")).to_have_count(times)
+        expect(page.locator(".axis")).to_contain_text("where bytes were lost")
+
+
 def test_files_like_the_document_are_remembered(page, address):
     page.goto(address)
     page.fill("#document", LOSS)

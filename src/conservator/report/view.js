@@ -14,6 +14,7 @@ const ConservatorView = (() => {
   // The experts take their colours in turn; the memory has its own. Records of old have no memory.
   const hue = (record, expert) => (expert === record.memory ? "var(--memory)" : `var(--e${expert % 8})`);
   const recalls = (record) => Number.isInteger(record.memory);
+  const units = (record) => `${record.unit ?? "byte"}s`; // what a mark stands for; bytes in records of old
   const level = (sure) => (sure >= 0.9 ? "sure" : sure >= 0.5 ? "fair" : "poor");
   const AROUND = 24; // the most characters of a word that are shown on either side of a fill
   const WORD = /[\p{L}\p{N}\p{M}_]/u;
@@ -46,24 +47,29 @@ const ConservatorView = (() => {
       one("Restored", number(summary.restored), `${number(summary.sure)} of them at least 90 % sure${summary.chosen ? `; ${counted(summary.chosen, "place")} chosen` : ""}`),
       ...(recalls(record) ? [one("Remembered", number(summary.remembered), among || "nothing")] : []),
       one("Left open", number(summary.left_open), summary.left_open ? "not sure enough" : "nothing"),
-      one("Expected right", percent(summary.expected_accuracy), `of the restored ${record.unit ?? "byte"}s, ${record.strange ? "in a text unlike every expert's" : "by their confidence"}`),
+      one("Expected right", percent(summary.expected_accuracy), `of the restored ${units(record)}, by their confidence`),
       one("Cost", `${cost.seconds.toFixed(1)} s`, counted(cost.evaluations, "network evaluation")),
     );
   }
 
-  /** The weights of the experts along the document. The memory has one at lost bytes alone: the others share the rest. */
+  /** A line of warning if the experts do not know text like this. */
+  function warning(record) {
+    return record.strange ? [make("p", { class: "warning", role: "note" }, "This text is unlike what the experts were trained on, perhaps in another language: less of it comes back, and the confidence says so. Texts like it, if there are some, help.")] : [];
+  }
+
+  /** The weights of the experts along the document. The memory has one where something is lost: the others share the rest. */
   function shares(record) {
     const rest = record.field.weights[record.memory] ?? [];
     return record.field.weights.map((column, expert) => (expert === record.memory ? [] : column.map((value, bin) => (value === null ? null : value / Math.max(1e-9, 1 - (rest[bin] ?? 0))))));
   }
 
-  /** The field as a stacked area over the document, below it the memory's weight at lost bytes, and the damage; a click goes there. */
+  /** The field as a stacked area over the document, below it the memory's weight where something is lost, and the damage; a click goes there. */
   function chart(record, go) {
     const { edges, lost, remembered } = record.field, weights = shares(record);
     const floor = recalls(record) ? 72 : 92; // of the stacked area
     const length = edges[edges.length - 1] || 1;
     const svg = document.createElementNS(SVG, "svg");
-    for (const [key, value] of [["viewBox", "0 0 1000 120"], ["preserveAspectRatio", "none"], ["class", recalls(record) ? "chart tall" : "chart"], ["role", "img"], ["aria-label", "How much each expert was trusted along the document, and where bytes were lost"]]) svg.setAttribute(key, value);
+    for (const [key, value] of [["viewBox", "0 0 1000 120"], ["preserveAspectRatio", "none"], ["class", recalls(record) ? "chart tall" : "chart"], ["role", "img"], ["aria-label", `How much each expert was trusted along the document, and where ${units(record)} were lost`]]) svg.setAttribute(key, value);
     const x = (place) => (1000 * place / length).toFixed(2);
     const shape = (name, points, style) => {
       const node = document.createElementNS(SVG, name);
@@ -117,7 +123,7 @@ const ConservatorView = (() => {
       const column = (recalling ? remembered : columns[expert]).map((value, bin) => [value, recalling ? lost[bin] : 1]).filter(([value]) => value !== null);
       const total = column.reduce((sum, [, weight]) => sum + weight, 0);
       const mean = column.reduce((sum, [value, weight]) => sum + value * weight, 0) / (total || 1);
-      list.append(make("li", {}, make("span", { class: "swatch", own: hue(record, expert) }), total ? `${name} ${percent(mean)}${recalling ? " at lost bytes" : ""}` : name));
+      list.append(make("li", {}, make("span", { class: "swatch", own: hue(record, expert) }), total ? `${name} ${percent(mean)}${recalling ? ` at lost ${units(record)}` : ""}` : name));
     });
     return list;
   }
@@ -325,6 +331,7 @@ const ConservatorView = (() => {
     }
     function show(place, pin) {
       pinned = pin;
+      tip.classList.toggle("passing", !pin); // it is in nobody's way
       const nodes = nodesOf(place);
       if (!nodes.length) return;
       fillTip(place);
@@ -402,8 +409,9 @@ const ConservatorView = (() => {
     root.style.position = "relative";
     root.replaceChildren(
       cards(record),
+      ...warning(record),
       make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Trusted experts along the document"), legend(record)), chart(record, go),
-        make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, recalls(record) ? "middle: the memory, at lost bytes; red: where bytes were lost" : "red: where bytes were lost"), make("span", {}, `${number(record.summary.bytes)} bytes`))),
+        make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, `${recalls(record) ? `middle: the memory, at lost ${units(record)}; ` : ""}red: where ${units(record)} were lost`), make("span", {}, `${number(record.summary.bytes)} bytes`))),
       make("section", { class: "panel" }, make("header", {}, make("h2", {}, "Document"), kinds, make("div", { class: "tools" }, filter, before, after, counter)), sheet),
       tip,
     );

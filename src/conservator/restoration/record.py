@@ -35,7 +35,8 @@ def as_record(restoration: Restoration) -> Record:
       number in ``references``, or None for the document itself. Lines count from 1; one whose end was lost goes on;
     - ``weights``: the mean weight of each expert;
     - ``fills``: the best joint fills of the gap, with their probabilities;
-    - ``tally``: how many bytes of it were lost, how many of them are sure, and the sum of their confidence.
+    - ``tally``: how many bytes (or characters, by ``unit``) of it were lost, how many of them are sure, and the sum of
+      their confidence.
 
     A piece whose text was given (``known``) has all of these and ``chosen``: True; its characters are sure.
 
@@ -165,8 +166,9 @@ def _restored(
 
 
 def _tally(restoration: Restoration, start: int, stop: int) -> list[float | None]:
-    """How many bytes of a stretch were lost, how many of them are sure, and the sum of their confidence."""
-    sure = restoration.confidence[start:stop][restoration.changed[start:stop]]
+    """How many bytes or characters of a stretch were lost, how many of them are sure, the sum of their confidence."""
+    counted = restoration.changed[start:stop] & restoration.counted[start:stop]
+    sure = restoration.confidence[start:stop][counted]
     return [len(sure), int((sure >= SURE).sum()), _round(sure.sum())]
 
 

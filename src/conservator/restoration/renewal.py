@@ -8,6 +8,7 @@ from typing import NamedTuple
 from conservator.documents import Known
 from conservator.errors import ConservatorError
 from conservator.restoration.record import Record
+from conservator.restoration.restoration import find_encoding
 
 NEAR = 256  # bytes: so far from a choice, what is lost is restored again
 
@@ -105,11 +106,13 @@ def renew(record: Record, found: Record, renewal: Renewal) -> Record:
             pieces += [
                 {**piece, "at": [edge + by for edge in piece["at"]]} for piece in _between(record["pieces"], *old)
             ]
-    counts = [_remembered(pieces, number) for number in range(len(names))]
+    unit, restored = record["unit"], [piece["guess"] for piece in pieces if "origin" in piece and "chosen" not in piece]
+    counts = [_remembered(pieces, number, unit) for number in range(len(names))]
     return {
         **record,
+        "lost_by": find_encoding("".join(restored), record["lost"]) if unit == "character" else None,
         "references": [{"name": name, "remembered": count} for name, count in zip(names, counts, strict=True)],
-        "summary": summarise(pieces, found["summary"]["bytes"]),
+        "summary": summarise(pieces, found["summary"]["bytes"], unit),
         "cost": {name: round(value + found["cost"][name], 4) for name, value in record["cost"].items()},
         "field": _curves(record["field"], found["field"], parts),
         "pieces": pieces,
@@ -132,8 +135,8 @@ def list_places(record: Record) -> list[Place]:
     return places
 
 
-def summarise(pieces: Sequence[Record], length: int) -> Record:
-    """The summary of a record with these pieces and ``length`` bytes."""
+def summarise(pieces: Sequence[Record], length: int, unit: str = "byte") -> Record:
+    """The summary of a record with these pieces and ``length`` bytes; it counts what a mark stands for: ``unit``."""
     places = list_places({"pieces": pieces})
     lost = [piece for piece in pieces if "origin" in piece]
     filled = [piece["tally"] for piece in lost if not piece["open"]]
@@ -147,7 +150,7 @@ def summarise(pieces: Sequence[Record], length: int) -> Record:
         "left_open": number - restored,
         "expected_accuracy": round(sum(tally[2] for tally in filled) / restored, 4) if restored else None,
         "sure": sum(tally[1] for tally in filled),
-        "remembered": _remembered(pieces, None),
+        "remembered": _remembered(pieces, None, unit),
         "chosen": sum(place.chosen for place in places),
     }
 
@@ -197,14 +200,14 @@ def _adopted(piece: Record, numbers: Sequence[int], fills: dict[Range, list[Reco
     return {**piece, "from": sources, "fills": fills.get(origin, [])}
 
 
-def _remembered(pieces: Sequence[Record], number: int | None) -> int:
-    """How many bytes were remembered from a reference; None counts those from all, and from the document itself."""
+def _remembered(pieces: Sequence[Record], number: int | None, unit: str) -> int:
+    """How many bytes or characters were remembered from a reference; None counts those from all and the document."""
     found = 0
     for piece in pieces:
         if "origin" in piece and not piece["open"]:
             for character, source in zip(piece["guess"], piece["from"], strict=True):
                 if source is not None and (number is None or source[0] == number):
-                    found += len(character.encode())
+                    found += len(character.encode()) if unit == "byte" else 1
     return found
 
 

@@ -211,6 +211,14 @@ class Restoration:
         return changed
 
     @cached_property
+    def counted(self) -> NDArray[np.bool_]:
+        """(L,) True at the positions that a summary counts: every byte, or the first of every character."""
+        if self.unit == "byte":
+            return np.ones(self.length, dtype=bool)
+        counted: NDArray[np.bool_] = (self.tokens & 0xC0) != 0x80
+        return counted
+
+    @cached_property
     def left_open(self) -> NDArray[np.bool_]:
         """(L,) True where a lost byte was left unfilled, because its confidence was too low."""
         left_open = np.zeros(self.length, dtype=bool)
@@ -247,7 +255,7 @@ class Restoration:
     @cached_property
     def summary(self) -> Summary:
         """The restoration in a few numbers."""
-        changed = self._changed & self._counted
+        changed = self._changed & self.counted[self.positions]
         opened = np.isin(self.positions, self.open_positions)
         confidence = self.read_confidence[changed & ~opened]
         weights = self.read_field[changed].mean(axis=0) if changed.any() else np.zeros(len(self.experts))
@@ -277,16 +285,10 @@ class Restoration:
 
     @cached_property
     def lost_by(self) -> str | None:
-        """Where marks are characters, the encoding that lost them: the one that was named, else one that has them all.
-
-        None if there is none, or if marks are bytes.
-        """
+        """Where marks are characters, the encoding that lost them (``find_encoding``); None if marks are bytes."""
         if self.unit == "byte":
             return None
-        restored = set(self.tokens[self.changed].astype(np.uint8).tobytes().decode())
-        named = encoding_of(self.loss)
-        fitting = (one for one in ENCODINGS if all(character.encode(one, errors="ignore") for character in restored))
-        return named if named is not None else next(fitting, None)
+        return find_encoding(self.tokens[self.changed].astype(np.uint8).tobytes().decode(), self.loss)
 
     @property
     def expected_accuracy(self) -> float | None:
@@ -334,18 +336,20 @@ class Restoration:
         return as_frame(as_record(self))
 
     @cached_property
-    def _counted(self) -> NDArray[np.bool_]:
-        """(n,) True at the positions that a summary counts: every byte, or the first of every character."""
-        if self.unit == "byte":
-            return np.ones(len(self.positions), dtype=bool)
-        counted: NDArray[np.bool_] = (self.read_tokens & 0xC0) != 0x80
-        return counted
-
-    @cached_property
     def _changed(self) -> NDArray[np.bool_]:
         """(n,) True where a position that was read was lost or overturned."""
         changed: NDArray[np.bool_] = self.damaged.tokens[self.positions] != self.read_tokens
         return changed
+
+
+def find_encoding(restored: str, loss: str) -> str | None:
+    """The encoding that lost the ``restored`` characters: the one that ``loss`` names, else one that has them all.
+
+    None if there is none.
+    """
+    named, characters = encoding_of(loss), set(restored)
+    fitting = (one for one in ENCODINGS if all(character.encode(one, errors="ignore") for character in characters))
+    return named if named is not None else next(fitting, None)
 
 
 def leave_open(damaged: Damaged, positions: Ints, decoded: DecodedText, least: float) -> Ints:

@@ -9,10 +9,11 @@
   // encoding is what they were in. Once the text is edited, the box is the document, with the line ends that the bytes
   // had (crlf). asked is the document that the shown result belongs to. like holds references. choices says what the
   // reader chose, by the place in the document, and read which of that the result knows of; history is for undoing.
-  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], like: [], result: null, asked: null, view: null, running: null, reading: 0, told: [] };
+  // opening is the reading of a file, and running a restoration.
+  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], like: [], result: null, asked: null, view: null, opening: null, running: null, reading: 0, told: [] };
   // What the settings are called on this page, by the names of the API.
   const SETTINGS = {
-    mark: "Mark of a lost byte", gap: "Mark of a gap of unknown length", max_gap: "Longest such gap", lost: "What is lost", encoding: "Encoding of the file",
+    mark: "Mark of a lost byte or character", gap: "Mark of a gap of unknown length", max_gap: "Longest such gap", lost: "What is lost", encoding: "Encoding of the file",
     min_confidence: "Leave open what is less sure", alternatives: "Alternatives for each gap", seed: "Seed", experts: "Experts that may be trusted", memory: "remember what stands elsewhere", like: "Files like this one", rate: "lose", burst: "in bursts of",
   };
 
@@ -126,6 +127,7 @@
 
   /** Restore the document anew. What was chosen in it stays chosen. */
   async function restore() {
+    await state.opening;
     if (state.running) return;
     const bytes = current(), text = $("document").value;
     if (!bytes.length) { say("there is no document yet: paste one, open a file, or take the example"); $("document").focus(); return; }
@@ -142,7 +144,7 @@
     Object.assign(state, { running: new AbortController(), reading: pending().length });
     working(true, !previous);
     const wanted = {
-      data: toBase64(asked.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: previous?.lost ?? $("lost").value,
+      data: toBase64(asked.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: $("lost").value,
       min_confidence: +$("least").value / 100, alternatives: +$("alternatives").value, seed: +$("seed").value, encoding: UTF8,
       memory: $("memory").checked, like: $("memory").checked ? state.like.map(({ name, text }) => ({ name, text })) : [],
       experts: chosenExperts(), choices: [...choices.values()], previous: previous && record,
@@ -280,8 +282,12 @@
   for (const id of ["mark", "gap"]) $(id).addEventListener("input", describe);
   for (const [id, shown] of [["rate", "rate-shown"], ["least", "least-shown"]]) $(id).addEventListener("input", () => { $(shown).value = $(id).value; });
   $("open").addEventListener("click", () => $("file").click());
-  async function openFile(file, data = null) {
-    if (!file || state.running) return;
+  /** Open a file. If the reader asks for its restoration before it is read, that waits. */
+  function openFile(file, data = null) {
+    if (file && !state.running) state.opening = readDocument(file, data);
+    return state.opening;
+  }
+  async function readDocument(file, data) {
     say("");
     try {
       const { bytes, encoding, original } = await read(file, data, $("encoding").value.trim() || null);

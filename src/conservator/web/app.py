@@ -19,7 +19,16 @@ from conservator.documents import UTF8, Known, damage, read_source, write_text
 from conservator.errors import ConservatorError, NotTextError, OptionError
 from conservator.experts import load_experts
 from conservator.files import check_encoding
-from conservator.options import DEFAULTS, ENCODING, EXAMPLES, LARGEST_SEED, LONGEST_GAP, LOST, SHOWN_ALTERNATIVES
+from conservator.options import (
+    DEFAULTS,
+    ENCODING,
+    EXAMPLES,
+    LARGEST_SEED,
+    LONGEST_GAP,
+    LOST,
+    SHOWN_ALTERNATIVES,
+    are_marks_characters,
+)
 from conservator.report import as_page
 from conservator.restoration import Record, Renewal, Restoration, as_record, plan_renewal, renew
 from conservator.restorer import Restorer
@@ -142,7 +151,7 @@ class RestoreRequest(Document):
     previous: dict[str, Any] | None = Field(
         None,
         description="The record of this document before the last choices: what is far from them then stays as it was, "
-        "and the experts are those of the record.",
+        "and the experts and what is lost are those of the record.",
     )
 
     @model_validator(mode="after")
@@ -176,10 +185,19 @@ class RestoreRequest(Document):
         with previous_as_error():
             return plan_renewal(self.previous, self.known())
 
+    def loss(self) -> str:
+        """What is lost, as it was asked for, or as the previous record says: choices must not change it."""
+        if self.previous is None:
+            return self.lost
+        with previous_as_error():
+            return str(self.previous["lost"])
+
     def experts_wanted(self) -> list[str] | None:
-        """The experts that are named, or those of the previous record."""
+        """The experts that are named, or those of the previous record; None where others than the server's read."""
         if self.previous is None:
             return self.experts
+        if are_marks_characters(self.loss()):
+            return None
         with previous_as_error():
             memory = self.previous["memory"]
             return [name for number, name in enumerate(self.previous["experts"]) if number != memory]
@@ -195,7 +213,7 @@ class RestoreRequest(Document):
     def options(self, settings: Settings) -> dict[str, Any]:
         """The options and the references as a restorer takes them."""
         chosen = self.model_dump(exclude={"text", "data", "experts", "like", "choices", "previous"})
-        chosen["like"] = self.references(settings)
+        chosen.update(like=self.references(settings), lost=self.loss())
         renewal = self.renewal()
         chosen["known"] = self.known() if renewal is None else renewal.known
         if chosen["alternatives"] is None:
