@@ -1,6 +1,6 @@
 """The words of languages that come with the package, counted in texts.
 
-    python -m conservator.training.lexicon --data european.jsonl.gz --out languages.json.gz
+    python -m conservator.training.lexicon --data european.jsonl.gz --out languages.jsonl.gz
 
 ``--data`` has a text in the field ``text`` and its language in the field ``lang`` of each line. A word outside ASCII is
 kept only if it stands in several documents, so that none of them can be read back from the list; of words in ASCII, the
@@ -56,10 +56,11 @@ def main() -> None:
         for line in lines:
             one = json.loads(line)
             texts[one["lang"]].append(one["text"])
-    found = {name: count_language(own) for name, own in sorted(texts.items())}
-    data = gzip.compress(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), mtime=0)
+    found = [{"name": name, **count_language(own)} for name, own in sorted(texts.items())]
+    written = "".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) + "\n" for one in found)
+    data = gzip.compress(written.encode(), mtime=0)
     write_atomically(options.out, data)
-    print(f"{len(found)} languages, {sum(len(one['words']) for one in found.values())} words, {len(data)} bytes")
+    print(f"{len(found)} languages, {sum(len(one['words']) for one in found)} words, {len(data)} bytes")
 
 
 if __name__ == "__main__":

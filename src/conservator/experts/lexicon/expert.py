@@ -201,7 +201,7 @@ class Reader:
                     continue
                 edged = f" {pattern} "
                 places = [place for place, one in enumerate(edged) if one == MARK]
-                for word, count in words.items():
+                for word, count in words:
                     for place in places:
                         for size in CONTEXTS:
                             if place - size >= 0 and place + size < len(edged):
@@ -246,9 +246,9 @@ def tell_languages(text: str, languages: Mapping[str, Language]) -> dict[str, fl
 
 def joined(one: Language, other: Language) -> Language:
     """A language with the words of another besides."""
-    words = {word: count for known in one.words.values() for word, count in known.items()}
+    words = {word: count for known in one.words.values() for word, count in known}
     for known in other.words.values():
-        for word, count in known.items():
+        for word, count in known:
             words[word] = words.get(word, 0.0) + count
     around = {key: Counter(one.around.get(key, {})) for key in one.around.keys() | other.around.keys()}
     for key, counts in other.around.items():

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 MARK = "\ufffd"
-FILE = Path(__file__).parent / "languages.json.gz"  # made by conservator.training.lexicon
+FILE = Path(__file__).parent / "languages.jsonl.gz"  # made by conservator.training.lexicon
 LETTER = rf"(?:[^\W\d_]|{MARK})"
 WORD = re.compile(rf"{LETTER}+(?:['\u2019]{LETTER}+)*")  # a word of any language, some of its characters lost
 PUNCTUATION = ".!?\n"  # after which a sentence begins
@@ -40,21 +40,22 @@ class Language:
     """What is known of a language.
 
     Attributes:
-        words: pattern -> the words that look like it, with their counts.
+        words: pattern -> the words that look like it, with their counts: pairs, because there are very many of them.
         around: two characters -> the characters outside ASCII between them, with their counts.
         total: the sum of the counts of all words.
     """
 
-    words: Mapping[str, Counts]
+    words: Mapping[str, tuple[tuple[str, float], ...]]
     around: Mapping[str, Counts]
     total: float
 
     @classmethod
     def of(cls, words: Counts, around: Mapping[str, Counts]) -> "Language":
         """The language with these words."""
-        patterns: dict[str, dict[str, float]] = defaultdict(dict)
+        patterns: dict[str, tuple[tuple[str, float], ...]] = {}
         for word, count in words.items():
-            patterns[lose(word)][word] = count
+            pattern = word if word.isascii() else lose(word)
+            patterns[pattern] = (*patterns.get(pattern, ()), (word, count))
         return cls(patterns, around, sum(words.values()))
 
     def like(self, pattern: str, *, first: bool) -> dict[str, float]:
@@ -64,9 +65,9 @@ class Language:
         word of a sentence may be one that is written small elsewhere.
         """
         lost = lose(pattern)
-        found = dict(self.words.get(lost, {}))
+        found = dict(self.words.get(lost, ()))
         if first:
-            for word, count in self.words.get(lost[0].lower() + lost[1:], {}).items():
+            for word, count in self.words.get(lost[0].lower() + lost[1:], ()):
                 capital = word[0].upper() + word[1:]
                 found[capital] = found.get(capital, 0.0) + count
         if lost != pattern:
@@ -101,5 +102,8 @@ def count_words(texts: Iterable[str]) -> tuple[Counter[str], dict[str, Counter[s
 @cache
 def load_languages() -> dict[str, Language]:
     """The languages that come with the package, by name, read once in a process."""
-    data = json.loads(gzip.decompress(FILE.read_bytes()))
-    return {name: Language.of(one["words"], one["around"]) for name, one in data.items()}
+    found = {}
+    for line in gzip.decompress(FILE.read_bytes()).splitlines():  # one language after the other, to save memory
+        one = json.loads(line)
+        found[one["name"]] = Language.of(one["words"], one["around"])
+    return found
