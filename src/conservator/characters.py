@@ -28,6 +28,7 @@ from conservator.vocabularies import CHARACTERS, CharacterVocabulary
 LETTERS = "abcdefghijklmnopqrstuvwxyz'"  # one of which a lost byte of a word may have been
 WORDS = 200  # that decide what the marks of a document are, at most
 BOUND = 4.0  # nats: what one word counts at most
+LEAST = 2  # letters of ASCII that such a word has
 CLEAR = 2.0  # nats by which the evidence for characters has to exceed that for bytes
 OUTSIDE = 0.05  # how often a word that is in no list has a character outside ASCII
 FOREIGN = 0.1  # what the frequency of a word in another language counts
@@ -173,7 +174,7 @@ def are_characters(text: CharacterText) -> bool:
         return False
     reader = Lexicon().condition(text.observe())
     document = written(tokens.astype(np.int64) * (tokens != CHARACTERS.mask), tokens == CHARACTERS.mask)
-    words = [word for word in WORD.finditer(document) if MARK in word[0] and word[0] != MARK]
+    words = [word for word in WORD.finditer(document) if MARK in word[0] and len(word[0].replace(MARK, "")) >= LEAST]
     words = words[:: max(1, len(words) // WORDS)]
     evidence = 0.0
     for word in words:

@@ -232,7 +232,7 @@ def words_by_place(text: str) -> dict[int, tuple[int, str]]:
 
 def tell_languages(text: str, languages: Mapping[str, Language]) -> dict[str, float]:
     """The probability that a text is in each language, without those that are unlikely."""
-    words = list(WORD.finditer(text))
+    words = [word for word in WORD.finditer(text) if word[0].strip(MARK)]
     words = words[:: max(1, len(words) // READ)]
     scores = {}
     for name, one in languages.items():
