@@ -52,6 +52,9 @@ SENTENCES = {
         "Příští týden začíná škola a děti už mají připravené nové sešity.",
     ),
     "Hungarian": ("Tegnap este nagyon későn értem haza, mert az utolsó busz már elment, és gyalog kellett jönnöm.",),
-    "Romanian": ("Mâine dimineață mergem la piață să cumpărăm roșii, brânză și pâine proaspătă.",),
+    "Romanian": (
+        "Mâine dimineață mergem la piață să cumpărăm roșii, brânză și pâine proaspătă.",
+        "Astăzi este o zi frumoasă, așa că și copiii se joacă în grădină până seara.",
+    ),
     "Turkish": ("Yarın sabah erken kalkıp çocukları okula götüreceğim, sonra da işe gideceğim.",),
 }

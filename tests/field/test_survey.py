@@ -10,7 +10,7 @@ from conservator.experts import BigramExpert, CategoricalExpert, Team
 from conservator.field import Survey, simplex_lattice
 from conservator.field.engines.bayes import one_composition
 from conservator.field.sampling import PERIOD, STRETCH, spread, stretches
-from conservator.field.selection import HALF, STRETCHES, choose_experts
+from conservator.field.selection import HALF, choose_experts
 
 SIZE = 4
 
@@ -86,9 +86,7 @@ def test_experts_that_have_nothing_to_say_are_asked_no_more():
     assert not found.field[..., 2].any()
     assert not found.composition.asked()[..., 2].any()
     assert found.field[0, :2900, 0].mean() > 0.95
-    assert found.cost.evaluations <= Survey()(team, observation, seeded()).cost.evaluations
     assert choose_experts(team, observation, seeded()).names == ("up", "down")
-    assert STRETCHES >= 2
 
 
 def test_a_sequence_without_anything_visible_follows_the_prior():

@@ -117,8 +117,8 @@ class Team:
             asked: (n, m) True where expert i is asked. It is not asked about rows of the context in which it is asked
                 about no position; there its predictions are uniform.
         """
-        shape = (len(at[0]), self.vocabulary.size)
-        predictions = torch.empty(0)
+        shape = (len(self.experts), len(at[0]), self.vocabulary.size)
+        predictions: Tensor | None = None
         for number, expert in enumerate(self.experts):
             seen, rows, chosen = context, at, torch.arange(len(at[0]))
             if hidden_from is not None:
@@ -126,18 +126,16 @@ class Team:
                 seen = Context(context.tokens, hidden, context.time, context.start)
             if asked is not None and not asked[:, number].all():
                 seen, rows, chosen = part_of(seen, at, asked[:, number])
-            predicted, evaluated = torch.empty(0), asked is None or len(rows[0]) > 0
-            if evaluated:
-                with self.meter.evaluating(0 if expert.spec.recalls else len(seen.tokens)):
-                    predicted = expert.predict(seen, rows)
-                    check_predictions(expert.spec, predicted, (len(rows[0]), self.vocabulary.size))
-            if number == 0:
-                predictions = torch.full((len(self.experts), *shape), -math.log(self.vocabulary.size))
-                predictions = predictions.to(predicted.dtype)
-            if evaluated:
-                predictions[number, chosen] = predicted
+                if not len(chosen):
+                    continue
+            with self.meter.evaluating(0 if expert.spec.recalls else len(seen.tokens)):
+                predicted = expert.predict(seen, rows)
+                check_predictions(expert.spec, predicted, (len(rows[0]), self.vocabulary.size))
+            if predictions is None:
+                predictions = torch.full(shape, -math.log(self.vocabulary.size), dtype=predicted.dtype)
+            predictions[number, chosen] = predicted.to(predictions.dtype)
             del predicted  # before the next expert makes its own
-        return predictions
+        return torch.full(shape, -math.log(self.vocabulary.size)) if predictions is None else predictions
 
     def read(
         self,

@@ -99,6 +99,8 @@ def excerpt_around(lost: Ints, near: int, margin: int, length: int, context: int
         length: the number of positions of the sequence.
         context: how many positions the experts read at once.
     """
+    if length <= context:  # it is read at once
+        return Excerpt(torch.arange(length), length)
     reach = max(near + margin_of(context) + grain(context), margin)
     positions = [np.arange(start, stop) for start, stop in ranges_around(lost, reach, length).tolist()]
     return Excerpt(torch.from_numpy(np.concatenate(positions)), length)
