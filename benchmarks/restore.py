@@ -11,7 +11,8 @@ A document is made of segments of prose, code and config from ``eval``, 500 to 5
 ``--clustered`` puts all the damage into the first tenth of the document, where the first way should cost a tenth of the
 second. ``read a byte`` is how many bytes the experts read together, for each byte of the document. Each run is a
 process of its own, so that its peak memory is its own; it restores a small document first, so that experts, compiled
-kernels and lists of words are loaded. CPU seconds are given beside wall time: other work may share the cores.
+kernels and phrases are loaded. Everything runs on ``--threads`` threads, one by default: two fight for small batches.
+CPU seconds are given beside wall time: other work may share the cores.
 """
 
 import argparse
@@ -72,7 +73,7 @@ def measure(options: argparse.Namespace, way: str, size: int, rate: float) -> di
     marked = [MARK.encode() if gone else bytes([token]) for token, gone in zip(tokens.tolist(), lost, strict=True)]
     document = b"".join(marked)
     if way != "one pass":
-        restorer.restore(b"A small document, in which a little is l\xef\xbf\xbdst.")
+        restorer.restore("A small na\u00efve document, in which a little is l\ufffdst.")
     else:
         team.predict(Context(tokens[None, :256], lost[None, :256]), (torch.zeros(1).long(), torch.zeros(1).long()))
     for expert in experts:
@@ -120,15 +121,17 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--clustered", action="store_true", help="damage the first tenth alone")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     if options.alone:
         print(json.dumps(measure(options, options.ways[0], options.sizes[0], options.rates[0])))
         return
     rows = []
     common = ["--corpora", str(options.corpora), "--experts", *options.experts, "--seed", str(options.seed), "--alone"]
-    common += ["--generalist", options.generalist]
+    common += ["--generalist", options.generalist, "--threads", str(options.threads)]
     common += ["--clustered"] if options.clustered else []
     for size in options.sizes:
         for rate in options.rates:

@@ -19,6 +19,7 @@ from conservator.vocabularies import Vocabulary
 
 CHUNK = 64 * 2**20  # bytes of predictions that are computed at a time; more if a single sequence has more
 PART = 16 * 2**20  # bytes of predictions that are yielded at a time, so that what callers compute from them stays small
+POSITIONS = 8192  # that are read at once in several windows; more is no faster, and takes memory
 BLOCK = 256  # positions about which the same experts are asked
 LONGEST = 4096  # positions that are read at once if no expert limits its length; more if CHUNK allows
 
@@ -205,7 +206,7 @@ class Team:
             starts = torch.from_numpy(np.searchsorted(places, table))
             used = [wanted[:, :, lower:upper].any(-1).nonzero() for _, lower, upper in starts.tolist()]
             which = torch.cat([torch.full((len(rows),), number) for number, rows in enumerate(used)])
-            for part in torch.arange(len(which)).split(self.sequences_at_once(size)):
+            for part in torch.arange(len(which)).split(min(self.sequences_at_once(size), max(1, POSITIONS // size))):
                 rows = torch.cat(used)[part]
                 yield starts[which[part]], rows[:, 0], rows[:, 1], size
 
