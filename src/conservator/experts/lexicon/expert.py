@@ -15,7 +15,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,12 +25,15 @@ from torch import Tensor
 from conservator.channels import Observation
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.lexicon.words import (
+    CONTEXTS,
     MARK,
     WORD,
     Counts,
     Language,
+    Law,
     begins_sentence,
     count_words,
+    kinds,
     load_languages,
     lose,
     neighbours,
@@ -42,7 +44,6 @@ NAME = "european"
 RARE = 2e-7  # the frequency of a word that is in no list
 READ = 600  # words of a document that tell its language, spread over it
 SHARE = 1e-3  # a language that is less likely is left out
-CONTEXTS = (1, 2, 3)  # characters of a word on either side of a lost one
 FIRM = 4.0  # how many characters must have been seen in a context, so that it counts as much as the next smaller one
 WORDS = 0.5  # the same of a word
 FOREIGN = 3.0  # a word of another language counts half if it has this frequency, in millionths
@@ -50,7 +51,6 @@ SHOWN = 3  # letters in ASCII that a word of another language must have
 APOSTROPHE = "\u2019"
 REFERENCE = 20.0  # what a word of the document or a reference counts, where one of the list counts 1
 DOUBT = 0.005  # the share of the law that no context has a say in
-Law = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Reader:
         """The law in one language."""
         language = self.languages[name]
         key = neighbours(lose(text), place)
-        law = joined_law(self._kinds[name].get(kinds(key), {}), FIRM, self._frequencies[name])
+        law = joined_law(language.by_kind.get(kinds(key), {}), FIRM, language.frequencies)
         law = joined_law(language.around.get(key, {}), FIRM, law)
         if word is None:
             return law
@@ -142,7 +142,7 @@ class Reader:
         for size in CONTEXTS:
             if inside - size >= 0 and inside + size < len(edged):
                 key = edged[inside - size : inside] + edged[inside + 1 : inside + size + 1]
-                law = among_letters(self._contexts[name].get(key, {}), law)
+                law = among_letters(language.contexts.get(key, {}), law)
         letters: Law = defaultdict(float)
         for one, count in self.candidates(name, text, word).items():
             letters[one[place - start]] += count
@@ -167,53 +167,6 @@ class Reader:
     def frequency(self, name: str, text: str, word: tuple[int, str]) -> float:
         """How frequent the words are in a language that one of the text may be."""
         return sum(self.candidates(name, text, word).values()) / self.languages[name].total
-
-    @cached_property
-    def _frequencies(self) -> dict[str, Law]:
-        """Of each language that is read, the frequencies of its characters outside ASCII."""
-        found = {}
-        for name in self.share:
-            counts: Counter[str] = Counter()
-            for one in self.languages[name].around.values():
-                counts.update(one)
-            total = sum(counts.values()) or 1.0
-            found[name] = {one: count / total for one, count in counts.items()}
-        return found
-
-    @cached_property
-    def _kinds(self) -> dict[str, dict[str, Counter[str]]]:
-        """Of each language that is read, its characters outside ASCII by the kinds of their neighbours."""
-        found: dict[str, dict[str, Counter[str]]] = {}
-        for name in self.share:
-            found[name] = defaultdict(Counter)
-            for key, counts in self.languages[name].around.items():
-                found[name][kinds(key)].update(counts)
-        return found
-
-    @cached_property
-    def _contexts(self) -> dict[str, dict[str, Law]]:
-        """Of each language that is read, the characters outside ASCII in its words, by what is around them."""
-        found: dict[str, dict[str, Law]] = {}
-        for name in self.share:
-            contexts: dict[str, Law] = defaultdict(lambda: defaultdict(float))
-            for pattern, words in self.languages[name].words.items():
-                if MARK not in pattern:
-                    continue
-                edged = f" {pattern} "
-                places = [place for place, one in enumerate(edged) if one == MARK]
-                for word, count in words:
-                    for place in places:
-                        for size in CONTEXTS:
-                            if place - size >= 0 and place + size < len(edged):
-                                key = edged[place - size : place] + edged[place + 1 : place + size + 1]
-                                contexts[key][word[place - 1]] += count
-            found[name] = contexts
-        return found
-
-
-def kinds(characters: str) -> str:
-    """The characters, with one letter for all letters, and a space for all that is blank."""
-    return "".join("a" if one.isalpha() or one == MARK else " " if one.isspace() else one for one in characters)
 
 
 def written(tokens: NDArray[np.integer[Any]], hidden: NDArray[np.bool_]) -> str:

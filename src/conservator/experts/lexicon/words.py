@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 MARK = "\ufffd"
@@ -20,7 +20,10 @@ WORD = re.compile(rf"{LETTER}+(?:['\u2019]{LETTER}+)*")  # a word of any languag
 PUNCTUATION = ".!?\n"  # after which a sentence begins
 BETWEEN = " \t\"'(" + MARK  # what may stand between the end of a sentence and the first word of the next
 
+CONTEXTS = (1, 2, 3)  # characters of a word on either side of a lost one
+
 Counts = Mapping[str, float]
+Law = dict[str, float]
 
 
 def lose(text: str) -> str:
@@ -78,6 +81,44 @@ class Language:
     def frequency(self, pattern: str, *, first: bool) -> float:
         """How frequent the words are that a pattern may stand for."""
         return sum(self.like(pattern, first=first).values()) / self.total if pattern else 0.0
+
+    @cached_property
+    def frequencies(self) -> Law:
+        """The frequencies of its characters outside ASCII."""
+        counts: Law = defaultdict(float)
+        for known in self.around.values():
+            for one, count in known.items():
+                counts[one] += count
+        total = sum(counts.values()) or 1.0
+        return {one: count / total for one, count in counts.items()}
+
+    @cached_property
+    def by_kind(self) -> dict[str, Law]:
+        """Its characters outside ASCII by the kinds of their neighbours, with their counts."""
+        found: dict[str, Law] = defaultdict(lambda: defaultdict(float))
+        for key, counts in self.around.items():
+            for one, count in counts.items():
+                found[kinds(key)][one] += count
+        return found
+
+    @cached_property
+    def contexts(self) -> dict[str, Law]:
+        """The characters outside ASCII in its words by what is around them, with their counts."""
+        found: dict[str, Law] = defaultdict(lambda: defaultdict(float))
+        for pattern, words in self.words.items():
+            edged = f" {pattern} "
+            for place in (place for place, one in enumerate(edged) if one == MARK):
+                for size in CONTEXTS:
+                    if place - size >= 0 and place + size < len(edged):
+                        key = edged[place - size : place] + edged[place + 1 : place + size + 1]
+                        for word, count in words:
+                            found[key][word[place - 1]] += count
+        return found
+
+
+def kinds(characters: str) -> str:
+    """The characters, with one letter for all letters, and a space for all that is blank."""
+    return "".join("a" if one.isalpha() or one == MARK else " " if one.isspace() else one for one in characters)
 
 
 def begins_sentence(text: str, place: int) -> bool:
