@@ -10,16 +10,18 @@ from conservator.channels import Observation
 from conservator.errors import ConservatorError
 from conservator.experts import Team
 from conservator.field.composition import Composition
-from conservator.field.engines.bayes import Priors, skipped_before, stack
+from conservator.field.engines.bayes import Priors, stack
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed
 from conservator.field.engines.recalling import with_trust
 from conservator.field.folds import hide, near_damage
 from conservator.field.lattice import simplex_lattice
 from conservator.field.lattice_evidence import lattice_evidence
 from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior
-from conservator.field.sampling import MARGIN, spread, stretches
+from conservator.field.sampling import MARGIN, places_of, spread, stretches
 from conservator.field.selection import HALF, STRETCHES, with_weight
 
+LONG = 2**16  # positions; of a longer text, the posterior is not computed at each
+BETWEEN = 32  # positions from one place without evidence to the next at which it is computed then
 SAY = 0.1  # the mean weight below which an expert has no say at a position, and is not asked
 
 
@@ -55,16 +57,22 @@ class Survey:
         with team.meter.measure() as spent:
             emissions, pattern, chosen = self._gather(models, observation, ~observation.lost & scored, generator)
             weights = simplex_lattice(len(chosen), self.parts)
-            priors, skipped = self.priors(weights), skipped_before(observation)
-            posteriors = [lattice_posterior(rows.numpy(), weights, priors, skipped) for rows in emissions]
+            kept = torch.ones(pattern.shape[1], dtype=torch.bool)
+            if (
+                len(kept) > LONG
+            ):  # to save memory: where there is evidence or something is lost, and some places between
+                kept = (pattern | observation.lost).any(dim=0) | (torch.arange(len(kept)) % BETWEEN == 0)
+            skipped = np.diff(places_of(observation)[kept].numpy(), prepend=-1) - 1
+            priors, nearest = self.priors(weights), kept.cumsum(0) - 1
+            posteriors = [lattice_posterior(rows[kept].numpy(), weights, priors, skipped) for rows in emissions]
             columns = torch.eye(len(models), dtype=torch.float64)[chosen]  # from chosen experts to all
-            states = stack([one.states for one in posteriors])
+            states = stack([one.states for one in posteriors])[:, nearest]
             composition = Composition.of_states(states, torch.from_numpy(weights) @ columns).pruned(SAY)
             surprises = [surprise(one, observation[row], pattern[row]) for row, one in enumerate(posteriors)]
             inferred = Inferred(
                 composition,
                 composition.mean(),
-                stack([one.regions for one in posteriors]) @ columns,
+                stack([one.regions for one in posteriors])[:, nearest] @ columns,
                 torch.zeros(observation.tokens.shape, dtype=torch.float64),
                 scored | observation.lost,
                 informed(observation),
