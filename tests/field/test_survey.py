@@ -79,6 +79,17 @@ def test_regions_are_found_from_a_sample():
     torch.testing.assert_close(found.field.sum(-1), torch.ones(1, 6000, dtype=torch.float64))
 
 
+def test_of_a_long_text_lost_positions_have_the_same_posterior(monkeypatch):
+    experts, observation = two_regions()
+    every = Survey()(Team(experts), observation, seeded())
+    monkeypatch.setattr("conservator.field.engines.survey.LONG", 100)
+    some = Survey()(Team(experts), observation, seeded())
+    lost = observation.lost
+    torch.testing.assert_close(some.field[lost], every.field[lost])
+    torch.testing.assert_close(some.composition.share[lost], every.composition.share[lost])
+    np.testing.assert_allclose(some.outcomes[0].log_evidence, every.outcomes[0].log_evidence, rtol=1e-9)
+
+
 def test_experts_that_have_nothing_to_say_are_asked_no_more():
     experts, observation = two_regions()
     team = Team(experts)
