@@ -58,9 +58,7 @@ class Survey:
             emissions, pattern, chosen = self._gather(models, observation, ~observation.lost & scored, generator)
             weights = simplex_lattice(len(chosen), self.parts)
             kept = torch.ones(pattern.shape[1], dtype=torch.bool)
-            if (
-                len(kept) > LONG
-            ):  # to save memory: where there is evidence or something is lost, and some places between
+            if len(kept) > LONG:  # where there is evidence or something is lost, and at some places between
                 kept = (pattern | observation.lost).any(dim=0) | (torch.arange(len(kept)) % BETWEEN == 0)
             skipped = np.diff(places_of(observation)[kept].numpy(), prepend=-1) - 1
             priors, nearest = self.priors(weights), kept.cumsum(0) - 1
