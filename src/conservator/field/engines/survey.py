@@ -112,5 +112,5 @@ def surprise(found: LatticePosterior, observation: Observation, hidden: Tensor) 
     """-log p of a visible token that was ``hidden`` (L,), in nats, on average; None if none was."""
     if not hidden.any():
         return None
-    kept = float(observation.log_same()[hidden].sum())  # what the channel adds, whatever the token is
+    kept = float(observation[hidden].log_same().sum())  # what the channel adds, whatever the token is
     return (kept - found.log_evidence) / int(hidden.sum())
