@@ -64,8 +64,9 @@ class Survey:
             priors, nearest = self.priors(weights), kept.cumsum(0) - 1
             posteriors = [lattice_posterior(rows[kept].numpy(), weights, priors, skipped) for rows in emissions]
             columns = torch.eye(len(models), dtype=torch.float64)[chosen]  # from chosen experts to all
-            states = stack([one.states for one in posteriors])[:, nearest]
-            composition = Composition.of_states(states, torch.from_numpy(weights) @ columns).pruned(SAY)
+            lattice, states = torch.from_numpy(weights) @ columns, stack([one.states for one in posteriors])
+            share = Composition.of_states(states, lattice).pruned(SAY).share
+            composition = Composition.of_states(share[:, nearest], lattice)
             surprises = [surprise(one, observation[row], pattern[row]) for row, one in enumerate(posteriors)]
             inferred = Inferred(
                 composition,
