@@ -60,7 +60,7 @@ class Restorer:
     Attributes:
         experts: as they were loaded, or as they were given.
         options: the defaults of each restoration.
-        engine: infers the composition; by default ``Bayes``, near damage.
+        engine: infers the composition; by default ``Survey`` near damage, or ``Bayes`` where any byte may be wrong.
         references: the texts like the documents, which the memory recalls; None if there are none.
         selects: whether those of the experts that have something to say are chosen for each document.
     """

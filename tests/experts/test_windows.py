@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conservator.channels import Excerpt, MaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Team
-from conservator.experts.windows import cut_into_windows, excerpt_around, grain, margin_of, windows_around
+from conservator.experts.windows import excerpt_around, grain, margin_of, windows_around
 from conservator.restorer import restore
 from conservator.vocabularies import BYTES
 from fakes import FakeExpert
@@ -39,7 +39,7 @@ def test_windows_have_every_wanted_position_once_with_its_margins(length, contex
 
 @given(length=st.integers(1, 300), context=st.integers(8, 64))
 def test_windows_cover_every_position_once(length, context):
-    windows = cut_into_windows(length, context)
+    windows = windows_around(np.arange(length), length, context, margin_of(context))
     scored = [place for window in windows for place in range(window.inner_start, window.inner_stop)]
     assert scored == list(range(length))
 
@@ -52,8 +52,8 @@ def test_lone_positions_are_read_in_short_windows():
 
 def test_too_short_a_context_is_said():
     with pytest.raises(ConservatorError, match="at least 8"):
-        cut_into_windows(9, 7)
-    assert len(cut_into_windows(7, 7)) == 1
+        windows_around(np.arange(9), 9, 7, 0)
+    assert len(windows_around(np.arange(7), 7, 7, 0)) == 1
 
 
 places = given(

@@ -30,11 +30,6 @@ def margin_of(context: int) -> int:
     return min(MARGIN, context // 8)
 
 
-def cut_into_windows(length: int, context: int) -> list[Window]:
-    """Cover ``length`` positions by windows, all of whose positions are predicted."""
-    return windows_around(np.arange(length), length, context, margin_of(context))
-
-
 def windows_around(wanted: Ints, length: int, context: int, margin: int) -> list[Window]:
     """The windows of at most ``context`` positions in which the ``wanted`` positions of a sequence are predicted.
 

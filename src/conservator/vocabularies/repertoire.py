@@ -41,10 +41,6 @@ class Repertoire:
         """No visible token is against it."""
         return np.zeros(len(tokens), dtype=np.bool_)
 
-    def allows(self, tokens: NDArray[Any], start: int, stop: int) -> bool:
-        """Whether all tokens from ``start`` to ``stop``, which were lost, are allowed."""
-        return bool(self.allowed[tokens[start:stop]].all())
-
     def reachable(self, tokens: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The only state, before and after every place."""
         states = np.full(len(tokens) + 1, ANYWHERE, dtype=np.int64)

@@ -146,15 +146,6 @@ class Utf8:
             found[kept] = invalid_kernel(tokens[kept].astype(np.int64))
         return found
 
-    def allows(self, tokens: Tokens, start: int, stop: int) -> bool:
-        """Whether the characters that overlap positions ``start`` to ``stop`` are valid, if all others are."""
-        begin, end = max(start - 1, 0), stop
-        while begin > 0 and tokens[begin] & 0xC0 == 0x80:
-            begin -= 1
-        while end < len(tokens) and tokens[end] & 0xC0 == 0x80:
-            end += 1
-        return not self.violations(tokens[begin:end]).any()
-
     def reachable(self, tokens: Tokens, before: int = 1 << START) -> tuple[Ints, Ints]:
         """The possible states of the automaton before each token and after the last: two arrays (L + 1,) of bit sets.
 

@@ -41,9 +41,6 @@ class Constraint(Protocol):
     def violations(self, tokens: NDArray[Any]) -> NDArray[np.bool_]:
         """(L,) True at the fewest visible tokens that must count as lost for the rest to fit into an allowed text."""
 
-    def allows(self, tokens: NDArray[Any], start: int, stop: int) -> bool:
-        """Whether a text that is allowed elsewhere is allowed from ``start`` to ``stop``, too."""
-
     def reachable(self, tokens: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Two arrays (L + 1,) of bit sets: the states that the tokens before each place, and those after it, allow."""
 
