@@ -1,0 +1,6 @@
+"""Causal experts: frozen models that write a text from left to right, token by token, made to speak of bytes."""
+
+from conservator.experts.causal.contract import ROOT, CausalExpert, CausalSpec, Reading
+from conservator.experts.causal.tokens import LONGEST, Tokens
+
+__all__ = ["LONGEST", "ROOT", "CausalExpert", "CausalSpec", "Reading", "Tokens"]

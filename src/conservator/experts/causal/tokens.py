@@ -1,0 +1,106 @@
+"""Tokens of a causal expert: the bytes that each stands for, how a text is cut, and which fit a damaged text."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conservator.vocabularies import BYTES
+
+LONGEST = 16  # bytes: longer tokens are not tried in damaged text
+
+Ints = NDArray[np.int64]
+
+
+class Tokens:
+    """V tokens, each of which stands for some bytes, and how a text is cut into them.
+
+    A text can mostly be cut in many ways. A model was trained on one of them, its canonical cut, and hardly any
+    probability is in the others; so where ``encode`` is given, only canonical cuts are tried. Then the probability of a
+    text is a lower bound. Without ``encode``, every cut is tried, and it is exact.
+
+    Attributes:
+        pieces: the bytes of each token; ``b""`` for a token that stands for no text.
+    """
+
+    def __init__(self, pieces: Sequence[bytes], encode: Callable[[str], list[int]] | None = None) -> None:
+        """Take the pieces, and the function that cuts a text canonically into them."""
+        self.pieces = tuple(pieces)
+        self._encode = encode
+        self._pairs: dict[tuple[int, int], bool] = {}
+
+    def __len__(self) -> int:
+        """V, the number of tokens."""
+        return len(self.pieces)
+
+    def encode(self, text: str) -> list[int]:
+        """Cut a text: canonically if the canonical cut is known, else by the longest piece that fits, from the left."""
+        if self._encode is not None:
+            return self._encode(text)
+        data, found = text.encode(), []
+        while data:
+            row = max(self.fitting(list(data[: self.longest])), key=lambda row: int(self.lengths[row]))
+            found.append(int(self.numbers[row]))
+            data = data[int(self.lengths[row]) :]
+        return found
+
+    def follows(self, first: int, second: int) -> bool:
+        """Whether the second token may stand after the first in a canonical cut.
+
+        In a cut by byte pairs this holds for a whole text if it holds for every two neighbours. A run of spaces is cut
+        otherwise if a word comes after it, so either is allowed. Halves of characters are not checked.
+        """
+        if self._encode is None:
+            return True
+        pair = (first, second)
+        if pair not in self._pairs:
+            self._pairs[pair] = self._may_follow(first, second)
+        return self._pairs[pair]
+
+    def _may_follow(self, first: int, second: int) -> bool:
+        assert self._encode is not None
+        try:
+            text = (self.pieces[first] + self.pieces[second]).decode()
+        except UnicodeDecodeError:
+            return True
+        cut = [first, second]
+        return self._encode(text) == cut or (text[-1:].isspace() and self._encode(text + "x")[:2] == cut)
+
+    @cached_property
+    def _order(self) -> list[tuple[bytes, int]]:
+        return sorted((piece, number) for number, piece in enumerate(self.pieces) if 0 < len(piece) <= LONGEST)
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """(R,) the tokens that may be tried, sorted by their bytes."""
+        return np.array([number for _, number in self._order], dtype=np.int64)
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """(R,) how many bytes each of them has."""
+        return np.array([len(piece) for piece, _ in self._order], dtype=np.int64)
+
+    @cached_property
+    def table(self) -> NDArray[np.uint8]:
+        """(R, LONGEST) their bytes; 0 after the end of each."""
+        return np.stack([np.frombuffer(piece.ljust(LONGEST, b"\0"), dtype=np.uint8) for piece, _ in self._order])
+
+    @cached_property
+    def longest(self) -> int:
+        """The number of bytes of the longest of them."""
+        return int(self.lengths.max(initial=0))
+
+    @cached_property
+    def _first(self) -> Ints:
+        """Where the tokens that begin with each byte start among those sorted."""
+        return np.searchsorted(self.table[:, 0], np.arange(BYTES.size + 1))
+
+    def fitting(self, pattern: Sequence[int]) -> Ints:
+        """The rows of ``table`` whose bytes agree with the beginning of a pattern, in which the mask fits any byte."""
+        low, high = (0, len(self.numbers)) if pattern[0] == BYTES.mask else self._first[pattern[0] : pattern[0] + 2]
+        rows = np.arange(low, high)[self.lengths[low:high] <= len(pattern)]
+        for place, byte in enumerate(pattern[: self.longest]):
+            if place and byte != BYTES.mask:
+                rows = rows[(self.lengths[rows] <= place) | (self.table[rows, place] == byte)]
+        return rows
