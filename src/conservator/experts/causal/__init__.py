@@ -2,7 +2,9 @@
 
 from conservator.experts.causal.contract import ROOT, CausalExpert, CausalSpec, Reading
 from conservator.experts.causal.enumeration import enumerate_texts
+from conservator.experts.causal.laws import byte_laws
 from conservator.experts.causal.markov import MarkovExpert
+from conservator.experts.causal.spelling import Spelled, Speller, score_bytes
 from conservator.experts.causal.tokens import LONGEST, Tokens
 
 __all__ = [
@@ -12,6 +14,10 @@ __all__ = [
     "CausalSpec",
     "MarkovExpert",
     "Reading",
+    "Spelled",
+    "Speller",
     "Tokens",
+    "byte_laws",
     "enumerate_texts",
+    "score_bytes",
 ]
