@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from causal_experts import EXPERTS, SEEDS, TEXTS, VOCABULARIES, Remembering
 from conservator.errors import ConservatorError
-from conservator.experts.causal import Speller, byte_laws, enumerate_texts
+from conservator.experts.causal import MarkovExpert, Speller, byte_laws, enumerate_texts
 from conservator.experts.causal.laws import windows
 from conservator.vocabularies import BYTES
 
@@ -56,6 +56,24 @@ def test_that_a_token_goes_on_over_its_end_is_counted(seed):
     onward = enumerate_texts(expert, [ord("a"), BYTES.mask])
     total = torch.tensor(list(onward.values())).logsumexp(0)
     assert float(laws[1, ord("b")]) == pytest.approx(onward[b"ab"] - float(total), abs=1e-4)
+
+
+def test_a_token_that_nobody_expects_is_still_read_to_its_end():
+    start = torch.tensor([0.0, -50.0, 0.0])
+    expert = MarkovExpert([b"a", b"bcb", b"abcc"], start, start.expand(3, 3))
+    laws = byte_laws(expert, b"abcba")
+    assert torch.allclose(laws.exp().sum(-1), torch.ones(5))
+    assert float(laws[4, ord("a")]) == pytest.approx(0, abs=0.02)
+
+
+@given(seed=SEEDS)
+def test_that_a_token_ends_within_one_of_the_cut_has_its_probability(seed):
+    """Of the text ab, cut into ab, the law of b counts that a is a token: what comes then is an average."""
+    expert = Remembering([b"a", b"ab", b"b"], seed)
+    first = expert.read().grow([], [], [0])[0].double().exp()
+    begins = (1 / BYTES.size + first[2]) / 2
+    exact = (first[1] + first[0] * begins) / (first[0] + first[1])
+    assert float(byte_laws(expert, b"ab")[1, ord("b")]) == pytest.approx(float(exact.log()), abs=1e-4)
 
 
 @given(length=st.integers(0, 40), longest=st.none() | st.integers(1, 12))

@@ -10,7 +10,7 @@ from torch import Tensor
 from conservator.errors import ConservatorError
 from conservator.experts.causal.contract import CausalExpert
 from conservator.experts.causal.prefixes import Prefixes
-from conservator.experts.causal.spelling import AT_ONCE, Hypothesis, mix
+from conservator.experts.causal.spelling import AT_ONCE, Hypothesis, log_sum, mix
 from conservator.vocabularies import BYTES
 
 NEGLIGIBLE = -20.0  # nats: a hypothesis this far behind the likeliest changes no law that anyone can tell
@@ -20,9 +20,9 @@ def byte_laws(expert: CausalExpert, text: bytes) -> Tensor:
     """The law log q(x_l = v | x_<l) of every byte of a text, along its canonical cut: (L, 256) float32, normalised.
 
     The hypotheses of ``Speller`` whose node is in the canonical cut of the text; so each token is read once, at one go.
-    Left out is that a token ends within one of the cut (``th`` where the cut has ``the``). That the cut goes on is
-    known from what stands to the right: so a law knows a little of what it should predict, and says too much of the
-    byte that is there. It is exact where no token begins with another.
+    That a token ends within one of the cut (``th`` where the cut has ``the``) has its probability, but what comes next
+    is not read then: it is taken to be what begins a token elsewhere in the text before, on average. It is exact where
+    no token begins with another.
 
     Of a text of more tokens than the expert reads, each token is predicted from at least half as many as it reads.
 
@@ -35,14 +35,23 @@ def byte_laws(expert: CausalExpert, text: bytes) -> Tensor:
     found = torch.empty(len(text), BYTES.size)
     hypotheses: list[Hypothesis] = []
     log_before, place = 0.0, 0
-    for token, law in zip(cut, _along(expert, cut, prefixes), strict=True):
+    begins = np.full(BYTES.size, 1 / BYTES.size)  # what begins a token: the sum of its laws
+    ended = -np.inf  # log q(the text, cut so that it ends with a token, but not one of the cut)
+    for count, (token, law) in enumerate(zip(cut, _along(expert, cut, prefixes), strict=True), start=1):
         hypotheses.append(Hypothesis(log_before, 0, None, prefixes.find(b""), law))
-        log_before += float(law[prefixes.rows[token]])
-        for byte in expert.spec.tokens.pieces[token]:
-            found[place] = torch.from_numpy(mix(hypotheses))
+        begins += np.exp(mix(hypotheses[-1:]))
+        row, log_before = prefixes.rows[token], log_before + float(law[prefixes.rows[token]])
+        piece = expert.spec.tokens.pieces[token]
+        for left, byte in zip(range(len(piece) - 1, -1, -1), piece, strict=True):
+            found[place] = torch.from_numpy(mix(hypotheses, ended + np.log(begins / (count + 1))))
             spelt = [hypothesis.spell(byte, prefixes) for hypothesis in hypotheses]
+            ends = [hypothesis.ended for hypothesis in spelt]
+            if not left:
+                ends[-1] = np.delete(ends[-1], row - spelt[-1].prefix.low)
+            ended = log_sum(np.concatenate(ends))
             least = max(log_before, *(hypothesis.log_prob for hypothesis in spelt)) + NEGLIGIBLE
-            hypotheses = [hypothesis for hypothesis in spelt if hypothesis.log_prob > least]
+            in_cut = spelt[-1] if left else None  # whatever its probability
+            hypotheses = [each for each in spelt if each.log_prob > least or each is in_cut]
             place += 1
     return found
 

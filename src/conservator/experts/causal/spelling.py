@@ -55,7 +55,12 @@ class Hypothesis:
     @cached_property
     def log_prob(self) -> float:
         """The log-probability of the text and this cut of it."""
-        return _log_sum(self.onward)
+        return log_sum(self.onward)
+
+    @property
+    def ended(self) -> NDArray[np.float64]:
+        """(n,) log q(the text, cut so that it ends with a token), for each token that is the bytes that are read."""
+        return self.log_before + self.log_probs[: self.prefix.ended].astype(np.float64)
 
     def spell(self, byte: int, prefixes: Prefixes) -> "Hypothesis":
         """The hypothesis that the token goes on with a byte, and after it."""
@@ -89,7 +94,7 @@ class Spelled:
     @cached_property
     def log_prob(self) -> float:
         """Log q(text), of the cuts that were kept: never above the truth, and exact if nothing was dropped."""
-        return _log_sum([hypothesis.log_prob for hypothesis in self.hypotheses])
+        return log_sum([hypothesis.log_prob for hypothesis in self.hypotheses])
 
     @cached_property
     def law(self) -> Tensor:
@@ -145,10 +150,9 @@ class Speller:
             spelt = hypothesis.spell(byte, self._prefixes)
             if spelt.log_prob > -math.inf:
                 hypotheses.append(spelt)
-            for row, log_prob in enumerate(spelt.log_probs[: spelt.prefix.ended].tolist(), start=spelt.prefix.low):
+            for row, log_prob in enumerate(spelt.ended.tolist(), start=spelt.prefix.low):
                 if log_prob > -math.inf:
-                    token = int(self._prefixes.numbers[row])
-                    openings.append(Opening(spelt.log_before + log_prob, spelt.node, spelt.last, token))
+                    openings.append(Opening(log_prob, spelt.node, spelt.last, int(self._prefixes.numbers[row])))
         return self._prune(hypotheses, openings)
 
     def _prune(
@@ -198,21 +202,27 @@ def score_bytes(expert: CausalExpert, text: bytes, width: int | None = None, sha
     return torch.tensor(scores, dtype=torch.float64)
 
 
-def mix(hypotheses: Sequence[Hypothesis]) -> NDArray[np.float64]:
-    """(256,) the law of the next byte, by hypotheses each with its probability."""
-    sums = np.full(BYTES.size, -np.inf)
+def mix(hypotheses: Sequence[Hypothesis], ended: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """(256,) the law of the next byte, by hypotheses each with its probability.
+
+    Args:
+        hypotheses: tokens in progress.
+        ended: (256,) log q(the text, and the next byte) by cuts that are not among them.
+    """
+    sums = np.full(BYTES.size, -np.inf) if ended is None else ended.copy()
     for hypothesis in hypotheses:
         onward = hypothesis.prefix.onward
         sums[onward] = np.logaddexp(sums[onward], hypothesis.onward)
-    total = _log_sum(sums)
+    total = log_sum(sums)
     if total == -math.inf:
         raise ConservatorError("the text is impossible, so there is no law of its next byte")
     return np.maximum(sums - total, IMPOSSIBLE)
 
 
 def _total(hypotheses: Sequence[Hypothesis], openings: Sequence[Opening]) -> float:
-    return _log_sum([found.log_prob for found in hypotheses] + [found.log_prob for found in openings])
+    return log_sum([found.log_prob for found in hypotheses] + [found.log_prob for found in openings])
 
 
-def _log_sum(values: Sequence[float] | NDArray[np.float64]) -> float:
+def log_sum(values: Sequence[float] | NDArray[np.float64]) -> float:
+    """The log-sum-exp; -inf of nothing."""
     return float(np.logaddexp.reduce(np.asarray(values, dtype=np.float64), initial=-np.inf))
