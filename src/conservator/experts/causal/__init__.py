@@ -1,6 +1,23 @@
 """Causal experts: frozen models that write a text from left to right, token by token, made to speak of bytes."""
 
 from conservator.experts.causal.contract import ROOT, CausalExpert, CausalSpec, Reading
+from conservator.experts.causal.enumeration import enumerate_texts
+from conservator.experts.causal.laws import byte_laws
+from conservator.experts.causal.markov import MarkovExpert
+from conservator.experts.causal.spelling import Spelled, Speller, score_bytes
 from conservator.experts.causal.tokens import LONGEST, Tokens
 
-__all__ = ["LONGEST", "ROOT", "CausalExpert", "CausalSpec", "Reading", "Tokens"]
+__all__ = [
+    "LONGEST",
+    "ROOT",
+    "CausalExpert",
+    "CausalSpec",
+    "MarkovExpert",
+    "Reading",
+    "Spelled",
+    "Speller",
+    "Tokens",
+    "byte_laws",
+    "enumerate_texts",
+    "score_bytes",
+]

@@ -1,6 +1,6 @@
 """Tokens of a causal expert: the bytes that each stands for, how a text is cut, and which fit a damaged text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from conservator.vocabularies import BYTES
 
 LONGEST = 16  # bytes: longer tokens are not tried in damaged text
+STRANGERS = "\ue000\uf8ff\U000f0000\U0010fffd"  # characters of private use, which texts hardly have
 
 Ints = NDArray[np.int64]
 
@@ -46,10 +47,13 @@ class Tokens:
         return found
 
     def follows(self, first: int, second: int) -> bool:
-        """Whether the second token may stand after the first in a canonical cut.
+        """Whether the second token may stand after the first in the canonical cut of some text.
 
-        In a cut by byte pairs this holds for a whole text if it holds for every two neighbours. A run of spaces is cut
-        otherwise if a word comes after it, so either is allowed. Halves of characters are not checked.
+        In a cut by byte pairs alone, a whole text is cut canonically if every two neighbours are. Mostly a text is
+        first cut into words, with a look at what stands around: the last space of a run goes with the word after it,
+        ``'s`` is a word unless another mark stands before it. So a pair is tried between a few neighbours, too; and a
+        cut in which all neighbours follow each other may still be another than the canonical one of the whole text.
+        Pairs that end within a character, or begin there, are not checked: they follow.
         """
         if self._encode is None:
             return True
@@ -59,13 +63,39 @@ class Tokens:
         return self._pairs[pair]
 
     def _may_follow(self, first: int, second: int) -> bool:
-        assert self._encode is not None
         try:
             text = (self.pieces[first] + self.pieces[second]).decode()
         except UnicodeDecodeError:
             return True
-        cut = [first, second]
-        return self._encode(text) == cut or (text[-1:].isspace() and self._encode(text + "x")[:2] == cut)
+        return any(self._cuts(before, text, after, first, second) for before, after in self._neighbours(text))
+
+    def _neighbours(self, text: str) -> Iterator[tuple[str, str]]:
+        """What may stand around a text and change how it is cut, the commonest first."""
+        yield "", ""
+        if text[-1:].isspace():
+            yield from (("", "x"), ("", self._stranger))
+        if text and not text[0].isalnum() and not text[0].isspace():
+            yield self._stranger, ""
+
+    def _cuts(self, before: str, text: str, after: str, first: int, second: int) -> bool:
+        """Whether a text is cut into two tokens, between its neighbours."""
+        assert self._encode is not None
+        cut, size = self._encode(before + text + after), 0
+        for place, token in enumerate(cut):
+            if size == len(before.encode()):
+                return cut[place : place + 2] == [first, second]
+            size += len(self.pieces[token])
+        return False
+
+    @cached_property
+    def _stranger(self) -> str:
+        """A character, neither a letter nor a space, that is in one token with nothing else."""
+        assert self._encode is not None
+        for character in STRANGERS:
+            pieces = [self.pieces[token] for token in self._encode(f" {character}'")]
+            if pieces[:1] == [b" "] and pieces[-1:] == [b"'"]:
+                return character
+        return STRANGERS[0]
 
     @cached_property
     def _order(self) -> list[tuple[bytes, int]]:

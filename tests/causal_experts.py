@@ -1,0 +1,59 @@
+"""Causal experts for tests: vocabularies in which a text can be spelt in several ways."""
+
+import torch
+from hypothesis import strategies as st
+
+from conservator.experts.causal import ROOT, CausalSpec, MarkovExpert, Tokens
+
+VOCABULARIES = {
+    "letters": [b"a", b"b", b"c"],
+    "many cuts": [b"a", b"b", b"c", b"ab", b"ba", b"abc", b"aab"],
+    "twice and empty": [b"ab", b"a", b"", b"a", b"b", b"c", b"bca", b""],
+}
+TEXTS = st.lists(st.sampled_from(b"abc"), max_size=6).map(bytes)
+SEEDS = st.integers(0, 2**16)
+
+
+def seeded(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+class Remembering:
+    """An expert whose law depends on the whole path, so that a wrong parent shows."""
+
+    def __init__(self, pieces, seed, encode=None):
+        self.spec = CausalSpec("remembering", Tokens(pieces, encode))
+        self.seed = seed
+        self.asked = 0
+
+    def read(self):
+        return RememberingReading(self)
+
+
+class RememberingReading:
+    def __init__(self, expert):
+        self.expert = expert
+        self.paths = {ROOT: ()}
+
+    def grow(self, parents, tokens, asked):
+        for parent, token in zip(parents, tokens, strict=True):
+            self.paths[len(self.paths)] = (*self.paths[parent], token)
+        self.expert.asked = max(self.expert.asked, len(asked))
+        laws = [self.law(self.paths[node]) for node in asked]
+        return torch.stack(laws) if laws else torch.empty(0, len(self.expert.spec.tokens))
+
+    def law(self, path):
+        seed = hash((self.expert.seed, path)) % 2**31  # of numbers alone: the same in every process
+        return torch.randn(len(self.expert.spec.tokens), generator=seeded(seed)).log_softmax(-1)
+
+
+def experts(pieces, seed):
+    return [MarkovExpert.random(pieces, 1.5, seeded(seed)), Remembering(pieces, seed)]
+
+
+EXPERTS = st.builds(
+    lambda name, seed, which: experts(VOCABULARIES[name], seed)[which],
+    st.sampled_from(sorted(VOCABULARIES)),
+    SEEDS,
+    st.integers(0, 1),
+)
