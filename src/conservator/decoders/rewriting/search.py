@@ -123,7 +123,7 @@ class RegionSearch:
             kept = [one for one in here if one.score >= best - self.limits.far][: self.limits.width]
             if length == len(self.pattern):
                 self.whole += kept
-            elif length >= self.region.stop - self.region.start and self._agreed(kept, best):
+            elif kept and length >= self.region.stop - self.region.start and self._agreed(kept, best):
                 self.whole += kept
                 self.ends.clear()
             elif kept:
