@@ -20,6 +20,7 @@ LAYERS = [
     {"decoders", "alignment"},
     {"report"},
     {"restoration"},
+    {"rewriter"},
     {"characters"},
     {"restorer"},
     {"web"},

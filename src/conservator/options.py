@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 EXPERTS = ("prose", "code", "config", "markdown", "math")  # the experts to choose from, if none are named
 LOST = ("auto", "bytes", "invalid", "characters")  # or ENCODING and the name of an encoding
 ENCODING = "encoding:"
+EFFORTS = ("fast", "best")
+LANGUAGE = "smollm2"  # the language model that writes damaged text again, if none is named
 EXAMPLES = ("windows-1252", "windows-1250", "iso-8859-15")  # of encodings
 LONGEST_GAP = 256  # bytes: the largest max_gap of the command line and the page
 SHOWN_ALTERNATIVES = 4  # joint fills of each gap that a report shows, if no number is given
@@ -40,6 +42,8 @@ class RestoreOptions:
         near: evidence for the field is gathered within this many bytes of damage; None gathers it everywhere.
         memory: whether text that stands elsewhere in the document, or in references, is recalled.
         encoding: the encoding of a document that is given as a file or as bytes; None tells it by the bytes.
+        effort: ``fast`` (networks and memory) or ``best`` (language models write what these leave in doubt again).
+        language: the language models of ``best``: names with commas between, or folders.
     """
 
     mark: str = "\ufffd"
@@ -53,6 +57,8 @@ class RestoreOptions:
     near: int | None = 256
     memory: bool = True
     encoding: str | None = None
+    effort: str = "fast"
+    language: str = LANGUAGE
 
     def __post_init__(self) -> None:
         """Raise an OptionError for an invalid value."""
@@ -72,6 +78,9 @@ class RestoreOptions:
         )
         _check(_whole(self.seed), "seed", f"{self.seed!r}; it must be a whole number")
         _check(isinstance(self.memory, bool), "memory", f"{self.memory!r}; it must be true or false")
+        _check(self.effort in EFFORTS, "effort", f"{self.effort!r}; known: {', '.join(EFFORTS)}")
+        named = isinstance(self.language, str) and all(name.strip() for name in self.language.split(","))
+        _check(named, "language", f"{self.language!r}; names of language models are needed, with commas between")
         if self.encoding is not None:
             _check(isinstance(self.encoding, str), "encoding", f"{self.encoding!r}; it must be a name, or None")
             check_encoding(self.encoding)

@@ -38,11 +38,13 @@ from conservator.experts import (
     load_phrases,
     make_references,
 )
+from conservator.experts.causal import CausalExpert
 from conservator.experts.windows import excerpt_around
 from conservator.field import Bayes, Engine, Survey, choose_experts
 from conservator.files import read_document
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters, expert_names
 from conservator.restoration import Restoration, leave_open
+from conservator.rewriter import Again, Rewriter
 from conservator.training import read_texts
 from conservator.vocabularies import BYTES, CHARACTERS
 
@@ -63,6 +65,7 @@ class Restorer:
         engine: infers the composition; by default ``Survey`` near damage, or ``Bayes`` where any byte may be wrong.
         references: the texts like the documents, which the memory recalls; None if there are none.
         selects: whether those of the experts that have something to say are chosen for each document.
+        language: the language models of the effort ``best``; None for those that the options name.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Restorer:
         engine: Engine | None = None,
         like: Like | None = None,
         select: bool | None = None,
+        language: Sequence[CausalExpert] | None = None,
     ) -> None:
         """Load the experts.
 
@@ -83,11 +87,12 @@ class Restorer:
             like: texts like the documents, which the memory recalls: paths of files or folders.
             select: whether each document gets only those of the experts that have something to say about it; if this is
                 None, only where no experts are given.
+            language: the language models of the effort ``best``, instead of those that the options name.
         """
         self.experts: list[AnyExpert] = []
         for one in expert_names(experts):
             self.experts += load_experts([one]) if isinstance(one, str | Path) else [one]
-        self.options, self.engine = options or RestoreOptions(), engine
+        self.options, self.engine, self.language = options or RestoreOptions(), engine, language
         self.selects = experts is None if select is None else select
         frozen = [one for one in self.experts if not isinstance(one, DocumentExpert)]
         if frozen or not self.experts:
@@ -127,6 +132,8 @@ class Restorer:
         doubtful = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.DOUBTFUL).any())
         if doubtful and options.alternatives:
             raise OptionError("alternatives", "they are given of marked gaps, and here any byte may change")
+        if doubtful and options.effort == "best":
+            raise OptionError("effort", "language models write marked gaps again, and here any byte may change")
         if doubtful and known:
             raise OptionError("known", "text is known of marked gaps, and here any byte may change")
         text = self.characters(damaged, options, doubtful=doubtful)
@@ -223,6 +230,16 @@ class Restorer:
             return Bayes(near=options.near)
         return Survey(near=options.near, chooses=self.selects)
 
+    def rewriter(self, options: RestoreOptions) -> Rewriter | None:
+        """Who writes again what networks and memory leave in doubt; None if that is not asked for."""
+        if options.effort != "best":
+            return None
+        if self.language is None:
+            from conservator.experts.language import load_language_model
+
+            return Rewriter([load_language_model(name.strip()) for name in options.language.split(",")])
+        return Rewriter(self.language)
+
     def makers(self, references: References | None, options: RestoreOptions) -> list[DocumentExpert]:
         """The experts that are made from the document: those that were given, and a memory if none of them is one."""
         given = [one for one in self.experts if isinstance(one, DocumentExpert)]
@@ -244,12 +261,20 @@ class Restorer:
             inferred = engine(team, observation, generator)
         with team.meter.stage("decoding"):
             decoded = decode_text(team, observation, inferred, generator)
+        excerpt = observation.excerpt
+        positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
+        again: Again | None = None
+        rewriter = self.rewriter(options)
+        if rewriter is not None:
+            with team.meter.stage("writing again"):
+                again = rewriter(damaged, positions, decoded, team.meter)
+            decoded = again.decoded
         fills: list[tuple[Fill, ...]] = []
         if options.alternatives:
             with team.meter.stage("alternatives"):
                 fills = best_fills(team, observation, inferred, decoded, options.alternatives)
-        excerpt = observation.excerpt
-        positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
+            if again is not None:
+                fills = again.fills(positions, observation.lost[0].numpy(), fills)
         field = inferred.field[0].numpy()
         named = list(range(len(team)))
         if self.selects:  # those that have a say, and the memory
@@ -258,14 +283,17 @@ class Restorer:
             field = (1 - decoded.recalled)[:, None] * field
             field[:, -1] = decoded.recalled
         regions = inferred.regions[0][:, named].argmax(-1).masked_fill(~inferred.scored[0], -1)
+        names, shown = [team.names[number] for number in named], field[:, named]
+        if rewriter is not None and again is not None:
+            names, shown = with_language(names, shown, rewriter, again, recalls=team.recalls)
         return Restoration(
             damaged=damaged,
-            experts=tuple(team.names[number] for number in named),
+            experts=tuple(names),
             recalls=team.recalls,
             positions=positions,
             read_tokens=decoded.tokens,
             read_confidence=decoded.confidence,
-            read_field=field[:, named],
+            read_field=shown,
             read_regions=regions.numpy(),
             open_positions=leave_open(damaged, positions, decoded, options.min_confidence),
             alternatives=tuple(fills),
@@ -289,6 +317,16 @@ def remembered(
     return {place: one for place, one in zip(owed.tolist(), sources, strict=True) if one is not None}
 
 
+def with_language(
+    names: list[str], field: Floats, rewriter: Rewriter, again: Again, *, recalls: bool
+) -> tuple[list[str], Floats]:
+    """The names of the experts and the field (n, m), with the language models before the memory."""
+    last = len(names) - recalls
+    field = (1 - again.shares.sum(axis=1, keepdims=True)) * field
+    added = [one.spec.name for one in rewriter.experts]
+    return [*names[:last], *added, *names[last:]], np.hstack([field[:, :last], again.shares, field[:, last:]])
+
+
 def restore(
     document: Document,
     experts: str | Sequence[str | Path | AnyExpert] | None = None,
@@ -297,13 +335,14 @@ def restore(
     like: Like | None = None,
     known: Sequence[Known] = (),
     progress: Progress | None = None,
+    language: Sequence[CausalExpert] | None = None,
     **options: Any,
 ) -> Restoration:
-    """Restore one damaged document, by a ``Restorer`` with these experts, options, engine and references.
+    """Restore one damaged document, by a ``Restorer`` with these experts, options, engine, references and language models.
 
     ``known`` is what ``Restorer.restore`` takes.
     """
-    restorer = Restorer(experts, with_changes(RestoreOptions(), options), engine, like)
+    restorer = Restorer(experts, with_changes(RestoreOptions(), options), engine, like, language=language)
     return restorer.restore(document, known=known, progress=progress)
 
 

@@ -1,5 +1,6 @@
 """The composition field: its evidence, its gradient, the engines that infer it, and the smoothers."""
 
+from conservator.field.causal import infer_causal_field
 from conservator.field.composite import CompositeEvidence
 from conservator.field.composition import Composition
 from conservator.field.denoising import denoising_score, expected_denoising_score
@@ -78,6 +79,7 @@ __all__ = [
     "expected_denoising_score",
     "fit_trust",
     "hide",
+    "infer_causal_field",
     "infer_field",
     "laplace",
     "lattice_evidence",

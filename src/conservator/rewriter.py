@@ -1,0 +1,105 @@
+"""What networks and memory leave in doubt, written again by language models."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conservator.decoders import DecodedText, Fill
+from conservator.decoders.rewriting import Rewritten, rewrite
+from conservator.documents import Damaged
+from conservator.experts import Meter
+from conservator.experts.causal import CausalExpert, byte_laws
+from conservator.field import infer_causal_field
+from conservator.numerics import runs
+from conservator.vocabularies import BYTES
+
+SURE = 0.98  # the confidence from which what networks and memory say is not asked again
+BALANCE = 0.5  # the weight of what networks and memory say of a byte, beside weight 1 of the language models
+LEAST = -12.0  # nats: no byte is less likely than this by networks and memory
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Rewriter:
+    """Language models, and how much they are trusted beside networks and memory.
+
+    Attributes:
+        experts: m causal experts.
+        balance: the weight of the log-probabilities of networks and memory, where those of the language models have a
+            weight of 1; fitted on documents kept apart.
+        sure: the confidence from which a byte is not asked again.
+    """
+
+    experts: Sequence[CausalExpert]
+    balance: float = BALANCE
+    sure: float = SURE
+
+    def __call__(self, damaged: Damaged, positions: Ints, decoded: DecodedText, meter: Meter) -> "Again":
+        """Write the lost bytes again that are in doubt.
+
+        Args:
+            damaged: the document.
+            positions: (n,) the positions that networks and memory have read.
+            decoded: what they say there.
+            meter: counts the tokens that are read.
+        """
+        tokens = damaged.tokens.astype(np.int64)
+        lost = tokens[positions] == BYTES.mask
+        tokens[positions] = decoded.tokens
+        doubt = decoded.confidence[lost] < self.sure
+        places = positions[lost][doubt]
+        laws = decoded.log_probs[doubt].double().clamp_min(LEAST).numpy()
+        energies = dict(zip(places.tolist(), self.balance * laws, strict=True))
+        text = tokens.astype(np.uint8).tobytes()
+        weights = self.weights(text, damaged.tokens != BYTES.mask)
+        found = rewrite(self.experts, weights, text, places, energies, meter)
+        chosen, confidence = decoded.tokens.copy(), decoded.confidence.copy()
+        for number in np.flatnonzero(lost).tolist():
+            place = int(positions[number])
+            if place in found.confidence:
+                chosen[number], confidence[number] = found.text[place], found.confidence[place]
+        shares = np.zeros((len(positions), len(self.experts)))
+        judged = np.isin(positions, list(found.confidence))
+        shares[judged] = weights[positions[judged]] / (1 + self.balance)
+        return Again(replace(decoded, tokens=chosen, confidence=confidence), found, shares)
+
+    def weights(self, text: bytes, visible: NDArray[np.bool_]) -> Floats:
+        """(L, m) the weight of each language model at each byte: the field, by how they predict the visible bytes."""
+        if len(self.experts) == 1:
+            return np.ones((len(text), 1))
+        laws = [byte_laws(one, text) for one in self.experts]
+        return infer_causal_field(laws, np.frombuffer(text, dtype=np.uint8).astype(np.int64), visible).field
+
+
+@dataclass(frozen=True)
+class Again:
+    """What came of writing a document again.
+
+    Attributes:
+        decoded: the text and its confidence.
+        found: the posterior of the fills of each region.
+        shares: (n, m) the weight of each language model in what was chosen at each position that was read.
+    """
+
+    decoded: DecodedText
+    found: Rewritten
+    shares: Floats
+
+    def fills(
+        self, positions: Ints, lost: NDArray[np.bool_], others: Sequence[tuple[Fill, ...]]
+    ) -> list[tuple[Fill, ...]]:
+        """The best joint fills of each run of lost bytes: as language models judge them; else the ``others``.
+
+        The fill that the text has comes first.
+        """
+        merged = []
+        for (start, stop), other in zip(runs(lost), others, strict=True):
+            judged = self.found.fills_of(int(positions[start]), int(positions[stop - 1]) + 1)
+            own = bytes(self.decoded.tokens[start:stop].tolist())
+            ordered = sorted(judged.items(), key=lambda one: (one[0] != own, -one[1]))
+            merged.append(tuple(Fill(data, share) for data, share in ordered[: len(other)]) if own in judged else other)
+        return merged
