@@ -20,9 +20,10 @@ def byte_laws(expert: CausalExpert, text: bytes) -> Tensor:
     """The law log q(x_l = v | x_<l) of every byte of a text, along its canonical cut: (L, 256) float32, normalised.
 
     The hypotheses of ``Speller`` whose node is in the canonical cut of the text; so each token is read once, at one go.
-    That a token ends within one of the cut (``th`` where the cut has ``the``) has its probability, but what comes next
-    is not read then: it is taken to be what begins a token elsewhere in the text before, on average. It is exact where
-    no token begins with another.
+    That a token ends within one of the cut (``th`` where the cut has ``the``) has its probability, but what comes then
+    is not read: every byte after it is taken to be what begins a token, on average over the text so far. So no law
+    knows where the cut goes on, which depends on what stands to the right, and after the first token that could have
+    ended no byte is impossible. It is exact where no token begins with another.
 
     Of a text of more tokens than the expert reads, each token is predicted from at least half as many as it reads.
 
@@ -43,12 +44,13 @@ def byte_laws(expert: CausalExpert, text: bytes) -> Tensor:
         row, log_before = prefixes.rows[token], log_before + float(law[prefixes.rows[token]])
         piece = expert.spec.tokens.pieces[token]
         for left, byte in zip(range(len(piece) - 1, -1, -1), piece, strict=True):
-            found[place] = torch.from_numpy(mix(hypotheses, ended + np.log(begins / (count + 1))))
+            elsewhere = ended + np.log(begins / (count + 1))
+            found[place] = torch.from_numpy(mix(hypotheses, elsewhere))
             spelt = [hypothesis.spell(byte, prefixes) for hypothesis in hypotheses]
             ends = [hypothesis.ended for hypothesis in spelt]
             if not left:
                 ends[-1] = np.delete(ends[-1], row - spelt[-1].prefix.low)
-            ended = log_sum(np.concatenate(ends))
+            ended = log_sum(np.append(np.concatenate(ends), elsewhere[byte]))
             least = max(log_before, *(hypothesis.log_prob for hypothesis in spelt)) + NEGLIGIBLE
             in_cut = spelt[-1] if left else None  # whatever its probability
             hypotheses = [each for each in spelt if each.log_prob > least or each is in_cut]
