@@ -3,11 +3,13 @@
 import json
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_model
 
 from conservator.errors import ConservatorError
 from conservator.experts.language.families import family_of
@@ -40,8 +42,11 @@ def convert_gguf(path: Path, folder: Path) -> None:
         steps = [*BEFORE[pre], described["pre_tokenizer"]]
         described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps}
     (folder / "tokenizer.json").write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
-    with quietly():
-        network.to(nearest_half(network)).save_pretrained(folder)
+    config, dtype = network.config, nearest_half(network)
+    del config.quantization_config  # the weights are not quantised any more
+    config.dtype = dtype
+    config.save_pretrained(folder)
+    save_model(network.to(dtype), str(folder / "model.safetensors"), metadata={"format": "pt"})
 
 
 def nearest_half(network: Any) -> torch.dtype:
@@ -64,7 +69,7 @@ def quietly() -> Iterator[None]:
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stderr(StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
