@@ -42,7 +42,7 @@ app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=serve.EXAMPLES)(serve.serve)
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=check.EXAMPLES)(check.check)
-app.command(epilog=experts.EXAMPLES)(experts.experts)
+app.add_typer(experts.experts, name="experts")
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 
 

@@ -1,38 +1,86 @@
-"""``conservator experts``: what comes with the package."""
+"""``conservator experts``: what comes with the package, what was added, and adding more."""
 
 import json as json_format
 import sys
 from typing import Annotated, Any
 
 import typer
+from click import Context
 from rich.console import Console
 from rich.table import Table
+from typer.core import TyperGroup
 
 from conservator.cli.console import messages
 
 EXAMPLES = (
     "Examples:\n\n  conservator experts\n\n  conservator experts ./notes prose\n\n"
-    "  conservator experts --json | jq '.[].name'\n\n"
+    "  conservator experts --json | jq '.[].name'\n\n  conservator experts add smollm2\n\n"
     "Exit codes: 0 listed, 2 bad usage, 3 no such expert or a damaged one."
+)
+ADD_EXAMPLES = (
+    "Examples:\n\n  conservator experts add smollm2\n\n"
+    "Exit codes: 0 it is there, 2 bad usage, 3 not known, or it could not be fetched; 130 stopped, nothing is left."
+)
+REMOVE_EXAMPLES = (
+    "Examples:\n\n  conservator experts remove smollm2\n\nExit codes: 0 removed, 2 bad usage, 3 it was not added."
 )
 
 
-def experts(
+class Experts(TyperGroup):
+    """A group whose command is ``list`` where none is named."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Put ``list`` before names and options that follow no command."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+experts = typer.Typer(cls=Experts, rich_markup_mode="rich")
+
+
+@experts.callback(epilog=EXAMPLES)
+def about() -> None:
+    """List experts (names or folders, --json), and add language models or remove them."""
+
+
+@experts.command("list", epilog=EXAMPLES)
+def list_experts(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experts or folders; all built-in ones if none is given.")
+        list[str] | None,
+        typer.Argument(help="Experts, folders or added models; all built-in and added ones if none is given."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List experts with their size, their data and their loss on held-out documents of it."""
+    """List experts with their size, their data and their loss; language models with their size and licence."""
     from conservator.experts import builtin_names, expert_folder, read_config
+    from conservator.experts.language import added_models
 
-    rows = [describe(read_config(expert_folder(name))) for name in names or builtin_names()]
+    added = {model.name: model for model in added_models()}
+    rows = [
+        describe_model(added[name]) if name in added and name not in builtin_names()
+        else describe(read_config(expert_folder(name)))
+        for name in names or [*builtin_names(), *added]
+    ]
     if json:
         sys.stdout.write(json_format.dumps(rows, indent=2) + "\n")
         return
     if not rows:
         messages.print("no experts come with this package; name folders that conservator train wrote")
         return
+    networks = [row for row in rows if row["kind"] == "bytes"]
+    models = [row for row in rows if row["kind"] != "bytes"]
+    console = Console(highlight=False, markup=False)
+    if networks:
+        console.print(network_table(networks))
+    if networks and models:
+        console.print()
+    if models:
+        console.print(model_table(models))
+
+
+def network_table(rows: list[dict[str, Any]]) -> Table:
+    """The table of networks over bytes."""
     table = Table("expert", "MB", "data", "steps", "nats per masked byte", "reads", box=None, padding=(0, 2, 0, 0))
     for row in rows:
         loss = row["nats_per_masked_byte"]
@@ -44,7 +92,15 @@ def experts(
             f"{loss['value']:.3f} [{loss['low']:.3f}, {loss['high']:.3f}]" if loss else "not measured",
             f"{row['reads']} bytes",
         )
-    Console(highlight=False, markup=False).print(table)
+    return table
+
+
+def model_table(rows: list[dict[str, Any]]) -> Table:
+    """The table of language models."""
+    table = Table("language model", "MB", "kind", "licence", box=None, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(row["name"], f"{row['bytes'] / 1e6:.1f}", row["kind"], row["licence"] or "not known")
+    return table
 
 
 def describe(config: dict[str, Any]) -> dict[str, Any]:
@@ -53,6 +109,7 @@ def describe(config: dict[str, Any]) -> dict[str, Any]:
     figures = about.get("held_out")
     return {
         "name": config["name"],
+        "kind": "bytes",
         "bytes": config["weights"]["bytes"],
         "data": list(map(str, about.get("data", []))),
         "steps": about.get("steps"),
@@ -60,3 +117,34 @@ def describe(config: dict[str, Any]) -> dict[str, Any]:
         "reads": config["network"]["context"],
         "sha256": config["weights"]["sha256"],
     }
+
+
+def describe_model(model: Any) -> dict[str, Any]:
+    """What is known of a language model that was added."""
+    return {
+        "name": model.name,
+        "kind": model.kind,
+        "bytes": model.bytes,
+        "licence": model.licence,
+        "sha256": model.sha256,
+    }
+
+
+@experts.command(epilog=ADD_EXAMPLES)
+def add(name: Annotated[str, typer.Argument(help="A known model: smollm2 or gemma3-270m.")]) -> None:
+    """Fetch a language model into the user's cache, check its sha256, and convert it; its size and licence come first."""
+    from conservator.experts.language import add_model
+
+    try:
+        add_model(name, lambda text: messages.print(text, soft_wrap=True), show=messages.is_terminal)
+    except KeyboardInterrupt:
+        messages.print("stopped; nothing was added")
+        raise typer.Exit(130) from None
+
+
+@experts.command(epilog=REMOVE_EXAMPLES)
+def remove(name: Annotated[str, typer.Argument(help="A model that was added.")]) -> None:
+    """Remove a language model from the user's cache."""
+    from conservator.experts.language import remove_model
+
+    messages.print(f"removed {remove_model(name)}", soft_wrap=True)

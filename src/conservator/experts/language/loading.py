@@ -1,0 +1,145 @@
+"""Load language models: those that were added, by name; others from folders, GGUF files and the hub's cache."""
+
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conservator.errors import ConservatorError
+from conservator.experts.language.catalogue import CATALOGUE
+from conservator.experts.language.home import PARTS, added_models, is_model, model_folder
+
+if TYPE_CHECKING:
+    from conservator.experts.language.model import LanguageModel
+    from conservator.experts.language.precision import Precision
+
+HUB = "hf:"
+CHUNK = 1 << 20
+
+
+def load_language_model(
+    name: str | Path, precision: "Precision | None" = None, *, fetch: bool = False
+) -> "LanguageModel":
+    """Load a language model of a known family. No code of others is run, and no pickled weights are read.
+
+    Args:
+        name: the name of a model that was added (``conservator experts add``), ``hf:OWNER/NAME``, a folder with
+            config.json, tokenizer.json and safetensors, or a ``.gguf`` file, which is converted once.
+        precision: how it computes; whichever is quickest on this machine, by default.
+        fetch: whether ``hf:`` may download; else it must be in the hub's cache.
+    """
+    folder = find_model(name, fetch=fetch)
+    try:
+        from conservator.experts.language.precision import choose_precision
+
+        return _load_once(folder.resolve(), _stamp(folder), precision or choose_precision())
+    except ImportError as error:
+        raise needs_extra(error) from error
+
+
+def needs_extra(error: ImportError) -> ConservatorError:
+    """What to say if a package of the extra is missing."""
+    return ConservatorError(f'{error.name} is not installed; pip install "conservator[lm]" brings it')
+
+
+def find_model(name: str | Path, *, fetch: bool = False) -> Path:
+    """The folder of a model by its name, repository, folder or GGUF file; see ``load_language_model``."""
+    given = str(name)
+    if given.startswith(HUB):
+        return _from_hub(given.removeprefix(HUB), fetch)
+    if isinstance(name, str) and given in [model.name for model in added_models()]:
+        return model_folder(given)
+    path = Path(name)
+    if path.suffix == ".gguf" and path.is_file():
+        from conservator.experts.language.fetching import add_gguf
+
+        return add_gguf(path)
+    if path.is_dir():
+        if not is_model(path):
+            raise ConservatorError(f"no language model in {path}: it needs {', '.join(PARTS)} and *.safetensors")
+        return path
+    if given in CATALOGUE:
+        raise ConservatorError(f"{given} was not added yet; conservator experts add {given} fetches it")
+    names = ", ".join(model.name for model in added_models()) or "none"
+    raise ConservatorError(
+        f"no language model {given!r}: neither added (added: {names}; known: {', '.join(CATALOGUE)}) nor hf:OWNER/NAME, "
+        "a folder or a .gguf file"
+    )
+
+
+def _from_hub(repository: str, fetch: bool) -> Path:
+    """The folder of a repository in the hub's cache."""
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise needs_extra(error) from error
+    try:
+        wanted = [*PARTS, "*.safetensors", "*.safetensors.index.json"]
+        found = Path(snapshot_download(repository, allow_patterns=wanted, local_files_only=not fetch))
+    except Exception as error:  # the hub's, of the network's and of names
+        how = "it could not be fetched" if fetch else f"hf download {repository} fetches it"
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConservatorError(f"{HUB}{repository} is not in the hub's cache; {how} ({reason})") from error
+    if not is_model(found):
+        raise ConservatorError(f"{HUB}{repository} lacks some of {', '.join(PARTS)} and *.safetensors")
+    return found
+
+
+@lru_cache(maxsize=2)
+def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Precision") -> "LanguageModel":
+    """Load a model; ``stamp`` is part of the cache's key, so that a folder that has changed is read again."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    from conservator.experts.language.convert import quietly
+    from conservator.experts.language.families import family_of
+    from conservator.experts.language.model import LanguageModel
+    from conservator.experts.language.pieces import load_tokens
+    from conservator.experts.language.precision import prepare
+
+    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        with quietly():
+            config = AutoConfig.from_pretrained(str(folder), **local)
+            family = family_of(config)
+            dtype = "auto" if precision == "int8" else getattr(torch, precision)
+            network = AutoModelForCausalLM.from_pretrained(
+                str(folder), config=config, dtype=dtype, use_safetensors=True, **local
+            )
+    except ConservatorError as error:
+        raise ConservatorError(f"{folder}: {error}") from error
+    except Exception as error:  # of json, safetensors and transformers
+        raise ConservatorError(f"cannot load the language model in {folder}: {error}") from error
+    tokenizer = folder / "tokenizer.json"
+    tokens = load_tokens(tokenizer, network.get_output_embeddings().weight.shape[0])
+    start = find_start(tokenizer, family.starts)
+    with torch.inference_mode():
+        prepare(network, precision)
+    return LanguageModel(network, tokens, start, folder.name, fingerprint=hash_files(folder))
+
+
+def find_start(tokenizer: Path, starts: tuple[str, ...]) -> int:
+    """The number of the first of some tokens that a tokenizer has."""
+    described = json.loads(tokenizer.read_text(encoding="utf-8"))
+    numbers = described["model"]["vocab"] | {token["content"]: token["id"] for token in described["added_tokens"]}
+    for start in starts:
+        if start in numbers:
+            return int(numbers[start])
+    raise ConservatorError(f"{tokenizer} has no token to begin a text with; known for its family: {', '.join(starts)}")
+
+
+def hash_files(folder: Path) -> str:
+    """A hash of the weights in a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.safetensors")):
+        with path.open("rb") as handle:
+            while chunk := handle.read(CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
+    """The times at which the files of a model were written, and their sizes."""
+    found = [path.stat() for path in sorted(folder.iterdir()) if path.is_file()]
+    return tuple((one.st_mtime_ns, one.st_size) for one in found)
