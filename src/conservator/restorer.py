@@ -338,7 +338,7 @@ def restore(
     language: Sequence[CausalExpert] | None = None,
     **options: Any,
 ) -> Restoration:
-    """Restore one damaged document, by a ``Restorer`` with these experts, options, engine, references and language models.
+    """Restore one damaged document, as a ``Restorer`` with these arguments does.
 
     ``known`` is what ``Restorer.restore`` takes.
     """

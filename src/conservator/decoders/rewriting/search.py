@@ -13,11 +13,11 @@ from conservator.experts import Meter
 from conservator.experts.causal import ROOT, CausalExpert, Reading, Tokens
 from conservator.vocabularies import BYTES
 
-ROWS = 256  # laws that are asked for at once
+ROWS = 200  # laws that are asked for at once
 TRIED = 64  # tokens: among more than this, some token always goes on
 
 Floats = NDArray[np.float64]
-Energies = Mapping[int, Floats]  # position -> (256,) what is added to the score for each byte there
+Energies = Mapping[int, Floats]  # position -> (V,) what is added to the score for each byte there
 
 
 @dataclass(frozen=True)
