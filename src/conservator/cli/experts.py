@@ -58,7 +58,8 @@ def list_experts(
 
     added = {model.name: model for model in added_models()}
     rows = [
-        describe_model(added[name]) if name in added and name not in builtin_names()
+        describe_model(added[name])
+        if name in added and name not in builtin_names()
         else describe(read_config(expert_folder(name)))
         for name in names or [*builtin_names(), *added]
     ]
