@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from causal_experts import EXPERTS, SEEDS, Remembering, exact_scores, random_energies, seeded
 from hypothesis import given
 from hypothesis import strategies as st
 
+from causal_experts import EXPERTS, SEEDS, Remembering, exact_scores, random_energies, seeded
 from conservator.decoders.rewriting import Limits, rewrite
 from conservator.decoders.rewriting.explain import explain
 from conservator.decoders.rewriting.regions import Region

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from causal_experts import EXPERTS, SEEDS, Remembering, exact_scores, random_energies, spelt
 from hypothesis import given
 from hypothesis import strategies as st
 
+from causal_experts import EXPERTS, SEEDS, Remembering, exact_scores, random_energies, spelt
 from conservator.decoders.rewriting.explain import explain
 from conservator.decoders.rewriting.regions import Region
 from conservator.decoders.rewriting.search import Limits, Trunk, search
