@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.decoders import DecodedText, Fill
-from conservator.decoders.rewriting import BLOCK, ROUNDS, Rewritten, rewrite
+from conservator.decoders.rewriting import BLOCK, ROUNDS, Judged, Rewritten, rewrite
 from conservator.documents import Damaged
 from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert, byte_laws
@@ -16,6 +16,8 @@ from conservator.field import infer_causal_field
 from conservator.numerics import runs
 from conservator.vocabularies import BYTES
 
+SHARPNESS = 0.7  # the power of the posterior of fills that makes its probabilities honest, on documents kept apart
+OUTSIDE = 0.02  # the probability that the true fill is none of those that were found, there
 SURE = 0.98  # the confidence from which what networks and memory say is not asked again
 BALANCE = 0.5  # the weight of what networks and memory say of a byte, beside weight 1 of the language models
 LOOKED_AT = 3  # tokens that are read for each lost byte, on average, where a tenth of the bytes is lost
@@ -59,7 +61,7 @@ class Rewriter:
         energies = dict(zip(places.tolist(), self.balance * laws, strict=True))
         text = tokens.astype(np.uint8).tobytes()
         weights = self.weights(text, damaged.tokens != BYTES.mask)
-        found = rewrite(self.experts, weights, text, places, energies, meter)
+        found = softened(rewrite(self.experts, weights, text, places, energies, meter))
         chosen, confidence = decoded.tokens.copy(), decoded.confidence.copy()
         for number in np.flatnonzero(lost).tolist():
             place = int(positions[number])
@@ -89,6 +91,22 @@ class Rewriter:
             return np.ones((len(text), 1))
         laws = [byte_laws(one, text) for one in self.experts]
         return infer_causal_field(laws, np.frombuffer(text, dtype=np.uint8).astype(np.int64), visible).field
+
+
+def softened(found: Rewritten) -> Rewritten:
+    """The same text with honest probabilities.
+
+    Its posterior is too sure of itself: the models are not the law of the text, regions are judged given others that
+    may be wrong, and a fill that the search has dropped may be the true one.
+    """
+    soft: dict[int, Judged] = {}
+    for one in found.judged.values():
+        powers = {fill: share**SHARPNESS for fill, share in one.fills.items()}
+        total = sum(powers.values()) / (1 - OUTSIDE)
+        soft[id(one)] = Judged(one.region, {fill: power / total for fill, power in powers.items()})
+    judged = {place: soft[id(one)] for place, one in found.judged.items()}
+    confidence = {place: one.marginal(place, found.text[place]) for place, one in judged.items()}
+    return Rewritten(found.text, confidence, judged)
 
 
 @dataclass(frozen=True)

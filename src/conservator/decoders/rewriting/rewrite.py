@@ -28,6 +28,11 @@ class Judged:
     region: Region
     fills: Fills
 
+    def marginal(self, place: int, byte: int) -> float:
+        """The probability of a byte at an open place."""
+        number = self.region.open.index(place)
+        return sum(share for fill, share in self.fills.items() if fill[number] == byte)
+
 
 @dataclass(frozen=True)
 class Rewritten:
@@ -99,9 +104,7 @@ def rewrite(
                     again.append(np.array(one.region.open))
                 for number, place in enumerate(one.region.open):
                     judged[place] = one
-                    confidence[place] = sum(
-                        share for other, share in one.fills.items() if other[number] == fill[number]
-                    )
+                    confidence[place] = one.marginal(place, fill[number])
                     if data[place] != fill[number]:
                         data[place] = fill[number]
                         again.append(places[(places >= place - BEFORE) & (places <= place + AFTER)])
