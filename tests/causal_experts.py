@@ -95,3 +95,30 @@ def exact_scores(expert, text, region, energies):
         region.fill_of(whole): score + sum(energies[place][whole[place]] for place in region.open)
         for whole, score in spelt(expert, pattern).items()
     }
+
+
+class Bookworm:
+    """Knows one text by heart: after four bytes of it, the next is likely. Its tokens are single bytes."""
+
+    def __init__(self, text, name="bookworm"):
+        self.spec = CausalSpec(name, Tokens([bytes([byte]) for byte in range(BYTES.size)]))
+        self.after = {}
+        for place in range(len(text)):
+            self.after.setdefault(text[max(0, place - 4) : place], []).append(text[place])
+
+    def read(self):
+        return BookwormReading(self)
+
+
+class BookwormReading:
+    def __init__(self, worm):
+        self.worm, self.paths = worm, {ROOT: b""}
+
+    def grow(self, parents, tokens, asked):
+        for parent, token in zip(parents, tokens, strict=True):
+            self.paths[len(self.paths)] = (self.paths[parent] + bytes([token]))[-4:]
+        laws = torch.full((len(asked), BYTES.size), 0.1)
+        for row, node in enumerate(asked):
+            for byte in self.worm.after.get(self.paths[node], []):
+                laws[row, byte] += 1000.0
+        return (laws / laws.sum(dim=1, keepdim=True)).log()
