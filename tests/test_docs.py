@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("kind", ["expert", "channel", "engine"])
+@pytest.mark.parametrize("kind", ["expert", "causal", "channel", "engine"])
 def test_an_extension_works_and_is_short(kind):
     text = (ROOT / "docs" / "extending.md").read_text()
     program = re.search(rf"<!-- extend: {kind} -->\n```python\n(.*?)```", text, re.DOTALL).group(1)
