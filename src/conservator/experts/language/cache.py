@@ -12,7 +12,7 @@ from conservator.experts.language.growing import Growing
 ATTENTION = "conservator_tree"
 
 
-class TreeCache(Cache):
+class TreeCache(Cache):  # type: ignore[misc]
     """What every layer of a network has read. Of it, a step sees only ``seen``: dead branches cost nothing.
 
     Attributes:

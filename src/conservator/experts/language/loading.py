@@ -26,7 +26,7 @@ def load_language_model(
     Args:
         name: the name of a model that was added (``conservator experts add``), ``hf:OWNER/NAME``, a folder with
             config.json, tokenizer.json and safetensors, or a ``.gguf`` file, which is converted once.
-        precision: how it computes; whichever is quickest on this machine, by default.
+        precision: how it computes; float32 or bfloat16, whichever is quicker here, by default.
         fetch: whether ``hf:`` may download; else it must be in the hub's cache.
     """
     folder = find_model(name, fetch=fetch)
@@ -63,8 +63,8 @@ def find_model(name: str | Path, *, fetch: bool = False) -> Path:
         raise ConservatorError(f"{given} was not added yet; conservator experts add {given} fetches it")
     names = ", ".join(model.name for model in added_models()) or "none"
     raise ConservatorError(
-        f"no language model {given!r}: neither added (added: {names}; known: {', '.join(CATALOGUE)}) nor hf:OWNER/NAME, "
-        "a folder or a .gguf file"
+        f"no language model {given!r}: neither added (added: {names}; known: {', '.join(CATALOGUE)}) "
+        "nor hf:OWNER/NAME, a folder or a .gguf file"
     )
 
 

@@ -102,7 +102,7 @@ def sentence_piece(token: str) -> bytes:
 
 def byte_signs() -> list[str]:
     """The printable sign that stands for each byte in byte-level tokenizers: its own, or one from U+0100 on."""
-    own = [byte for byte in range(BYTES.size) if 33 <= byte <= 126 or (161 <= byte and byte != 173)]
+    own = [byte for byte in range(BYTES.size) if 33 <= byte <= 126 or (byte >= 161 and byte != 173)]
     others = iter(range(BYTES.size, 2 * BYTES.size))
     return [chr(byte if byte in own else next(others)) for byte in range(BYTES.size)]
 
@@ -155,7 +155,7 @@ def flat(step: dict[str, Any] | None, name: str) -> Iterator[dict[str, Any]]:
 
 def removable(step: dict[str, Any]) -> bool:
     """Whether a normalizer only brings texts into a form in which most are anyway, or puts a space before them."""
-    return step["type"] == "NFC" or (step["type"] == "Prepend" and step["prepend"] == SPACE)
+    return bool(step["type"] == "NFC" or (step["type"] == "Prepend" and step["prepend"] == SPACE))
 
 
 def plain_step(step: dict[str, Any]) -> dict[str, Any]:
