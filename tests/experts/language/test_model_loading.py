@@ -52,7 +52,7 @@ def test_an_added_model_is_listed_and_loaded_by_name(home):
 def test_halves_are_loaded_in_every_precision(tmp_path):
     network = save_tiny(tmp_path)
     network.half().save_pretrained(tmp_path)
-    for precision in ("float32", "int8", "bfloat16"):
+    for precision in ("float32", "bfloat16"):
         law = load_language_model(tmp_path, precision).read().grow([0], [260], [1])
         torch.testing.assert_close(law.exp().sum(-1), torch.ones(1))
 
@@ -120,5 +120,5 @@ def test_a_tokenizer_without_a_start_is_refused(tmp_path):
 
 
 def test_the_precision_is_chosen_once():
-    assert choose_precision() in ("float32", "bfloat16", "int8")
+    assert choose_precision() in ("float32", "bfloat16")
     assert choose_precision() == choose_precision()

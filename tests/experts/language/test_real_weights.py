@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from conservator import restore
 from conservator.experts.language import added_models, load_language_model
 
 TEXT = "The Eiffel Tower is in the city of Paris, the capital of France.\n\n1. It is 330 metres tall.\n"
@@ -12,15 +13,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize(("precision", "most"), [("float32", 0.75), ("int8", 0.9)])
-def test_it_knows_english(precision, most):
-    model = load_language_model("smollm2", precision)
+def test_it_knows_english():
+    model = load_language_model("smollm2", "float32")
     tokens = model.spec.tokens
     cut = tokens.encode(TEXT)
     assert b"".join(tokens.pieces[token] for token in cut) == TEXT.encode()
     laws = model.read().grow(range(len(cut)), cut, range(len(cut)))
     nats = -laws[torch.arange(len(cut)), torch.tensor(cut)].sum().item() / len(TEXT.encode())
-    assert nats < most  # 0.69 and 0.75 were measured; a uniform law has about 3
+    assert nats < 0.75  # 0.69 was measured; a uniform law has about 3
     asked = len(tokens.encode("The Eiffel Tower is in the city of"))
     assert tokens.pieces[int(laws[asked].argmax())] == b" Paris"
 
@@ -32,3 +32,13 @@ def test_branches_have_the_laws_of_chains():
     reading.grow(range(len(cut)), cut, [])
     branch = reading.grow([3, len(cut) + 1], [cut[3], cut[4]], [len(cut) + 2])
     torch.testing.assert_close(branch, reading.grow([], [], [5]), atol=1e-3, rtol=1e-3)
+
+
+def test_it_brings_back_what_it_knows():
+    model = load_language_model("smollm2", "float32")
+    damaged = (
+        TEXT.replace("Eiffel", "Eif\ufffdel").replace("capital", "c\ufffdp\ufffdtal").replace("metres", "metr\ufffds")
+    )
+    found = restore(damaged, "prose", lost="bytes", effort="best", language=[model])
+    assert found.text == TEXT
+    assert found.experts == ("prose", "smollm2", "memory")

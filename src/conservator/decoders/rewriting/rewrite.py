@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from conservator.decoders.rewriting.explain import explain
 from conservator.decoders.rewriting.regions import Block, Region, find_blocks, find_regions
 from conservator.decoders.rewriting.search import Energies, Limits, Trunk, search
+from conservator.errors import ConservatorError
 from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert
 
@@ -123,11 +124,15 @@ def judge(
 ) -> list[Judged]:
     """The posterior of the fills of each region of a block, given the rest of the text.
 
-    Every expert searches for fills; where there are several, all of them score what any of them found.
+    Every expert searches for fills; where there are several, all of them score what any of them found. A block that
+    some expert cannot read is left as it is.
     """
     part = text[block.begin : block.end]
     here = {place - block.begin: energies[place] for place in (block.places + block.begin).tolist()}
-    trunks = [Trunk(one, part, meter) for one in experts]
+    try:
+        trunks = [Trunk(one, part, meter) for one in experts]
+    except ConservatorError:  # a control character, say, for which a model has no token
+        return []
     borders = trunks[0].borders
     for trunk in trunks[1:]:
         borders = np.intersect1d(borders, trunk.borders)

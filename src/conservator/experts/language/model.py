@@ -21,7 +21,7 @@ class LanguageModel:
     """A pretrained causal language model that reads trees of tokens. See ``CausalExpert``.
 
     It computes on the processor, one tree at a time. Its laws after a node are those of a plain pass over the path from
-    the start token to that node, up to rounding; with int8 weights rounding depends on what is read in the same step.
+    the start token to that node, up to rounding.
     """
 
     def __init__(self, network: Any, tokens: Tokens, start: int, name: str, fingerprint: str = "") -> None:
