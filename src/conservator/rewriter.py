@@ -18,7 +18,7 @@ from conservator.vocabularies import BYTES
 
 SHARPNESS = 0.7  # the power of the posterior of fills that makes its probabilities honest, on documents kept apart
 OUTSIDE = 0.02  # the probability that the true fill is none of those that were found, there
-SURE = 0.98  # the confidence from which what networks and memory say is not asked again
+SURE = 0.99  # the confidence from which what networks and memory say is not asked again
 BALANCE = 0.5  # the weight of what networks and memory say of a byte, beside weight 1 of the language models
 LOOKED_AT = 3  # tokens that are read for each lost byte, on average, where a tenth of the bytes is lost
 MEASURED = 300  # characters that are read to tell how long it will take

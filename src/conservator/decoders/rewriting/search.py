@@ -199,7 +199,7 @@ class RegionSearch:
         return self._fitting[place]
 
     def _goes_on(self, place: int, token: int) -> bool:
-        """Whether some token that fits at a place may follow a token that ends there, as far as that is easy to tell."""
+        """Whether some token that fits at a place may follow one that ends there, as far as that is easy to tell."""
         if place == len(self.pattern) or self.pattern[place] == BYTES.mask:
             return True
         rows, _ = self.fitting(place)
