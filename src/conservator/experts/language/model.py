@@ -104,7 +104,7 @@ class TreeReading:
     def _read(self, attended: NDArray[np.bool_], tokens: Sequence[int]) -> None:
         """Compute the last hidden states of the k newest nodes, and keep them."""
         seen = np.flatnonzero(attended.any(axis=0))
-        self._cache.seen = torch.from_numpy(seen)
+        self._cache.step.seen = torch.from_numpy(seen)
         depths = self._depths[-len(tokens) :]
         embedded = self._model.body.get_input_embeddings()(torch.tensor([tokens]))
         found = self._model.body(
