@@ -7,8 +7,11 @@ import pytest
 
 from causal_experts import Bookworm
 from conservator import RestoreOptions, Restorer
+from conservator.decoders.rewriting import Judged, Rewritten
+from conservator.decoders.rewriting.regions import Region
 from conservator.errors import OptionError
 from conservator.restorer import restore
+from conservator.rewriter import longest_run, softened
 from fakes import FakeExpert
 
 TEXT = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. " * 3
@@ -107,3 +110,21 @@ def test_it_says_how_long_it_will_take():
     options = RestoreOptions(effort="best", lost="bytes")
     assert Restorer([FakeExpert(1)], options, language=[Bookworm(TEXT.encode())]).seconds_to_rewrite(document) > 0
     assert Restorer([FakeExpert(1)]).seconds_to_rewrite(document) == 0
+
+
+@pytest.mark.parametrize(("places", "length"), [([3], 1), ([3, 5, 9], 1), ([1, 2, 4, 5, 6, 9], 3)])
+def test_the_longest_run_of_neighbours(places, length):
+    assert longest_run(places) == length
+
+
+def test_softening_keeps_the_text_and_the_order_of_fills():
+    sharp = {b"ab": 0.9, b"cd": 0.08, b"ce": 0.02}
+    region = Region(0, 4, (1, 2))
+    judged = Judged(region, sharp)
+    soft = softened(Rewritten(b"xabx", {1: 0.9, 2: 0.9}, {1: judged, 2: judged}))
+    fills = soft.judged[1].fills
+    assert soft.text == b"xabx"
+    assert list(fills) == list(sharp)
+    assert sum(fills.values()) == pytest.approx(1 - 0.05)
+    assert soft.confidence[1] == fills[b"ab"] < 0.9
+    assert soft.judged[1] is soft.judged[2]

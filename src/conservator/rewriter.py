@@ -16,8 +16,11 @@ from conservator.field import infer_causal_field
 from conservator.numerics import runs
 from conservator.vocabularies import BYTES
 
-SHARPNESS = 0.7  # the power of the posterior of fills that makes its probabilities honest, on documents kept apart
-OUTSIDE = 0.02  # the probability that the true fill is none of those that were found, there
+# What makes the probabilities of fills honest, on documents kept apart, where a run of n bytes is open: the power of the
+# posterior is SHARPNESS / (1 + BLUNTER (n - 1)), and the true fill is none of those that were found with the probability
+# OUTSIDE + FURTHER (n - 1).
+SHARPNESS, BLUNTER = 0.7, 0.5
+OUTSIDE, FURTHER, FURTHEST = 0.02, 0.03, 0.6
 SURE = 0.99  # the confidence from which what networks and memory say is not asked again
 BALANCE = 0.5  # the weight of what networks and memory say of a byte, beside weight 1 of the language models
 LOOKED_AT = 3  # tokens that are read for each lost byte, on average, where a tenth of the bytes is lost
@@ -101,12 +104,18 @@ def softened(found: Rewritten) -> Rewritten:
     """
     soft: dict[int, Judged] = {}
     for one in found.judged.values():
-        powers = {fill: share**SHARPNESS for fill, share in one.fills.items()}
-        total = sum(powers.values()) / (1 - OUTSIDE)
+        more = longest_run(one.region.open) - 1
+        powers = {fill: share ** (SHARPNESS / (1 + BLUNTER * more)) for fill, share in one.fills.items()}
+        total = sum(powers.values()) / (1 - min(FURTHEST, OUTSIDE + FURTHER * more))
         soft[id(one)] = Judged(one.region, {fill: power / total for fill, power in powers.items()})
     judged = {place: soft[id(one)] for place, one in found.judged.items()}
     confidence = {place: one.marginal(place, found.text[place]) for place, one in judged.items()}
     return Rewritten(found.text, confidence, judged)
+
+
+def longest_run(places: Sequence[int]) -> int:
+    """The length of the longest run of neighbours among ascending places."""
+    return int(np.bincount(np.cumsum(np.diff(places, prepend=places[0]) > 1)).max())
 
 
 @dataclass(frozen=True)
