@@ -16,9 +16,9 @@ from conservator.field import infer_causal_field
 from conservator.numerics import runs
 from conservator.vocabularies import BYTES
 
-# What makes the probabilities of fills honest, on documents kept apart, where a run of n bytes is open: the power of the
-# posterior is SHARPNESS / (1 + BLUNTER (n - 1)), and the true fill is none of those that were found with the probability
-# OUTSIDE + FURTHER (n - 1).
+# What makes the probabilities of fills honest, on documents kept apart, where a run of n bytes is open: the power of
+# the posterior is SHARPNESS / (1 + BLUNTER (n - 1)), and with the probability OUTSIDE + FURTHER (n - 1) the true fill
+# is none of those that were found.
 SHARPNESS, BLUNTER = 0.7, 0.5
 OUTSIDE, FURTHER, FURTHEST = 0.02, 0.03, 0.6
 SURE = 0.99  # the confidence from which what networks and memory say is not asked again
