@@ -142,9 +142,10 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
             if damaged != document:
                 found.append((kind, restore_one(document, damaged, seed + number, plain, drafter, models[0])))
     rows = kind_rows(found)
-    if len(models) > 1:
+    texts = mixed_documents(resources, config) if len(models) > 1 else []
+    if texts:  # the demo has none
         mixed = []
-        for number, (document, kinds) in enumerate(track(mixed_documents(resources, config), "mixed")):
+        for number, (document, kinds) in enumerate(track(texts, "mixed")):
             damaged = damage(document, config.rate, seed=seed + number)
             mixed.append(restore_mixed(document, kinds, damaged, seed + number, drafter, models))
         rows += mixed_rows(mixed)

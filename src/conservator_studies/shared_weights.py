@@ -77,7 +77,7 @@ class CausalEvidence:
         """PackLLM, greedy variant: the models one by one, the best first, each with a weight by line search."""
         corners = np.eye(len(self.laws))
         order = np.argsort([self.loss(corner) for corner in corners], kind="stable")
-        weights = corners[order[0]]
+        weights: Floats = corners[order[0]]
         for newcomer in corners[order[1:]]:
             mixtures = [(1 - share) * weights + share * newcomer for share in GRID.tolist()]
             losses = [self.loss(mixture) for mixture in mixtures]
