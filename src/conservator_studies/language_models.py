@@ -46,7 +46,7 @@ class Config:
         size: bytes of each, from its beginning.
         rate: the share that is lost.
         kinds: of documents.
-        mixed: how many mixed ones, at most as many as ``documents``.
+        mixed: how many mixed ones, at most twice as many as ``documents``.
         mixed_size: bytes of each of these, half of them prose and half code.
         apart: mixed ones are made from documents after the first so many.
         model: the language model that is composed with networks and memory.
@@ -203,7 +203,7 @@ def restore_mixed(
 
 def mixed_documents(resources: Resources, config: Config) -> list[tuple[bytes, NDArray[np.bool_]]]:
     """Texts with a stretch of prose and one of code, in turns the one or the other first; and where the code is."""
-    half, count = config.mixed_size // 2, min(config.mixed, config.documents)
+    half, count = config.mixed_size // 2, min(config.mixed, 2 * config.documents)
     stretches = {}
     for kind in ("prose", "code"):
         texts = read_domain(resources.corpora, kind, "eval", comments=True).documents[config.apart :]
