@@ -57,7 +57,7 @@ class Config:
     size: int = 2000
     rate: float = 0.1
     kinds: tuple[str, ...] = ("readme", "prose", "code", "config", "arxiv")
-    mixed: int = 10
+    mixed: int = 8
     mixed_size: int = 1500
     apart: int = 32
     model: str = MODEL
