@@ -240,6 +240,15 @@ class Restorer:
             return Rewriter([load_language_model(name.strip()) for name in options.language.split(",")])
         return Rewriter(self.language)
 
+    def seconds_to_rewrite(self, document: Document) -> float:
+        """About how long language models take to write a document again; 0 if the effort is not ``best``."""
+        rewriter = self.rewriter(self.options)
+        if rewriter is None:
+            return 0.0
+        damaged = read_damaged(as_source(document, self.options).data, mark=self.options.mark, gap=self.options.gap)
+        visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
+        return rewriter.seconds(visible.decode(errors="replace"), len(damaged.lost))
+
     def makers(self, references: References | None, options: RestoreOptions) -> list[DocumentExpert]:
         """The experts that are made from the document: those that were given, and a memory if none of them is one."""
         given = [one for one in self.experts if isinstance(one, DocumentExpert)]

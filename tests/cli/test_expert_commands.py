@@ -183,3 +183,26 @@ def test_help_has_examples_and_exit_codes():
         assert done.returncode == 0
         assert f"  conservator {command}" in done.stdout
         assert "Exit codes" in done.stdout
+
+
+def test_added_models_are_listed_and_removed(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONSERVATOR_HOME", str(tmp_path))
+    folder = tmp_path / "models" / "small"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "conservator.json").write_text('{"licence": "Apache-2.0"}')
+    listed = run("experts")
+    assert "Apache-2.0" in listed.stdout
+    assert "prose" in listed.stdout
+    (row,) = json.loads(run("experts", "small", "--json").stdout)
+    assert (row["name"], row["kind"], row["bytes"], row["licence"]) == ("small", "llama", 7, "Apache-2.0")
+    assert run("experts", "remove", "small").returncode == 0
+    assert not folder.exists()
+    again = run("experts", "remove", "small")
+    assert again.returncode == 3
+    assert "no model 'small' was added" in again.stderr
+    unknown = run("experts", "add", "huge")
+    assert unknown.returncode == 3
+    assert "known: gemma3-270m, smollm2" in unknown.stderr

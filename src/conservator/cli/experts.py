@@ -5,7 +5,6 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from click import Context
 from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
@@ -29,7 +28,7 @@ REMOVE_EXAMPLES = (
 class Experts(TyperGroup):
     """A group whose command is ``list`` where none is named."""
 
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put ``list`` before names and options that follow no command."""
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = ["list", *args]
@@ -58,7 +57,8 @@ def list_experts(
 
     added = {model.name: model for model in added_models()}
     rows = [
-        describe_model(added[name]) if name in added and name not in builtin_names()
+        describe_model(added[name])
+        if name in added and name not in builtin_names()
         else describe(read_config(expert_folder(name)))
         for name in names or [*builtin_names(), *added]
     ]
@@ -132,7 +132,7 @@ def describe_model(model: Any) -> dict[str, Any]:
 
 @experts.command(epilog=ADD_EXAMPLES)
 def add(name: Annotated[str, typer.Argument(help="A known model: smollm2 or gemma3-270m.")]) -> None:
-    """Fetch a language model into the user's cache, check its sha256, and convert it; its size and licence come first."""
+    """Fetch a language model into the user's cache, check its sha256, and convert it; says its size and licence."""
     from conservator.experts.language import add_model
 
     try:

@@ -23,7 +23,7 @@ from conservator.cli.options import (
     read_text,
 )
 from conservator.files import write_document
-from conservator.options import DEFAULTS, EXPERTS, LONGEST_GAP, SHOWN_ALTERNATIVES, RestoreOptions
+from conservator.options import DEFAULTS, EFFORTS, EXPERTS, LONGEST_GAP, SHOWN_ALTERNATIVES, RestoreOptions
 
 if TYPE_CHECKING:
     from conservator.restoration import Restoration
@@ -34,6 +34,7 @@ EXAMPLES = (
     '  conservator restore scan.txt --mark "_" --min-confidence 0.8 > restored.txt\n\n'
     '  conservator restore notes.txt --gap "[...]" --max-gap 24 --alternatives 5 --json notes.json -o -\n\n'
     "  conservator restore chapter.md --like book/ --like notes.txt -o restored.md\n\n"
+    "  conservator restore notes.md --effort best -o restored.md     (after: conservator experts add smollm2)\n\n"
     "  conservator restore letter.txt --lost encoding:windows-1252 -o restored.txt\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
     "Exit codes: 0 restored, 2 bad usage, 3 bad input or output (with what and where), 4 nothing to restore, "
@@ -45,6 +46,7 @@ STAGES = {
     "lengths": "finding lengths",
     "inferring": "reading",
     "decoding": "filling in",
+    "writing again": "writing again",
     "alternatives": "weighing alternatives",
 }
 NAMED = 3  # references that the summary names
@@ -69,6 +71,24 @@ def restore(
             metavar="PATH",
             help="A text like the document, which is remembered where it fits: a file, a folder of text files, or a "
             ".jsonl or .jsonl.gz file with a field text. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    effort: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(EFFORTS),
+            help="fast: small networks and the memory. best: language models write again what these leave in doubt; "
+            "more comes back, and it takes ten times as long.",
+        ),
+    ] = DEFAULTS.effort,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language-model",
+            metavar="NAME",
+            help="The language model of --effort best, or several with commas between: names that conservator experts "
+            f"add knows, hf:OWNER/NAME, folders or .gguf files; {DEFAULTS.language} by default.",
             show_default=False,
         ),
     ] = None,
@@ -131,6 +151,8 @@ def restore(
         alternatives = SHOWN_ALTERNATIVES if shown and channel == DEFAULTS.channel else DEFAULTS.alternatives
     if like and no_memory:
         raise typer.BadParameter("the memory reads these texts, and --no-memory leaves it out", param_hint="--like")
+    if language is not None and effort != "best":
+        raise typer.BadParameter("language models are for --effort best", param_hint="--language-model")
     if like and "" in like:
         raise typer.BadParameter("a file or a folder is needed, not an empty name", param_hint="--like")
     with as_usage_errors():
@@ -145,6 +167,8 @@ def restore(
             seed=seed,
             memory=not no_memory,
             encoding=encoding,
+            effort=effort,
+            language=DEFAULTS.language if language is None else language,
         )
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
     document = read_text(damaged, encoding, signs=(mark, gap), stray=options.stray)
@@ -153,6 +177,10 @@ def restore(
 
     with progress_bar() as progress, as_usage_errors():
         restorer = Restorer(experts, options)
+        if effort == "best" and messages.is_terminal:
+            messages.print(
+                f"writing it again takes about {restorer.seconds_to_rewrite(document):.0f} s", soft_wrap=True
+            )
         if like:
             progress("references", 0.0)
         found = restorer.restore(document, like=read_like(like or [], damaged), progress=progress)

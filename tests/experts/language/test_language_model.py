@@ -4,11 +4,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny import STARTS, WINDOW, save_tiny
 
 from conservator import ConservatorError
 from conservator.experts.causal import ROOT
 from conservator.experts.language import LanguageModel, load_language_model
-from tiny import STARTS, WINDOW, save_tiny
 
 FAMILIES = sorted(STARTS)
 
@@ -109,13 +109,12 @@ def test_what_is_no_tree_is_refused(made, parents, tokens, asked, message):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(("precision", "near"), [("int8", 0.3), ("bfloat16", 0.3)])
-def test_other_precisions_are_near(tmp_path, family, precision, near):
+def test_halves_are_near(tmp_path, family):
     save_tiny(tmp_path, family)
     path = list(range(260, 272))
     exact, other = (
         load_language_model(tmp_path, wanted).read().grow(range(12), path, range(13)).exp()
-        for wanted in ("float32", precision)
+        for wanted in ("float32", "bfloat16")
     )
     assert other.dtype == torch.float32
-    assert 0 < (exact - other).abs().sum(-1).mean() < near
+    assert 0 < (exact - other).abs().sum(-1).mean() < 0.3

@@ -15,7 +15,11 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
-SENTENCES = ["the quick brown fox jumps over the lazy dog", "def add(a, b):\n    return a + b\n", "naïve café 12 345"] * 4
+SENTENCES = [
+    "the quick brown fox jumps over the lazy dog",
+    "def add(a, b):\n    return a + b\n",
+    "naïve café 12 345",
+] * 4
 STARTS = {"llama": "<|endoftext|>", "gpt2": "<|endoftext|>", "qwen2": "<|endoftext|>", "gemma3_text": "<bos>"}
 WINDOW = 4  # of the layers of Gemma 3 that see only the last tokens
 

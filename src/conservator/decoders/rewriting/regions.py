@@ -9,6 +9,7 @@ TOGETHER = 3  # lost bytes that are at most this far apart are chosen together
 JUDGES = 8  # bytes after the last lost byte that a fill must explain, at least
 BACK = 32  # bytes: a region begins at most this far before its first lost byte
 CONTEXT = 1024  # bytes that are read before the first region of a block
+CHARACTER = 4  # the most bytes of a character
 BLOCK = 2048  # bytes from the first to the last region that are read together
 
 Ints = NDArray[np.int64]
@@ -107,10 +108,10 @@ def find_blocks(places: Ints, text: bytes, longest: int | None) -> list[Block]:
     Args:
         places: (n,) the open places, ascending.
         text: the text; characters are not cut.
-        longest: the most bytes of a block; None for any.
+        longest: the most bytes of a block, if that is enough for one region; None for any.
     """
-    size = BLOCK + CONTEXT + 2 * JUDGES + BACK
-    share = 1.0 if longest is None else min(1.0, longest / size)
+    around = BACK + 2 * JUDGES + 2 * CHARACTER
+    share = 1.0 if longest is None else min(1.0, max(0, longest - around) / (BLOCK + CONTEXT))
     blocks: list[Block] = []
     left = places
     while len(left):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from conservator.decoders.rewriting.explain import explain
 from conservator.decoders.rewriting.regions import Block, Region, find_blocks, find_regions
 from conservator.decoders.rewriting.search import Energies, Limits, Trunk, search
+from conservator.errors import ConservatorError
 from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert
 
@@ -27,6 +28,11 @@ class Judged:
 
     region: Region
     fills: Fills
+
+    def marginal(self, place: int, byte: int) -> float:
+        """The probability of a byte at an open place."""
+        number = self.region.open.index(place)
+        return sum(share for fill, share in self.fills.items() if fill[number] == byte)
 
 
 @dataclass(frozen=True)
@@ -99,9 +105,7 @@ def rewrite(
                     again.append(np.array(one.region.open))
                 for number, place in enumerate(one.region.open):
                     judged[place] = one
-                    confidence[place] = sum(
-                        share for other, share in one.fills.items() if other[number] == fill[number]
-                    )
+                    confidence[place] = one.marginal(place, fill[number])
                     if data[place] != fill[number]:
                         data[place] = fill[number]
                         again.append(places[(places >= place - BEFORE) & (places <= place + AFTER)])
@@ -120,11 +124,15 @@ def judge(
 ) -> list[Judged]:
     """The posterior of the fills of each region of a block, given the rest of the text.
 
-    Every expert searches for fills; where there are several, all of them score what any of them found.
+    Every expert searches for fills; where there are several, all of them score what any of them found. A block that
+    some expert cannot read is left as it is.
     """
     part = text[block.begin : block.end]
     here = {place - block.begin: energies[place] for place in (block.places + block.begin).tolist()}
-    trunks = [Trunk(one, part, meter) for one in experts]
+    try:
+        trunks = [Trunk(one, part, meter) for one in experts]
+    except ConservatorError:  # a control character, say, for which a model has no token
+        return []
     borders = trunks[0].borders
     for trunk in trunks[1:]:
         borders = np.intersect1d(borders, trunk.borders)

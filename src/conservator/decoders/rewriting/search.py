@@ -14,6 +14,7 @@ from conservator.experts.causal import ROOT, CausalExpert, Reading, Tokens
 from conservator.vocabularies import BYTES
 
 ROWS = 200  # laws that are asked for at once
+KEPT = 1000  # tokens: where more fit, they are looked up again
 TRIED = 64  # tokens: among more than this, some token always goes on
 
 Floats = NDArray[np.float64]
@@ -43,6 +44,7 @@ class Beginning:
         last: the last token; None at the start of a text.
         parent: the node before the last token.
         node: the node of the last token; None if it was not read yet.
+        own: whether it is written as the text has it; such a beginning is never dropped, and costs no reading.
     """
 
     score: float
@@ -50,6 +52,7 @@ class Beginning:
     last: int | None
     parent: int
     node: int | None
+    own: bool = False
 
 
 class Trunk:
@@ -77,7 +80,7 @@ class Trunk:
     def at(self, border: int) -> Beginning:
         """The empty beginning of a region that starts at a border."""
         node = self.node_at(border)
-        return Beginning(0.0, b"", None if node == ROOT else self.tokens[node - 1], node, node)
+        return Beginning(0.0, b"", None if node == ROOT else self.tokens[node - 1], node, node, own=True)
 
     def after(self, node: int, token: int) -> int | None:
         """The node of a token after a node, if it is part of the text."""
@@ -120,7 +123,8 @@ class RegionSearch:
             length = min(self.ends)
             here = sorted(self.ends.pop(length), key=lambda one: (-one.score, one.data))
             best = max(one.score for one in chain(here, self.whole, *self.ends.values()))
-            kept = [one for one in here if one.score >= best - self.limits.far][: self.limits.width]
+            likely = [one for one in here if one.score >= best - self.limits.far][: self.limits.width]
+            kept = likely + [one for one in here if one.own and one not in likely]
             if length == len(self.pattern):
                 self.whole += kept
             elif kept and length >= self.region.stop - self.region.start and self._agreed(kept, best):
@@ -131,16 +135,20 @@ class RegionSearch:
         return []
 
     def _agreed(self, kept: list[Beginning], best: float) -> bool:
-        """Whether all likely beginnings, each of which has all open bytes, have the same."""
-        others = (one for one in chain(self.whole, *self.ends.values()) if one.score >= best - self.limits.far)
+        """Whether all likely beginnings, each of which has all open bytes, have the same, and the text has it too."""
+        least = best - self.limits.far
+        others = (one for one in chain(self.whole, *self.ends.values()) if one.own or one.score >= least)
         return len({self.region.fill_of(one.data) for one in chain(kept, others)}) == 1
 
     def extend(self, one: Beginning, law: NDArray[np.float32], trunk: Trunk) -> None:
-        """Append to a beginning every likely token that fits."""
+        """Append to a beginning every likely token that fits, and the text's own."""
         place, node = len(one.data), one.node
         rows, energy = self.fitting(place)
         if node is None or not len(rows):
             return
+        own = trunk.tokens[node] if one.own and node < len(trunk.tokens) else None
+        if own is not None:
+            self._append(one, own, one.score + float(law[own]) + self._energy(place, own), node + 1)
         scores = one.score + law[self.tokens.numbers[rows]] + energy
         lengths = self.tokens.lengths[rows]
         best = -np.inf
@@ -153,15 +161,32 @@ class RegionSearch:
                 if scores[choice] < best - self.limits.far or kept == 2 * self.limits.width:
                     break
                 token = int(self.tokens.numbers[rows[choice]])
-                if (one.last is None or self.tokens.follows(one.last, token)) and self._goes_on(place + length, token):
+                may = token != own and (one.last is None or self.tokens.follows(one.last, token))
+                if may and self._goes_on(place + length, token):
                     kept += 1
-                    data = one.data + self.tokens.pieces[token]
-                    after = trunk.after(node, token)
-                    self.ends[place + length].append(Beginning(float(scores[choice]), data, token, node, after))
+                    self._append(one, token, float(scores[choice]), None)
+
+    def _append(self, one: Beginning, token: int, score: float, node: int | None) -> None:
+        """Append a token to a beginning, unless it goes over the end of the region."""
+        data = one.data + self.tokens.pieces[token]
+        if one.node is not None and len(data) <= len(self.pattern):
+            self.ends[len(data)].append(Beginning(score, data, token, one.node, node, own=node is not None))
+
+    def _energy(self, place: int, token: int) -> float:
+        """The energies of the open bytes of a token at a place."""
+        first = self.region.start + place
+        return float(
+            sum(
+                self.energies[where][byte]
+                for where, byte in enumerate(self.tokens.pieces[token], start=first)
+                if where in self.region.open
+            )
+        )
 
     def fitting(self, place: int) -> tuple[NDArray[np.int64], Floats]:
         """The rows of the tokens that fit at a place of the region, and the energies of their open bytes."""
         if place not in self._fitting:
+            self._fitting = {known: found for known, found in self._fitting.items() if len(found[0]) <= KEPT}
             pattern = self.pattern[place : place + self.tokens.longest]
             rows = self.tokens.fitting(pattern)
             energy = np.zeros(len(rows))
@@ -174,8 +199,8 @@ class RegionSearch:
         return self._fitting[place]
 
     def _goes_on(self, place: int, token: int) -> bool:
-        """Whether some token that fits at a place may follow a token that ends there."""
-        if place == len(self.pattern):
+        """Whether some token that fits at a place may follow one that ends there, as far as that is easy to tell."""
+        if place == len(self.pattern) or self.pattern[place] == BYTES.mask:
             return True
         rows, _ = self.fitting(place)
         return len(rows) > TRIED or any(self.tokens.follows(token, int(self.tokens.numbers[row])) for row in rows)

@@ -12,32 +12,41 @@ from conservator.experts.language.growing import Growing
 ATTENTION = "conservator_tree"
 
 
-class TreeCache(Cache):
-    """What every layer of a network has read. Of it, a step sees only ``seen``: dead branches cost nothing.
+class Step:
+    """What the layers of a cache are told of the next step.
 
     Attributes:
-        seen: (m,) int64, the nodes that the next step attends to, its own among them.
+        seen: (m,) int64, the nodes that it attends to, its own among them.
+    """
+
+    seen: Tensor
+
+
+class TreeCache(Cache):  # type: ignore[misc]
+    """What every layer of a network has read. Of it, a step sees only some nodes: dead branches cost nothing.
+
+    Layers do not know their cache, so that it is freed as soon as it is not used any more.
     """
 
     def __init__(self, layers: int) -> None:
         """A cache of so many layers."""
-        self.seen: Tensor
-        super().__init__(layers=[TreeLayer(self) for _ in range(layers)])
+        self.step = Step()
+        super().__init__(layers=[TreeLayer(self.step) for _ in range(layers)])
 
 
 class TreeLayer(DynamicLayer):  # type: ignore[misc]
     """The keys and values of one layer."""
 
-    def __init__(self, cache: TreeCache) -> None:
-        """Belong to a cache."""
+    def __init__(self, step: Step) -> None:
+        """Nothing yet; ``step`` is that of the cache."""
         super().__init__()
-        self._cache, self._keys, self._values = cache, Growing(dim=2), Growing(dim=2)
+        self._step, self._keys, self._values = step, Growing(dim=2), Growing(dim=2)
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Add (1, heads, k, size) keys and values of k new nodes; return those of the nodes that are seen."""
         self._keys.append(key_states)
         self._values.append(value_states)
-        return self._keys.at(self._cache.seen), self._values.at(self._cache.seen)
+        return self._keys.at(self._step.seen), self._values.at(self._step.seen)
 
     def get_seq_length(self) -> int:
         """The number of nodes."""

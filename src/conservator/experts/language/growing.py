@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 class Growing:
-    """Rows that are appended along one dimension; the room for them doubles when it is full."""
+    """Rows that are appended along one dimension; when the room for them is full, half as much is added."""
 
     def __init__(self, dim: int) -> None:
         """Nothing yet; ``dim`` is the dimension that grows."""
@@ -17,7 +17,7 @@ class Growing:
         added = rows.shape[self.dim]
         if self._room is None or self.length + added > self._room.shape[self.dim]:
             shape = list(rows.shape)
-            shape[self.dim] = max(2 * self.length, self.length + added)
+            shape[self.dim] = max(self.length * 3 // 2, self.length + added)
             room = rows.new_empty(shape)
             if self._room is not None:
                 room.narrow(self.dim, 0, self.length).copy_(self.rows)

@@ -26,7 +26,7 @@ def load_language_model(
     Args:
         name: the name of a model that was added (``conservator experts add``), ``hf:OWNER/NAME``, a folder with
             config.json, tokenizer.json and safetensors, or a ``.gguf`` file, which is converted once.
-        precision: how it computes; whichever is quickest on this machine, by default.
+        precision: how it computes; float32 or bfloat16, whichever is quicker here, by default.
         fetch: whether ``hf:`` may download; else it must be in the hub's cache.
     """
     folder = find_model(name, fetch=fetch)
@@ -63,8 +63,8 @@ def find_model(name: str | Path, *, fetch: bool = False) -> Path:
         raise ConservatorError(f"{given} was not added yet; conservator experts add {given} fetches it")
     names = ", ".join(model.name for model in added_models()) or "none"
     raise ConservatorError(
-        f"no language model {given!r}: neither added (added: {names}; known: {', '.join(CATALOGUE)}) nor hf:OWNER/NAME, "
-        "a folder or a .gguf file"
+        f"no language model {given!r}: neither added (added: {names}; known: {', '.join(CATALOGUE)}) "
+        "nor hf:OWNER/NAME, a folder or a .gguf file"
     )
 
 
@@ -96,16 +96,14 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
     from conservator.experts.language.families import family_of
     from conservator.experts.language.model import LanguageModel
     from conservator.experts.language.pieces import load_tokens
-    from conservator.experts.language.precision import prepare
 
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
         with quietly():
             config = AutoConfig.from_pretrained(str(folder), **local)
             family = family_of(config)
-            dtype = "auto" if precision == "int8" else getattr(torch, precision)
             network = AutoModelForCausalLM.from_pretrained(
-                str(folder), config=config, dtype=dtype, use_safetensors=True, **local
+                str(folder), config=config, dtype=getattr(torch, precision), use_safetensors=True, **local
             )
     except ConservatorError as error:
         raise ConservatorError(f"{folder}: {error}") from error
@@ -114,8 +112,6 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
     tokenizer = folder / "tokenizer.json"
     tokens = load_tokens(tokenizer, network.get_output_embeddings().weight.shape[0])
     start = find_start(tokenizer, family.starts)
-    with torch.inference_mode():
-        prepare(network, precision)
     return LanguageModel(network, tokens, start, folder.name, fingerprint=hash_files(folder))
 
 

@@ -21,7 +21,7 @@ class LanguageModel:
     """A pretrained causal language model that reads trees of tokens. See ``CausalExpert``.
 
     It computes on the processor, one tree at a time. Its laws after a node are those of a plain pass over the path from
-    the start token to that node, up to rounding; with int8 weights rounding depends on what is read in the same step.
+    the start token to that node, up to rounding.
     """
 
     def __init__(self, network: Any, tokens: Tokens, start: int, name: str, fingerprint: str = "") -> None:
@@ -104,7 +104,7 @@ class TreeReading:
     def _read(self, attended: NDArray[np.bool_], tokens: Sequence[int]) -> None:
         """Compute the last hidden states of the k newest nodes, and keep them."""
         seen = np.flatnonzero(attended.any(axis=0))
-        self._cache.seen = torch.from_numpy(seen)
+        self._cache.step.seen = torch.from_numpy(seen)
         depths = self._depths[-len(tokens) :]
         embedded = self._model.body.get_input_embeddings()(torch.tensor([tokens]))
         found = self._model.body(

@@ -71,7 +71,9 @@ def encode_bytes(tokenizer: Any, pieces: list[bytes]) -> Callable[[str], list[in
     def encode(text: str) -> list[int]:
         missing = set(text.encode()) - known
         if missing:
-            raise ConservatorError(f"the text has bytes without a token: {', '.join(f'0x{one:02X}' for one in missing)}")
+            raise ConservatorError(
+                f"the text has bytes without a token: {', '.join(f'0x{one:02X}' for one in missing)}"
+            )
         return list(tokenizer.encode(text, add_special_tokens=False).ids)
 
     return encode
@@ -100,7 +102,7 @@ def sentence_piece(token: str) -> bytes:
 
 def byte_signs() -> list[str]:
     """The printable sign that stands for each byte in byte-level tokenizers: its own, or one from U+0100 on."""
-    own = [byte for byte in range(BYTES.size) if 33 <= byte <= 126 or (161 <= byte and byte != 173)]
+    own = [byte for byte in range(BYTES.size) if 33 <= byte <= 126 or (byte >= 161 and byte != 173)]
     others = iter(range(BYTES.size, 2 * BYTES.size))
     return [chr(byte if byte in own else next(others)) for byte in range(BYTES.size)]
 
@@ -121,7 +123,9 @@ def without_changes(described: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     normal = [step for step in flat(described.get("normalizer"), "normalizers") if not removable(step)]
     spaced = [step for step in normal if step["type"] == "Replace" and step["pattern"] == {"String": " "}]
     if any(step["content"] != SPACE for step in spaced) or len(spaced) < len(normal) or (bytewise and normal):
-        raise ConservatorError(f"it changes a text by {normal[0]['type']}; accepted: NFC, Prepend, and {SPACE} for spaces")
+        raise ConservatorError(
+            f"it changes a text by {normal[0]['type']}; accepted: NFC, Prepend, and {SPACE} for spaces"
+        )
     metaspace = any(step["type"] == "Metaspace" for step in steps)
     fallback = all(f"<0x{byte:02X}>" in model["vocab"] for byte in range(BYTES.size)) and model.get("byte_fallback")
     if not bytewise and not (fallback and (spaced or metaspace)):
@@ -129,10 +133,14 @@ def without_changes(described: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     added = [token for token in described.get("added_tokens", []) if not token["special"]]
     for token in added:
         if token["lstrip"] or token["rstrip"]:
-            raise ConservatorError(f"its token {token['content']!r} takes the spaces beside it; accepted: none that does")
+            raise ConservatorError(
+                f"its token {token['content']!r} takes the spaces beside it; accepted: none that does"
+            )
     exact = {**described, "truncation": None, "padding": None, "post_processor": None, "added_tokens": added}
     exact["normalizer"] = {"type": "Sequence", "normalizers": spaced} if spaced else None
-    exact["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [plain_step(step) for step in steps]} if steps else None
+    exact["pre_tokenizer"] = (
+        {"type": "Sequence", "pretokenizers": [plain_step(step) for step in steps]} if steps else None
+    )
     return exact, bytewise
 
 
@@ -147,7 +155,7 @@ def flat(step: dict[str, Any] | None, name: str) -> Iterator[dict[str, Any]]:
 
 def removable(step: dict[str, Any]) -> bool:
     """Whether a normalizer only brings texts into a form in which most are anyway, or puts a space before them."""
-    return step["type"] == "NFC" or (step["type"] == "Prepend" and step["prepend"] == SPACE)
+    return bool(step["type"] == "NFC" or (step["type"] == "Prepend" and step["prepend"] == SPACE))
 
 
 def plain_step(step: dict[str, Any]) -> dict[str, Any]:

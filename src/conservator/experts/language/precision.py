@@ -1,57 +1,20 @@
-"""How a network computes: in float32, bfloat16 or int8, whichever this machine is quickest at."""
+"""How a network computes: in float32 or bfloat16, whichever this machine is quicker at."""
 
 import time
-import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
-Precision = Literal["float32", "bfloat16", "int8"]
+Precision = Literal["float32", "bfloat16"]
 ROWS, WIDTH = 64, 768  # a typical product: so many tokens in one step, through a layer so wide
 MARGIN = 1.15  # float32 has no loss: another must be this much quicker
-LARGEST = 127  # the largest of signed bytes
-
-
-class Int8Linear(nn.Module):
-    """y = W x + b with the rows of W in int8, each with its own scale, and x in int8 with one scale a step."""
-
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        """Quantise (out, in) weights; nothing of them is kept."""
-        super().__init__()
-        weight = weight.detach().float()
-        scales = (weight.abs().amax(dim=1) / LARGEST).clamp_min(torch.finfo(torch.float32).tiny)
-        zeros = torch.zeros(len(scales), dtype=torch.int64)
-        with warnings.catch_warnings():  # these tensors are to go from a later torch, which then computes in float32
-            warnings.filterwarnings("ignore", message=".*quantize_per_channel.*deprecated")
-            rows = torch.quantize_per_channel(weight, scales.double(), zeros, 0, torch.qint8)
-        self.packed = torch.ops.quantized.linear_prepack(rows, None if bias is None else bias.detach().float())
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., in) float32 -> (..., out) float32. Inputs have 7 bits: with 8, sums overflow on older processors."""
-        return torch.ops.quantized.linear_dynamic(x, self.packed, True)  # type: ignore[no-any-return]
-
-
-def prepare(network: Any, precision: Precision) -> None:
-    """Bring a causal language model of transformers into a precision, in place, layer by layer."""
-    if precision == "int8":
-        output = network.get_output_embeddings()
-        for module in list(network.modules()):
-            for name, child in list(module.named_children()):
-                if isinstance(child, nn.Linear):
-                    setattr(module, name, Int8Linear(child.weight, child.bias))
-                elif type(child).__name__ == "Conv1D":  # of GPT-2: a linear layer with its weights transposed
-                    setattr(module, name, Int8Linear(child.weight.T, child.bias))
-        assert network.get_output_embeddings() is not output
-        network.float()
-    else:
-        network.to(getattr(torch, precision))
 
 
 def choose_precision() -> Precision:
-    """The precision in which one typical product is quickest here, measured once in a process (some milliseconds)."""
+    """The precision in which one typical product is quicker here, measured once in a process (some milliseconds)."""
     return _quickest(torch.get_num_threads())
 
 
@@ -61,8 +24,6 @@ def _quickest(threads: int) -> Precision:
     drawn = torch.Generator().manual_seed(0)
     x, weight = (torch.randn(rows, WIDTH, generator=drawn) for rows in (ROWS, 2 * WIDTH))
     ways: dict[Precision, Callable[[], Tensor]] = {"float32": lambda: nn.functional.linear(x, weight)}
-    if hasattr(torch, "quantize_per_channel") and torch.backends.quantized.engine != "none":
-        ways["int8"] = lambda layer=Int8Linear(weight, None): layer(x)  # type: ignore[misc]
     halves = x.bfloat16(), weight.bfloat16()
     ways["bfloat16"] = lambda: nn.functional.linear(*halves)
     with torch.inference_mode():
