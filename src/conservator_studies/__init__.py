@@ -88,5 +88,9 @@ STUDIES = {
         "conservator_studies.documents",
         "Documents of every kind and damage restored by the product, with its memory and without",
     ),
+    "language-models": Entry(
+        "conservator_studies.language_models",
+        "Language models beside networks and memory, and two of them composed with each other",
+    ),
 }
 PRESETS = ("laptop", "paper")

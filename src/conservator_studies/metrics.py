@@ -15,10 +15,10 @@ def per_group(right: Tensor, groups: Tensor) -> Tensor:
     return sums / torch.bincount(cluster, minlength=count)
 
 
-def calibration_error(confidence: Tensor, right: Tensor) -> float:
-    """The mean distance of confidence (n,) from accuracy over 15 equal bins, weighted by their size."""
-    place = (confidence * BINS).long().clamp(max=BINS - 1)
-    gaps = torch.zeros(BINS, dtype=torch.float64).index_add_(0, place, confidence.double() - right.double())
+def calibration_error(confidence: Tensor, right: Tensor, bins: int = BINS) -> float:
+    """The mean distance of confidence (n,) from accuracy over equal bins, weighted by their size."""
+    place = (confidence * bins).long().clamp(max=bins - 1)
+    gaps = torch.zeros(bins, dtype=torch.float64).index_add_(0, place, confidence.double() - right.double())
     return float(gaps.abs().sum() / len(confidence))
 
 

@@ -36,6 +36,11 @@ def no_conclusion(rows: list[Row]) -> str:
     return ""
 
 
+def nothing() -> str:
+    """Nothing is missing."""
+    return ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Study(ABC, Generic[Config]):
     """The reproduction of a table or a figure of the paper.
@@ -48,6 +53,7 @@ class Study(ABC, Generic[Config]):
         conclude: summarises the rows in words; "" for no conclusion.
         needs_resources: whether it works with texts and trained experts.
         domain: a domain of texts that it needs besides prose, code and config.
+        lacks: says what it needs that this machine has not, and how to get it; "" for nothing.
     """
 
     needs_resources: ClassVar[bool] = False
@@ -58,6 +64,7 @@ class Study(ABC, Generic[Config]):
     labels: Mapping[str, str]
     conclude: Callable[[list[Row]], str] = no_conclusion
     domain: str | None = None
+    lacks: Callable[[], str] = nothing
 
     @abstractmethod
     def findings(self, config: Config, seed: int, track: Track, resources: Resources | None) -> Findings:

@@ -187,6 +187,14 @@ def test_all_leaves_out_a_study_whose_texts_are_not_there(tmp_path):
     assert "## readme" not in (tmp_path / "made" / "RESULTS.md").read_text()
 
 
+def test_all_leaves_out_a_study_whose_language_models_are_not_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONSERVATOR_HOME", str(tmp_path))
+    done = run_program(RUN_ALL.format(studies=["contextual", "language-models"], corpora="demo"), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "language-models: left out, " in done.stderr
+    assert "## language-models" not in (tmp_path / "made" / "RESULTS.md").read_text()
+
+
 def test_all_runs_what_is_not_there_yet_and_writes_the_report(tmp_path):
     program = RUN_ALL.format(studies=["contextual", "recoverability"], corpora="demo")
     first, second = (run_program(program, tmp_path) for _ in range(2))

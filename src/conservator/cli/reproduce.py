@@ -127,6 +127,9 @@ def reproduce_all(preset: str, seed: int, limit: int | None, resources: "Resourc
         if study.domain and find_file(resources.corpora, study.domain, "eval") is None:
             messages.print(f"{name}: left out, these corpora have no {study.domain}", soft_wrap=True)
             continue
+        if missing := study.lacks():
+            messages.print(f"{name}: left out, {missing}", soft_wrap=True)
+            continue
         request = Request(name, preset, seed, limit, resources if study.needs_resources else None)
         if is_current(out / f"{name}.json", request):
             messages.print(f"{name}: done before", soft_wrap=True)
