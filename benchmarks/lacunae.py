@@ -5,9 +5,10 @@
 ``earlyprint.dev.jsonl.gz`` in the folder ``--corpora`` has plays with a black dot for each such letter (``damaged``),
 and the same plays with the letters that editors supplied later (``clean``), character by character. Lacunae, words with
 dots, are drawn from as many plays as there are, each with BEFORE characters of the play before it and AFTER after it;
-other dots there are marks, too. A word is right if it is the editors'. Both efforts are on one thread, the language
-model in float32. ``--like`` gives the memory so many other plays, as the editors have them. Intervals are 95 %, by a
-bootstrap over lacunae. CPU seconds leave out loading and the reading of other plays.
+other dots there are marks, too. Words that editors left open are not drawn. A word is right if it is the editors'. Both
+efforts are on one thread, the language model in float32. ``--like`` gives the memory so many other plays, as the
+editors have them. Intervals are 95 %, by a bootstrap over lacunae. CPU seconds leave out loading and the reading of
+other plays.
 """
 
 import argparse
@@ -51,6 +52,7 @@ def draw_lacunae(plays: list[dict[str, str]], count: int, draw: random.Random) -
     found = []
     for play in plays:
         words = [match.span() for match in WORD.finditer(play["damaged"])]
+        words = [(start, stop) for start, stop in words if DOT not in play["clean"][start:stop]]
         for turn, (start, stop) in enumerate(draw.sample(words, len(words))):
             begin = max(0, start - BEFORE)
             text = play["damaged"][begin : stop + AFTER]
