@@ -9,7 +9,8 @@ from causal_experts import Bookworm
 from conservator import RestoreOptions, Restorer
 from conservator.decoders.rewriting import Judged, Rewritten
 from conservator.decoders.rewriting.regions import Region
-from conservator.errors import OptionError
+from conservator.errors import ConservatorError, OptionError
+from conservator.experts.causal import CausalSpec, Tokens
 from conservator.restorer import restore
 from conservator.rewriter import longest_run, softened
 from fakes import FakeExpert
@@ -128,3 +129,26 @@ def test_softening_keeps_the_text_and_the_order_of_fills():
     assert sum(fills.values()) == pytest.approx(1 - 0.05)
     assert soft.confidence[1] == fills[b"ab"] < 0.9
     assert soft.judged[1] is soft.judged[2]
+
+
+class Printable(Bookworm):
+    """Has no token for control characters."""
+
+    def __init__(self, text, name):
+        super().__init__(text, name)
+        self.spec = CausalSpec(name, Tokens(self.spec.tokens.pieces, self.cut))
+
+    def cut(self, text):
+        if "\x04" in text:
+            raise ConservatorError("no token for '\\x04'")
+        return list(text.encode())
+
+
+def test_a_character_without_a_token_leaves_the_text_as_networks_and_memory_have_it():
+    worms = [Printable(TEXT.encode(), "first"), Printable(TEXT.encode(), "second")]
+    document = damaged()[0] + b"\x04"
+    options = RestoreOptions(lost="bytes", memory=False)
+    restorer = Restorer([FakeExpert(1)], options, language=worms)
+    assert restorer.restore(document, effort="best").text == restorer.restore(document).text
+    best = Restorer([FakeExpert(1)], RestoreOptions(lost="bytes", effort="best"), language=worms)
+    assert best.seconds_to_rewrite(document) > 0

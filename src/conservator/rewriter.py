@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from conservator.decoders import DecodedText, Fill
 from conservator.decoders.rewriting import BLOCK, ROUNDS, Judged, Rewritten, rewrite
 from conservator.documents import Damaged
+from conservator.errors import ConservatorError
 from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert, byte_laws
 from conservator.field import infer_causal_field
@@ -77,6 +78,7 @@ class Rewriter:
 
     def seconds(self, text: str, lost: int) -> float:
         """About how long it takes to write a text again in which so many bytes are lost; a little of it is read."""
+        text = "".join(character for character in text if character.isprintable() or character.isspace())
         total = 0.0
         for one in self.experts:
             tokens = one.spec.tokens.encode(text[:MEASURED])
@@ -89,10 +91,17 @@ class Rewriter:
         return total
 
     def weights(self, text: bytes, visible: NDArray[np.bool_]) -> Floats:
-        """(L, m) the weight of each language model at each byte: the field, by how they predict the visible bytes."""
-        if len(self.experts) == 1:
-            return np.ones((len(text), 1))
-        laws = [byte_laws(one, text) for one in self.experts]
+        """(L, m) the weight of each language model at each byte: the field, by how they predict the visible bytes.
+
+        Equal weights, if one of them has no token for some character.
+        """
+        count = len(self.experts)
+        try:
+            laws = [byte_laws(one, text) for one in self.experts] if count > 1 else []
+        except ConservatorError:
+            laws = []
+        if not laws:
+            return np.full((len(text), count), 1 / count)
         return infer_causal_field(laws, np.frombuffer(text, dtype=np.uint8).astype(np.int64), visible).field
 
 
