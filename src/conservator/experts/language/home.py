@@ -1,7 +1,9 @@
 """Where language models are kept on this machine, and which are there."""
 
+import hashlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from conservator.errors import ConservatorError
 
 ABOUT = "conservator.json"
+CHUNK = 1 << 20
 PARTS = ("config.json", "tokenizer.json")
 
 
@@ -50,6 +53,16 @@ def model_folder(name: str) -> Path:
 def is_model(folder: Path) -> bool:
     """Whether a folder holds a language model."""
     return all((folder / part).is_file() for part in PARTS) and any(folder.glob("*.safetensors"))
+
+
+def hash_files(paths: Iterable[Path]) -> str:
+    """The sha256 of files, one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as handle:
+            while chunk := handle.read(CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()
 
 
 def added_models() -> list[AddedModel]:

@@ -1,6 +1,5 @@
 """Load language models: those that were added, by name; others from folders, GGUF files and the hub's cache."""
 
-import hashlib
 import json
 from functools import lru_cache
 from pathlib import Path
@@ -8,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from conservator.errors import ConservatorError
 from conservator.experts.language.catalogue import CATALOGUE
-from conservator.experts.language.home import PARTS, added_models, is_model, model_folder
+from conservator.experts.language.home import PARTS, added_models, hash_files, is_model, model_folder
 
 if TYPE_CHECKING:
     from conservator.experts.language.model import LanguageModel
     from conservator.experts.language.precision import Precision
 
 HUB = "hf:"
-CHUNK = 1 << 20
 
 
 def load_language_model(
@@ -112,7 +110,9 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
     tokenizer = folder / "tokenizer.json"
     tokens = load_tokens(tokenizer, network.get_output_embeddings().weight.shape[0])
     start = find_start(tokenizer, family.starts)
-    return LanguageModel(network, tokens, start, folder.name, fingerprint=hash_files(folder))
+    return LanguageModel(
+        network, tokens, start, folder.name, fingerprint=hash_files(sorted(folder.glob("*.safetensors")))
+    )
 
 
 def find_start(tokenizer: Path, starts: tuple[str, ...]) -> int:
@@ -123,16 +123,6 @@ def find_start(tokenizer: Path, starts: tuple[str, ...]) -> int:
         if start in numbers:
             return int(numbers[start])
     raise ConservatorError(f"{tokenizer} has no token to begin a text with; known for its family: {', '.join(starts)}")
-
-
-def hash_files(folder: Path) -> str:
-    """A hash of the weights in a folder."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.safetensors")):
-        with path.open("rb") as handle:
-            while chunk := handle.read(CHUNK):
-                digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
