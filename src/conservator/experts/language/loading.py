@@ -93,7 +93,7 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
     from conservator.experts.language.convert import quietly
     from conservator.experts.language.families import family_of
     from conservator.experts.language.model import LanguageModel
-    from conservator.experts.language.pieces import load_tokens
+    from conservator.vocabularies.pieces import load_tokens
 
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:

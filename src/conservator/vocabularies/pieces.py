@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from conservator.errors import ConservatorError
-from conservator.experts.causal import Tokens
-from conservator.vocabularies import BYTES
+from conservator.vocabularies.bytes import BYTES
+from conservator.vocabularies.tokens import Tokens
 
 SPACE = "▁"  # what stands for a space in tokenizers of the sentencepiece kind
 SPLITS = ("Isolated", "MergedWithNext", "MergedWithPrevious", "Contiguous")  # that lose no text
@@ -28,7 +28,7 @@ def load_tokens(path: Path, size: int) -> Tokens:
 
 
 def make_tokens(described: dict[str, Any], size: int) -> Tokens:
-    """The tokens of a tokenizer by byte pairs, for which b"".join(pieces of encode(text)) == text.encode().
+    """The tokens of a tokenizer by byte pairs, for which b"".join(pieces of cut(text)) == text.encode().
 
     What would change a text is left out: normal forms, a space before it, special tokens that it spells.
 
