@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import byte_level, sentence_pieces
 
 from conservator import ConservatorError
 from conservator.vocabularies.pieces import load_tokens, make_tokens
+from tiny import byte_level, sentence_pieces
 
 SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
 PREPEND = {"type": "Prepend", "prepend": "▁"}

@@ -4,11 +4,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import STARTS, WINDOW, save_tiny
 
 from conservator import ConservatorError
 from conservator.experts.causal import ROOT
 from conservator.experts.language import LanguageModel, load_language_model
+from tiny import STARTS, WINDOW, save_tiny
 
 FAMILIES = sorted(STARTS)
 
