@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, BigramExpert, ByteExpert, CategoricalExpert, Context, Memory, all_sequences
+from conservator.experts.covering import InBytes
 from conservator.vocabularies import BYTES
 from conservator_studies.denoiser import Denoiser, train_denoiser
 from networks import PLAIN, TINY, random_network
 from tables import table_of
+from token_experts import Spelt
 
 SIZE, LENGTH = 4, 5
 
@@ -35,6 +37,7 @@ EXPERTS = {
     ),
     "bytes, hourglass": ByteExpert(random_network(TINY), "hourglass", ""),
     "bytes, transformer": ByteExpert(random_network(PLAIN), "transformer", ""),
+    "tokens in bytes": InBytes(Spelt([*(bytes([byte]) for byte in range(BYTES.size)), b"ab", b"\x00\x01\x02"], 0)),
     "memory": Memory().condition(
         MaskChannel(BYTES.size, 0.5).observe(torch.randint(BYTES.size, (1, 200), generator=seeded()))
     ),

@@ -1,0 +1,92 @@
+"""The ways to cover a pattern of bytes by k tokens, summed exactly if the tokens are independent."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conservator.experts.covering.stretches import Stretch
+from conservator.vocabularies import BYTES, Tokens
+
+Floats = NDArray[np.float64]
+Cover = tuple[int, ...]  # tokens
+
+
+class Covers:
+    """The tokens that fit at each place of a stretch: the edges of a lattice whose paths are its covers."""
+
+    def __init__(self, stretch: Stretch, tokens: Tokens) -> None:
+        """Look up what fits."""
+        pattern = list(stretch.pattern)
+        self.stretch, self.tokens = stretch, tokens
+        self.fitting = [tokens.fitting(pattern[place : place + tokens.longest]) for place in range(len(pattern))]
+
+    def byte_laws(self, log_probs: Floats) -> tuple[float, Floats]:
+        """The probability that k independent tokens agree with the visible bytes, and the laws of the hidden ones.
+
+            Z = sum over covers of  prod_j p_j(token_j),    p(byte at l) = (sum over covers with it) / Z
+
+        Args:
+            log_probs: (k, V) log p_j, the law of each token.
+
+        Returns:
+            log Z, and (hidden bytes, 256); -inf and zeros if there is no cover.
+        """
+        size, count = len(self.stretch.pattern), len(log_probs)
+        peaks = log_probs.max(axis=1)
+        laws = np.exp(log_probs - peaks[:, None])
+        ahead = np.zeros((count + 1, size + 1))  # of what is before a place, by so many tokens
+        behind = np.zeros((count + 1, size + 1))  # of what is after it, by the tokens from that number on
+        ahead[0, 0] = behind[count, size] = 1.0
+        shares = [laws[:, self.tokens.numbers[rows]] for rows in self.fitting]  # (k, R) at each place
+        ends = [place + self.tokens.lengths[rows] for place, rows in enumerate(self.fitting)]
+        for place in range(size):
+            np.add.at(ahead[1:].T, ends[place], (ahead[:-1, place, None] * shares[place]).T)
+        for place in range(size - 1, -1, -1):
+            behind[:-1, place] = (behind[1:, ends[place]] * shares[place]).sum(axis=1)
+        total = float(ahead[count, size])
+        found = np.zeros((size, BYTES.size))
+        if total > 0:
+            for place, rows in enumerate(self.fitting):
+                weight = (ahead[:-1, place, None] * shares[place] * behind[1:, ends[place]]).sum(axis=0) / total
+                for where in range(place, min(size, place + self.tokens.longest)):
+                    if self.stretch.pattern[where] == BYTES.mask:
+                        inside = ends[place] > where
+                        there = self.tokens.table[rows[inside], where - place]
+                        found[where] += np.bincount(there, weight[inside], BYTES.size)
+        log_total = math.log(total) + float(peaks.sum()) if total > 0 else -math.inf
+        return log_total, found[self.stretch.hidden]
+
+    def best(self, log_probs: Floats, count: int) -> dict[Cover, float]:
+        """The most likely covers by k independent tokens, at most ``count``, with their log-probabilities."""
+        size = len(self.stretch.pattern)
+        ends: list[dict[Cover, float]] = [
+            {(): 0.0},
+            *({} for _ in range(size)),
+        ]  # the beginnings that end at each place
+        for law in log_probs:
+            longer: list[dict[Cover, float]] = [{} for _ in range(size + 1)]
+            for place, beginnings in enumerate(ends[:-1]):
+                rows = self.fitting[place] if beginnings else self.fitting[place][:0]
+                likely = rows[np.argsort(-law[self.tokens.numbers[rows]], kind="stable")]
+                kept: dict[int, int] = {}  # how many tokens of each length; more than ``count`` are none of the best
+                for row in likely.tolist():
+                    length, token = int(self.tokens.lengths[row]), int(self.tokens.numbers[row])
+                    kept[length] = kept.get(length, 0) + 1
+                    if kept[length] <= count:
+                        for cover, score in beginnings.items():
+                            longer[place + length][*cover, token] = score + float(law[token])
+            ends = [dict(sorted(one.items(), key=lambda each: -each[1])[:count]) for one in longer]
+        return ends[size]
+
+    def spelt(self, covers: dict[Cover, float]) -> tuple[float, Floats]:
+        """The total of the probabilities of covers, as its logarithm, and the laws (hidden bytes, 256) by them."""
+        hidden = self.stretch.hidden
+        found = np.zeros((len(hidden), BYTES.size))
+        if not covers:
+            return -math.inf, found
+        total = float(np.logaddexp.reduce(list(covers.values())))
+        for cover, score in covers.items():
+            data = b"".join(self.tokens.pieces[token] for token in cover)
+            found[np.arange(len(hidden)), [data[place] for place in hidden]] += math.exp(score - total)
+        return total, found
