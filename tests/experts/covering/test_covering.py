@@ -43,7 +43,11 @@ patterns = st.lists(st.sampled_from([ord("a"), ord("b"), ord(" "), BYTES.mask]),
 def test_covers_by_independent_tokens_are_summed_exactly(pattern, count, seed):
     log_probs = np.log(np.random.default_rng(seed).dirichlet(np.full(len(PIECES), 0.3), count))
     covers = Covers(Stretch(0, tuple(pattern)), TOKENS)
-    scores = {cover: sum(log_probs[n, token] for n, token in enumerate(cover)) for cover, _ in fills_of(pattern, count)}
+    row_of_token = {token: row for row, token in enumerate(TOKENS.numbers.tolist())}
+    scores = {
+        tuple(row_of_token[token] for token in cover): sum(log_probs[n, token] for n, token in enumerate(cover))
+        for cover, _ in fills_of(pattern, count)
+    }
     expected = covers.spelt(scores)
     found = covers.byte_laws(log_probs)
     assert np.exp(found[0]) == pytest.approx(np.exp(expected[0]))

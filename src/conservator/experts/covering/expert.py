@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.errors import ConservatorError
-from conservator.experts.covering.lattice import Cover, Covers
+from conservator.experts.covering.lattice import Covers
 from conservator.experts.covering.readings import COUNTS, Reading, as_reading, likely_counts, log_prior, window_of
 from conservator.experts.covering.stretches import find_stretches, visible_parts
 from conservator.experts.expert import At, Context, Expert, ExpertSpec, check_context, copy_visible
@@ -93,18 +93,22 @@ class InBytes:
         if not self.covers or len(log_probs) == 1:
             return covers.byte_laws(log_probs)
         best = covers.best(log_probs, self.covers)
+        spelt = {cover: tuple(self.tokens.numbers[list(cover)].tolist()) for cover in best}
         start, stop = window_of(reading, number, self.expert.spec.max_length)
         first = reading.masks[number][0] - start
-        prefixes = sorted({cover[:length] for cover in best for length in range(1, len(log_probs))})
+        prefixes = sorted({one[:length] for one in spelt.values() for length in range(1, len(log_probs))})
         tokens = torch.from_numpy(reading.tokens[start:stop]).repeat(len(prefixes), 1)
         for row, prefix in enumerate(prefixes):
             tokens[row, first : first + len(prefix)] = torch.tensor(prefix)
         at = torch.arange(len(prefixes)), torch.tensor([first + len(prefix) for prefix in prefixes])
-        after: dict[Cover, Floats] = {(): log_probs[0]}
+        after: dict[tuple[int, ...], Floats] = {(): log_probs[0]}
         if prefixes:
             rows = self.expert.predict(Context(tokens, tokens == self.tokens.mask), at).double().numpy()
             after |= dict(zip(prefixes, rows, strict=True))
-        joint = {one: math.fsum(after[one[:place]][token] for place, token in enumerate(one)) for one in best}
+        joint = {
+            cover: math.fsum(after[one[:place]][token] for place, token in enumerate(one))
+            for cover, one in spelt.items()
+        }
         return covers.spelt(joint)
 
     def laws(self, reading: Reading) -> list[Floats]:

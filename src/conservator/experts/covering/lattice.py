@@ -9,7 +9,7 @@ from conservator.experts.covering.stretches import Stretch
 from conservator.vocabularies import BYTES, Tokens
 
 Floats = NDArray[np.float64]
-Cover = tuple[int, ...]  # tokens
+Cover = tuple[int, ...]  # rows of ``Tokens.table``: tokens, each in one of its spellings
 
 
 class Covers:
@@ -71,11 +71,10 @@ class Covers:
                 likely = rows[np.argsort(-law[self.tokens.numbers[rows]], kind="stable")]
                 kept: dict[int, int] = {}  # how many tokens of each length; more than ``count`` are none of the best
                 for row in likely.tolist():
-                    length, token = int(self.tokens.lengths[row]), int(self.tokens.numbers[row])
+                    length, gain = int(self.tokens.lengths[row]), float(law[self.tokens.numbers[row]])
                     kept[length] = kept.get(length, 0) + 1
                     if kept[length] <= count:
-                        for cover, score in beginnings.items():
-                            longer[place + length][*cover, token] = score + float(law[token])
+                        longer[place + length] |= {(*cover, row): score + gain for cover, score in beginnings.items()}
             ends = [dict(sorted(one.items(), key=lambda each: -each[1])[:count]) for one in longer]
         return ends[size]
 
@@ -87,6 +86,6 @@ class Covers:
             return -math.inf, found
         total = float(np.logaddexp.reduce(list(covers.values())))
         for cover, score in covers.items():
-            data = b"".join(self.tokens.pieces[token] for token in cover)
-            found[np.arange(len(hidden)), [data[place] for place in hidden]] += math.exp(score - total)
+            data = np.concatenate([self.tokens.table[row, : self.tokens.lengths[row]] for row in cover])
+            found[np.arange(len(hidden)), data[hidden]] += math.exp(score - total)
         return total, found
