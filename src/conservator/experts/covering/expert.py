@@ -22,6 +22,7 @@ DOUBT = (
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Laws = NDArray[np.floating]
 
 
 class InBytes:
@@ -88,7 +89,7 @@ class InBytes:
                 found |= {stretch.start + place: one for place, one in zip(stretch.hidden, law, strict=True)}
         return found
 
-    def ways(self, covers: Covers, log_probs: Floats, reading: Reading, number: int) -> tuple[float, Floats]:
+    def ways(self, covers: Covers, log_probs: Laws, reading: Reading, number: int) -> tuple[float, Floats]:
         """As in ``Covers.byte_laws``, with as many tokens as a reading has masks; by their joint law, if asked for."""
         if not self.covers or len(log_probs) == 1:
             return covers.byte_laws(log_probs)
@@ -101,9 +102,9 @@ class InBytes:
         for row, prefix in enumerate(prefixes):
             tokens[row, first : first + len(prefix)] = torch.tensor(prefix)
         at = torch.arange(len(prefixes)), torch.tensor([first + len(prefix) for prefix in prefixes])
-        after: dict[tuple[int, ...], Floats] = {(): log_probs[0]}
+        after: dict[tuple[int, ...], Laws] = {(): log_probs[0]}
         if prefixes:
-            rows = self.expert.predict(Context(tokens, tokens == self.tokens.mask), at).double().numpy()
+            rows = self.expert.predict(Context(tokens, tokens == self.tokens.mask), at).numpy()
             after |= dict(zip(prefixes, rows, strict=True))
         joint = {
             cover: math.fsum(after[one[:place]][token] for place, token in enumerate(one))
@@ -111,9 +112,9 @@ class InBytes:
         }
         return covers.spelt(joint)
 
-    def laws(self, reading: Reading) -> list[Floats]:
+    def laws(self, reading: Reading) -> list[Laws]:
         """The laws (k, V) of the k masks of each stretch, each read with as much text around it as the expert takes."""
-        found = {number: np.zeros((0, self.tokens.size)) for number in range(len(reading.masks))}
+        found = {number: np.zeros((0, self.tokens.size), dtype=np.float32) for number in range(len(reading.masks))}
         windows: dict[tuple[int, int], list[int]] = {}
         for number in (number for number, (_, count) in enumerate(reading.masks) if count):
             windows.setdefault(window_of(reading, number, self.expert.spec.max_length), []).append(number)
@@ -122,6 +123,6 @@ class InBytes:
             spans = [reading.masks[number] for number in numbers]
             places = torch.cat([torch.arange(first, first + count) - start for first, count in spans])
             at = torch.zeros_like(places), places
-            rows = self.expert.predict(Context(tokens, tokens == self.tokens.mask), at).double().numpy()
+            rows = self.expert.predict(Context(tokens, tokens == self.tokens.mask), at).numpy()
             found |= dict(zip(numbers, np.split(rows, np.cumsum([count for _, count in spans])[:-1]), strict=True))
         return [found[number] for number in range(len(reading.masks))]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from conservator.experts.covering.stretches import Stretch
 from conservator.vocabularies import BYTES, Tokens
 
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Cover = tuple[int, ...]  # rows of ``Tokens.table``: tokens, each in one of its spellings
 
@@ -19,9 +20,12 @@ class Covers:
         """Look up what fits."""
         pattern = list(stretch.pattern)
         self.stretch, self.tokens = stretch, tokens
-        self.fitting = [tokens.fitting(pattern[place : place + tokens.longest]) for place in range(len(pattern))]
+        self.fitting = []  # at each place: the rows of the tokens that fit there, by their length
+        for place in range(len(pattern)):
+            rows = tokens.fitting(pattern[place : place + tokens.longest])
+            self.fitting.append(rows[np.argsort(tokens.lengths[rows], kind="stable")])
 
-    def byte_laws(self, log_probs: Floats) -> tuple[float, Floats]:
+    def byte_laws(self, log_probs: NDArray[np.floating]) -> tuple[float, Floats]:
         """The probability that k independent tokens agree with the visible bytes, and the laws of the hidden ones.
 
             Z = sum over covers of  prod_j p_j(token_j),    p(byte at l) = (sum over covers with it) / Z
@@ -38,26 +42,37 @@ class Covers:
         ahead = np.zeros((count + 1, size + 1))  # of what is before a place, by so many tokens
         behind = np.zeros((count + 1, size + 1))  # of what is after it, by the tokens from that number on
         ahead[0, 0] = behind[count, size] = 1.0
-        shares = [laws[:, self.tokens.numbers[rows]] for rows in self.fitting]  # (k, R) at each place
-        ends = [place + self.tokens.lengths[rows] for place, rows in enumerate(self.fitting)]
-        for place in range(size):
-            np.add.at(ahead[1:].T, ends[place], (ahead[:-1, place, None] * shares[place]).T)
+        edges = [self._edges(place, laws) for place in range(size)]
+        for place, (ends, firsts, shares) in enumerate(edges):
+            if len(ends):
+                ahead[1:, ends] += ahead[:-1, place, None] * np.add.reduceat(shares, firsts, axis=1, dtype=np.float64)
         for place in range(size - 1, -1, -1):
-            behind[:-1, place] = (behind[1:, ends[place]] * shares[place]).sum(axis=1)
+            ends, firsts, shares = edges[place]
+            if len(ends):
+                sums = np.add.reduceat(shares, firsts, axis=1, dtype=np.float64)
+                behind[:-1, place] = (behind[1:, ends] * sums).sum(axis=1)
         total = float(ahead[count, size])
         found = np.zeros((size, BYTES.size))
         if total > 0:
-            for place, rows in enumerate(self.fitting):
-                weight = (ahead[:-1, place, None] * shares[place] * behind[1:, ends[place]]).sum(axis=0) / total
-                for where in range(place, min(size, place + self.tokens.longest)):
-                    if self.stretch.pattern[where] == BYTES.mask:
-                        inside = ends[place] > where
-                        there = self.tokens.table[rows[inside], where - place]
-                        found[where] += np.bincount(there, weight[inside], BYTES.size)
+            for place, (ends, firsts, shares) in enumerate(edges):
+                weights = ahead[:-1, place, None] * behind[1:, ends] / total  # (k, lengths)
+                for number, end in enumerate(ends.tolist()):
+                    some = slice(firsts[number], firsts[number + 1] if number + 1 < len(firsts) else None)
+                    weight = weights[:, number] @ shares[:, some]
+                    for where in range(place, end):
+                        if self.stretch.pattern[where] == BYTES.mask:
+                            there = self.tokens.table[self.fitting[place][some], where - place]
+                            found[where] += np.bincount(there, weight, BYTES.size)
         log_total = math.log(total) + float(peaks.sum()) if total > 0 else -math.inf
         return log_total, found[self.stretch.hidden]
 
-    def best(self, log_probs: Floats, count: int) -> dict[Cover, float]:
+    def _edges(self, place: int, laws: NDArray[np.floating]) -> tuple[Ints, Ints, NDArray[np.floating]]:
+        """What fits at a place: where tokens of each length end, the first of each length, and (k, R) their laws."""
+        rows = self.fitting[place]
+        lengths, firsts = np.unique(self.tokens.lengths[rows], return_index=True)
+        return place + lengths, firsts, laws[:, self.tokens.numbers[rows]]
+
+    def best(self, log_probs: NDArray[np.floating], count: int) -> dict[Cover, float]:
         """The most likely covers by k independent tokens, at most ``count``, with their log-probabilities."""
         size = len(self.stretch.pattern)
         ends: list[dict[Cover, float]] = [
