@@ -16,16 +16,22 @@ SPLITS = ("Isolated", "MergedWithNext", "MergedWithPrevious", "Contiguous")  # t
 
 def load_tokens(path: Path, size: int) -> Tokens:
     """Read a ``tokenizer.json``; see ``make_tokens``."""
-    try:
-        described = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise ConservatorError(f"{path} is not a tokenizer: {error}") from error
+    described = read_tokenizer(path)
     try:
         return make_tokens(described, size)
     except ConservatorError as error:
         raise ConservatorError(f"{path}: {error}") from error
+
+
+def read_tokenizer(path: Path) -> dict[str, Any]:
+    """What a ``tokenizer.json`` holds."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ConservatorError(f"{path} is not a tokenizer: {error}") from error
+    return found if isinstance(found, dict) else {}
 
 
 def make_tokens(described: dict[str, Any], size: int) -> Tokens:
