@@ -85,7 +85,7 @@ def test_a_byte_without_a_token_is_named():
 @pytest.mark.parametrize(
     ("described", "message"),
     [
-        (byte_level("<s>") | {"model": {"type": "WordPiece"}}, "accepted: 'BPE'"),
+        (byte_level("<s>") | {"model": {"type": "Unigram"}}, "accepted: 'BPE', 'WordPiece'"),
         (byte_level("<s>", normalizer={"type": "Lowercase"}), "changes a text by Lowercase"),
         (byte_level("<s>", pre_tokenizer={"type": "Whitespace"}), "neither byte-level"),
         (

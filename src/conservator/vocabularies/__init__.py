@@ -6,6 +6,7 @@ from conservator.vocabularies.repertoire import Repertoire
 from conservator.vocabularies.tokens import LONGEST, Tokens
 from conservator.vocabularies.utf8 import Candidates, Utf8
 from conservator.vocabularies.vocabulary import Constraint, Encoded, Numbered, Vocabulary
+from conservator.vocabularies.words import Word, Words
 
 __all__ = [
     "BYTES",
@@ -21,4 +22,6 @@ __all__ = [
     "Tokens",
     "Utf8",
     "Vocabulary",
+    "Word",
+    "Words",
 ]

@@ -132,23 +132,24 @@ class Tokens:
         return STRANGERS[0]
 
     @cached_property
-    def _order(self) -> list[tuple[bytes, int]]:
+    def spellings(self) -> list[tuple[bytes, int]]:
+        """The bytes that each token may stand for, sorted, at most LONGEST of them: the rows of what follows."""
         return sorted((piece, number) for number, piece in enumerate(self.pieces) if 0 < len(piece) <= LONGEST)
 
     @cached_property
     def numbers(self) -> Ints:
-        """(R,) the tokens that may be tried, sorted by their bytes."""
-        return np.array([number for _, number in self._order], dtype=np.int64)
+        """(R,) the tokens that may be tried, sorted by their bytes; one with several spellings has several rows."""
+        return np.array([number for _, number in self.spellings], dtype=np.int64)
 
     @cached_property
     def lengths(self) -> Ints:
         """(R,) how many bytes each of them has."""
-        return np.array([len(piece) for piece, _ in self._order], dtype=np.int64)
+        return np.array([len(piece) for piece, _ in self.spellings], dtype=np.int64)
 
     @cached_property
     def table(self) -> NDArray[np.uint8]:
         """(R, LONGEST) their bytes; 0 after the end of each."""
-        return np.stack([np.frombuffer(piece.ljust(LONGEST, b"\0"), dtype=np.uint8) for piece, _ in self._order])
+        return np.stack([np.frombuffer(piece.ljust(LONGEST, b"\0"), dtype=np.uint8) for piece, _ in self.spellings])
 
     @cached_property
     def longest(self) -> int:
