@@ -2,7 +2,9 @@
 
 import torch
 
-from conservator.experts import Context, EnumeratedExpert, UniformSource, all_sequences
+from conservator.experts import Context, EnumeratedExpert, ExpertSpec, UniformSource, all_sequences
+from conservator.experts.uniform import check_uniform, log_channel
+from conservator.vocabularies import Numbered
 
 SIZE, LENGTH = 3, 3
 SEQUENCES = all_sequences(SIZE, LENGTH)
@@ -25,3 +27,18 @@ def channel(kappa):
     """(x, x_t) the probability of every noising of every sequence."""
     same = (SEQUENCES[:, None] == SEQUENCES).double()
     return (kappa * same + (1 - kappa) / SIZE).prod(-1)
+
+
+class IndependentTokens:
+    """Tokens that are drawn independently from ``logits`` (V,), at any length: its Bayes denoiser."""
+
+    def __init__(self, logits, name="independent", vocabulary=None):
+        self.log_probs = torch.log_softmax(logits.double(), dim=-1)
+        vocabulary = vocabulary or Numbered(len(logits))
+        self.spec = ExpertSpec(name, vocabulary, source=UniformSource(), takes_time=True)
+
+    def predict(self, context, at):
+        kappa = check_uniform(self.spec, context).double()[at[0]]
+        other, own = log_channel(kappa[:, None], len(self.log_probs))
+        seen = torch.where(context.tokens[at][:, None] == torch.arange(len(self.log_probs)), own, other)
+        return torch.log_softmax(self.log_probs + seen, dim=-1)

@@ -6,7 +6,7 @@ import torch
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Context, EnumeratedExpert, Team
-from conservator.experts.uniform import Hiding, LeaveOneOut, cavity, filled, source_tokens
+from conservator.experts.uniform import LATEST, Hiding, LeaveOneOut, cavity, filled, source_tokens
 from uniform_experts import LENGTH, SEQUENCES, SIZE, random_expert, uniform_table
 
 EVERYWHERE = torch.zeros(LENGTH, dtype=torch.long), torch.arange(LENGTH)
@@ -105,6 +105,13 @@ def test_leave_one_out_does_not_depend_on_the_token_that_it_leaves_out():
     rows = [expert.predict(context_of(9 * token + 5, 2), at) for token in range(SIZE)]
     torch.testing.assert_close(rows[0], rows[1])
     torch.testing.assert_close(rows[0], rows[2])
+
+
+def test_a_text_without_gaps_is_read_at_a_time_before_its_end():
+    found = LeaveOneOut(random_expert(3)).predict(context_of(5), EVERYWHERE)
+    state = SEQUENCES[5:6]
+    expected = cavity(uniform_table(random_expert(3), state, LATEST)[0], state[0], torch.full((LENGTH,), LATEST))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
 
 def test_what_cannot_be_wrapped_is_refused():

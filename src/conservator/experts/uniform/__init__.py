@@ -2,10 +2,12 @@
 
 from conservator.experts.uniform.cavity import cavity
 from conservator.experts.uniform.energies import denoising_score, expected_energies, sampled_energies
-from conservator.experts.uniform.hiding import Hiding, LeaveOneOut, filled
+from conservator.experts.uniform.hiding import LATEST, AtTime, Hiding, LeaveOneOut, filled
 from conservator.experts.uniform.path import check_uniform, log_channel, noised, source_tokens
 
 __all__ = [
+    "LATEST",
+    "AtTime",
     "Hiding",
     "LeaveOneOut",
     "cavity",

@@ -13,15 +13,19 @@ from conservator.experts.team import part_of
 from conservator.experts.uniform.cavity import cavity
 from conservator.experts.uniform.path import source_tokens
 
+LATEST = (
+    0.95  # kappa that a trained expert is asked at: above, its cavities are its own error (see ``sampled_energies``)
+)
+
 
 @dataclass(frozen=True)
 class LeaveOneOut:
     """The law of every token given all others, from one pass: at a hidden position, and at a visible one too.
 
     Hidden positions are filled with tokens of the source, and kappa is the share of visible tokens, or the context's
-    time. The law of a token is its cavity, which does not depend on the token that was read there. It is therefore
-    evidence at visible positions without folds. In this alone it differs from other experts, which copy them: read it
-    with ``wanted`` positions that are visible.
+    time, but at most LATEST, so that a text without gaps can be read too. The law of a token is its cavity, which does
+    not depend on the token that was read there. It is therefore evidence at visible positions without folds. In this
+    alone it differs from other experts, which copy them: read it with ``wanted`` positions that are visible.
 
     Attributes:
         expert: with a uniform source.
@@ -48,7 +52,7 @@ class LeaveOneOut:
     def predict(self, context: Context, at: At) -> Tensor:
         """Return log p(x_l = v | the other tokens), averaged over the sources, at the positions ``at``: (n, V)."""
         check_context(self.spec, context)
-        kappa = context.kappa
+        kappa = context.kappa.clamp(max=LATEST)
         found = self._cavities(context, at, kappa, 0)
         for draw in range(1, self.draws):
             found = torch.logaddexp(found, self._cavities(context, at, kappa, draw))
@@ -80,6 +84,31 @@ class Hiding(LeaveOneOut):
             part, inside, _ = part_of(context, (row, place), torch.ones_like(row, dtype=torch.bool))
             table[wanted] = super().predict(part, inside).float()
         return copy_visible(table, Context(context.tokens, hidden), at)
+
+
+@dataclass(frozen=True)
+class AtTime:
+    """What a uniform-source expert predicts of a state at time kappa, noise or not: the law of decoders.
+
+    A team reads it with nothing hidden.
+
+    Attributes:
+        expert: with a uniform source.
+        kappa: the time.
+    """
+
+    expert: Expert
+    kappa: float
+
+    @property
+    def spec(self) -> ExpertSpec:
+        """That of the expert, but with a mask source."""
+        return replace(self.expert.spec, source=MaskSource())
+
+    def predict(self, context: Context, at: At) -> Tensor:
+        """Return log p(x_l = v | x_t) at the positions ``at``: (n, V)."""
+        time = torch.full((len(context.tokens),), self.kappa, dtype=torch.float64)
+        return self.expert.predict(Context(context.tokens, context.hidden, time, context.start), at)
 
 
 def filled(context: Context, vocab_size: int, seed: int, draw: int = 0) -> Tensor:
