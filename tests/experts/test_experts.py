@@ -7,8 +7,19 @@ from hypothesis import strategies as st
 
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
-from conservator.experts import PAD, BigramExpert, ByteExpert, CategoricalExpert, Context, Memory, all_sequences
+from conservator.experts import (
+    PAD,
+    BigramExpert,
+    ByteExpert,
+    CategoricalExpert,
+    Context,
+    EnumeratedExpert,
+    Memory,
+    UniformSource,
+    all_sequences,
+)
 from conservator.experts.covering import InBytes
+from conservator.experts.uniform import Hiding
 from conservator.vocabularies import BYTES
 from conservator_studies.denoiser import Denoiser, train_denoiser
 from networks import PLAIN, TINY, random_network
@@ -22,7 +33,10 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
+JOINT = torch.randn([SIZE] * LENGTH, generator=seeded())
 EXPERTS = {
+    "enumerated": EnumeratedExpert(JOINT),
+    "uniform source, hiding": Hiding(EnumeratedExpert(JOINT, UniformSource(), "hiding"), seed=3, draws=2),
     "categorical": CategoricalExpert(torch.randn(LENGTH, SIZE, generator=seeded())),
     "bigram": BigramExpert.random(SIZE, 1.0, seeded()),
     "untrained denoiser": Denoiser(SIZE, LENGTH, 16, seeded(), "untrained"),
@@ -175,6 +189,15 @@ def test_bigram_conditionals_are_those_of_the_enumerated_joint(tokens, pattern, 
     found = table_of(expert, tokens[None], hidden[None])[0]
     torch.testing.assert_close(found.exp(), expected.exp())
     torch.testing.assert_close(found[hidden], expected[hidden])
+
+
+@given(tokens=st.integers(0, SIZE**LENGTH - 1), pattern=st.integers(0, 2**LENGTH - 1))
+def test_enumerated_conditionals_are_those_of_the_joint(tokens, pattern):
+    expert, sequences = EXPERTS["enumerated"], all_sequences(SIZE, LENGTH)
+    hidden = torch.tensor([bool(pattern >> place & 1) for place in range(LENGTH)])
+    expected = conditionals(expert.log_density(sequences), sequences, sequences[tokens], hidden)
+    found = table_of(expert, sequences[tokens][None], hidden[None])[0]
+    torch.testing.assert_close(found.exp(), expected.exp())
 
 
 def test_a_categorical_density_is_the_product_of_its_rows(generator):

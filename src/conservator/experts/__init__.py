@@ -3,6 +3,7 @@
 from conservator.experts.bigram import BigramExpert
 from conservator.experts.byte import CONFIG, WEIGHTS, ByteExpert, load_expert, read_config, save_expert
 from conservator.experts.categorical import CategoricalExpert, sample_categorical
+from conservator.experts.enumerated import EnumeratedExpert
 from conservator.experts.enumeration import all_sequences
 from conservator.experts.expert import (
     PAD,
@@ -41,6 +42,7 @@ __all__ = [
     "Context",
     "Cost",
     "DocumentExpert",
+    "EnumeratedExpert",
     "Expert",
     "ExpertSpec",
     "Lexicon",
