@@ -1,15 +1,21 @@
-"""Load the experts that come with the package by name, and other experts by folder."""
+"""Experts by name: those that come with the package, folders of others, and pretrained models."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from conservator.errors import ConservatorError
 from conservator.experts.byte import CONFIG, WEIGHTS, ByteExpert, load_expert
+from conservator.experts.covering import InBytes
+from conservator.experts.expert import Expert
+from conservator.experts.uniform import Hiding
+
+if TYPE_CHECKING:
+    from conservator.experts.language.precision import Precision
 
 HOME = Path(__file__).parent / "builtin"
+HUB = "hf:"
 
 
 def builtin_names() -> list[str]:
@@ -23,22 +29,51 @@ def expert_folder(name: str) -> Path:
         return HOME / name
     if not (Path(name) / CONFIG).is_file():
         raise ConservatorError(
-            f"no expert {name!r}: neither a folder with a {CONFIG} nor one of {', '.join(builtin_names()) or 'none'}"
+            f"no expert {name!r}: neither a folder with a {CONFIG} nor one of {', '.join(builtin_names()) or 'none'}; "
+            f"pretrained models are {HUB}OWNER/NAME or {HUB}FOLDER"
         )
     return Path(name)
 
 
-def load_experts(names: str | Sequence[str | Path], device: str | torch.device = "cpu") -> list[ByteExpert]:
-    """Load experts by name or folder, as ``"prose,code,config"`` or as a list; all of them read bytes.
+def load_experts(
+    names: str | Sequence[str | Path],
+    device: str = "cpu",
+    *,
+    precision: "Precision | None" = None,
+    trust_remote_code: bool = False,
+) -> list[Expert]:
+    """Load experts by name or folder, as ``"prose,code,hf:OWNER/NAME"`` or as a list; all of them speak about bytes.
 
     The name of a built-in expert always means that expert; a folder of the same name is given as ``./prose`` or as a
-    Path. An expert that was loaded before and has not changed on disk is not read again.
+    Path. A pretrained model over tokens is named ``hf:``, and is made to speak about bytes. An expert that was loaded
+    before and has not changed on disk is not read again.
+
+    Args:
+        names: of the experts.
+        device: where they compute.
+        precision: how pretrained models compute; float32 or bfloat16, whichever is quicker here, by default.
+        trust_remote_code: whether code in the folder of a pretrained model may be run.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
-    folders = [name if isinstance(name, Path) else expert_folder(name) for name in wanted if str(name)]
-    if not folders:
+    found: list[Expert] = []
+    for name in (name for name in wanted if str(name)):
+        if isinstance(name, str) and name.startswith(HUB):
+            from conservator.experts.denoisers import load_denoiser
+
+            found.append(
+                in_bytes(load_denoiser(name, precision=precision, device=device, trust_remote_code=trust_remote_code))
+            )
+        else:
+            folder = name if isinstance(name, Path) else expert_folder(name)
+            found.append(_load_once(folder.resolve(), _stamp(folder), device))
+    if not found:
         raise ConservatorError(f"no expert named; built in are {', '.join(builtin_names()) or 'none'}")
-    return [_load_once(folder.resolve(), _stamp(folder), str(device)) for folder in folders]
+    return found
+
+
+def in_bytes(expert: Expert) -> InBytes:
+    """An expert over tokens, of whatever source, as one that sees which bytes are hidden."""
+    return InBytes(expert if expert.spec.source.shows_noise else Hiding(expert))
 
 
 @lru_cache(maxsize=16)
