@@ -105,9 +105,9 @@ def mask_of(kind):
     return numbers(kind)[KINDS[kind].mask] if KINDS[kind].mask else None
 
 
-def network(kind, width=16, seed=0):
+def network(kind, width=16, spread=0.5):
     """A network of a family with random weights, large enough that its laws differ."""
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     size = size_of(kind)
     shape = {
         "vocab_size": size,
@@ -116,7 +116,7 @@ def network(kind, width=16, seed=0):
         "num_hidden_layers": 2,
         "num_attention_heads": 2,
         "max_position_embeddings": POSITIONS,
-        "initializer_range": 0.5,
+        "initializer_range": spread,
     }
     if kind == "bert":
         made = BertForMaskedLM(BertConfig(**shape))
@@ -129,14 +129,14 @@ def network(kind, width=16, seed=0):
             ModernBertConfig(**shape, **ends, initializer_cutoff_factor=1.0, local_attention=8)
         )
     elif kind == "distilbert":
-        few = {"dim": width, "hidden_dim": 24, "n_layers": 2, "n_heads": 2, "initializer_range": 0.5}
+        few = {"dim": width, "hidden_dim": 24, "n_layers": 2, "n_heads": 2, "initializer_range": spread}
         made = DistilBertForMaskedLM(DistilBertConfig(vocab_size=size, max_position_embeddings=POSITIONS, **few))
     else:
         module = import_module(f"standins.modeling_{kind.lower()}")
         made = getattr(module, KINDS[kind].code)(config_of(module, kind, width))
         with torch.no_grad():
             for weight in made.parameters():
-                weight.copy_(torch.randn(weight.shape) * (0.5 if weight.ndim == 2 else 1.0))
+                weight.copy_(torch.randn(weight.shape) * (spread if weight.ndim == 2 else 2 * spread))
     return made.eval()
 
 
@@ -150,7 +150,7 @@ def config_of(module, kind, width):
 
 
 def save(kind, made, folder):
-    """Save a network with its tokenizer as the hub has it: code and older tokenizer files, where the family has them."""
+    """Save a network and its tokenizer as the hub has them: code and older tokenizer files, where there are any."""
     spec, found = KINDS[kind], json.loads(described(kind))
     if not spec.code:
         made.save_pretrained(folder)
@@ -197,9 +197,9 @@ def around(kind, rows):
 
 
 @cache
-def by_heart(kind, steps=150):
+def by_heart(kind, steps=100):
     """A network that was trained, as its family is, on one text; and the tokens of the text (L,)."""
-    made = network(kind, width=32).train()
+    made = network(kind, width=32, spread=0.1)
     text = torch.tensor(make_tokens(json.loads(described(kind)), size_of(kind)).cut(TEXT))
     drawn = torch.Generator().manual_seed(0)
     spec, mask, first = KINDS[kind], mask_of(kind), len(KINDS[kind].before)

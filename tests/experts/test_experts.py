@@ -10,8 +10,8 @@ from conservator.errors import ConservatorError
 from conservator.experts import PAD, BigramExpert, ByteExpert, CategoricalExpert, Context, Memory, all_sequences
 from conservator.vocabularies import BYTES
 from conservator_studies.denoiser import Denoiser, train_denoiser
-from pretrained import KINDS, random_denoiser
 from networks import PLAIN, TINY, random_network
+from pretrained import KINDS, random_denoiser
 from tables import table_of
 
 SIZE, LENGTH = 4, 5
