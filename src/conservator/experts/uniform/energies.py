@@ -22,6 +22,7 @@ from conservator.experts.uniform.cavity import cavity
 from conservator.experts.uniform.path import log_channel, noised
 
 POWER = 2  # kappa = 1 - w^POWER with w uniform: more times near the data, where rare tokens have most of their energy
+NUMBERS = 2**24  # predictions that are made at a time; more if a single sequence has more
 LAST = 8  # points of the quadrature after the last time
 
 
@@ -47,6 +48,9 @@ def sampled_energies(
     Returns:
         (B, L) energies in nats.
     """
+    parts = tokens.split(at_once(expert, tokens))
+    if len(parts) > 1:
+        return torch.cat([sampled_energies(expert, part, samples, generator, latest) for part in parts])
     total = torch.zeros(tokens.shape, dtype=torch.float64)
     for share in strata(samples, len(tokens), generator):
         kappa, weight = time_of(share, 0.0, latest)
@@ -69,6 +73,9 @@ def denoising_score(expert: Expert, tokens: Tensor, samples: int, generator: tor
     Without the schedule weight, and scored at every position, also where the token is still its own. For this source
     it is a heuristic: its sum is no likelihood.
     """
+    parts = tokens.split(at_once(expert, tokens))
+    if len(parts) > 1:
+        return torch.cat([denoising_score(expert, part, samples, generator) for part in parts])
     total = torch.zeros(tokens.shape, dtype=torch.float64)
     for kappa in strata(samples, len(tokens), generator):
         state = noised(tokens, kappa, expert.spec.vocabulary.size, generator)
@@ -150,6 +157,11 @@ def noised_law(cavities: Tensor, kappa: Tensor) -> Tensor:
     """(n, V) log (kappa cav + (1 - kappa) / V): the law of x_t,l given the other tokens of x_t; float64."""
     kappa = kappa.double()[:, None]
     return cavities.exp().double().mul_(kappa).add_((1 - kappa) / cavities.shape[-1]).log_()
+
+
+def at_once(expert: Expert, tokens: Tensor) -> int:
+    """How many sequences are noised and read at a time, so that their predictions fit into memory; at least one."""
+    return max(1, NUMBERS // (tokens.shape[1] * expert.spec.vocabulary.size))
 
 
 def strata(samples: int, batch: int, generator: torch.Generator) -> Tensor:
