@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 
 from conservator.errors import ConservatorError
-from conservator.experts.byte import CONFIG, WEIGHTS, ByteExpert, load_expert
+from conservator.experts.byte import ByteExpert, load_expert
+from conservator.experts.weights import CONFIG, WEIGHTS
 
 HOME = Path(__file__).parent / "builtin"
 
