@@ -54,6 +54,7 @@ def check(
     The verdicts and margins are among the experts that are named like a domain; others are shown beside them.
     """
     from conservator.experts import load_experts
+    from conservator.experts.flow import is_flow, load_flow
     from conservator.figures import render
     from conservator.provenance import commit, versions
     from conservator.training import FILTERS, check_specialisation, read_corpus
@@ -72,7 +73,7 @@ def check(
         check_folder(out, parents=parents)
     for path in written:
         check_writable(path, force=force)
-    loaded = load_experts(experts)
+    loaded = [load_flow(Path(name)) if is_flow(Path(name)) else load_experts([name])[0] for name in experts]
     domains = {}
     for name, where in paths.items():
         files = list(map(Path, where))

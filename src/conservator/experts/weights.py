@@ -6,7 +6,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-
 from conservator.errors import ConservatorError
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"

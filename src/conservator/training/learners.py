@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from conservator.experts import ByteExpert, Expert, MaskSource, Source, load_expert, save_expert
 from conservator.experts.flow import SOURCES, Base, FlowConfig, FlowExpert, FlowNetwork, load_flow, save_flow
+from conservator.experts.flow.adapters import TRAINING, save_adapter, start_adapter
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
 from conservator.training.path import mislead, noise
 from conservator.vocabularies import BYTES, Vocabulary
@@ -125,8 +126,47 @@ def flow_loss(network: FlowNetwork, windows: Tensor, generator: torch.Generator,
     """Cross-entropy of windows (B, l) at stratified times, where the network has something to predict."""
     config = network.config
     kappa, hidden = noise(windows, generator)
-    read = windows.masked_fill(hidden, config.mask) if config.mask else mislead(windows, hidden, config.tokens, generator)
-    asked = hidden if config.mask else torch.ones_like(hidden)
+    if config.mask is not None:
+        read, asked = windows.masked_fill(hidden, config.mask), hidden
+    else:
+        read, asked = mislead(windows, hidden, config.tokens, generator), torch.ones_like(hidden)
     read, windows, asked = read.to(device), windows.to(device), asked.to(device)
     features = network.features(read, kappa.to(device))
     return functional.cross_entropy(network.logits(features[asked]).float(), windows[asked])
+
+
+class AdapterLearner:
+    """A low-rank adapter of a flow-matching expert, which stays as it is: the loss is that of its kind."""
+
+    def __init__(self, base: Base, folder: Path, rank: int, alpha: int) -> None:
+        """Take a base, the folder that it was read from, and the size of the adapter."""
+        self.base, self.folder, self.rank, self.alpha = base, folder, rank, alpha
+        config = base.network.config
+        self.vocabulary, self.source = base.vocabulary, SOURCES[config.source]
+        self.context, self.dropout = config.context, config.dropout
+
+    def make(self) -> FlowNetwork:
+        """Put an adapter into the base; it starts as no change."""
+        return start_adapter(self.base, self.rank, self.alpha)
+
+    def inner(self, name: str) -> bool:
+        """None: the two matrices of a layer are trained alike."""
+        return False
+
+    def loss(self, network: FlowNetwork, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
+        """Nats per hidden token, or per token."""
+        with self.base.use(TRAINING):
+            return flow_loss(network, windows, generator, device)
+
+    def freeze(self, network: FlowNetwork, name: str) -> Expert:
+        """The network itself: it predicts without gradients."""
+        return FlowExpert(self.base, name, adapter=TRAINING)
+
+    def save(self, folder: Path, network: FlowNetwork, name: str, about: dict[str, Any]) -> None:
+        """Write the adapter alone."""
+        settings = (self.rank, self.alpha, self.base.fingerprint)
+        save_adapter(folder, self.folder, network, settings, name, about)
+
+    def load(self, folder: Path, device: str) -> Expert:
+        """Read the adapter; its base is in memory."""
+        return load_flow(folder, device)

@@ -50,7 +50,8 @@ def read_pairs(folder: Path) -> bytes:
     try:
         numbers = json.loads((folder / "encoder.json").read_text(encoding="utf-8"))
         lines = (folder / "vocab.bpe").read_text(encoding="utf-8").splitlines()
-        merges = [tuple(line.split()) for line in lines if line and not line.startswith("#version")]
+        pairs = [line.split() for line in lines if line and not line.startswith("#version")]
+        merges = [(first, second) for first, second in pairs]
         tokenizer = Tokenizer(models.BPE(vocab=numbers, merges=merges))
     except (OSError, ValueError) as error:
         raise ConservatorError(f"{folder} holds no tokenizer: {error}") from error

@@ -1,6 +1,7 @@
 """Training of experts: cross-entropy at stratified times (appendix "Experts")."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +12,14 @@ from conservator.experts.network import NetworkConfig
 from conservator.training.corpus import draw_windows
 from conservator.training.learners import ByteLearner, Learner
 from conservator.training.muon import Muon
+
+
+@dataclass(frozen=True)
+class Lora:
+    """The size of an adapter: its rank, and alpha; its part of a layer is alpha / rank times the product."""
+
+    rank: int = 16
+    alpha: int = 32
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,7 @@ class TrainingConfig:
         blocks: if given, windows are drawn from so many blocks of the text that do not overlap.
         half: whether the network computes in bfloat16 where that is safe, in training.
         checkpointing: whether what is inside a block of the network is computed again instead of kept.
+        lora: the size of the adapter, if a base gets one and stays as it is.
     """
 
     network: NetworkConfig | FlowConfig = field(default_factory=NetworkConfig)
@@ -49,6 +59,7 @@ class TrainingConfig:
     blocks: int | None = None
     half: bool = False
     checkpointing: bool = False
+    lora: Lora | None = None
 
 
 PRESETS = {
@@ -80,17 +91,15 @@ PRESETS = {
 class Trainer:
     """A network in training. All randomness of step n depends only on the seed and n, so a step can be repeated."""
 
-    def __init__(
-        self, config: TrainingConfig, seed: int, device: torch.device, learner: Learner | None = None
-    ) -> None:
+    def __init__(self, config: TrainingConfig, seed: int, device: torch.device, learner: Learner | None = None) -> None:
         """Draw the initial weights, and make the optimisers; without a ``learner``, it is a byte expert."""
         self.config, self.seed, self.device = config, seed, device
         self.learner = learner or byte_learner(config)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = self.learner.make().to(device)
-        if config.checkpointing:
-            self.network.checkpointing = True  # type: ignore[assignment]
+            network: Any = self.learner.make()
+        self.network = network.to(device)
+        self.network.checkpointing = config.checkpointing
         self.steps_done = 0
         self.optimisers = list(self._optimisers())
 
@@ -155,7 +164,7 @@ class Trainer:
 
     def state(self) -> dict[str, Tensor]:
         """Everything that a later ``restore`` needs, as named tensors."""
-        tensors = {f"network.{name}": value for name, value in self.trained().items()}
+        tensors: dict[str, Tensor] = {f"network.{name}": value for name, value in self.trained().items()}
         for number, optimiser in enumerate(self.optimisers):
             for place, parameter in enumerate(_parameters(optimiser)):
                 for key, value in optimiser.state[parameter].items():
@@ -166,8 +175,8 @@ class Trainer:
         """Load a ``state`` that was saved after ``steps_done`` steps."""
         self.steps_done = steps_done
         with torch.no_grad():
-            for name, parameter in self.trained().items():
-                parameter.copy_(tensors[f"network.{name}"])
+            for name, weight in self.trained().items():
+                weight.copy_(tensors[f"network.{name}"])
         for key, value in tensors.items():
             if key.startswith("optimiser."):
                 _, number, place, name = key.split(".")

@@ -72,8 +72,9 @@ class FlowExpert:
 
     @property
     def parameters(self) -> int:
-        """The number of weights, those of all adapters of the base included."""
-        return sum(weight.numel() for weight in self.base.network.parameters())
+        """The number of weights at work: those of the base, and of its own adapter."""
+        named = self.base.network.named_parameters()
+        return sum(weight.numel() for name, weight in named if "lora_" not in name or f".{self.adapter}." in name)
 
     @torch.no_grad()
     def predict(self, context: Context, at: At) -> Tensor:
@@ -85,7 +86,7 @@ class FlowExpert:
         if config.mask is None and bool((hidden & real).any()):
             raise ConservatorError(f"the expert {self.spec.name!r} has a uniform source: it cannot read hidden tokens")
         if config.mask is None and context.time is None:
-            raise ConservatorError(f"the expert {self.spec.name!r} has a uniform source: the context must give the time")
+            raise ConservatorError(f"the expert {self.spec.name!r} has a uniform source: it must be told the time")
         hidden = hidden | ~real
         strange = ~hidden & ((tokens < 0) | (tokens >= config.tokens))
         if strange.any():

@@ -80,7 +80,7 @@ class TimeEmbedding(nn.Module):
         """Map times (B,) to (B, c)."""
         half = FREQUENCIES // 2
         angle = kappa[:, None].float() * 10000.0 ** (-torch.arange(half, device=kappa.device) / half)
-        found: Tensor = self.mlp(torch.cat([angle.cos(), angle.sin()], dim=-1).to(self.mlp[0].weight.dtype))
+        found: Tensor = self.mlp(torch.cat([angle.cos(), angle.sin()], dim=-1))
         return found
 
 
@@ -104,7 +104,7 @@ def zero_linear(inputs: int, outputs: int) -> nn.Linear:
 
 
 def modulate(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
-    """x (1 + scale) + shift."""
+    """Return x (1 + scale) + shift."""
     return x * (1 + scale) + shift
 
 
@@ -126,7 +126,7 @@ class FlowBlock(nn.Module):
         self.adaLN_modulation = zero_linear(config.conditioning, 6 * width)
 
     def forward(self, x: Tensor, time: Tensor, rotation: tuple[Tensor, Tensor], allowed: Tensor | None) -> Tensor:
-        """Map (B, L, d) to (B, L, d), given the ``time`` (B, c); ``allowed`` (B, 1, 1, L) is what may be attended to."""
+        """Map (B, L, d) to (B, L, d), given the ``time`` (B, c); ``allowed`` (B, 1, 1, L) may be attended to."""
         batch, length, width = x.shape
         steps = self.adaLN_modulation(time)[:, None].chunk(6, dim=2)
         y = modulate(self.norm1(x), steps[0], steps[1]).to(x.dtype)
@@ -139,7 +139,8 @@ class FlowBlock(nn.Module):
         y = self.attn_out(mixed.transpose(1, 2).reshape(batch, length, width))
         x = x + steps[2] * functional.dropout(y, self.dropout, self.training)
         y = self.mlp(modulate(self.norm2(x), steps[3], steps[4]).to(x.dtype))
-        return x + steps[5] * functional.dropout(y, self.dropout, self.training)
+        found: Tensor = x + steps[5] * functional.dropout(y, self.dropout, self.training)
+        return found
 
 
 class FlowHead(nn.Module):
