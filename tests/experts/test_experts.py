@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, BigramExpert, ByteExpert, CategoricalExpert, Context, Memory, all_sequences
+from conservator.experts.flow import Base, FlowExpert
 from conservator.vocabularies import BYTES
 from conservator_studies.denoiser import Denoiser, train_denoiser
+from flows import VOCABULARY, random_flow
 from networks import PLAIN, TINY, random_network
 from tables import table_of
 
@@ -35,6 +37,7 @@ EXPERTS = {
     ),
     "bytes, hourglass": ByteExpert(random_network(TINY), "hourglass", ""),
     "bytes, transformer": ByteExpert(random_network(PLAIN), "transformer", ""),
+    "tokens, flow matching": FlowExpert(Base(random_flow(), VOCABULARY), "flow"),
     "memory": Memory().condition(
         MaskChannel(BYTES.size, 0.5).observe(torch.randint(BYTES.size, (1, 200), generator=seeded()))
     ),

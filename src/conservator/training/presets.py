@@ -16,7 +16,7 @@ from conservator.vocabularies import BYTES, Vocabulary
 # For 20 minutes on one core of a CPU; the number of tokens and the source are filled in.
 BASES = {
     "laptop": TrainingConfig(
-        network=FlowConfig(1, context=2 * 128, width=192, layers=4, heads=4, conditioning=64),
+        network=FlowConfig(1, context=256, width=192, layers=4, heads=4, conditioning=64),
         steps=2400,
         batch=16,
         window=128,

@@ -14,7 +14,7 @@ from conservator.training.path import mislead, noise
 from conservator.vocabularies import BYTES, Tokens, Vocabulary
 
 RESAMPLES = 2000
-CHUNK = 256 * 2**20  # bytes of predictions that are computed at a time
+CHUNK = 2**28  # bytes of predictions that are computed at a time
 LATEST = 1 - 1e-4  # the paper's t_epsilon, the largest kappa in the schedule's weight 1 / (1 - kappa)
 
 
