@@ -19,9 +19,11 @@ from conservator.experts import (
     all_sequences,
 )
 from conservator.experts.covering import InBytes
+from conservator.experts.flow import Base, FlowExpert
 from conservator.experts.uniform import Hiding
 from conservator.vocabularies import BYTES
 from conservator_studies.denoiser import Denoiser, train_denoiser
+from flows import VOCABULARY, random_flow
 from networks import PLAIN, TINY, random_network
 from pretrained import KINDS, random_denoiser
 from tables import table_of
@@ -53,6 +55,7 @@ EXPERTS = {
     "bytes, hourglass": ByteExpert(random_network(TINY), "hourglass", ""),
     "bytes, transformer": ByteExpert(random_network(PLAIN), "transformer", ""),
     "tokens in bytes": InBytes(Spelt([*(bytes([byte]) for byte in range(BYTES.size)), b"ab", b"\x00\x01\x02"], 0)),
+    "tokens, flow matching": FlowExpert(Base(random_flow(), VOCABULARY), "flow"),
     "memory": Memory().condition(
         MaskChannel(BYTES.size, 0.5).observe(torch.randint(BYTES.size, (1, 200), generator=seeded()))
     ),

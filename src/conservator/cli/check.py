@@ -86,7 +86,7 @@ def check(
         check_folder(out, parents=parents)
     for path in written:
         check_writable(path, force=force)
-    loaded = load_named(experts, device, precision, trusted=trust_remote_code)
+    loaded = load_named(experts, device, precision, trusted=trust_remote_code, own_tokens=True)
     domains = {}
     for name, where in paths.items():
         files = list(map(Path, where))

@@ -91,7 +91,9 @@ def read_text(
     return read_source(data, encoding, name=shown, signs=signs, stray=stray)
 
 
-def load_named(names: list[str], device: str, precision: str | None, *, trusted: bool) -> "list[Expert]":
+def load_named(
+    names: list[str], device: str, precision: str | None, *, trusted: bool, own_tokens: bool = False
+) -> "list[Expert]":
     """Load experts by name, and say first how much memory pretrained ones take."""
     from conservator.experts import load_experts
     from conservator.experts.denoisers import find_denoiser, size_of
@@ -104,7 +106,7 @@ def load_named(names: list[str], device: str, precision: str | None, *, trusted:
     for name in (name for name in names if name.startswith(HUB)):
         size = size_of(find_denoiser(name), chosen or "float32")
         messages.print(f"{name}: {size / 1e6:.0f} MB of memory", soft_wrap=True)
-    return load_experts(names, device, precision=chosen, trust_remote_code=trusted)
+    return load_experts(names, device, precision=chosen, trust_remote_code=trusted, own_tokens=own_tokens)
 
 
 def check_targets(targets: dict[str, str | None], *, force: bool, parents: bool) -> list[str]:
