@@ -11,7 +11,7 @@ from conservator.experts.covering import InBytes
 from conservator.experts.expert import Expert
 from conservator.experts.flow import is_flow, load_flow
 from conservator.experts.uniform import Hiding
-from conservator.experts.weights import CONFIG, WEIGHTS
+from conservator.experts.weights import CONFIG
 from conservator.vocabularies import Tokens
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], device: str) ->
 
 
 def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
-    """The times at which the files of an expert were written, and their sizes; empty if a file is missing."""
+    """The times at which the files of an expert were written, and their sizes; empty if a file cannot be read."""
     try:
-        found = [(folder / name).stat() for name in (CONFIG, WEIGHTS)]
+        found = [path.stat() for path in (folder / CONFIG, *sorted(folder.glob("*.safetensors")))]
     except OSError:  # loading raises an error that names the file
         return ()
     return tuple((one.st_mtime_ns, one.st_size) for one in found)
