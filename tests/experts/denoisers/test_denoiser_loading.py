@@ -105,6 +105,13 @@ def test_code_in_a_folder_is_run_only_if_that_is_allowed(kind, tmp_path):
         load_denoiser(tmp_path, trust_remote_code=True)
 
 
+def test_code_that_is_not_named_is_said(tmp_path):
+    save("llada", network("llada"), tmp_path)
+    edit(tmp_path, auto_map={"AutoConfig": "modeling_llada.LLaDAConfig"})
+    with pytest.raises(ConservatorError, match=r"auto_map in config.json names no AutoModel"):
+        load_denoiser(tmp_path, trust_remote_code=True)
+
+
 def test_code_beside_a_family_of_transformers_is_never_run(folder):
     (folder / "mine.py").write_text("raise RuntimeError('it was run')\n")
     edit(folder, auto_map={"AutoConfig": "mine.Config", "AutoModelForMaskedLM": "mine.Model"})

@@ -144,7 +144,7 @@ def load_network(folder: Path, family: Family, precision: "Precision") -> Any:
         with quietly():
             config = transformers.AutoConfig.from_pretrained(str(folder), **local)
             check_plain(config)
-            network, loading = getattr(transformers, family.loader).from_pretrained(
+            network, loading = network_class(folder, family).from_pretrained(
                 str(folder),
                 config=config,
                 dtype=getattr(torch, precision),
@@ -160,6 +160,22 @@ def load_network(folder: Path, family: Family, precision: "Precision") -> Any:
     if absent:
         raise ConservatorError(f"the weights lack {', '.join(absent[:3])}; accepted: a model with all of its layers")
     return network
+
+
+def network_class(folder: Path, family: Family) -> Any:
+    """The class that loads a network: of transformers, or of the code in the folder."""
+    import transformers
+    from transformers.dynamic_module_utils import get_class_from_dynamic_module
+
+    if not family.remote:
+        return getattr(transformers, family.loader)
+    named = (read_settings(folder).get("auto_map") or {}).get(family.loader)
+    if named is None:
+        raise ConservatorError(f"auto_map in {SETTINGS} names no {family.loader}")
+    found = get_class_from_dynamic_module(named, str(folder), local_files_only=True)
+    if not hasattr(found, "all_tied_weights_keys"):  # code that was written for transformers 4 does not set it
+        found.all_tied_weights_keys = {}
+    return found
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
