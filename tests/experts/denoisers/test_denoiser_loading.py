@@ -154,6 +154,10 @@ def test_a_tokenizer_that_is_missing_or_of_another_model_is_said(folder):
     edit(folder, "tokenizer.json", model={**known["model"], "vocab": {"a": 0}}, added_tokens=[])
     with pytest.raises(ConservatorError, match=r"no token \[MASK\], which its family needs"):
         load_denoiser(folder)
+    moved = [one | {"id": one["id"] + 900} for one in known["added_tokens"]]
+    edit(folder, "tokenizer.json", model={**known["model"], "vocab": {"a": 0}}, added_tokens=moved)
+    with pytest.raises(ConservatorError, match=r"has \[MASK\] as the token 904, its network only"):
+        load_denoiser(folder)
     (folder / "tokenizer.json").unlink()
     with pytest.raises(ConservatorError, match=r"it has no tokenizer\.json; put that of"):
         load_denoiser(folder)
