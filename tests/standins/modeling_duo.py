@@ -23,7 +23,6 @@ class DUO(PreTrainedModel):
         super().__init__(config)
         self.backbone = Body(config.vocab_size, config.hidden_dim, config.model_length)
         self.output_layer = Linear(config.hidden_dim, config.vocab_size)
-        self.post_init()
 
     def forward(self, input_ids=None, timesteps=None, output_hidden_states=None, return_dict=None):
         logits = self.output_layer(self.backbone(input_ids, timesteps))

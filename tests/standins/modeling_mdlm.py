@@ -1,4 +1,7 @@
-"""Stands in for MDLM: it needs times, and ignores them; the logits of its mask are not forbidden."""
+"""Stands in for MDLM: it needs times, and ignores them; the logits of its mask are not forbidden.
+
+As the public code, it was written for transformers 4: nothing is called after it is made.
+"""
 
 import torch
 from torch.nn import Linear
@@ -25,7 +28,6 @@ class MDLM(PreTrainedModel):
         super().__init__(config)
         self.backbone = Body(config.vocab_size, config.hidden_dim, config.model_length)
         self.output_layer = Linear(config.hidden_dim, config.vocab_size)
-        self.post_init()
 
     def forward(self, input_ids=None, timesteps=None, output_hidden_states=None, return_dict=None):
         if not self.config.time_conditioning:

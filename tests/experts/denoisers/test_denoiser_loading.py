@@ -105,6 +105,13 @@ def test_code_in_a_folder_is_run_only_if_that_is_allowed(kind, tmp_path):
         load_denoiser(tmp_path, trust_remote_code=True)
 
 
+def test_code_that_is_not_named_is_said(tmp_path):
+    save("llada", network("llada"), tmp_path)
+    edit(tmp_path, auto_map={"AutoConfig": "modeling_llada.LLaDAConfig"})
+    with pytest.raises(ConservatorError, match=r"auto_map in config.json names no AutoModel"):
+        load_denoiser(tmp_path, trust_remote_code=True)
+
+
 def test_code_beside_a_family_of_transformers_is_never_run(folder):
     (folder / "mine.py").write_text("raise RuntimeError('it was run')\n")
     edit(folder, auto_map={"AutoConfig": "mine.Config", "AutoModelForMaskedLM": "mine.Model"})
@@ -146,6 +153,10 @@ def test_a_tokenizer_that_is_missing_or_of_another_model_is_said(folder):
     known = json.loads((folder / "tokenizer.json").read_text())
     edit(folder, "tokenizer.json", model={**known["model"], "vocab": {"a": 0}}, added_tokens=[])
     with pytest.raises(ConservatorError, match=r"no token \[MASK\], which its family needs"):
+        load_denoiser(folder)
+    moved = [one | {"id": one["id"] + 900} for one in known["added_tokens"]]
+    edit(folder, "tokenizer.json", model={**known["model"], "vocab": {"a": 0}}, added_tokens=moved)
+    with pytest.raises(ConservatorError, match=r"has \[MASK\] as the token 904, its network only"):
         load_denoiser(folder)
     (folder / "tokenizer.json").unlink()
     with pytest.raises(ConservatorError, match=r"it has no tokenizer\.json; put that of"):

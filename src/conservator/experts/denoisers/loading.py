@@ -118,15 +118,15 @@ def _load_once(
         raise ConservatorError(f"no device {device!r} here: {str(error).splitlines()[0]}") from error
     described = describe_tokenizer(folder, family)
     size = int(network.config.vocab_size)
-    mask = size - 1 if family.mask == LAST else number_of(described, family.mask)
+    mask = size - 1 if family.mask == LAST else number_of(described, family.mask, size)
     return Denoiser(
         network,
         family,
         make_tokens(described, size),
         longest=longest_of(family, network.config),
         mask=mask,
-        start=number_of(described, family.start),
-        end=number_of(described, family.end),
+        start=number_of(described, family.start, size),
+        end=number_of(described, family.end, size),
         name=folder.name,
         fingerprint=hash_files(sorted(folder.glob(WEIGHTS[0]))),
     )
@@ -144,7 +144,7 @@ def load_network(folder: Path, family: Family, precision: "Precision") -> Any:
         with quietly():
             config = transformers.AutoConfig.from_pretrained(str(folder), **local)
             check_plain(config)
-            network, loading = getattr(transformers, family.loader).from_pretrained(
+            network, loading = network_class(folder, family).from_pretrained(
                 str(folder),
                 config=config,
                 dtype=getattr(torch, precision),
@@ -160,6 +160,22 @@ def load_network(folder: Path, family: Family, precision: "Precision") -> Any:
     if absent:
         raise ConservatorError(f"the weights lack {', '.join(absent[:3])}; accepted: a model with all of its layers")
     return network
+
+
+def network_class(folder: Path, family: Family) -> Any:
+    """The class that loads a network: of transformers, or of the code in the folder."""
+    import transformers
+    from transformers.dynamic_module_utils import get_class_from_dynamic_module
+
+    if not family.remote:
+        return getattr(transformers, family.loader)
+    named = (read_settings(folder).get("auto_map") or {}).get(family.loader)
+    if named is None:
+        raise ConservatorError(f"auto_map in {SETTINGS} names no {family.loader}")
+    found = get_class_from_dynamic_module(named, str(folder), local_files_only=True)
+    if not hasattr(found, "all_tied_weights_keys"):  # code that was written for transformers 4 does not set it
+        found.all_tied_weights_keys = {}
+    return found
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
@@ -195,12 +211,15 @@ def describe_tokenizer(folder: Path, family: Family) -> dict[str, Any]:
     return found
 
 
-def number_of(described: dict[str, Any], token: str) -> int | None:
-    """The number of a token of a tokenizer; None for no token."""
+def number_of(described: dict[str, Any], token: str, size: int) -> int | None:
+    """The number of a token of a tokenizer, one of ``size`` that the network has; None for no token."""
     if not token:
         return None
     added = {one["content"]: one["id"] for one in described.get("added_tokens", [])}
     known = described["model"]["vocab"]
     if token not in added and token not in known:
         raise ConservatorError(f"its tokenizer has no token {token}, which its family needs")
-    return int(added.get(token, known.get(token)))
+    number = int(added.get(token, known.get(token)))
+    if number >= size:
+        raise ConservatorError(f"its tokenizer has {token} as the token {number}, its network only {size} tokens")
+    return number

@@ -13,9 +13,9 @@ from conservator.experts.team import part_of
 from conservator.experts.uniform.cavity import cavity
 from conservator.experts.uniform.path import source_tokens
 
-LATEST = (
-    0.95  # kappa that a trained expert is asked at: above, its cavities are its own error (see ``sampled_energies``)
-)
+# The last kappa at which an expert is asked. Above it, the cavities of a trained expert are its own error: energies of
+# small networks over bytes were 4.18 nats a token with all times, and 3.84, 3.76 and 3.74 up to 0.99, 0.95 and 0.9.
+LATEST = 0.95
 
 
 @dataclass(frozen=True)
