@@ -64,3 +64,18 @@ def test_what_is_no_model_or_needs_more_is_said(tmp_path):
         assert said in " ".join(found.stderr.split())
     found = call("restore", "damaged.txt", "--experts", "hf:own", "--precision", "int3", cwd=tmp_path)
     assert found.returncode == 2
+
+
+def test_experts_over_tokens_are_listed(tmp_path):
+    save_by_heart("bert", tmp_path / "bert")
+    save_random(tmp_path / "noisy", UNIFORM)
+    found = call("experts", "prose", "hf:bert", "noisy", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "nats per masked byte" in found.stdout
+    assert [line.split()[:1] for line in found.stdout.splitlines()[-2:]] == [["bert"], ["noisy"]]
+    assert found.stdout.splitlines()[-1].split()[-1] == "uniform"
+    rows = json.loads(call("experts", "hf:bert", "noisy", "--json", cwd=tmp_path).stdout)
+    assert [(row["name"], row["kind"], row["source"]) for row in rows] == [
+        ("bert", "bert", "mask"),
+        ("noisy", "conservator_flow", "uniform"),
+    ]

@@ -2,15 +2,15 @@
 
 from conservator.experts.denoisers.convert import convert_checkpoint
 from conservator.experts.denoisers.denoiser import Denoiser
-from conservator.experts.denoisers.families import FAMILIES, FLOW, Family
-from conservator.experts.denoisers.loading import find_denoiser, load_denoiser, size_of
+from conservator.experts.denoisers.families import FAMILIES, Family
+from conservator.experts.denoisers.loading import describe_denoiser, find_denoiser, load_denoiser, size_of
 
 __all__ = [
     "FAMILIES",
-    "FLOW",
     "Denoiser",
     "Family",
     "convert_checkpoint",
+    "describe_denoiser",
     "find_denoiser",
     "load_denoiser",
     "size_of",

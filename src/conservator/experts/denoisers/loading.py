@@ -3,14 +3,14 @@
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conservator.errors import ConservatorError
-from conservator.experts.denoisers.families import FLOW, LAST, Family, check_plain, family_of, longest_of
+from conservator.experts.denoisers.families import LAST, Family, check_plain, family_of, longest_of
 from conservator.experts.expert import Expert
+from conservator.experts.flow import is_flow, load_flow
 from conservator.experts.language.home import hash_files
 from conservator.experts.language.loading import HUB, WEIGHTS, find_repository, needs_extra, stamp_of
 from conservator.vocabularies.pieces import make_tokens, read_tokenizer
@@ -94,15 +94,32 @@ def size_of(folder: Path, precision: "Precision" = "float32") -> int:
     return count * BYTES_OF[precision]
 
 
+def describe_denoiser(name: str | Path) -> dict[str, Any]:
+    """What is known of a model without loading it: name, kind, bytes of its weights, tokens, source and sha256."""
+    folder = find_denoiser(name)
+    settings = read_settings(folder)
+    kind = settings.get("model_type")
+    about, shown = settings, folder.resolve().name
+    if is_flow(folder):
+        base = settings.get("base")
+        about = read_settings(folder / str(base.get("folder"))) if isinstance(base, dict) else settings
+        source, shown = about.get("source"), settings.get("name") or shown
+    else:
+        source = "mask" if family_of(kind).source.shows_noise else "uniform"
+    weights = sorted(folder.glob(WEIGHTS[0]))
+    size = sum(path.stat().st_size for path in weights)
+    found = {"name": shown, "kind": kind, "bytes": size, "tokens": about.get("vocab_size"), "source": source}
+    return found | {"sha256": hash_files(weights)}
+
+
 @lru_cache(maxsize=4)
 def _load_once(
     folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Precision", device: str, trusted: bool
 ) -> Expert:
     """Load a model; ``stamp`` is part of the cache's key, so that a folder that has changed is read again."""
     kind = read_settings(folder).get("model_type")
-    if kind == FLOW:
-        found: Expert = import_module("conservator.experts.flow").load_flow(folder, device)
-        return found
+    if is_flow(folder):
+        return load_flow(folder, device)
     family = family_of(kind)
     if family.remote and not trusted:
         raise ConservatorError(
