@@ -7,11 +7,11 @@ import zipfile
 
 import numpy as np
 import pytest
-from tiny import byte_level, network
 
 from conservator import ConservatorError
 from conservator.experts.language import KnownModel, add_model, added_models, load_language_model, remove_model
 from conservator.experts.language.loading import find_model
+from tiny import byte_level, network
 
 
 def write_gguf(path):
