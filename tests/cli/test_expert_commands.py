@@ -27,6 +27,23 @@ def texts(tmp_path):
     return tmp_path
 
 
+def test_a_base_over_tokens_gets_adapters_that_are_checked(texts):
+    options = ("--vocabulary", 270, "--source", "uniform", "--steps", 1)
+    done = run("train", "--data", "digits", "--data", "letters.jsonl", "--out", "base", *options, cwd=texts)
+    assert done.returncode == 0, done.stderr
+    assert "nats per byte" in done.stdout
+    assert "a uniform source" in (texts / "base" / "README.md").read_text()
+    for name, data in (("letters", "letters.jsonl"), ("digits", "digits")):
+        words = ("train", "--data", data, "--base", "base", "--lora-rank", 2, "--lora-alpha", 4, "--steps", 6)
+        done = run(*words, "--out", name, cwd=texts)
+        assert done.returncode == 0, done.stderr
+        assert "is finished" in run(*words, "--out", name, "--resume", cwd=texts).stderr
+    data = ("--data", "digits=digits", "--data", "letters=letters.jsonl")
+    checked = run("check", "./digits", "./letters", *data, "--windows", 4, "--length", 40, cwd=texts)
+    assert checked.returncode in (0, 1), checked.stderr
+    assert "row-wise" in checked.stdout
+
+
 def test_an_expert_is_trained_listed_and_resumed(texts):
     words = ("train", "--data", "digits", "--data", "letters.jsonl", "--out", "experts/mine", "--steps", 2)
     done = run(*words, cwd=texts)
@@ -99,6 +116,13 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts):
     ("words", "code", "message"),
     [
         (["train", "--data", "digits", "--out", "x", "--preset", "huge"], 2, "no preset 'huge'"),
+        (["train", "--data", "digits", "--out", "x", "--source", "salt"], 2, "no source 'salt'; known: mask, uniform"),
+        (["train", "--data", "digits", "--out", "x", "--source", "uniform", "--preset", "paper"], 2, "known: laptop"),
+        (["train", "--data", "digits", "--out", "x", "--lora-rank", "4"], 2, "needs a --base"),
+        (["train", "--data", "digits", "--out", "x", "--base", "y", "--source", "uniform"], 2, "of its base"),
+        (["train", "--data", "digits", "--out", "x", "--base", "y"], 3, "y is no base for an adapter"),
+        (["train", "--data", "digits", "--out", "x", "--vocabulary", "y"], 3, "no tokenizer at y"),
+        (["train", "--data", "digits", "--out", "x", "--vocabulary", "7"], 3, "a vocabulary of 7 tokens is too small"),
         (["train", "--data", "digits", "--out", "x", "--strip", "c"], 2, "no filter 'c'"),
         (["train", "--data", "digits", "--out", "x", "--strip", "y=yaml-comments"], 2, "paths: digits"),
         (["train", "--data", "digits", "--out", "x", "--steps", "1", "--minutes", "1"], 2, "not both"),

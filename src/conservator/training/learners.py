@@ -11,6 +11,7 @@ from torch.nn import functional
 from conservator.experts import ByteExpert, Expert, MaskSource, Source, load_expert, save_expert
 from conservator.experts.flow import SOURCES, Base, FlowConfig, FlowExpert, FlowNetwork, load_flow, save_flow
 from conservator.experts.flow.adapters import TRAINING, save_adapter, start_adapter
+from conservator.experts.flow.network import FlowBlock
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
 from conservator.training.path import mislead, noise
 from conservator.vocabularies import BYTES, Vocabulary
@@ -98,8 +99,12 @@ class FlowLearner:
         self.context, self.dropout = config.context, config.dropout
 
     def make(self) -> FlowNetwork:
-        """Draw the initial weights."""
-        return FlowNetwork(self.config)
+        """Draw the initial weights; open gates before matrices that are 0 learn faster than gates that are shut."""
+        network = FlowNetwork(self.config)
+        for block in network.blocks:
+            assert isinstance(block, FlowBlock)
+            block.open_gates()
+        return network
 
     def inner(self, name: str) -> bool:
         """The matrices of attention and perceptrons; not what the time does."""

@@ -16,9 +16,9 @@ from conservator.vocabularies import BYTES, Vocabulary
 # For 20 minutes on one core of a CPU; the number of tokens and the source are filled in.
 BASES = {
     "laptop": TrainingConfig(
-        network=FlowConfig(1, context=256, width=192, layers=4, heads=4, conditioning=64),
-        steps=2400,
-        batch=16,
+        network=FlowConfig(1, context=256, width=160, layers=4, heads=4, conditioning=64),
+        steps=4000,
+        batch=8,
         window=128,
         muon=0.03,
         adamw=0.005,

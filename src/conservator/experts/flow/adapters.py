@@ -27,7 +27,7 @@ from conservator.files import make_folder, write_atomically
 ADAPTER_KIND = f"{KIND}_adapter"
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 TARGETS = r"blocks\.\d+\.(qw|kw|vw|attn_out|mlp\.[02])"  # what is adapted: attention and perceptrons of all blocks
-TRAINING = "training"  # the adapter that is trained, in memory
+TRAINING = "in_training"  # the adapter that is trained, in memory
 PREFIX = "base_model.model."  # that peft puts before the names of weights in its files
 
 
