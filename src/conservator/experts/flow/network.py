@@ -38,7 +38,7 @@ class FlowConfig:
     tokens: int
     source: str = "mask"
     context: int = 128
-    width: int = 256
+    width: int = 160
     layers: int = 4
     heads: int = 4
     conditioning: int = 64
