@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from conservator.experts.causal import ROOT, CausalSpec, MarkovExpert, Tokens
-from conservator.vocabularies import BYTES
+from conservator.experts.causal import ROOT, CausalSpec, MarkovExpert
+from conservator.vocabularies import BYTES, Tokens
 
 VOCABULARIES = {
     "letters": [b"a", b"b", b"c"],
@@ -25,8 +25,8 @@ def seeded(seed):
 class Remembering:
     """An expert whose law depends on the whole path, so that a wrong parent shows."""
 
-    def __init__(self, pieces, seed, encode=None):
-        self.spec = CausalSpec("remembering", Tokens(pieces, encode))
+    def __init__(self, pieces, seed, cut=None):
+        self.spec = CausalSpec("remembering", Tokens(pieces, cut))
         self.seed = seed
         self.asked = 0
 
@@ -44,11 +44,11 @@ class RememberingReading:
             self.paths[len(self.paths)] = (*self.paths[parent], token)
         self.expert.asked = max(self.expert.asked, len(asked))
         laws = [self.law(self.paths[node]) for node in asked]
-        return torch.stack(laws) if laws else torch.empty(0, len(self.expert.spec.tokens))
+        return torch.stack(laws) if laws else torch.empty(0, self.expert.spec.tokens.size)
 
     def law(self, path):
         seed = hash((self.expert.seed, path)) % 2**31  # of numbers alone: the same in every process
-        return torch.randn(len(self.expert.spec.tokens), generator=seeded(seed)).log_softmax(-1)
+        return torch.randn(self.expert.spec.tokens.size, generator=seeded(seed)).log_softmax(-1)
 
 
 def experts(pieces, seed):

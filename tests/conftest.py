@@ -1,4 +1,7 @@
+import atexit
 import os
+import shutil
+import tempfile
 
 # One thread: the tensors of tests are small, and threads that wait for each other are slow on a busy machine.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -6,6 +9,10 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import pytest
 import torch
 from hypothesis import settings
+
+# Where transformers copies code that comes with a model: not into the user's cache.
+os.environ["HF_MODULES_CACHE"] = tempfile.mkdtemp(prefix="conservator-modules.")
+atexit.register(shutil.rmtree, os.environ["HF_MODULES_CACHE"], ignore_errors=True)
 
 # The same examples in every run, and no clock: tests do not time things.
 settings.register_profile("conservator", derandomize=True, deadline=None, max_examples=60)

@@ -10,9 +10,10 @@ from conservator import RestoreOptions, Restorer
 from conservator.decoders.rewriting import Judged, Rewritten
 from conservator.decoders.rewriting.regions import Region
 from conservator.errors import ConservatorError, OptionError
-from conservator.experts.causal import CausalSpec, Tokens
+from conservator.experts.causal import CausalSpec
 from conservator.restorer import restore
 from conservator.rewriter import longest_run, softened
+from conservator.vocabularies import Tokens
 from fakes import FakeExpert
 
 TEXT = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. " * 3

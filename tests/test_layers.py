@@ -30,8 +30,10 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # How often 256 is a length, of a window or a neighbourhood; the number of bytes there are is BYTES.size.
 LENGTHS = {
     "options.py": 2,
+    "experts/flow/network.py": 1,
     "experts/team.py": 1,
     "restoration/renewal.py": 1,
+    "training/presets.py": 1,
     "training/trainer.py": 2,
     "training/specialisation.py": 1,
     "cli/check.py": 1,

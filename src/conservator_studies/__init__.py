@@ -92,5 +92,9 @@ STUDIES = {
         "conservator_studies.language_models",
         "Language models beside networks and memory, and two of them composed with each other",
     ),
+    "uniform": Entry(
+        "conservator_studies.uniform",
+        'Evidence of experts with a uniform source: appendix "The uniform-source mismatch"',
+    ),
 }
 PRESETS = ("laptop", "paper")

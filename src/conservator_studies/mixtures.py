@@ -12,10 +12,10 @@ from conservator.errors import ConservatorError
 
 @dataclass(frozen=True)
 class Mixtures:
-    """N windows of L bytes, each of two or three segments.
+    """N windows of L tokens, which are bytes in most studies, each of two or three segments.
 
     Attributes:
-        tokens: (N, L) bytes.
+        tokens: (N, L).
         labels: (N, L) the domain of each position, by its place in ``names``.
         documents: (N, L) the document of each position, numbered over all domains.
         names: the domains.
@@ -28,13 +28,18 @@ class Mixtures:
 
     def first(self, count: int) -> "Mixtures":
         """The first windows alone."""
-        return Mixtures(self.tokens[:count], self.labels[:count], self.documents[:count], self.names)
+        return self.between(0, count)
+
+    def between(self, start: int, stop: int) -> "Mixtures":
+        """The windows from ``start`` up to ``stop`` alone."""
+        part = slice(start, stop)
+        return Mixtures(self.tokens[part], self.labels[part], self.documents[part], self.names)
 
 
 def mix(
-    domains: Mapping[str, Sequence[bytes]], count: int, *, length: int = 256, least: int = 64, seed: int = 0
+    domains: Mapping[str, Sequence[Sequence[int]]], count: int, *, length: int = 256, least: int = 64, seed: int = 0
 ) -> Mixtures:
-    """Build windows with at least two domains each, and segments of at least ``least`` bytes.
+    """Build windows with at least two domains each, and segments of at least ``least`` tokens, from documents of these.
 
     The number of segments (two, or three where they fit), their order and their lengths are drawn at random, then for
     each a document of its domain and a place in it.
@@ -42,7 +47,7 @@ def mix(
     names = tuple(domains)
     if len(names) < 2 or length < 2 * least or least < 1:
         raise ConservatorError(
-            f"a window of {length} bytes of {', '.join(names) or 'nothing'} with at least {least} a segment: it takes "
+            f"a window of {length} tokens of {', '.join(names) or 'nothing'} with at least {least} a segment: it takes "
             "two domains, and room for two segments"
         )
     generator = torch.Generator().manual_seed(seed)
@@ -56,7 +61,7 @@ def mix(
         first[name] = total
         total += len(domains[name])
         if not any(len(document) >= length for document in domains[name]):
-            raise ConservatorError(f"no document of {name} has {length} bytes")
+            raise ConservatorError(f"no document of {name} has {length} tokens")
     tokens, labels, documents = (torch.zeros(count, length, dtype=torch.long) for _ in range(3))
     for row in range(count):
         segments = 2 + draw(min(3, length // least) - 1)

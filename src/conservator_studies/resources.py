@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from conservator.errors import ConservatorError
-from conservator.experts import ByteExpert, Expert, builtin_names, expert_folder, load_expert
+from conservator.experts import Expert, builtin_names, load_experts
 from conservator_studies.corpora import find_corpora, read_domains
 
 ROLES = (
@@ -72,7 +73,8 @@ def open_resources(corpora: str | None, experts: Sequence[str], folder: Path) ->
 
     Args:
         corpora: as ``find_corpora`` takes it.
-        experts: ROLE=NAME, the name of a built-in expert or a folder; built-in experts fill the roles of their names.
+        experts: ROLE=NAME, as ``load_experts`` takes names; built-in experts fill the roles of their names. One over
+            tokens speaks about its tokens.
         folder: where studies keep what takes long to compute.
     """
     named = {role: role for role in ROLES if role in builtin_names()}
@@ -81,10 +83,12 @@ def open_resources(corpora: str | None, experts: Sequence[str], folder: Path) ->
         if role not in ROLES or not equals or not name:
             raise ConservatorError(f"--experts {value}: expected ROLE=FOLDER, with one of the roles {', '.join(ROLES)}")
         named[role] = name
-    loaded = {role: in_role(role, load_expert(expert_folder(name))) for role, name in sorted(named.items())}
+    loaded = {role: in_role(role, load_experts([name], own_tokens=True)[0]) for role, name in sorted(named.items())}
     return Resources(find_corpora(corpora, folder / "corpora"), loaded, folder)
 
 
-def in_role(role: str, expert: ByteExpert) -> ByteExpert:
+def in_role(role: str, expert: Expert) -> Expert:
     """The expert under the name of its role."""
-    return ByteExpert(expert.network, role, expert.spec.fingerprint, expert.about)
+    found = copy(expert)
+    vars(found)["spec"] = replace(expert.spec, name=role)
+    return found

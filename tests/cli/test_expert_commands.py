@@ -7,15 +7,16 @@ import signal
 import pytest
 import torch
 
-from commands import run, run_program
+from commands import call, run, run_program
 from conservator.cli.train import Interrupt
 from conservator.experts import load_expert, save_expert
 from networks import random_network
 
 
 @pytest.fixture
-def texts(tmp_path):
+def texts(tmp_path, monkeypatch):
     """Two domains of text, and an expert for each that was never trained."""
+    monkeypatch.setattr("conservator.cli.train.keep_memory", lambda: None)  # it lasts as long as the process
     (tmp_path / "digits").mkdir()
     (tmp_path / "letters.jsonl").write_text(
         "".join(json.dumps({"text": "the quick brown fox " * (20 + n)}) + "\n" for n in range(4))
@@ -27,9 +28,26 @@ def texts(tmp_path):
     return tmp_path
 
 
+def test_a_base_over_tokens_gets_adapters_that_are_checked(texts):
+    options = ("--vocabulary", 270, "--source", "uniform", "--steps", 1)
+    done = call("train", "--data", "digits", "--data", "letters.jsonl", "--out", "base", *options, cwd=texts)
+    assert done.returncode == 0, done.stderr
+    assert "nats per byte" in done.stdout
+    assert "a uniform source" in (texts / "base" / "README.md").read_text()
+    for name, data in (("letters", "letters.jsonl"), ("digits", "digits")):
+        words = ("train", "--data", data, "--base", "base", "--lora-rank", 2, "--lora-alpha", 4, "--steps", 6)
+        done = call(*words, "--out", name, cwd=texts)
+        assert done.returncode == 0, done.stderr
+        assert "is finished" in call(*words, "--out", name, "--resume", cwd=texts).stderr
+    data = ("--data", "digits=digits", "--data", "letters=letters.jsonl")
+    checked = call("check", "./digits", "./letters", *data, "--windows", 4, "--length", 40, cwd=texts)
+    assert checked.returncode in (0, 1), checked.stderr
+    assert "row-wise" in checked.stdout
+
+
 def test_an_expert_is_trained_listed_and_resumed(texts):
     words = ("train", "--data", "digits", "--data", "letters.jsonl", "--out", "experts/mine", "--steps", 2)
-    done = run(*words, cwd=texts)
+    done = call(*words, cwd=texts)
     assert done.returncode == 0, done.stderr
     assert "nats per masked byte" in done.stdout
     assert "bits per byte" in done.stdout
@@ -48,17 +66,17 @@ def test_an_expert_is_trained_listed_and_resumed(texts):
     assert about["finished"]
     card = (folder / "README.md").read_text()
     assert "digits, letters.jsonl: 8 documents, 3,712 bytes" in card
-    listed = run("experts", "experts/mine", cwd=texts)
+    listed = call("experts", "experts/mine", cwd=texts)
     assert listed.returncode == 0
     assert "mine" in listed.stdout
-    again = run(*words, cwd=texts)
+    again = call(*words, cwd=texts)
     assert again.returncode == 3
     assert "holds an expert or a run already" in again.stderr
-    resumed = run(*words, "--resume", cwd=texts)
+    resumed = call(*words, "--resume", cwd=texts)
     assert resumed.returncode == 0
     assert "is finished" in resumed.stderr
     (folder / "README.md").unlink()  # as if it had been killed just before
-    assert run(*words, "--resume", cwd=texts).returncode == 0
+    assert call(*words, "--resume", cwd=texts).returncode == 0
     assert (folder / "README.md").read_text() == card
 
 
@@ -87,10 +105,10 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts):
     assert "Traceback" not in done.stderr
     assert not load_expert(texts / "mine").about["finished"]
     words = ("train", "--data", "digits", "--out", "mine", "--steps", 3)
-    other = run(*words, "--seed", 1, "--resume", cwd=texts)
+    other = call(*words, "--seed", 1, "--resume", cwd=texts)
     assert other.returncode == 3
     assert "its seed is 0, not 1" in other.stderr
-    resumed = run(*words, "--resume", cwd=texts)
+    resumed = call(*words, "--resume", cwd=texts)
     assert resumed.returncode == 0, resumed.stderr
     assert load_expert(texts / "mine").about["steps"] == 3
 
@@ -99,6 +117,13 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts):
     ("words", "code", "message"),
     [
         (["train", "--data", "digits", "--out", "x", "--preset", "huge"], 2, "no preset 'huge'"),
+        (["train", "--data", "digits", "--out", "x", "--source", "salt"], 2, "no source 'salt'; known: mask, uniform"),
+        (["train", "--data", "digits", "--out", "x", "--source", "uniform", "--preset", "paper"], 2, "known: laptop"),
+        (["train", "--data", "digits", "--out", "x", "--lora-rank", "4"], 2, "needs a --base"),
+        (["train", "--data", "digits", "--out", "x", "--base", "y", "--source", "uniform"], 2, "of its base"),
+        (["train", "--data", "digits", "--out", "x", "--base", "y"], 3, "y is no base for an adapter"),
+        (["train", "--data", "digits", "--out", "x", "--vocabulary", "y"], 3, "no tokenizer at y"),
+        (["train", "--data", "digits", "--out", "x", "--vocabulary", "7"], 3, "a vocabulary of 7 tokens is too small"),
         (["train", "--data", "digits", "--out", "x", "--strip", "c"], 2, "no filter 'c'"),
         (["train", "--data", "digits", "--out", "x", "--strip", "y=yaml-comments"], 2, "paths: digits"),
         (["train", "--data", "digits", "--out", "x", "--steps", "1", "--minutes", "1"], 2, "not both"),
@@ -120,7 +145,7 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts):
     ],
 )
 def test_what_cannot_be_done_is_said(words, code, message, texts):
-    done = run(*words, cwd=texts)
+    done = call(*words, cwd=texts)
     assert done.returncode == code, done.stderr
     assert message in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.stderr
@@ -130,7 +155,7 @@ def test_what_cannot_be_done_is_said(words, code, message, texts):
 def test_a_check_has_a_table_a_record_and_a_picture(texts):
     words = ["check", "experts/digits", "experts/letters", "--data", "digits=digits", "--data", "letters=letters.jsonl"]
     options = ["--windows", 20, "--length", 40, "--out", "checked"]
-    done = run(*words, *options, cwd=texts)
+    done = call(*words, *options, cwd=texts)
     record = json.loads((texts / "checked" / "check.json").read_text())
     passed = record["row_wise"] and record["column_wise"]
     assert done.returncode == (0 if passed else 1), done.stderr
@@ -161,7 +186,7 @@ def test_a_check_that_passes_has_exit_code_0(texts):
             network.head.weight[list(text), 0] = 5.0
         save_expert(texts / "known" / name, network, name, {})
     words = ["check", "known/digits", "known/letters", "--data", "digits=digits", "--data", "letters=letters.jsonl"]
-    done = run(*words, "--windows", 20, "--length", 40, cwd=texts)
+    done = call(*words, "--windows", 20, "--length", 40, cwd=texts)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(": yes") == 2
 

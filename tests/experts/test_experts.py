@@ -7,11 +7,27 @@ from hypothesis import strategies as st
 
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
-from conservator.experts import PAD, BigramExpert, ByteExpert, CategoricalExpert, Context, Memory, all_sequences
+from conservator.experts import (
+    PAD,
+    BigramExpert,
+    ByteExpert,
+    CategoricalExpert,
+    Context,
+    EnumeratedExpert,
+    Memory,
+    UniformSource,
+    all_sequences,
+)
+from conservator.experts.covering import InBytes
+from conservator.experts.flow import Base, FlowExpert
+from conservator.experts.uniform import Hiding
 from conservator.vocabularies import BYTES
 from conservator_studies.denoiser import Denoiser, train_denoiser
+from flows import VOCABULARY, random_flow
 from networks import PLAIN, TINY, random_network
+from pretrained import KINDS, random_denoiser
 from tables import table_of
+from token_experts import Spelt
 
 SIZE, LENGTH = 4, 5
 
@@ -20,7 +36,10 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
+JOINT = torch.randn([SIZE] * LENGTH, generator=seeded())
 EXPERTS = {
+    "enumerated": EnumeratedExpert(JOINT),
+    "uniform source, hiding": Hiding(EnumeratedExpert(JOINT, UniformSource(), "hiding"), seed=3, draws=2),
     "categorical": CategoricalExpert(torch.randn(LENGTH, SIZE, generator=seeded())),
     "bigram": BigramExpert.random(SIZE, 1.0, seeded()),
     "untrained denoiser": Denoiser(SIZE, LENGTH, 16, seeded(), "untrained"),
@@ -35,23 +54,34 @@ EXPERTS = {
     ),
     "bytes, hourglass": ByteExpert(random_network(TINY), "hourglass", ""),
     "bytes, transformer": ByteExpert(random_network(PLAIN), "transformer", ""),
+    "tokens in bytes": InBytes(Spelt([*(bytes([byte]) for byte in range(BYTES.size)), b"ab", b"\x00\x01\x02"], 0)),
+    "tokens, flow matching": FlowExpert(Base(random_flow(), VOCABULARY), "flow"),
     "memory": Memory().condition(
         MaskChannel(BYTES.size, 0.5).observe(torch.randint(BYTES.size, (1, 200), generator=seeded()))
     ),
+    **{f"pretrained, {kind}": random_denoiser(kind) for kind in KINDS},
 }
 experts = pytest.mark.parametrize("expert", EXPERTS.values(), ids=EXPERTS.keys())
 
 
+masked = pytest.mark.parametrize(
+    "expert", [e for e in EXPERTS.values() if e.spec.source.shows_noise], ids=lambda e: e.spec.name
+)
 # The surrogate of the simulator reads one length alone.
 any_length = pytest.mark.parametrize(
     "expert", [e for e in EXPERTS.values() if not isinstance(e, Denoiser)], ids=lambda e: e.spec.name
 )
 
 
+def hides(expert, hidden):
+    """What is hidden of a batch: nothing from an expert with a uniform source."""
+    return hidden & expert.spec.source.shows_noise
+
+
 @pytest.fixture
 def batch(expert, generator):
     tokens = torch.randint(expert.spec.vocabulary.size, (64, LENGTH), generator=generator)
-    return tokens, torch.rand(64, LENGTH, generator=generator) < 0.5
+    return tokens, hides(expert, torch.rand(64, LENGTH, generator=generator) < 0.5)
 
 
 @experts
@@ -63,7 +93,7 @@ def test_rows_are_normalised(expert, batch):
     assert torch.isfinite(log_probs).all()
 
 
-@experts
+@masked
 def test_hidden_content_is_not_seen(expert, batch, generator):
     tokens, hidden = batch
     other = torch.where(hidden, torch.randint(expert.spec.vocabulary.size, tokens.shape, generator=generator), tokens)
@@ -71,7 +101,7 @@ def test_hidden_content_is_not_seen(expert, batch, generator):
     assert torch.equal(table_of(expert, tokens, hidden, 0.5), table_of(expert, other, hidden, 0.5))
 
 
-@experts
+@masked
 def test_visible_tokens_are_copied(expert, batch):
     tokens, hidden = batch
     log_probs = table_of(expert, tokens, hidden, 0.5)
@@ -93,7 +123,7 @@ def test_only_what_is_asked_for_is_predicted(expert, seed, count, ragged):
     """Rows of the whole table: any positions, in any order, also several times, also beside padding."""
     generator = seeded(seed)
     tokens = torch.randint(expert.spec.vocabulary.size, (7, LENGTH), generator=generator)
-    hidden = torch.rand(7, LENGTH, generator=generator) < 0.5
+    hidden = hides(expert, torch.rand(7, LENGTH, generator=generator) < 0.5)
     if ragged and not isinstance(expert, Denoiser):
         ends = torch.randint(1, LENGTH + 1, (7, 1), generator=generator)
         tokens = tokens.masked_fill(torch.arange(LENGTH) >= ends, PAD)
@@ -123,7 +153,7 @@ def test_padding_changes_nothing_before_it(expert, batch):
 def test_every_length_up_to_the_context_is_read(expert, generator):
     for length in range(1, (expert.spec.max_length or 12) + 1):
         tokens = torch.randint(expert.spec.vocabulary.size, (2, length), generator=generator)
-        log_probs = table_of(expert, tokens, tokens >= 0, 0.0)
+        log_probs = table_of(expert, tokens, hides(expert, tokens >= 0), 0.0)
         torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(2, length, dtype=log_probs.dtype))
 
 
@@ -138,7 +168,7 @@ def test_what_cannot_be_read_is_refused(expert):
     for shape in [(LENGTH,), (2, 0)]:
         tokens = torch.zeros(shape, dtype=torch.long)
         with pytest.raises(ConservatorError, match="shape"):
-            expert.predict(Context(tokens, tokens == 0), nowhere)
+            expert.predict(Context(tokens, hides(expert, tokens == 0)), nowhere)
     if expert.spec.max_length is not None:
         tokens = torch.zeros(1, expert.spec.max_length + 1, dtype=torch.long)
         with pytest.raises(ConservatorError, match=f"reads at most {expert.spec.max_length}"):
@@ -172,6 +202,15 @@ def test_bigram_conditionals_are_those_of_the_enumerated_joint(tokens, pattern, 
     found = table_of(expert, tokens[None], hidden[None])[0]
     torch.testing.assert_close(found.exp(), expected.exp())
     torch.testing.assert_close(found[hidden], expected[hidden])
+
+
+@given(tokens=st.integers(0, SIZE**LENGTH - 1), pattern=st.integers(0, 2**LENGTH - 1))
+def test_enumerated_conditionals_are_those_of_the_joint(tokens, pattern):
+    expert, sequences = EXPERTS["enumerated"], all_sequences(SIZE, LENGTH)
+    hidden = torch.tensor([bool(pattern >> place & 1) for place in range(LENGTH)])
+    expected = conditionals(expert.log_density(sequences), sequences, sequences[tokens], hidden)
+    found = table_of(expert, sequences[tokens][None], hidden[None])[0]
+    torch.testing.assert_close(found.exp(), expected.exp())
 
 
 def test_a_categorical_density_is_the_product_of_its_rows(generator):

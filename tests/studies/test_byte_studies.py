@@ -19,7 +19,8 @@ from conservator_studies.study import TextStudy, load_study, untracked
 from networks import TINY
 
 LENGTH = 128
-BYTE = [name for name in STUDIES if isinstance(load_study(name), TextStudy) and not load_study(name).domain]
+LOADED = {name: load_study(name) for name in STUDIES}
+BYTE = [name for name, one in LOADED.items() if isinstance(one, TextStudy) and not one.domain and not one.lacks()]
 
 
 def counted(name, *domains):

@@ -9,7 +9,17 @@ import typer
 from rich.console import Console
 
 from conservator.cli.console import messages, track
-from conservator.cli.options import Force, Parents, Quiet, Threads, check_targets
+from conservator.cli.options import (
+    Device,
+    Force,
+    Parents,
+    Precision,
+    Quiet,
+    Threads,
+    TrustRemoteCode,
+    check_targets,
+    load_named,
+)
 from conservator.files import check_folder, check_writable, write_atomically
 
 if TYPE_CHECKING:
@@ -29,7 +39,9 @@ EXAMPLES = (
 
 
 def check(
-    experts: Annotated[list[str], typer.Argument(help="Built-in experts by name, or folders of others.")],
+    experts: Annotated[
+        list[str], typer.Argument(help="Built-in experts by name, folders of others, or hf:OWNER/NAME.")
+    ],
     data: Annotated[
         list[str],
         typer.Option(help="NAME=PATH: texts of a domain; the expert of that name is its own. May be repeated."),
@@ -43,6 +55,9 @@ def check(
     ] = None,
     json: Annotated[str | None, typer.Option(help="Write the result here; - for standard output.")] = None,
     out: Annotated[Path | None, typer.Option(help="A folder for check.json, check.md and the heat map.")] = None,
+    device: Device = "cpu",
+    precision: Precision = None,
+    trust_remote_code: TrustRemoteCode = False,
     force: Force = False,
     parents: Parents = False,
     threads: Threads = None,
@@ -53,7 +68,6 @@ def check(
     Energies are nats per byte over all positions, times uniform, with 95 % intervals from a bootstrap over documents.
     The verdicts and margins are among the experts that are named like a domain; others are shown beside them.
     """
-    from conservator.experts import load_experts
     from conservator.figures import render
     from conservator.provenance import commit, versions
     from conservator.training import FILTERS, check_specialisation, read_corpus
@@ -72,7 +86,7 @@ def check(
         check_folder(out, parents=parents)
     for path in written:
         check_writable(path, force=force)
-    loaded = load_experts(experts)
+    loaded = load_named(experts, device, precision, trusted=trust_remote_code, own_tokens=True)
     domains = {}
     for name, where in paths.items():
         files = list(map(Path, where))

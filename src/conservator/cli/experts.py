@@ -13,6 +13,7 @@ from conservator.cli.console import messages
 
 EXAMPLES = (
     "Examples:\n\n  conservator experts\n\n  conservator experts ./notes prose\n\n"
+    "  conservator experts hf:models/bert ./adapter\n\n"
     "  conservator experts --json | jq '.[].name'\n\n  conservator experts add smollm2\n\n"
     "Exit codes: 0 listed, 2 bad usage, 3 no such expert or a damaged one."
 )
@@ -47,19 +48,19 @@ def about() -> None:
 def list_experts(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Experts, folders or added models; all built-in and added ones if none is given."),
+        typer.Argument(
+            help="Experts, folders, hf: models or added models; all built-in and added ones if none is given."
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """List experts with their size, their data and their loss; language models with their size and licence."""
-    from conservator.experts import builtin_names, expert_folder, read_config
+    from conservator.experts import builtin_names
     from conservator.experts.language import added_models
 
     added = {model.name: model for model in added_models()}
     rows = [
-        describe_model(added[name])
-        if name in added and name not in builtin_names()
-        else describe(read_config(expert_folder(name)))
+        describe_model(added[name]) if name in added and name not in builtin_names() else describe_expert(name)
         for name in names or [*builtin_names(), *added]
     ]
     if json:
@@ -68,15 +69,12 @@ def list_experts(
     if not rows:
         messages.print("no experts come with this package; name folders that conservator train wrote")
         return
-    networks = [row for row in rows if row["kind"] == "bytes"]
-    models = [row for row in rows if row["kind"] != "bytes"]
     console = Console(highlight=False, markup=False)
-    if networks:
-        console.print(network_table(networks))
-    if networks and models:
-        console.print()
-    if models:
-        console.print(model_table(models))
+    tables = {network_table: "nats_per_masked_byte", token_table: "tokens", model_table: "licence"}
+    for number, (table, field) in enumerate(tables.items()):
+        some = [row for row in rows if field in row]
+        if some:
+            console.print(*[""] * (number > 0 and len(some) < len(rows)), table(some), sep="\n")
 
 
 def network_table(rows: list[dict[str, Any]]) -> Table:
@@ -95,12 +93,32 @@ def network_table(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
+def token_table(rows: list[dict[str, Any]]) -> Table:
+    """The table of experts over tokens."""
+    table = Table("expert over tokens", "MB", "kind", "tokens", "source", box=None, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(row["name"], f"{row['bytes'] / 1e6:.1f}", row["kind"], str(row["tokens"]), row["source"])
+    return table
+
+
 def model_table(rows: list[dict[str, Any]]) -> Table:
     """The table of language models."""
     table = Table("language model", "MB", "kind", "licence", box=None, padding=(0, 2, 0, 0))
     for row in rows:
         table.add_row(row["name"], f"{row['bytes'] / 1e6:.1f}", row["kind"], row["licence"] or "not known")
     return table
+
+
+def describe_expert(name: str) -> dict[str, Any]:
+    """What is known of an expert: a folder, a built-in one, or a pretrained model."""
+    from conservator.experts import expert_folder, read_config
+    from conservator.experts.denoisers import describe_denoiser
+    from conservator.experts.flow import is_flow
+    from conservator.experts.library import HUB
+
+    if name.startswith(HUB) or is_flow(expert_folder(name)):
+        return describe_denoiser(name)
+    return describe(read_config(expert_folder(name)))
 
 
 def describe(config: dict[str, Any]) -> dict[str, Any]:

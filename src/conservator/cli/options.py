@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,6 +16,7 @@ from conservator.options import LARGEST_SEED
 
 if TYPE_CHECKING:
     from conservator.documents import Source
+    from conservator.experts import Expert
 
 
 def be_quiet(wanted: bool) -> bool:
@@ -62,6 +63,19 @@ Encoding = Annotated[
         show_default=False,
     ),
 ]
+Device = Annotated[str, typer.Option(help="Where experts compute: cpu, cuda, or another device of torch.")]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="float32|bfloat16",
+        help="How pretrained models compute; by default whichever is quicker here.",
+        show_default=False,
+    ),
+]
+TrustRemoteCode = Annotated[
+    bool,
+    typer.Option("--trust-remote-code", help="Run the code that some pretrained models (hf:) have in their folders."),
+]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The seed that everything random follows from.")]
 
 
@@ -75,6 +89,24 @@ def read_text(
 
     shown = "standard input" if name == "-" else os.fsencode(name).decode(errors="replace")
     return read_source(data, encoding, name=shown, signs=signs, stray=stray)
+
+
+def load_named(
+    names: list[str], device: str, precision: str | None, *, trusted: bool, own_tokens: bool = False
+) -> "list[Expert]":
+    """Load experts by name, and say first how much memory pretrained ones take."""
+    from conservator.experts import load_experts
+    from conservator.experts.denoisers import find_denoiser, size_of
+    from conservator.experts.library import HUB
+
+    precisions: dict[str | None, Literal["float32", "bfloat16"]] = {"float32": "float32", "bfloat16": "bfloat16"}
+    if precision not in (None, *precisions):
+        raise typer.BadParameter(f"{precision!r}: expected float32 or bfloat16", param_hint="--precision")
+    chosen = precisions.get(precision)
+    for name in (name for name in names if name.startswith(HUB)):
+        size = size_of(find_denoiser(name), chosen or "float32")
+        messages.print(f"{name}: {size / 1e6:.0f} MB of memory", soft_wrap=True)
+    return load_experts(names, device, precision=chosen, trust_remote_code=trusted, own_tokens=own_tokens)
 
 
 def check_targets(targets: dict[str, str | None], *, force: bool, parents: bool) -> list[str]:

@@ -12,18 +12,30 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conservator.cli.console import messages
 from conservator.cli.options import (
+    Device,
     Encoding,
     Force,
     Parents,
+    Precision,
     Quiet,
     Seed,
     Threads,
+    TrustRemoteCode,
     as_usage_errors,
     check_targets,
+    load_named,
     read_text,
 )
 from conservator.files import write_document
-from conservator.options import DEFAULTS, EFFORTS, EXPERTS, LONGEST_GAP, SHOWN_ALTERNATIVES, RestoreOptions
+from conservator.options import (
+    DEFAULTS,
+    EFFORTS,
+    EXPERTS,
+    LONGEST_GAP,
+    SHOWN_ALTERNATIVES,
+    RestoreOptions,
+    expert_names,
+)
 
 if TYPE_CHECKING:
     from conservator.restoration import Restoration
@@ -35,6 +47,7 @@ EXAMPLES = (
     '  conservator restore notes.txt --gap "[...]" --max-gap 24 --alternatives 5 --json notes.json -o -\n\n'
     "  conservator restore chapter.md --like book/ --like notes.txt -o restored.md\n\n"
     "  conservator restore notes.md --effort best -o restored.md     (after: conservator experts add smollm2)\n\n"
+    "  conservator restore notes.md --experts prose,code,hf:models/bert -o restored.md\n\n"
     "  conservator restore letter.txt --lost encoding:windows-1252 -o restored.txt\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
     "Exit codes: 0 restored, 2 bad usage, 3 bad input or output (with what and where), 4 nothing to restore, "
@@ -60,7 +73,8 @@ def restore(
     experts: Annotated[
         str | None,
         typer.Option(
-            help="Experts that may be trusted: built-in names or folders, with commas between; by default those of "
+            help="Experts that may be trusted: built-in names, folders, or pretrained models over tokens "
+            "(hf:OWNER/NAME, hf:FOLDER), with commas between; by default those of "
             f"{', '.join(EXPERTS)} that have something to say about the document.",
             show_default=False,
         ),
@@ -136,6 +150,9 @@ def restore(
     ] = None,
     report: Annotated[str | None, typer.Option(help="Write the report, one HTML file, here.")] = None,
     json: Annotated[str | None, typer.Option(help="Write everything that was found as JSON here.")] = None,
+    device: Device = "cpu",
+    precision: Precision = None,
+    trust_remote_code: TrustRemoteCode = False,
     seed: Seed = DEFAULTS.seed,
     force: Force = False,
     parents: Parents = False,
@@ -176,7 +193,8 @@ def restore(
     from conservator.restorer import Restorer
 
     with progress_bar() as progress, as_usage_errors():
-        restorer = Restorer(experts, options)
+        select, names = experts is None, expert_names(experts)
+        restorer = Restorer(load_named(names, device, precision, trusted=trust_remote_code), options, select=select)
         if effort == "best" and messages.is_terminal:
             messages.print(
                 f"writing it again takes about {restorer.seconds_to_rewrite(document):.0f} s", soft_wrap=True

@@ -16,13 +16,15 @@ from conservator.errors import ConservatorError
 from conservator.files import check_folder
 
 if TYPE_CHECKING:
-    from conservator.training import Filter, Moment
+    from conservator.training import Filter, Moment, Wish
 
 EXAMPLES = (
     "Examples:\n\n"
     "  conservator train --data notes/ --out ./notes --minutes 30\n\n"
     "  conservator train --data code.jsonl.gz --strip python-comments --out ./python --steps 3000\n\n"
     "  conservator train --data notes/ --out ./notes --minutes 30 --resume\n\n"
+    "  conservator train --data texts/ --vocabulary 4096 --source uniform --out ./base --minutes 20\n\n"
+    "  conservator train --data notes/ --base ./base --lora-rank 16 --lora-alpha 32 --out ./notes --minutes 5\n\n"
     "Exit codes: 0 trained, 2 bad usage, 3 bad input or output, 130 interrupted (what was reached is kept)."
 )
 
@@ -36,9 +38,34 @@ def train(
         ),
     ],
     out: Annotated[Path, typer.Option(help="The folder for the expert; its last name is the expert's.")],
+    source: Annotated[
+        str, typer.Option(help="The noise that it learns to remove: mask, or uniform (any token may be wrong).")
+    ] = "mask",
+    vocabulary: Annotated[
+        str,
+        typer.Option(
+            help="What it reads: bytes; a number, for so many tokens made from the texts; or a folder with a "
+            "tokenizer.json, or with GPT-2's encoder.json and vocab.bpe.",
+        ),
+    ] = "bytes",
+    base: Annotated[
+        Path | None,
+        typer.Option(help="Train an adapter of this flow-matching expert, which stays as it is.", show_default=False),
+    ] = None,
+    lora_rank: Annotated[
+        int | None, typer.Option(min=1, max=4096, help="With --base: the rank of the adapter.", show_default=False)
+    ] = None,
+    lora_alpha: Annotated[
+        int | None, typer.Option(min=1, max=10**6, help="With --base: the scale of the adapter.", show_default=False)
+    ] = None,
     preset: Annotated[
-        str, typer.Option(help="small (for two CPU cores) or paper (the paper's size, for a GPU).")
-    ] = "small",
+        str | None,
+        typer.Option(
+            help="For bytes small (two CPU cores) or paper (a GPU); for tokens or a uniform source laptop; with --base "
+            "laptop or paper. By default the first.",
+            show_default=False,
+        ),
+    ] = None,
     minutes: Annotated[
         float | None, typer.Option(min=0.001, max=1e6, help="Train for so long.", show_default=False)
     ] = None,
@@ -62,14 +89,18 @@ def train(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train a byte expert on texts, and keep it as a folder that every other command accepts.
+    """Train an expert on texts, and keep it as a folder that other commands accept.
 
+    By default it reads bytes and predicts hidden ones. With another vocabulary or source it is a flow-matching expert,
+    and with --base an adapter of one.
     A part of the documents is held out and measures the expert. Ctrl-C saves what was reached.
     """
-    from conservator.training import PRESETS, Plan, is_finished, read_corpus, run_training, write_card
+    from conservator.training import Plan, hold_out, is_finished, predicted, read_corpus, run_training, write_card
 
-    if preset not in PRESETS:
-        raise typer.BadParameter(f"no preset {preset!r}; known: {', '.join(PRESETS)}", param_hint="--preset")
+    wish = choose_wish(source, vocabulary, base, lora_rank, lora_alpha)
+    preset = preset or next(iter(wish.presets))
+    if preset not in wish.presets:
+        raise typer.BadParameter(f"no preset {preset!r}; known: {', '.join(wish.presets)}", param_hint="--preset")
     if not all(data):
         raise typer.BadParameter("an empty path; give a file or a folder", param_hint="--data")
     paths = list(map(Path, data))
@@ -82,12 +113,14 @@ def train(
         write_card(out)
         return
     keep_memory()
-    config = PRESETS[preset]
     corpus = read_corpus(paths, filters)
     check_folder(out, parents=parents)
     left_out = f", {corpus.left_out} left out" if corpus.left_out else ""
     messages.print(f"{len(corpus.documents)} documents, {corpus.size} bytes{left_out}", soft_wrap=True)
-    plan = Plan(config, seed, steps if minutes or steps else config.steps, minutes, corpus.fingerprint)
+    documents = hold_out(corpus, seed)[0]
+    config, learner = wish.learner(wish.presets[preset], documents, out, resume=resume, device=device)
+    read = f"{corpus.fingerprint} {learner.vocabulary.fingerprint}"
+    plan = Plan(config, seed, steps if minutes or steps else config.steps, minutes, read)
     record: dict[str, Any] = {
         "command": shlex.join(["conservator", *(word for word in sys.argv[1:] if word != "--resume")]),
         "about": about,
@@ -100,7 +133,15 @@ def train(
     }
     with Interrupt() as interrupt, TrainingBar() as bar:
         outcome = run_training(
-            plan, corpus, out, resume=resume, about=record, device=device, report=bar.show, stopped=interrupt.asked
+            plan,
+            corpus,
+            out,
+            learner=learner,
+            resume=resume,
+            about=record,
+            device=device,
+            report=bar.show,
+            stopped=interrupt.asked,
         )
     if not outcome.finished:
         messages.print(f"stopped at step {outcome.step}; --resume goes on; {out} is usable as it is", soft_wrap=True)
@@ -109,8 +150,23 @@ def train(
     print(f"{out}: {outcome.step} steps, {outcome.seconds / 60:.1f} minutes")
     if outcome.held_out is not None:
         loss, bound = outcome.held_out.per_hidden_byte(), outcome.held_out.bits_per_byte()
-        print(f"held out: {loss.value:.3f} [{loss.low:.3f}, {loss.high:.3f}] nats per masked byte, times uniform")
+        per = predicted(learner.source)
+        print(f"held out: {loss.value:.3f} [{loss.low:.3f}, {loss.high:.3f}] nats per {per}, times uniform")
         print(f"          {bound.value:.3f} [{bound.low:.3f}, {bound.high:.3f}] bits per byte, schedule-weighted bound")
+
+
+def choose_wish(source: str, vocabulary: str, base: Path | None, rank: int | None, alpha: int | None) -> "Wish":
+    """What is to be trained, if the options fit each other."""
+    from conservator.experts.flow import SOURCES
+    from conservator.training import Wish
+
+    if source not in SOURCES:
+        raise typer.BadParameter(f"no source {source!r}; known: {', '.join(SOURCES)}", param_hint="--source")
+    if base is None and (rank or alpha):
+        raise typer.BadParameter("an adapter needs a --base", param_hint="--lora-rank")
+    if base is not None and (source, vocabulary) != ("mask", "bytes"):
+        raise typer.BadParameter("an adapter has the source and the vocabulary of its base", param_hint="--base")
+    return Wish(source, vocabulary, base, rank, alpha)
 
 
 def choose_filters(values: list[str], data: list[Path]) -> "dict[Path, Filter]":

@@ -1,8 +1,9 @@
 """Frozen denoisers q_i: the contract, the team that evaluates them, exact experts for tests, and byte experts."""
 
 from conservator.experts.bigram import BigramExpert
-from conservator.experts.byte import CONFIG, WEIGHTS, ByteExpert, load_expert, read_config, save_expert
+from conservator.experts.byte import ByteExpert, load_expert, read_config, save_expert
 from conservator.experts.categorical import CategoricalExpert, sample_categorical
+from conservator.experts.enumerated import EnumeratedExpert
 from conservator.experts.enumeration import all_sequences
 from conservator.experts.expert import (
     PAD,
@@ -28,6 +29,7 @@ from conservator.experts.meter import Cost, Meter, Progress
 from conservator.experts.network import ByteNetwork, NetworkConfig
 from conservator.experts.source import MaskSource, Source, UniformSource
 from conservator.experts.team import Predictions, Team
+from conservator.experts.weights import CONFIG, WEIGHTS
 
 __all__ = [
     "CONFIG",
@@ -41,6 +43,7 @@ __all__ = [
     "Context",
     "Cost",
     "DocumentExpert",
+    "EnumeratedExpert",
     "Expert",
     "ExpertSpec",
     "Lexicon",

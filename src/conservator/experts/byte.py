@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ from torch import Tensor
 from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
+from conservator.experts.weights import CONFIG, WEIGHTS, check_weights
 from conservator.files import make_folder, write_atomically
 from conservator.vocabularies import BYTES
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
 FORMAT = "conservator byte expert 1"
 LARGEST = {"config": 2**20, "weights": 2**31}  # bytes that are read at most
 # Upper bounds of the sizes of a network, larger than any usable one. A config that exceeds one is refused.
@@ -104,17 +103,7 @@ def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
         raise ConservatorError(f"{folder / WEIGHTS} is not a safetensors file: {error}") from error
     with torch.device("meta"):
         network = ByteNetwork(network_config)
-    expected_shapes = {key: tuple(value.shape) for key, value in network.state_dict().items()}
-    for key in expected_shapes.keys() | weights.keys():
-        found = tuple(weights[key].shape) if key in weights else "missing"
-        wanted = expected_shapes.get(key, "no such weights")
-        if found != wanted:
-            raise ConservatorError(f"{folder / WEIGHTS} does not fit {CONFIG}: {key} is {found}, expected {wanted}")
-        wide = weights[key].float()
-        # The sum is finite only if every number is.
-        if not weights[key].is_floating_point() or not math.isfinite(wide.sum(dtype=torch.float64)):
-            raise ConservatorError(f"{folder / WEIGHTS}: {key} holds what is not a finite number")
-        weights[key] = wide
+    weights = check_weights(weights, network, folder / WEIGHTS)
     try:
         placed = {key: value.to(device) for key, value in weights.items()}
     except (RuntimeError, AssertionError) as error:

@@ -1,15 +1,24 @@
-"""Load the experts that come with the package by name, and other experts by folder."""
+"""Experts by name: those that come with the package, folders of others, and pretrained models."""
 
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-
-import torch
+from typing import TYPE_CHECKING
 
 from conservator.errors import ConservatorError
-from conservator.experts.byte import CONFIG, WEIGHTS, ByteExpert, load_expert
+from conservator.experts.byte import load_expert
+from conservator.experts.covering import InBytes
+from conservator.experts.expert import Expert
+from conservator.experts.flow import is_flow, load_flow
+from conservator.experts.uniform import Hiding
+from conservator.experts.weights import CONFIG
+from conservator.vocabularies import Tokens
+
+if TYPE_CHECKING:
+    from conservator.experts.language.precision import Precision
 
 HOME = Path(__file__).parent / "builtin"
+HUB = "hf:"
 
 
 def builtin_names() -> list[str]:
@@ -23,34 +32,65 @@ def expert_folder(name: str) -> Path:
         return HOME / name
     if not (Path(name) / CONFIG).is_file():
         raise ConservatorError(
-            f"no expert {name!r}: neither a folder with a {CONFIG} nor one of {', '.join(builtin_names()) or 'none'}"
+            f"no expert {name!r}: neither a folder with a {CONFIG} nor one of {', '.join(builtin_names()) or 'none'}; "
+            f"pretrained models are {HUB}OWNER/NAME or {HUB}FOLDER"
         )
     return Path(name)
 
 
-def load_experts(names: str | Sequence[str | Path], device: str | torch.device = "cpu") -> list[ByteExpert]:
-    """Load experts by name or folder, as ``"prose,code,config"`` or as a list; all of them read bytes.
+def load_experts(
+    names: str | Sequence[str | Path],
+    device: str = "cpu",
+    *,
+    precision: "Precision | None" = None,
+    trust_remote_code: bool = False,
+    own_tokens: bool = False,
+) -> list[Expert]:
+    """Load experts by name or folder, as ``"prose,code,hf:OWNER/NAME"`` or as a list; all of them speak about bytes.
 
     The name of a built-in expert always means that expert; a folder of the same name is given as ``./prose`` or as a
-    Path. An expert that was loaded before and has not changed on disk is not read again.
+    Path. A pretrained model is named ``hf:``. An expert that was loaded before and has not changed on disk is not read
+    again.
+
+    Args:
+        names: of the experts.
+        device: where they compute.
+        precision: how pretrained models compute; float32 or bfloat16, whichever is quicker here, by default.
+        trust_remote_code: whether code in the folder of a pretrained model may be run.
+        own_tokens: whether an expert over tokens is left as it is, and speaks about its tokens.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
-    folders = [name if isinstance(name, Path) else expert_folder(name) for name in wanted if str(name)]
-    if not folders:
+    found: list[Expert] = []
+    for name in (name for name in wanted if str(name)):
+        if isinstance(name, str) and name.startswith(HUB):
+            from conservator.experts.denoisers import load_denoiser
+
+            found.append(load_denoiser(name, precision=precision, device=device, trust_remote_code=trust_remote_code))
+        else:
+            folder = name if isinstance(name, Path) else expert_folder(name)
+            found.append(_load_once(folder.resolve(), _stamp(folder), device))
+    if not found:
         raise ConservatorError(f"no expert named; built in are {', '.join(builtin_names()) or 'none'}")
-    return [_load_once(folder.resolve(), _stamp(folder), str(device)) for folder in folders]
+    return found if own_tokens else [in_bytes(one) for one in found]
+
+
+def in_bytes(expert: Expert) -> Expert:
+    """An expert of whatever vocabulary and source as one that speaks about bytes, and sees which are hidden."""
+    if not expert.spec.source.shows_noise:
+        expert = Hiding(expert)
+    return InBytes(expert) if isinstance(expert.spec.vocabulary, Tokens) else expert
 
 
 @lru_cache(maxsize=16)
-def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], device: str) -> ByteExpert:
+def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], device: str) -> Expert:
     """Load an expert; ``stamp`` is part of the cache's key, so that a folder that has changed is read again."""
-    return load_expert(folder, device)
+    return load_flow(folder, device) if is_flow(folder) else load_expert(folder, device)
 
 
 def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
-    """The times at which the files of an expert were written, and their sizes; empty if a file is missing."""
+    """The times at which the files of an expert were written, and their sizes; empty if a file cannot be read."""
     try:
-        found = [(folder / name).stat() for name in (CONFIG, WEIGHTS)]
+        found = [path.stat() for path in (folder / CONFIG, *sorted(folder.glob("*.safetensors")))]
     except OSError:  # loading raises an error that names the file
         return ()
     return tuple((one.st_mtime_ns, one.st_size) for one in found)

@@ -66,6 +66,19 @@ class CompositeEvidence:
             predictions.add(found)
         return cls(predictions, observation, len(team), folds.repeats, prior_term=prior_term)
 
+    @classmethod
+    def by_cavity(cls, team: Team, observation: Observation, *, prior_term: bool = True) -> "CompositeEvidence":
+        """Predict every visible position of an observation (L,) from all others, in one pass and without folds.
+
+        The experts of the team are ``LeaveOneOut``: they have a uniform source.
+        """
+        team.check(observation)
+        batch = observation[None]
+        predictions = Store()
+        for found in team.read(batch.readable, batch.hidden[:, None], ~batch.lost[:, None], excerpt=batch.excerpt):
+            predictions.add(found)
+        return cls(predictions, observation, len(team), 1, prior_term=prior_term)
+
     @property
     def shape(self) -> tuple[int, int]:
         """(L, m): positions and experts of the field."""

@@ -1,8 +1,9 @@
-"""Training and evaluation of byte experts: corpora, training runs, cards, the specialisation check."""
+"""Training and evaluation of experts: corpora, training runs, cards, the specialisation check."""
 
-from conservator.training.card import write_card
+from conservator.training.card import predicted, write_card
 from conservator.training.corpus import Corpus, as_stream, hold_out, read_corpus, read_texts
 from conservator.training.path import noise
+from conservator.training.presets import Wish
 from conservator.training.runs import Moment, Plan, is_finished, run_training
 from conservator.training.scoring import Estimate, ratio
 from conservator.training.specialisation import Cell, Check, check_specialisation
@@ -21,12 +22,14 @@ __all__ = [
     "Plan",
     "Trainer",
     "TrainingConfig",
+    "Wish",
     "as_stream",
     "check_specialisation",
     "find_python_comments",
     "hold_out",
     "is_finished",
     "noise",
+    "predicted",
     "ratio",
     "read_corpus",
     "read_texts",

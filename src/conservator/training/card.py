@@ -4,7 +4,9 @@ import csv
 import io
 from pathlib import Path
 
-from conservator.experts import WEIGHTS, load_expert
+from conservator.experts import WEIGHTS, ByteExpert, Source, load_expert
+from conservator.experts.flow import FlowExpert, is_flow, load_flow
+from conservator.experts.flow.adapters import ADAPTER_WEIGHTS
 from conservator.figures import BLUE, GREY, new_figure, render
 from conservator.files import write_atomically
 from conservator.training.runs import CURVE
@@ -14,15 +16,23 @@ PICTURE, CARD = "loss.png", "README.md"
 
 def write_card(folder: Path) -> None:
     """Write the card and the curve of the finished expert in ``folder``."""
-    expert = load_expert(folder)
-    about, network = expert.about, expert.network.config
+    expert = load_flow(folder) if is_flow(folder) else load_expert(folder)
+    about, per, weights = expert.about, predicted(expert.spec.source), WEIGHTS
+    config = expert.network.config if isinstance(expert, ByteExpert) else expert.base.network.config
+    network = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in vars(config).items())
+    unit, kind = "bytes", "A mask-source byte expert: it predicts hidden bytes from the visible ones."
+    if isinstance(expert, FlowExpert):
+        unit = "tokens"
+        kind = f"A flow-matching expert with a {expert.base.network.config.source} source; it reads the time."
+        if expert.adapter is not None:
+            weights, kind = ADAPTER_WEIGHTS, f"{kind} An adapter of the base `{expert.base.fingerprint[:16]}`."
     points = list(csv.DictReader(io.StringIO((folder / CURVE).read_text())))
     steps = [int(point["step"]) for point in points]
     figure = new_figure(5, 3)
     axes = figure.subplots()
     axes.plot(steps, [float(point["loss"]) for point in points], color=GREY, label="training")
     axes.plot(steps, [float(point["held_out"]) for point in points], color=BLUE, label="held out")
-    axes.set(xlabel="step", ylabel="nats per masked byte", title=expert.spec.name)
+    axes.set(xlabel="step", ylabel=f"nats per {per}", title=expert.spec.name)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     write_atomically(folder / PICTURE, render(figure, "png"))
@@ -32,16 +42,21 @@ def write_card(folder: Path) -> None:
         "data": f"{', '.join(about['data'])}: {about['documents']} documents, {about['bytes']:,} bytes",
         "filter": ", ".join(about["strip"]) or "none",
         "about the data": about["about"] or "not recorded",
-        "parameters": f"{expert.parameters:,}; {(folder / WEIGHTS).stat().st_size / 1e6:.1f} MB in float16",
-        "network": ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in vars(network).items()),
-        "training": f"{about['steps']} steps of {about['batch']} windows of {about['window']} bytes, "
+        "parameters": f"{expert.parameters:,}; {(folder / weights).stat().st_size / 1e6:.1f} MB in float16",
+        "network": network,
+        "training": f"{about['steps']} steps of {about['batch']} windows of {about['window']} {unit}, "
         f"seed {about['seed']}, {about['minutes']} minutes",
         "command": f"`{about['command']}`",
-        "held-out documents": f"{loss['value']:.3f} [{loss['low']:.3f}, {loss['high']:.3f}] nats per masked byte "
+        "held-out documents": f"{loss['value']:.3f} [{loss['low']:.3f}, {loss['high']:.3f}] nats per {per} "
         f"(times uniform); at most {bound['value']:.3f} [{bound['low']:.3f}, {bound['high']:.3f}] bits per byte",
         "fingerprint": f"`{expert.spec.fingerprint[:16]}`",
     }
     lines = [f"| {key} | {' '.join(value.replace('|', '/').split())} |" for key, value in rows.items()]
-    text = f"# {expert.spec.name}\n\nA mask-source byte expert: it predicts hidden bytes from the visible ones.\n\n"
+    text = f"# {expert.spec.name}\n\n{kind}\n\n"
     text += "\n".join(["| | |", "|---|---|", *lines]) + f"\n\n![loss curve]({PICTURE})\n"
     write_atomically(folder / CARD, text.encode())
+
+
+def predicted(source: Source) -> str:
+    """What the loss of an expert is counted by."""
+    return "masked byte" if source.shows_noise else "byte"

@@ -16,6 +16,7 @@ from torch import Tensor
 from conservator.documents import read_source
 from conservator.errors import ConservatorError
 from conservator.training.strip import Filter
+from conservator.vocabularies import BYTES, Tokens, Vocabulary
 
 TEXT_SUFFIXES = (
     *(".bib", ".c", ".cfg", ".conf", ".cpp", ".css", ".csv", ".go", ".h", ".html", ".ini", ".java", ".js", ".json"),
@@ -99,14 +100,36 @@ def hold_out(corpus: Corpus, seed: int, share: float = 0.05) -> tuple[tuple[byte
     return kept, (documents[longest][cut:],)
 
 
-def as_stream(documents: Sequence[bytes]) -> Tensor:
-    """The documents one after the other, a newline between: (N,) bytes, to cut windows from."""
-    return torch.frombuffer(bytearray(b"\n".join(documents)), dtype=torch.uint8)
+def as_stream(documents: Sequence[bytes], vocabulary: Vocabulary = BYTES) -> Tensor:
+    """The documents one after the other, a newline between: (N,) tokens, to cut windows from."""
+    if not isinstance(vocabulary, Tokens):
+        return torch.frombuffer(bytearray(b"\n".join(documents)), dtype=torch.uint8)
+    between = torch.tensor(tokenise(b"\n", vocabulary), dtype=torch.int32)
+    parts = [torch.tensor(tokenise(document, vocabulary), dtype=torch.int32) for document in documents]
+    return torch.cat([part for pair in zip(parts, [between] * len(parts), strict=True) for part in pair][:-1])
 
 
-def draw_windows(stream: Tensor, count: int, length: int, generator: torch.Generator) -> Tensor:
-    """Draw ``count`` windows (count, length) of the stream, with replacement."""
-    starts = torch.randint(len(stream) - length + 1, (count, 1), generator=generator)
+def tokenise(text: bytes, vocabulary: Vocabulary) -> list[int]:
+    """The tokens of a text; of a character that is cut off at either end, only bytes can say something."""
+    if not isinstance(vocabulary, Tokens):
+        return list(text)
+    return vocabulary.cut(text.decode(errors="ignore"))
+
+
+def draw_blocks(stream: Tensor, count: int, length: int, seed: int) -> Tensor:
+    """At most ``count`` blocks of ``length`` tokens that do not overlap, in random order: (count * length,)."""
+    blocks = stream[: len(stream) // length * length].view(-1, length)
+    return blocks[torch.randperm(len(blocks), generator=torch.Generator().manual_seed(seed))[:count]].flatten()
+
+
+def draw_windows(
+    stream: Tensor, count: int, length: int, generator: torch.Generator, *, aligned: bool = False
+) -> Tensor:
+    """Draw ``count`` windows (count, length) of the stream, with replacement; ``aligned`` ones are whole blocks."""
+    if aligned:
+        starts = length * torch.randint(len(stream) // length, (count, 1), generator=generator)
+    else:
+        starts = torch.randint(len(stream) - length + 1, (count, 1), generator=generator)
     return stream[starts + torch.arange(length)].long()
 
 

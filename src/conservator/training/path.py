@@ -1,4 +1,4 @@
-"""The mask-source path: at time kappa a token is visible with probability kappa (0 = noise, 1 = data)."""
+"""The paths to the data: at time kappa a token is itself with probability kappa, else noise (0 = noise, 1 = data)."""
 
 import torch
 from torch import Tensor
@@ -12,3 +12,8 @@ def noise(tokens: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     batch = len(tokens)
     kappa = (torch.arange(batch) + torch.rand(batch, generator=generator)) / batch
     return kappa, torch.rand(tokens.shape, generator=generator) >= kappa[:, None]
+
+
+def mislead(tokens: Tensor, noisy: Tensor, size: int, generator: torch.Generator) -> Tensor:
+    """Put one of ``size`` tokens, all equally likely, at the ``noisy`` positions: the path of the uniform source."""
+    return torch.where(noisy, torch.randint(size, tokens.shape, generator=generator), tokens)

@@ -1,6 +1,5 @@
 """A training run and its folder: it can be stopped at any time and resumed, and its result is an expert."""
 
-import copy
 import csv
 import io
 import json
@@ -15,14 +14,18 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as format_safetensors
 
 from conservator.errors import ConservatorError
-from conservator.experts import CONFIG, ByteExpert, load_expert, read_config, save_expert
+from conservator.experts import CONFIG, read_config
+from conservator.experts.flow import is_flow, read_flow_config
 from conservator.files import make_folder, write_atomically
-from conservator.training.corpus import Corpus, as_stream, hold_out
-from conservator.training.scoring import Scores, cut_windows, score
-from conservator.training.trainer import Trainer, TrainingConfig
+from conservator.training.corpus import Corpus, as_stream, draw_blocks, hold_out
+from conservator.training.learners import Learner
+from conservator.training.scoring import Scores, Windows, cut_windows, score
+from conservator.training.trainer import Trainer, TrainingConfig, byte_learner
+from conservator.vocabularies import Tokens
 
 STATE, CURVE = "training.safetensors", "loss.csv"
 POINTS = 40  # points of the loss curve
+SPAN = 4  # bytes of text for each token that a network reads; what is too much is cut off
 WATCHED, REPORTED = 32, 512  # held-out windows for a point of the curve, and for the figures at the end
 CHECKPOINT_SECONDS = 120.0
 
@@ -40,7 +43,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Point:
-    """A point of the loss curve, in nats per hidden byte; ``loss`` is the mean since the previous point."""
+    """A point of the loss curve, in nats per predicted byte; ``loss`` is the mean since the previous point."""
 
     step: int
     bytes: int
@@ -84,6 +87,7 @@ def run_training(
     corpus: Corpus,
     folder: Path,
     *,
+    learner: Learner | None = None,
     resume: bool = False,
     about: dict[str, Any] | None = None,
     device: str = "cpu",
@@ -96,22 +100,28 @@ def run_training(
         plan: the settings of the run.
         corpus: the texts.
         folder: where the expert, the state of the training and the loss curve are written; its name is the expert's.
+        learner: what is trained; a byte expert if None.
         resume: resume the run in ``folder``, which must have the same plan.
         about: further facts for the expert's config.
         device: where the network is trained.
         report: called after every step.
         stopped: called after every step; if it returns True, the run is saved and ends.
     """
-    config, context = plan.config, plan.config.network.context
+    config = plan.config
+    learner = learner or byte_learner(config)
     training, held = hold_out(corpus, plan.seed)
-    stream = as_stream(training)
+    stream = as_stream(training, learner.vocabulary)
     if len(stream) < config.window:
         raise ConservatorError(
-            f"{corpus.size} bytes are too little text: one window takes {config.window} bytes, besides a held-out part"
+            f"{corpus.size} bytes are too little text: one window takes {config.window} "
+            f"{'tokens' if is_cut(learner) else 'bytes'}, besides a held-out part"
         )
+    token_bytes = (sum(map(len, training)) + len(training) - 1) / len(stream) if is_cut(learner) else 1
+    if config.blocks:
+        stream = draw_blocks(stream, config.blocks, config.window, plan.seed)
     make_folder(folder)
     name = folder.resolve().name
-    trainer = Trainer(config, plan.seed, torch.device(device))
+    trainer = Trainer(config, plan.seed, torch.device(device), learner)
     curve: list[Point] = []
     recent: list[float] = []  # the losses since the last point of the curve
     seconds = 0.0
@@ -119,7 +129,12 @@ def run_training(
         seconds, curve, recent = _restore(folder / STATE, plan, trainer)
     elif (folder / CONFIG).exists() or (folder / STATE).exists():
         raise ConservatorError(f"{folder} holds an expert or a run already; resume it, or name another folder")
-    watched = cut_windows(held, WATCHED, context, plan.seed)
+
+    def held_out_windows(count: int) -> Windows:
+        length = learner.context * (SPAN if is_cut(learner) else 1)
+        return cut_windows(held, count, length, plan.seed, learner.vocabulary, learner.source, learner.context)
+
+    watched = held_out_windows(WATCHED)
 
     def progress() -> float:
         return trainer.steps_done / plan.steps if plan.steps else seconds / 60 / (plan.minutes or 1)
@@ -127,21 +142,20 @@ def run_training(
     def export(**facts: Any) -> None:
         known = {"seed": plan.seed, "steps": trainer.steps_done, "batch": config.batch, "window": config.window}
         record = {**(about or {}), **known, "minutes": round(seconds / 60, 1), **facts}
-        save_expert(folder, trainer.network, name, record)
+        learner.save(folder, trainer.network, name, record)
 
     saved, started = seconds, time.perf_counter() - seconds
     while progress() < 1:
-        loss = trainer.step(stream, progress())
+        loss = trainer.step(stream, progress()) / token_bytes
         recent.append(loss)
         seconds = time.perf_counter() - started
         if progress() >= (len(curve) + 1) / POINTS:
-            expert = ByteExpert(copy.deepcopy(trainer.network), name, "")
-            held_out = score(expert, watched).per_hidden_byte().value
-            seen = trainer.steps_done * config.batch * config.window
+            held_out = score(learner.freeze(trainer.network, name), watched).per_hidden_byte().value
+            seen = round(trainer.steps_done * config.batch * config.window * token_bytes)
             mean = sum(recent) / len(recent)
             curve.append(Point(trainer.steps_done, seen, round(seconds, 1), round(mean, 4), round(held_out, 4)))
             recent = []
-        speed = trainer.steps_done * config.batch * config.window / seconds
+        speed = trainer.steps_done * config.batch * config.window * token_bytes / seconds
         left = max(0.0, seconds * (1 / progress() - 1))
         report(Moment(min(progress(), 1.0), trainer.steps_done, loss, speed, left))
         stop = stopped()
@@ -155,7 +169,7 @@ def run_training(
     _save_state(folder / STATE, plan, trainer, seconds, curve, recent)  # a run killed from here on loses nothing
     write_atomically(folder / CURVE, format_curve(curve))
     export(finished=False)
-    scores = score(load_expert(folder, device), cut_windows(held, REPORTED, context, plan.seed))
+    scores = score(learner.load(folder, device), held_out_windows(REPORTED))
     export(finished=True, held_out=figures(scores))
     (folder / STATE).unlink(missing_ok=True)
     return Outcome(True, trainer.steps_done, seconds, tuple(curve), scores)
@@ -163,7 +177,16 @@ def run_training(
 
 def is_finished(folder: Path) -> bool:
     """Whether ``folder`` holds an expert whose training is finished."""
-    return (folder / CONFIG).exists() and bool(read_config(folder)["about"].get("finished"))
+    path = folder / CONFIG
+    if not path.exists():
+        return False
+    config = read_flow_config(folder) if is_flow(folder) else read_config(folder)
+    return bool(config.get("about", {}).get("finished"))
+
+
+def is_cut(learner: Learner) -> bool:
+    """Whether a learner reads tokens that stand for several bytes."""
+    return isinstance(learner.vocabulary, Tokens)
 
 
 def figures(scores: Scores) -> dict[str, dict[str, float]]:

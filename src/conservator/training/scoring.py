@@ -1,4 +1,4 @@
-"""How well an expert predicts hidden bytes of documents: three measures, from one pass over windows."""
+"""How well an expert predicts noisy tokens of documents: three measures per byte, from one pass over windows."""
 
 import math
 from collections.abc import Sequence
@@ -8,26 +8,35 @@ import torch
 from torch import Tensor
 
 from conservator.errors import ConservatorError
-from conservator.experts import PAD, Context, Expert
-from conservator.training.path import noise
+from conservator.experts import PAD, Context, Expert, MaskSource, Source
+from conservator.training.corpus import tokenise
+from conservator.training.path import mislead, noise
+from conservator.vocabularies import BYTES, Tokens, Vocabulary
 
 RESAMPLES = 2000
+CHUNK = 2**28  # bytes of predictions that are computed at a time
 LATEST = 1 - 1e-4  # the paper's t_epsilon, the largest kappa in the schedule's weight 1 / (1 - kappa)
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of documents, with the bytes that are hidden in them. All experts are scored on the same windows.
+    """Windows of documents with noise in them. Experts of one vocabulary and source are scored on the same windows.
 
     Attributes:
-        tokens: (N, L) bytes; a document that is shorter than L is followed by PAD.
-        hidden: (N, L) True where a byte is hidden.
+        tokens: (N, L) the right tokens; a window that is shorter than L is followed by PAD.
+        read: (N, L) the tokens that an expert reads: with a uniform source, some of them wrong.
+        hidden: (N, L) True where a token is hidden; nowhere with a uniform source.
+        asked: (N, L) True where a prediction counts: at hidden tokens, or at all if an expert cannot see the noise.
+        bytes: (N, L) how many bytes each token stands for; 0 for PAD.
         kappa: (N,) the times, stratified over the windows.
         documents: (N,) the document that each window is from.
     """
 
     tokens: Tensor
+    read: Tensor
     hidden: Tensor
+    asked: Tensor
+    bytes: Tensor
     kappa: Tensor
     documents: Tensor
 
@@ -46,10 +55,10 @@ class Scores:
     """Sums over each window, (N,) each.
 
     Attributes:
-        nats: sum of -log p(x_l | visible) over the hidden positions.
-        bound: the same, weighted by the schedule: nats / (1 - kappa).
-        hidden: the number of hidden positions.
-        length: the number of positions.
+        nats: sum of -log p(x_l | what is read) over the positions that are asked: the hidden ones, or all.
+        bound: the bound of flow matching on -log p(x), weighted by the schedule; with a mask source nats / (1 - kappa).
+        hidden: the number of bytes at these positions.
+        length: the number of all bytes.
         documents: the document of each window.
     """
 
@@ -60,7 +69,7 @@ class Scores:
     documents: Tensor
 
     def per_hidden_byte(self) -> Estimate:
-        """Nats per hidden byte, times uniform: the training loss."""
+        """Nats per byte that is predicted, times uniform: the training loss."""
         return ratio(self.nats, self.hidden, self.documents)
 
     def energy(self) -> Estimate:
@@ -72,10 +81,28 @@ class Scores:
         return ratio(self.bound / math.log(2), self.length, self.documents)
 
 
-def cut_windows(documents: Sequence[bytes], count: int, length: int, seed: int) -> Windows:
+def cut_windows(
+    documents: Sequence[bytes],
+    count: int,
+    length: int,
+    seed: int,
+    vocabulary: Vocabulary = BYTES,
+    source: Source | None = None,
+    limit: int | None = None,
+) -> Windows:
     """Draw ``count`` windows: a document, with a probability proportional to its size, then a place in it.
 
-    No window contains text of two documents.
+    No window contains text of two documents. For every vocabulary the windows are the same text, but for a character
+    that is cut off at either end, which only bytes can say, and for what is beyond ``limit`` tokens.
+
+    Args:
+        documents: the texts.
+        count: N.
+        length: bytes per window.
+        seed: of the windows and of the noise.
+        vocabulary: the tokens.
+        source: the noise; a mask if None.
+        limit: the most tokens of a window.
     """
     if not any(documents):
         raise ConservatorError("there is no text to cut windows from")
@@ -84,32 +111,49 @@ def cut_windows(documents: Sequence[bytes], count: int, length: int, seed: int) 
     chosen = torch.searchsorted(ends, torch.randint(int(ends[-1]), (count,), generator=generator), right=True)
     shares = torch.rand(count, generator=generator, dtype=torch.float64).tolist()
     length = min(length, max(map(len, documents)))
-    tokens = torch.full((count, length), PAD)
-    for row, (document, share) in enumerate(zip(chosen.tolist(), shares, strict=True)):
+    rows = []
+    for document, share in zip(chosen.tolist(), shares, strict=True):
         text = documents[document]
         start = int(share * (max(0, len(text) - length) + 1))
-        window = text[start : start + length]
-        tokens[row, : len(window)] = torch.frombuffer(bytearray(window), dtype=torch.uint8)
-    kappa, hidden = noise(tokens, generator)
-    return Windows(tokens, hidden & (tokens != PAD), kappa, chosen)
+        rows.append(tokenise(text[start : start + length], vocabulary)[:limit])
+    tokens = torch.full((count, max(map(len, rows)) if isinstance(vocabulary, Tokens) else length), PAD)
+    for place, row in enumerate(rows):
+        tokens[place, : len(row)] = torch.tensor(row, dtype=torch.long)
+    real = tokens != PAD
+    sizes = torch.tensor([len(piece) for piece in vocabulary.pieces]) if isinstance(vocabulary, Tokens) else None
+    stand_for = real.long() if sizes is None else sizes[tokens.clamp_min(0)] * real
+    kappa, noisy = noise(tokens, generator)
+    noisy &= real
+    if (source or MaskSource()).shows_noise:
+        return Windows(tokens, tokens, noisy, noisy, stand_for, kappa, chosen)
+    read = mislead(tokens, noisy, vocabulary.size, generator)
+    return Windows(tokens, read, torch.zeros_like(noisy), real, stand_for, kappa, chosen)
 
 
 def score(expert: Expert, windows: Windows, batch: int = 16) -> Scores:
-    """Score an expert on windows."""
-    nats = []
-    parts = (windows.tokens.split(batch), windows.hidden.split(batch), windows.kappa.split(batch))
-    for tokens, hidden, kappa in zip(*parts, strict=True):
-        at = hidden.nonzero(as_tuple=True)
-        log_probs = expert.predict(Context(tokens, hidden, kappa), at).cpu()
-        truth = torch.zeros(tokens.shape, dtype=torch.float64)
+    """Score an expert on windows.
+
+    At a position whose right token is x and where u is read, the bound adds ([u != x] (-log p(x)) + [u = x] - p(u)) /
+    (1 - kappa); p(u) is 0 for a mask, and 1 where an expert with a mask source copies.
+    """
+    nats, bounds = [], []
+    batch = max(1, min(batch, CHUNK // (4 * expert.spec.vocabulary.size * windows.tokens.shape[1])))
+    parts = (windows.tokens, windows.read, windows.hidden, windows.asked, windows.kappa)
+    for tokens, read, hidden, asked, kappa in zip(*(part.split(batch) for part in parts), strict=True):
+        at = asked.nonzero(as_tuple=True)
+        log_probs = expert.predict(Context(read, hidden, kappa), at).cpu()
+        truth, bound = torch.zeros(2, *tokens.shape, dtype=torch.float64)
         truth[at] = log_probs.gather(-1, tokens[at][:, None])[:, 0].double()
+        right = ((read == tokens) & ~hidden)[at].double()
+        kept = log_probs.gather(-1, read[at][:, None])[:, 0].double().exp() * ~hidden[at]
+        bound[at] = (1 - right) * truth[at] - right + kept
         nats.append(-truth.sum(-1))
-    total = torch.cat(nats)
+        bounds.append(-bound.sum(-1))
     return Scores(
-        total,
-        total / (1 - windows.kappa.double().clamp(max=LATEST)),
-        windows.hidden.sum(-1),
-        (windows.tokens != PAD).sum(-1),
+        torch.cat(nats),
+        torch.cat(bounds) / (1 - windows.kappa.double().clamp(max=LATEST)),
+        (windows.bytes * windows.asked).sum(-1),
+        windows.bytes.sum(-1),
         windows.documents,
     )
 

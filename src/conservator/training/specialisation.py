@@ -8,7 +8,8 @@ import torch
 
 from conservator.errors import ConservatorError
 from conservator.experts import Expert
-from conservator.training.scoring import Estimate, Scores, cut_windows, interval, resampled_ratios, score
+from conservator.training.scoring import Estimate, Scores, Windows, cut_windows, interval, resampled_ratios, score
+from conservator.vocabularies import Tokens
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Cell:
         domain: the name of the texts.
         expert: the name of the expert.
         energy: per byte, over all positions (visible ones count as 0): what the paper's table gives.
-        per_hidden_byte: per hidden byte: the training loss.
+        per_hidden_byte: per byte that is predicted, hidden ones or (uniform source) all: the training loss.
         bits_per_byte: the schedule-weighted bound.
     """
 
@@ -93,6 +94,9 @@ def check_specialisation(
 ) -> Check:
     """Score every expert on the same windows of every domain.
 
+    The windows are the same text for all. Which of its tokens are noise is the same for experts that share vocabulary
+    and source. An expert that reads few tokens gets windows that are cut off there.
+
     An expert's own domain is the one of its name. An expert without one, such as a generalist, is scored but does not
     affect the verdicts.
 
@@ -113,18 +117,22 @@ def check_specialisation(
             f"the check compares at least two experts that are named like domains; the experts are "
             f"{', '.join(names)}, the domains {', '.join(domains)}"
         )
-    cut = {domain: cut_windows(texts, windows, length, seed) for domain, texts in domains.items()}
+    cut: dict[tuple[Any, ...], Windows] = {}
     scores: dict[tuple[str, str], Scores] = {}
     for domain, expert in track([(domain, expert) for domain in domains for expert in experts], "scoring"):
-        scores[domain, expert.spec.name] = score(expert, cut[domain])
+        spec = expert.spec
+        limit = spec.max_length if isinstance(spec.vocabulary, Tokens) else None
+        key = (domain, spec.vocabulary.fingerprint, spec.source, limit)
+        if key not in cut:
+            cut[key] = cut_windows(domains[domain], windows, length, seed, spec.vocabulary, spec.source, limit)
+        scores[domain, spec.name] = score(expert, cut[key])
     cells = tuple(
         Cell(domain, name, one.energy(), one.per_hidden_byte(), one.bits_per_byte())
         for (domain, name), one in scores.items()
     )
     energies = {(cell.domain, cell.expert): cell.energy.value for cell in cells}
-    counts = {
-        domain: {"windows": len(part.tokens), "documents": len(part.documents.unique())} for domain, part in cut.items()
-    }
+    documents = {domain: scores[domain, names[0]].documents for domain in domains}
+    counts = {domain: {"windows": windows, "documents": len(found.unique())} for domain, found in documents.items()}
     return Check(
         cells,
         counts,

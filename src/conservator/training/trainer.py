@@ -1,16 +1,25 @@
-"""Training of byte experts: masked cross-entropy at stratified times (appendix "Experts")."""
+"""Training of experts: cross-entropy at stratified times (appendix "Experts")."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from conservator.errors import ConservatorError
-from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
+from conservator.experts.flow import FlowConfig
+from conservator.experts.network import NetworkConfig
 from conservator.training.corpus import draw_windows
+from conservator.training.learners import ByteLearner, Learner
 from conservator.training.muon import Muon
-from conservator.training.path import noise
+
+
+@dataclass(frozen=True)
+class Lora:
+    """The size of an adapter: its rank, and alpha; its part of a layer is alpha / rank times the product."""
+
+    rank: int = 16
+    alpha: int = 32
 
 
 @dataclass(frozen=True)
@@ -21,17 +30,22 @@ class TrainingConfig:
         network: its size.
         steps: the number of steps, unless the command says otherwise.
         batch: windows per step.
-        window: bytes per window.
-        long: every ``long``-th step has windows as long as the network's context, and fewer of them in proportion.
+        window: tokens per window.
+        long: every ``long``-th step has windows as long as the network's context, and fewer of them in proportion; 0
+            for never.
         muon: the learning rate of the inner matrices under Muon; None trains everything by AdamW.
         adamw: the learning rate of AdamW, for the embedding and the head (or everything).
         memory: the learning rate of the n-gram memory, also by AdamW.
         weight_decay: of AdamW.
         warmup: steps over which the rates rise from 0.
         decay: the share of the training, at its end, over which the rates fall to 0.
+        blocks: if given, windows are drawn from so many blocks of the text that do not overlap.
+        half: whether the network computes in bfloat16 where that is safe, in training.
+        checkpointing: whether what is inside a block of the network is computed again instead of kept.
+        lora: the size of the adapter, if a base gets one and stays as it is.
     """
 
-    network: NetworkConfig = field(default_factory=NetworkConfig)
+    network: NetworkConfig | FlowConfig = field(default_factory=NetworkConfig)
     steps: int = 5000
     batch: int = 24
     window: int = 256
@@ -42,6 +56,10 @@ class TrainingConfig:
     weight_decay: float = 0.0
     warmup: int = 50
     decay: float = 0.4
+    blocks: int | None = None
+    half: bool = False
+    checkpointing: bool = False
+    lora: Lora | None = None
 
 
 PRESETS = {
@@ -73,21 +91,24 @@ PRESETS = {
 class Trainer:
     """A network in training. All randomness of step n depends only on the seed and n, so a step can be repeated."""
 
-    def __init__(self, config: TrainingConfig, seed: int, device: torch.device) -> None:
-        """Draw the initial weights, and make the optimisers."""
+    def __init__(self, config: TrainingConfig, seed: int, device: torch.device, learner: Learner | None = None) -> None:
+        """Draw the initial weights, and make the optimisers; without a ``learner``, it is a byte expert."""
         self.config, self.seed, self.device = config, seed, device
+        self.learner = learner or byte_learner(config)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network = ByteNetwork(config.network).to(device)
+            network: Any = self.learner.make()
+        self.network = network.to(device)
+        self.network.checkpointing = config.checkpointing
         self.steps_done = 0
         self.optimisers = list(self._optimisers())
 
     def _optimisers(self) -> list[torch.optim.Optimizer]:
         """Muon for the inner matrices, AdamW for the embedding, the head and the memory; or AdamW for everything."""
         config = self.config
-        named = dict(self.network.named_parameters())
+        named = self.trained()
         memory = [named.pop("memory.weight")] if "memory.weight" in named else []
-        inner = [named.pop(name) for name in list(named) if not name.startswith(("embed.", "head."))]
+        inner = [named.pop(name) for name in list(named) if self.learner.inner(name)]
         groups = [{"params": list(named.values()), "lr": config.adamw}]
         if memory:
             groups.append({"params": memory, "lr": config.memory})
@@ -107,23 +128,25 @@ class Trainer:
         """Take one step on windows of ``stream``; ``progress`` in [0, 1) is how much of the training is done.
 
         Returns:
-            The loss before the step: nats per hidden byte.
+            The loss before the step: nats per token that was predicted.
         """
         config = self.config
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.steps_done)
         rate = min(1.0, (self.steps_done + 1) / config.warmup)
         if config.decay:
             rate *= min(1.0, (1 - progress) / config.decay)
-        length = config.network.context if self.steps_done % config.long == config.long - 1 else config.window
-        length = min(length, len(stream))
-        windows = draw_windows(stream, max(1, config.batch * config.window // length), length, generator)
-        _, hidden = noise(windows, generator)
-        windows, hidden = windows.to(self.device), hidden.to(self.device)
-        with torch.random.fork_rng(devices=[], enabled=config.network.dropout > 0):
-            if config.network.dropout:
+        long = config.long and self.steps_done % config.long == config.long - 1
+        length = min(self.learner.context if long else config.window, len(stream))
+        count = max(1, config.batch * config.window // length)
+        windows = draw_windows(stream, count, length, generator, aligned=config.blocks is not None)
+        drops = self.learner.dropout > 0
+        with (
+            torch.random.fork_rng(devices=[], enabled=drops),
+            torch.autocast(self.device.type, torch.bfloat16, enabled=config.half),
+        ):
+            if drops:
                 torch.manual_seed(self.seed * 1_000_003 + self.steps_done)
-            features = self.network.train().features(windows.masked_fill(hidden, HIDDEN), torch.ones_like(hidden))
-        loss = functional.cross_entropy(self.network.logits(features[hidden]), windows[hidden])
+            loss = self.learner.loss(self.network.train(), windows, generator, self.device)
         if not torch.isfinite(loss):
             raise ConservatorError(f"the loss is {loss.item()} at step {self.steps_done}: training has failed")
         self.network.zero_grad()
@@ -135,9 +158,13 @@ class Trainer:
         self.steps_done += 1
         return float(loss.detach())
 
+    def trained(self) -> dict[str, torch.nn.Parameter]:
+        """The weights that are trained, by name."""
+        return {name: weight for name, weight in self.network.named_parameters() if weight.requires_grad}
+
     def state(self) -> dict[str, Tensor]:
         """Everything that a later ``restore`` needs, as named tensors."""
-        tensors = {f"network.{name}": value for name, value in self.network.state_dict().items()}
+        tensors: dict[str, Tensor] = {f"network.{name}": value for name, value in self.trained().items()}
         for number, optimiser in enumerate(self.optimisers):
             for place, parameter in enumerate(_parameters(optimiser)):
                 for key, value in optimiser.state[parameter].items():
@@ -147,8 +174,9 @@ class Trainer:
     def restore(self, tensors: dict[str, Tensor], steps_done: int) -> None:
         """Load a ``state`` that was saved after ``steps_done`` steps."""
         self.steps_done = steps_done
-        prefix = "network."
-        self.network.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+        with torch.no_grad():
+            for name, weight in self.trained().items():
+                weight.copy_(tensors[f"network.{name}"])
         for key, value in tensors.items():
             if key.startswith("optimiser."):
                 _, number, place, name = key.split(".")
@@ -157,6 +185,13 @@ class Trainer:
                 optimiser.state[parameter][name] = value.to(parameter.device).clone()
         if any(not optimiser.state[parameter] for optimiser in self.optimisers for parameter in _parameters(optimiser)):
             raise ValueError("the state of an optimiser is missing")
+
+
+def byte_learner(config: TrainingConfig) -> ByteLearner:
+    """The learner of a config that describes a byte expert."""
+    if not isinstance(config.network, NetworkConfig):
+        raise ConservatorError("a flow-matching network has to be trained by a learner that knows its vocabulary")
+    return ByteLearner(config.network)
 
 
 def _parameters(optimiser: torch.optim.Optimizer) -> list[Tensor]:

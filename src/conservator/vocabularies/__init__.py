@@ -3,12 +3,15 @@
 from conservator.vocabularies.bytes import BYTES, ByteVocabulary
 from conservator.vocabularies.characters import CHARACTERS, CharacterVocabulary
 from conservator.vocabularies.repertoire import Repertoire
+from conservator.vocabularies.tokens import LONGEST, Tokens
 from conservator.vocabularies.utf8 import Candidates, Utf8
 from conservator.vocabularies.vocabulary import Constraint, Encoded, Numbered, Vocabulary
+from conservator.vocabularies.words import Word, Words
 
 __all__ = [
     "BYTES",
     "CHARACTERS",
+    "LONGEST",
     "ByteVocabulary",
     "Candidates",
     "CharacterVocabulary",
@@ -16,6 +19,9 @@ __all__ = [
     "Encoded",
     "Numbered",
     "Repertoire",
+    "Tokens",
     "Utf8",
     "Vocabulary",
+    "Word",
+    "Words",
 ]

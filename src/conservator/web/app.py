@@ -371,7 +371,8 @@ def create_app(settings: Settings) -> Any:
     async def experts() -> list[dict[str, Any]]:
         """The experts that a request may choose among."""
         return [
-            {"name": name, "reads": one.spec.max_length, "parameters": one.parameters} for name, one in team.items()
+            {"name": name, "reads": one.spec.max_length, "parameters": getattr(one, "parameters", None)}
+            for name, one in team.items()
         ]
 
     @app.get("/healthz")

@@ -4,11 +4,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import STARTS, WINDOW, save_tiny
 
 from conservator import ConservatorError
 from conservator.experts.causal import ROOT
 from conservator.experts.language import LanguageModel, load_language_model
+from tiny import STARTS, WINDOW, save_tiny
 
 FAMILIES = sorted(STARTS)
 
@@ -55,7 +55,7 @@ def test_a_tree_has_the_laws_of_plain_passes(made, family, steps, data):
             paths.append([*paths[parent], token])
         asked = data.draw(st.lists(st.integers(0, len(paths) - 1), max_size=3))
         laws = reading.grow(parents, tokens, asked)
-        assert laws.shape == (len(asked), len(model.spec.tokens))
+        assert laws.shape == (len(asked), model.spec.tokens.size)
         assert laws.dtype == torch.float32
         for law, node in zip(laws, asked, strict=True):
             torch.testing.assert_close(law, plain_law(model, plain, paths[node]), atol=2e-3, rtol=1e-3)

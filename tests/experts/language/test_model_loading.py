@@ -4,11 +4,11 @@ import json
 
 import pytest
 import torch
-from tiny import byte_level, save_tiny
 
 from conservator import ConservatorError
 from conservator.experts.language import added_models, load_language_model, model_folder
 from conservator.experts.language.precision import choose_precision
+from tiny import byte_level, save_tiny
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from conservator.decoders.rewriting.regions import Region
 from conservator.experts import Meter
-from conservator.experts.causal import ROOT, CausalExpert, Reading, Tokens
-from conservator.vocabularies import BYTES
+from conservator.experts.causal import ROOT, CausalExpert, Reading
+from conservator.vocabularies import BYTES, Tokens
 
 ROWS = 200  # laws that are asked for at once
 KEPT = 1000  # tokens: where more fit, they are looked up again
@@ -67,7 +67,7 @@ class Trunk:
     def __init__(self, expert: CausalExpert, text: bytes, meter: Meter) -> None:
         """Read a text."""
         self.vocabulary, self.meter = expert.spec.tokens, meter
-        self.tokens = self.vocabulary.encode(text.decode())
+        self.tokens = self.vocabulary.cut(text.decode())
         self.borders = np.cumsum([0, *(len(self.vocabulary.pieces[token]) for token in self.tokens)])
         self.reading: Reading = expert.read()
         self.nodes = 1

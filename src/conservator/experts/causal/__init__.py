@@ -5,10 +5,8 @@ from conservator.experts.causal.enumeration import enumerate_texts
 from conservator.experts.causal.laws import byte_laws
 from conservator.experts.causal.markov import MarkovExpert
 from conservator.experts.causal.spelling import Spelled, Speller, score_bytes
-from conservator.experts.causal.tokens import LONGEST, Tokens
 
 __all__ = [
-    "LONGEST",
     "ROOT",
     "CausalExpert",
     "CausalSpec",
@@ -16,7 +14,6 @@ __all__ = [
     "Reading",
     "Spelled",
     "Speller",
-    "Tokens",
     "byte_laws",
     "enumerate_texts",
     "score_bytes",

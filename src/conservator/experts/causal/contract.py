@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from conservator.experts.causal.tokens import Tokens
+from conservator.vocabularies import Tokens
 
 ROOT = 0  # the node of a reading at which every text begins
 

@@ -62,7 +62,7 @@ def _cut(expert: CausalExpert, text: bytes) -> list[int]:
     """The canonical cut of a text."""
     tokens = expert.spec.tokens
     try:
-        cut = tokens.encode(text.decode())
+        cut = tokens.cut(text.decode())
     except UnicodeDecodeError as error:
         raise ConservatorError(
             f"byte {error.start} of the text is not UTF-8, which {expert.spec.name} reads"

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from conservator.experts.causal.contract import ROOT, CausalSpec
-from conservator.experts.causal.tokens import Tokens
+from conservator.vocabularies import Tokens
 
 
 class MarkovExpert:

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conservator.experts.causal.tokens import Ints, Tokens
+from conservator.vocabularies.tokens import Ints, Tokens
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Prefixes:
         self._pieces = [piece for piece, _ in order]
         self._found: dict[bytes, Prefix] = {}
         self.numbers = np.array([number for _, number in order], dtype=np.int64)
-        self.rows = np.full(len(tokens), -1)
+        self.rows = np.full(tokens.size, -1)
         self.rows[self.numbers] = np.arange(len(order))
 
     def find(self, text: bytes) -> Prefix:

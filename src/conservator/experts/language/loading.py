@@ -1,6 +1,7 @@
 """Load language models: those that were added, by name; others from folders, GGUF files and the hub's cache."""
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from conservator.experts.language.precision import Precision
 
 HUB = "hf:"
+WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 
 
 def load_language_model(
@@ -31,21 +33,24 @@ def load_language_model(
     try:
         from conservator.experts.language.precision import choose_precision
 
-        return _load_once(folder.resolve(), _stamp(folder), precision or choose_precision())
+        return _load_once(folder.resolve(), stamp_of(folder), precision or choose_precision())
     except ImportError as error:
         raise needs_extra(error) from error
 
 
-def needs_extra(error: ImportError) -> ConservatorError:
-    """What to say if a package of the extra is missing."""
-    return ConservatorError(f'{error.name} is not installed; pip install "conservator[lm]" brings it')
+def needs_extra(error: ImportError, extra: str = "lm") -> ConservatorError:
+    """What to say if a package of an extra is missing."""
+    return ConservatorError(f'{error.name} is not installed; pip install "conservator[{extra}]" brings it')
 
 
 def find_model(name: str | Path, *, fetch: bool = False) -> Path:
     """The folder of a model by its name, repository, folder or GGUF file; see ``load_language_model``."""
     given = str(name)
     if given.startswith(HUB):
-        return _from_hub(given.removeprefix(HUB), fetch)
+        found = find_repository(given.removeprefix(HUB), (*PARTS, *WEIGHTS), fetch=fetch)
+        if not is_model(found):
+            raise ConservatorError(f"{given} lacks some of {', '.join(PARTS)} and *.safetensors")
+        return found
     if isinstance(name, str) and given in [model.name for model in added_models()]:
         return model_folder(given)
     path = Path(name)
@@ -66,22 +71,25 @@ def find_model(name: str | Path, *, fetch: bool = False) -> Path:
     )
 
 
-def _from_hub(repository: str, fetch: bool) -> Path:
-    """The folder of a repository in the hub's cache."""
+def find_repository(repository: str, wanted: Sequence[str], *, fetch: bool = False, extra: str = "lm") -> Path:
+    """The folder of a repository in the hub's cache.
+
+    Args:
+        repository: ``OWNER/NAME``.
+        wanted: which of its files are fetched.
+        fetch: whether they may be downloaded; else they must be in the cache.
+        extra: the extra that brings what reads them.
+    """
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        raise needs_extra(error) from error
+        raise needs_extra(error, extra) from error
     try:
-        wanted = [*PARTS, "*.safetensors", "*.safetensors.index.json"]
-        found = Path(snapshot_download(repository, allow_patterns=wanted, local_files_only=not fetch))
+        return Path(snapshot_download(repository, allow_patterns=list(wanted), local_files_only=not fetch))
     except Exception as error:  # the hub's, of the network's and of names
         how = "it could not be fetched" if fetch else f"hf download {repository} fetches it"
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConservatorError(f"{HUB}{repository} is not in the hub's cache; {how} ({reason})") from error
-    if not is_model(found):
-        raise ConservatorError(f"{HUB}{repository} lacks some of {', '.join(PARTS)} and *.safetensors")
-    return found
 
 
 @lru_cache(maxsize=2)
@@ -93,7 +101,7 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
     from conservator.experts.language.convert import quietly
     from conservator.experts.language.families import family_of
     from conservator.experts.language.model import LanguageModel
-    from conservator.experts.language.pieces import load_tokens
+    from conservator.vocabularies.pieces import load_tokens
 
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
@@ -125,7 +133,7 @@ def find_start(tokenizer: Path, starts: tuple[str, ...]) -> int:
     raise ConservatorError(f"{tokenizer} has no token to begin a text with; known for its family: {', '.join(starts)}")
 
 
-def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
+def stamp_of(folder: Path) -> tuple[tuple[int, int], ...]:
     """The times at which the files of a model were written, and their sizes."""
     found = [path.stat() for path in sorted(folder.iterdir()) if path.is_file()]
     return tuple((one.st_mtime_ns, one.st_size) for one in found)

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.errors import ConservatorError
-from conservator.experts.causal import CausalSpec, Tokens
+from conservator.experts.causal import CausalSpec
 from conservator.experts.language.cache import ATTENTION, TreeCache
 from conservator.experts.language.families import family_of
 from conservator.experts.language.growing import Growing
+from conservator.vocabularies import Tokens
 
 BITS = 8  # of a byte, in which so many ancestors are kept
 
@@ -138,7 +139,7 @@ class TreeReading:
     @torch.inference_mode()
     def _laws(self, asked: Sequence[int]) -> Tensor:
         if not len(asked):
-            return torch.zeros(0, len(self._model.spec.tokens))
+            return torch.zeros(0, self._model.spec.tokens.size)
         for node in asked:
             if not 0 <= node < self._hidden.length:
                 raise ConservatorError(f"no node {node}; {self._hidden.length} have been read")

@@ -1,6 +1,7 @@
 """Engines: frozen callables ``(team, observation, generator) -> Inferred``."""
 
 from conservator.field.engines.bayes import GLOBAL, Bayes
+from conservator.field.engines.cavities import Cavities
 from conservator.field.engines.engine import Engine, Inferred, Outcome
 from conservator.field.engines.particles import PRESETS, Particles, draw_particles
 from conservator.field.engines.solved import Ascent, Maximum
@@ -11,6 +12,7 @@ __all__ = [
     "PRESETS",
     "Ascent",
     "Bayes",
+    "Cavities",
     "Engine",
     "Inferred",
     "Maximum",

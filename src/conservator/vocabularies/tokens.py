@@ -1,12 +1,16 @@
-"""Tokens of a causal expert: the bytes that each stands for, how a text is cut, and which fit a damaged text."""
+"""Tokens that stand for several bytes: which, how a text is cut into them, and which fit a damaged text."""
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.vocabularies import BYTES
+from conservator.errors import ConservatorError
+from conservator.vocabularies.bytes import BYTES
+from conservator.vocabularies.vocabulary import Encoded
 
 LONGEST = 16  # bytes: longer tokens are not tried in damaged text
 STRANGERS = "\ue000\uf8ff\U000f0000\U0010fffd"  # characters of private use, which texts hardly have
@@ -15,30 +19,60 @@ Ints = NDArray[np.int64]
 
 
 class Tokens:
-    """V tokens, each of which stands for some bytes, and how a text is cut into them.
+    """The vocabulary of V tokens, each of which stands for some bytes.
 
     A text can mostly be cut in many ways. A model was trained on one of them, its canonical cut, and hardly any
-    probability is in the others; so where ``encode`` is given, only canonical cuts are tried. Then the probability of a
-    text is a lower bound. Without ``encode``, every cut is tried, and it is exact.
+    probability is in the others; so where ``cut`` is given, only canonical cuts are tried. Then the probability of a
+    text is a lower bound. Without it, every cut is tried, and it is exact.
 
     Attributes:
         pieces: the bytes of each token; ``b""`` for a token that stands for no text.
     """
 
-    def __init__(self, pieces: Sequence[bytes], encode: Callable[[str], list[int]] | None = None) -> None:
+    def __init__(self, pieces: Sequence[bytes], cut: Callable[[str], list[int]] | None = None) -> None:
         """Take the pieces, and the function that cuts a text canonically into them."""
         self.pieces = tuple(pieces)
-        self._encode = encode
+        self._cut = cut
         self._pairs: dict[tuple[int, int], bool] = {}
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
         """V, the number of tokens."""
         return len(self.pieces)
 
-    def encode(self, text: str) -> list[int]:
+    @property
+    def mask(self) -> int:
+        """The id after the last token, whatever id a network has for a mask."""
+        return len(self.pieces)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the pieces."""
+        spelt = b"".join(len(piece).to_bytes(4, "big") + piece for piece in self.pieces)
+        return f"tokens {hashlib.sha256(spelt).hexdigest()}"
+
+    @property
+    def constraint(self) -> None:
+        """Any sequence is allowed."""
+        return None
+
+    def encode(self, data: bytes) -> Encoded:
+        """Cut a text, and say which bytes each token stands for."""
+        try:
+            tokens = self.cut(data.decode())
+        except UnicodeDecodeError as error:
+            raise ConservatorError(f"only UTF-8 can be cut into tokens: {error}") from error
+        ends = np.cumsum([len(self.pieces[token]) for token in tokens], dtype=np.int64)
+        return Encoded(np.array(tokens, dtype=np.int64), np.stack([np.concatenate([[0], ends])[:-1], ends], axis=1))
+
+    def decode(self, tokens: NDArray[Any]) -> bytes:
+        """The bytes of tokens (L,)."""
+        return b"".join(self.pieces[token] for token in tokens.tolist())
+
+    def cut(self, text: str) -> list[int]:
         """Cut a text: canonically if the canonical cut is known, else by the longest piece that fits, from the left."""
-        if self._encode is not None:
-            return self._encode(text)
+        if self._cut is not None:
+            return self._cut(text)
         data, found = text.encode(), []
         while data:
             row = max(self.fitting(list(data[: self.longest])), key=lambda row: int(self.lengths[row]))
@@ -55,7 +89,7 @@ class Tokens:
         cut in which all neighbours follow each other may still be another than the canonical one of the whole text.
         Pairs that end within a character, or begin there, are not checked: they follow.
         """
-        if self._encode is None:
+        if self._cut is None:
             return True
         pair = (first, second)
         if pair not in self._pairs:
@@ -79,8 +113,8 @@ class Tokens:
 
     def _cuts(self, before: str, text: str, after: str, first: int, second: int) -> bool:
         """Whether a text is cut into two tokens, between its neighbours."""
-        assert self._encode is not None
-        cut, size = self._encode(before + text + after), 0
+        assert self._cut is not None
+        cut, size = self._cut(before + text + after), 0
         for place, token in enumerate(cut):
             if size == len(before.encode()):
                 return cut[place : place + 2] == [first, second]
@@ -90,31 +124,32 @@ class Tokens:
     @cached_property
     def _stranger(self) -> str:
         """A character, neither a letter nor a space, that is in one token with nothing else."""
-        assert self._encode is not None
+        assert self._cut is not None
         for character in STRANGERS:
-            pieces = [self.pieces[token] for token in self._encode(f" {character}'")]
+            pieces = [self.pieces[token] for token in self._cut(f" {character}'")]
             if pieces[:1] == [b" "] and pieces[-1:] == [b"'"]:
                 return character
         return STRANGERS[0]
 
     @cached_property
-    def _order(self) -> list[tuple[bytes, int]]:
+    def spellings(self) -> list[tuple[bytes, int]]:
+        """The bytes that each token may stand for, sorted, at most LONGEST of them: the rows of what follows."""
         return sorted((piece, number) for number, piece in enumerate(self.pieces) if 0 < len(piece) <= LONGEST)
 
     @cached_property
     def numbers(self) -> Ints:
-        """(R,) the tokens that may be tried, sorted by their bytes."""
-        return np.array([number for _, number in self._order], dtype=np.int64)
+        """(R,) the tokens that may be tried, sorted by their bytes; one with several spellings has several rows."""
+        return np.array([number for _, number in self.spellings], dtype=np.int64)
 
     @cached_property
     def lengths(self) -> Ints:
         """(R,) how many bytes each of them has."""
-        return np.array([len(piece) for piece, _ in self._order], dtype=np.int64)
+        return np.array([len(piece) for piece, _ in self.spellings], dtype=np.int64)
 
     @cached_property
     def table(self) -> NDArray[np.uint8]:
         """(R, LONGEST) their bytes; 0 after the end of each."""
-        return np.stack([np.frombuffer(piece.ljust(LONGEST, b"\0"), dtype=np.uint8) for piece, _ in self._order])
+        return np.stack([np.frombuffer(piece.ljust(LONGEST, b"\0"), dtype=np.uint8) for piece, _ in self.spellings])
 
     @cached_property
     def longest(self) -> int:

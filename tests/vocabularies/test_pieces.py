@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import byte_level, sentence_pieces
 
 from conservator import ConservatorError
-from conservator.experts.language.pieces import load_tokens, make_tokens
+from conservator.vocabularies.pieces import load_tokens, make_tokens
+from tiny import byte_level, sentence_pieces
 
 SPACES = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
 PREPEND = {"type": "Prepend", "prepend": "▁"}
@@ -58,18 +58,18 @@ def tokens(request):
 @given(parts=st.lists(st.sampled_from(HARD) | st.text(max_size=5), max_size=8))
 def test_a_cut_gives_the_bytes_back(tokens, parts):
     text = "".join(parts)
-    assert b"".join(tokens.pieces[token] for token in tokens.encode(text)) == text.encode()
+    assert b"".join(tokens.pieces[token] for token in tokens.cut(text)) == text.encode()
 
 
 def test_every_token_that_the_network_has_has_a_piece(tokens):
-    assert len(tokens) == 400
+    assert tokens.size == 400
     assert tokens.pieces[-1] == b""
     assert {bytes([byte]) for byte in range(256)} <= set(tokens.pieces)
 
 
 def test_an_added_word_is_one_token():
     tokens = make_tokens(STYLES["byte-level, an added word"], 400)
-    assert [tokens.pieces[token] for token in tokens.encode("<table>")] == [b"<table>"]
+    assert [tokens.pieces[token] for token in tokens.cut("<table>")] == [b"<table>"]
 
 
 def test_a_byte_without_a_token_is_named():
@@ -78,14 +78,14 @@ def test_a_byte_without_a_token_is_named():
     vocabulary["nothing"] = vocabulary.pop("Ā")  # the sign of byte 0
     tokens = make_tokens(described, 400)
     with pytest.raises(ConservatorError, match="without a token: 0x00"):
-        tokens.encode("a\x00b")
-    assert tokens.encode("ab")
+        tokens.cut("a\x00b")
+    assert tokens.cut("ab")
 
 
 @pytest.mark.parametrize(
     ("described", "message"),
     [
-        (byte_level("<s>") | {"model": {"type": "WordPiece"}}, "accepted: 'BPE'"),
+        (byte_level("<s>") | {"model": {"type": "Unigram"}}, "accepted: 'BPE', 'WordPiece'"),
         (byte_level("<s>", normalizer={"type": "Lowercase"}), "changes a text by Lowercase"),
         (byte_level("<s>", pre_tokenizer={"type": "Whitespace"}), "neither byte-level"),
         (
@@ -117,3 +117,12 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
     path.write_text("{")
     with pytest.raises(ConservatorError, match="is not a tokenizer"):
         load_tokens(path, 400)
+
+
+@given(st.text(max_size=20))
+def test_a_text_as_tokens_has_spans_and_comes_back(tokens, text):
+    data = text.encode()
+    encoded = tokens.encode(data)
+    assert [data[start:stop] for start, stop in encoded.spans] == [tokens.pieces[token] for token in encoded.tokens]
+    assert tokens.decode(encoded.tokens) == data
+    assert tokens.mask == tokens.size

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from causal_experts import VOCABULARIES
-from conservator.experts.causal import LONGEST, Tokens
-from conservator.vocabularies import BYTES
+from conservator.vocabularies import BYTES, LONGEST, Tokens
 
 PIECES = [b"a", b"", b"ab", b"abc", b"b", b"bb", b"c", b"a", b"ca" * 9]
 BOOK = [
@@ -46,7 +45,7 @@ TEXTS = st.text() | st.text("ab 's\n.(tre1─é") | st.lists(st.sampled_from(" "
 @given(text=TEXTS)
 def test_neighbours_of_a_canonical_cut_follow_each_other(regex, text):
     tokens = byte_pairs(regex)
-    cut = tokens.encode(text)
+    cut = tokens.cut(text)
     assert b"".join(tokens.pieces[token] for token in cut) == text.encode()
     for first, second in itertools.pairwise(cut):
         assert tokens.follows(first, second), (tokens.pieces[first], tokens.pieces[second])
@@ -68,7 +67,7 @@ def test_in_a_cut_by_byte_pairs_alone_neighbours_are_enough(text):
             token = int(tokens.numbers[row])
             if not cut or tokens.follows(cut[-1], token):
                 cuts.append([*cut, token])
-    assert found == [tokens.encode(text)]
+    assert found == [tokens.cut(text)]
 
 
 def test_what_is_no_canonical_cut_does_not_follow():
@@ -108,7 +107,7 @@ def test_the_tokens_of_a_trained_vocabulary_that_fit_a_pattern(pattern):
 @given(text=st.text("abc"))
 def test_without_a_canonical_cut_the_longest_piece_is_taken(text):
     tokens = Tokens(PIECES)
-    cut = tokens.encode(text)
+    cut = tokens.cut(text)
     assert b"".join(PIECES[token] for token in cut) == text.encode()
     assert all(tokens.follows(first, second) for first, second in itertools.pairwise(cut))
     if text.startswith("abc"):

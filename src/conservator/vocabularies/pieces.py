@@ -1,4 +1,4 @@
-"""The bytes of each token of a tokenizer, and cuts of a text that give its bytes back exactly."""
+"""The bytes of each token of a tokenizer, and cuts of a text that give its bytes back exactly, or its words."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from conservator.errors import ConservatorError
-from conservator.experts.causal import Tokens
-from conservator.vocabularies import BYTES
+from conservator.vocabularies.bytes import BYTES
+from conservator.vocabularies.tokens import Tokens
+from conservator.vocabularies.words import make_words
 
 SPACE = "▁"  # what stands for a space in tokenizers of the sentencepiece kind
 SPLITS = ("Isolated", "MergedWithNext", "MergedWithPrevious", "Contiguous")  # that lose no text
@@ -15,22 +16,29 @@ SPLITS = ("Isolated", "MergedWithNext", "MergedWithPrevious", "Contiguous")  # t
 
 def load_tokens(path: Path, size: int) -> Tokens:
     """Read a ``tokenizer.json``; see ``make_tokens``."""
-    try:
-        described = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise ConservatorError(f"{path} is not a tokenizer: {error}") from error
+    described = read_tokenizer(path)
     try:
         return make_tokens(described, size)
     except ConservatorError as error:
         raise ConservatorError(f"{path}: {error}") from error
 
 
-def make_tokens(described: dict[str, Any], size: int) -> Tokens:
-    """The tokens of a tokenizer by byte pairs, for which b"".join(pieces of encode(text)) == text.encode().
+def read_tokenizer(path: Path) -> dict[str, Any]:
+    """What a ``tokenizer.json`` holds."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ConservatorError(f"{path} is not a tokenizer: {error}") from error
+    return found if isinstance(found, dict) else {}
 
-    What would change a text is left out: normal forms, a space before it, special tokens that it spells.
+
+def make_tokens(described: dict[str, Any], size: int) -> Tokens:
+    """The tokens of a tokenizer by byte pairs, for which b"".join(pieces of cut(text)) == text.encode().
+
+    What would change a text is left out: normal forms, a space before it, special tokens that it spells. A tokenizer by
+    words (WordPiece) loses text, and its tokens are ``Words``, which say what each may stand for.
 
     Args:
         described: what ``tokenizer.json`` holds.
@@ -39,6 +47,8 @@ def make_tokens(described: dict[str, Any], size: int) -> Tokens:
     from tokenizers import Tokenizer
 
     try:
+        if described["model"].get("type") == "WordPiece":
+            return make_words(described, size)
         exact, bytewise = without_changes(described)
         tokenizer = Tokenizer.from_str(json.dumps(exact))
     except ConservatorError:
@@ -114,7 +124,7 @@ def without_changes(described: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """
     model = described["model"]
     if model.get("type") != "BPE":
-        raise ConservatorError(f"its model is {model.get('type')!r}; accepted: 'BPE'")
+        raise ConservatorError(f"its model is {model.get('type')!r}; accepted: 'BPE', 'WordPiece'")
     for setting in ("continuing_subword_prefix", "end_of_word_suffix", "dropout"):
         if model.get(setting):
             raise ConservatorError(f"its model has a {setting}; accepted: none")

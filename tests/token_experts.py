@@ -1,0 +1,18 @@
+"""Exact experts over tokens that stand for text."""
+
+import torch
+
+from conservator.experts import BigramExpert, ExpertSpec
+from conservator.vocabularies import Tokens
+
+
+class Spelt:
+    """An exact expert whose numbered tokens have pieces."""
+
+    def __init__(self, pieces, seed, max_length=None):
+        self.inner = BigramExpert.random(len(pieces), 1.5, torch.Generator().manual_seed(seed))
+        self.spec = ExpertSpec("spelt", Tokens(pieces), max_length)
+
+    def predict(self, context, at):
+        assert self.spec.max_length is None or context.tokens.shape[1] <= self.spec.max_length
+        return self.inner.predict(context, at)
