@@ -25,7 +25,7 @@ def serve(
         str, typer.Option(help="The address to listen on. Other machines can reach it only if it is not loopback.")
     ] = "127.0.0.1",
     experts: Annotated[
-        str, typer.Option(help="Experts to offer: built-in names or folders, with commas between.")
+        str, typer.Option(help="Experts to offer: built-in names, folders or hf: models, with commas between.")
     ] = ",".join(EXPERTS),
     max_bytes: Annotated[
         int, typer.Option(min=1, help="The largest document, and the most that files like it may have together.")
