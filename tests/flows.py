@@ -10,16 +10,17 @@ TOKENS = 300
 TOKENIZER = train_tokenizer(TEXTS, TOKENS)
 VOCABULARY = tokens_of(TOKENIZER)
 MASK = FlowConfig(TOKENS, "mask", context=24, width=16, layers=2, heads=2, conditioning=8)
+NEAR = FlowConfig(TOKENS, "mask", context=24, width=16, layers=2, heads=2, conditioning=8, reach=2)
 UNIFORM = FlowConfig(TOKENS, "uniform", context=24, width=16, layers=2, heads=2, conditioning=8)
 
 
-def random_flow(config: FlowConfig = MASK, seed: int = 0) -> FlowNetwork:
+def random_flow(config: FlowConfig = MASK, seed: int = 0, spread: float = 0.3) -> FlowNetwork:
     """A network without zeros: an untrained one predicts the uniform distribution, whatever it reads."""
     network = FlowNetwork(config)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in network.parameters():
-            weight.copy_(torch.randn(weight.shape, generator=generator) * (0.3 if weight.ndim == 2 else 1.0))
+            weight.copy_(torch.randn(weight.shape, generator=generator) * (spread if weight.ndim == 2 else 1.0))
     return network
 
 

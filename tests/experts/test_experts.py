@@ -23,7 +23,7 @@ from conservator.experts.flow import Base, FlowExpert
 from conservator.experts.uniform import Hiding
 from conservator.vocabularies import BYTES
 from conservator_studies.denoiser import Denoiser, train_denoiser
-from flows import VOCABULARY, random_flow
+from flows import NEAR, VOCABULARY, random_flow
 from networks import PLAIN, TINY, random_network
 from pretrained import KINDS, random_denoiser
 from tables import table_of
@@ -56,6 +56,7 @@ EXPERTS = {
     "bytes, transformer": ByteExpert(random_network(PLAIN), "transformer", ""),
     "tokens in bytes": InBytes(Spelt([*(bytes([byte]) for byte in range(BYTES.size)), b"ab", b"\x00\x01\x02"], 0)),
     "tokens, flow matching": FlowExpert(Base(random_flow(), VOCABULARY), "flow"),
+    "tokens, flow matching, neighbours": FlowExpert(Base(random_flow(NEAR, spread=0.1), VOCABULARY), "near"),
     "memory": Memory().condition(
         MaskChannel(BYTES.size, 0.5).observe(torch.randint(BYTES.size, (1, 200), generator=seeded()))
     ),

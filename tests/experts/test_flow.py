@@ -10,7 +10,7 @@ from conservator.errors import ConservatorError
 from conservator.experts import PAD, Context, Team, UniformSource
 from conservator.experts.flow import Base, FlowConfig, FlowExpert, FlowNetwork, is_flow, load_flow, save_flow
 from conservator.vocabularies import BYTES, Tokens
-from flows import MASK, TOKENIZER, TOKENS, UNIFORM, VOCABULARY, random_flow, save_random
+from flows import MASK, NEAR, TOKENIZER, TOKENS, UNIFORM, VOCABULARY, random_flow, save_random
 
 
 def expert(config, seed=0):
@@ -128,7 +128,7 @@ def test_strange_tokens_and_vocabularies_are_refused():
         Base(random_flow(), BYTES)
 
 
-@pytest.mark.parametrize("config", [MASK, UNIFORM], ids=["mask", "uniform"])
+@pytest.mark.parametrize("config", [MASK, NEAR, UNIFORM], ids=["mask", "near", "uniform"])
 def test_a_folder_gives_the_expert_back(config, tmp_path):
     save_random(tmp_path / "one", config)
     assert is_flow(tmp_path / "one")
@@ -142,7 +142,7 @@ def test_a_folder_gives_the_expert_back(config, tmp_path):
     assert load_flow(tmp_path / "one").base is found.base  # in memory once
     stated = json.loads((tmp_path / "one" / "config.json").read_text())
     assert stated["model_type"] == "conservator_flow"
-    assert stated["mask_token_id"] == (TOKENS if config is MASK else None)
+    assert stated["mask_token_id"] == (None if config is UNIFORM else TOKENS)
 
 
 def test_a_network_over_bytes_needs_no_tokenizer(tmp_path):

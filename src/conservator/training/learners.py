@@ -108,7 +108,12 @@ class FlowLearner:
 
     def inner(self, name: str) -> bool:
         """The matrices of attention and perceptrons; not what the time does."""
-        return name.startswith("blocks.") and "adaLN" not in name and "norm" not in name and name.endswith("weight")
+        return (
+            name.startswith(("blocks.", "near."))
+            and "adaLN" not in name
+            and "norm" not in name
+            and name.endswith("weight")
+        )
 
     def loss(self, network: FlowNetwork, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
         """Nats per hidden token, or per token."""

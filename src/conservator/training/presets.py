@@ -16,7 +16,7 @@ from conservator.vocabularies import BYTES, Vocabulary
 # For 20 minutes on one core of a CPU; the number of tokens and the source are filled in.
 BASES = {
     "laptop": TrainingConfig(
-        network=FlowConfig(1, context=256, width=160, layers=4, heads=4, conditioning=64),
+        network=FlowConfig(1, context=256, width=160, layers=4, heads=4, conditioning=64, reach=2),
         steps=4000,
         batch=8,
         window=128,

@@ -24,7 +24,7 @@ KIND = "conservator_flow"
 TOKENIZER = "tokenizer.json"
 FREQUENCIES = "rotary_emb.inv_freq"
 # Upper bounds of the sizes of a network, larger than any usable one. A config that exceeds one is refused.
-BOUNDS = FlowConfig(2**20, "", 2**16, 2**14, 2**8, 2**8, 2**14, 0.9)
+BOUNDS = FlowConfig(2**20, "", 2**16, 2**14, 2**8, 2**8, 2**14, 0.9, 2**4)
 _bases: WeakValueDictionary[tuple[str, str], Base] = WeakValueDictionary()  # those in memory, by weights and device
 
 
@@ -141,6 +141,7 @@ def read_flow_config(folder: Path) -> dict[str, Any]:
 
 def sizes_of(config: dict[str, Any], path: Path) -> FlowConfig:
     """The sizes of the network that a config describes; raise a ConservatorError that says what is wrong."""
+    config = {"reach": FlowConfig.reach, **config}  # which public models do not have
     names = {field.name: "vocab_size" if field.name == "tokens" else field.name for field in fields(FlowConfig)}
     missing = [given for given in names.values() if given not in config]
     if missing:
@@ -149,7 +150,7 @@ def sizes_of(config: dict[str, Any], path: Path) -> FlowConfig:
         raise ConservatorError(f"{path}: the source is {config['source']!r}; accepted: {', '.join(SOURCES)}")
     for name, given in names.items():
         value, largest = config[given], getattr(BOUNDS, name)
-        least, kinds = (0, (int, float)) if name == "dropout" else (1, (int,))
+        least, kinds = (0, (int, float)) if name == "dropout" else (int(name != "reach"), (int,))
         if name != "source" and (type(value) not in kinds or not least <= value <= largest):
             raise ConservatorError(f"{path}: {given} is {value!r}; expected a number from {least} to {largest}")
     sizes = FlowConfig(**{name: config[given] for name, given in names.items()})
