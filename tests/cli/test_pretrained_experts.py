@@ -58,7 +58,12 @@ def test_models_over_tokens_are_compared_in_nats_per_byte(tmp_path):
 def test_what_is_no_model_or_needs_more_is_said(tmp_path):
     (tmp_path / "damaged.txt").write_text(DAMAGED)
     save_by_heart("Dream", tmp_path / "own")
-    for name, said in (("hf:own", "--trust-remote-code"), ("hf:nowhere", "no such folder"), ("nowhere", "hf:FOLDER")):
+    for name, said in (
+        ("hf:own", "--trust-remote-code"),
+        ("hf:nowhere", "no such folder"),
+        ("hf:", "hf:OWNER/NAME"),
+        ("nowhere", "hf:FOLDER"),
+    ):
         found = call("restore", "damaged.txt", "--experts", name, cwd=tmp_path)
         assert found.returncode == 3
         assert said in " ".join(found.stderr.split())

@@ -114,7 +114,7 @@ def describe_expert(name: str) -> dict[str, Any]:
     from conservator.experts import expert_folder, read_config
     from conservator.experts.denoisers import describe_denoiser
     from conservator.experts.flow import is_flow
-    from conservator.experts.library import HUB
+    from conservator.experts.language.loading import HUB
 
     if name.startswith(HUB) or is_flow(expert_folder(name)):
         return describe_denoiser(name)

@@ -97,7 +97,7 @@ def load_named(
     """Load experts by name, and say first how much memory pretrained ones take."""
     from conservator.experts import load_experts
     from conservator.experts.denoisers import find_denoiser, size_of
-    from conservator.experts.library import HUB
+    from conservator.experts.language.loading import HUB
 
     precisions: dict[str | None, Literal["float32", "bfloat16"]] = {"float32": "float32", "bfloat16": "bfloat16"}
     if precision not in (None, *precisions):

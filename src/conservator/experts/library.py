@@ -10,6 +10,7 @@ from conservator.experts.byte import load_expert
 from conservator.experts.covering import InBytes
 from conservator.experts.expert import Expert
 from conservator.experts.flow import is_flow, load_flow
+from conservator.experts.language.loading import HUB
 from conservator.experts.uniform import Hiding
 from conservator.experts.weights import CONFIG
 from conservator.vocabularies import Tokens
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from conservator.experts.language.precision import Precision
 
 HOME = Path(__file__).parent / "builtin"
-HUB = "hf:"
 
 
 def builtin_names() -> list[str]:

@@ -16,9 +16,7 @@ from conservator.experts.expert import At, Context, Expert, ExpertSpec, check_co
 from conservator.vocabularies import BYTES, Tokens
 
 USUAL, PRIOR = 4.0, 16  # bytes of a token, as if so many tokens had been seen
-DOUBT = (
-    0.02  # the probability that a byte is anything at all: covers that were not tried, tokens that are not canonical
-)
+DOUBT = 0.02  # the probability that the true cover was not tried, and a byte may be anything
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

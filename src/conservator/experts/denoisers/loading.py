@@ -61,7 +61,7 @@ def find_denoiser(name: str | Path, *, fetch: bool = False) -> Path:
     """The folder of a model by its repository or folder; see ``load_denoiser``. Its weights are safetensors."""
     given = str(name).removeprefix(HUB)
     folder = Path(given)
-    if not folder.is_dir():
+    if not given or not folder.is_dir():
         if not str(name).startswith(HUB) or given.count("/") != 1:
             raise ConservatorError(
                 f"no model {str(name)!r}: there is no such folder; accepted: hf:OWNER/NAME, hf:FOLDER"
