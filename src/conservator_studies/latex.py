@@ -24,7 +24,7 @@ ENVIRONMENTS = frozenset(
 )
 VERBATIM = frozenset(
     name + star
-    for name in ("verbatim", "Verbatim", "lstlisting", "minted", "alltt", "comment", "filecontents", "asy")
+    for name in ("verbatim", "Verbatim", "lstlisting", "minted", "alltt", "comment", "filecontents")
     for star in ("", "*")
 )
 
@@ -36,9 +36,9 @@ _LEXER = re.compile(
     r"(?P<defined>\\[A-Za-z]+)[ \t]*\}?[ \t]*\n?[ \t]*"
     r"\{[ \t]*(?P<body>\\(?:begin|end)[ \t]*\{[^{}\n]*\}|\\\[|\\\]|\\\(|\\\)|\$\$?)[ \t]*\})"
     rf"|{_BEGIN}|{_END}"
-    r"|\\(?:verb|lstinline)\*?(?:\[[^\]\n]*\])?(?P<mark>[!-)+-@\[-`{-~])[^\n]*?(?P=mark)"
+    r"|\\(?:verb|lstinline)\*?(?:\[[^\]\n]{0,80}\])?(?P<mark>[!-)+-@\[-`|~])[^\n]*?(?P=mark)"
     r"|(?P<word>\\[A-Za-z]+)"
-    r"|(?P<symbol>\\[^A-Za-z])"
+    r"|(?P<symbol>\\[^A-Za-z\n])"
     r"|(?P<plain>[${}])"
     r"|(?P<blank>\n[ \t\r]*\n)"
 )
@@ -142,24 +142,24 @@ class _Scanner:
         return "$$" if after.key == "$" and after.start == token.stop else "$"
 
     def _close_display(self, first: int, closer: str) -> int | None:
-        """The closing token of a display, unless another display begins before."""
+        """The closing token of a display, unless another display begins before; one that begins at once is within it."""
         for place in range(first, len(self.tokens)):
             key = self.tokens[place].key
             if key == closer:
                 return place
-            if key in _DISPLAYS:
+            if key in _DISPLAYS and place > first:
                 return None
         return None
 
     def _close_pair(self, first: int, closer: str) -> int | None:
-        """The last token of the closer, at best outside braces, before an empty line or a display."""
+        """The last token of the closer, at best outside braces, before an empty line or a display (one right in ``$$``)."""
         if first < self.missing.get(closer, 0):
             return None
         balanced = first >= self.bare.get(closer, 0)
         depth, inner, place = 0, None, first
         while place < len(self.tokens):
             key = self.tokens[place].key
-            if key == "blank" or key in _DISPLAYS:
+            if key == "blank" or (key in _DISPLAYS and not (closer == "$$" and place == first)):
                 break
             if key == "{":
                 depth += 1
