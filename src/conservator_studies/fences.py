@@ -6,9 +6,9 @@ from markdown_it import MarkdownIt
 
 Span = tuple[int, int]
 
-BLOCKS = ("fence", "code_block")  # fenced, and indented by four blanks
-_PARSER = MarkdownIt("commonmark").disable("inline")  # which lines are code does not depend on what stands in the others
-_LINE_END = r"\r\n|\r|\n"
+BLOCKS = ("fence", "code_block")  # between fences, and indented by four blanks
+_PARSER = MarkdownIt("commonmark").disable("inline")  # which lines are code does not depend on marks within lines
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def code_spans(text: bytes | str) -> list[Span]:
@@ -19,9 +19,9 @@ def code_spans(text: bytes | str) -> list[Span]:
     lines indented by four blanks are code, too. Code in HTML is not found.
     """
     if isinstance(text, bytes):
-        source, ends = text.decode(errors="replace"), re.finditer(_LINE_END.encode(), text)
+        source, units = text.decode(errors="replace"), text.decode("latin-1")  # a character for each byte
     else:
-        source, ends = text, re.finditer(_LINE_END, text)
-    edges = [0, *(found.end() for found in ends), len(text)]
+        source = units = text
+    edges = [0, *(found.end() for found in _LINE_END.finditer(units)), len(units)]
     lines = [token.map for token in _PARSER.parse(source) if token.type in BLOCKS and token.map]
     return [(edges[start], edges[min(stop, len(edges) - 1)]) for start, stop in lines]

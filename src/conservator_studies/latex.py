@@ -56,11 +56,12 @@ class _Token:
 def math_spans(text: bytes | str) -> list[Span]:
     r"""The spans of mathematics, sorted and disjoint, in bytes of ``bytes`` and in characters of a ``str``.
 
-    It recovers from unbalanced source: a delimiter that is not closed before an empty line or, if it opens a display
-    other than ``$$``, before the next display, is no mathematics. It takes linear time.
+    It recovers from unbalanced source. What is not closed before an empty line is no mathematics; a display other than
+    ``$$`` may have empty lines, but must be closed before the next display. A dollar too many pairs with the next one,
+    up to the end of its paragraph. It takes linear time.
     """
     source = text.decode("latin-1") if isinstance(text, bytes) else text
-    return _Scanner(list(_tokens(source))).spans()
+    return _Scanner(source, list(_tokens(source))).spans()
 
 
 def _tokens(source: str) -> Iterator[_Token]:
@@ -107,11 +108,13 @@ class _Scanner:
     """Finds the closer of each opener.
 
     Attributes:
-        tokens: of the source.
+        source: the text.
+        tokens: what matters in it.
         bare: closer -> the token up to which braces are not balanced, so that they count for nothing.
         missing: closer -> the token up to which there is none.
     """
 
+    source: str
     tokens: list[_Token]
     bare: dict[str, int] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
@@ -142,31 +145,35 @@ class _Scanner:
         return "$$" if after.key == "$" and after.start == token.stop else "$"
 
     def _close_display(self, first: int, closer: str) -> int | None:
-        """The closing token of a display, unless another display begins before; one that begins at once is within it."""
+        """The closing token of a display, unless another one begins before."""
         for place in range(first, len(self.tokens)):
             key = self.tokens[place].key
             if key == closer:
                 return place
-            if key in _DISPLAYS and place > first:
+            if key in _DISPLAYS and not self._at_once(first, place):
                 return None
         return None
 
+    def _at_once(self, first: int, place: int) -> bool:
+        """Whether a display begins where the one around it does, as ``align`` often does in ``$$``."""
+        return place == first and not self.source[self.tokens[first - 1].stop : self.tokens[first].start].strip()
+
     def _close_pair(self, first: int, closer: str) -> int | None:
-        """The last token of the closer, at best outside braces, before an empty line or a display (one right in ``$$``)."""
+        """The last token of the closer, at best outside braces, before an empty line or a display."""
         if first < self.missing.get(closer, 0):
             return None
         balanced = first >= self.bare.get(closer, 0)
         depth, inner, place = 0, None, first
         while place < len(self.tokens):
             key = self.tokens[place].key
-            if key == "blank" or (key in _DISPLAYS and not (closer == "$$" and place == first)):
+            if key == "blank" or (key in _DISPLAYS and not (closer == "$$" and self._at_once(first, place))):
                 break
             if key == "{":
                 depth += 1
             elif key == "}":
                 depth = max(depth - 1, 0)
             elif key == closer or (closer == "$$" and self._key(place) == closer):
-                last = place + len(closer) - 1 if closer == "$$" else place
+                last = place if key == closer else place + 1
                 if depth == 0 or not balanced:
                     return last
                 if inner is None:

@@ -62,9 +62,7 @@ def label(document: bytes, spans: Sequence[Span], vocabulary: Vocabulary) -> Lab
     before = np.cumsum(inside)  # how many bytes before each place are inside
     starts, stops = encoded.spans.T
     count, size = before[stops] - before[starts], stops - starts
-    return Labelled(
-        encoded.tokens, ((2 * count >= size) & (count > 0)).astype(np.int64), (count > 0) & (count < size)
-    )
+    return Labelled(encoded.tokens, ((2 * count >= size) & (count > 0)).astype(np.int64), (count > 0) & (count < size))
 
 
 def draw_windows(
