@@ -92,6 +92,10 @@ STUDIES = {
         "conservator_studies.language_models",
         "Language models beside networks and memory, and two of them composed with each other",
     ),
+    "scale": Entry(
+        "conservator_studies.scale",
+        'Adapters of one base, with a uniform source: table "scale", and rates, decoders and smoothing for them',
+    ),
     "uniform": Entry(
         "conservator_studies.uniform",
         'Evidence of experts with a uniform source: appendix "The uniform-source mismatch"',

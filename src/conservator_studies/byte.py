@@ -42,6 +42,7 @@ NAMES = {
     "hmm_heldout_own": "HMM, held out, own context",
     "equal": "Equal weights",
     "generalist": "Generalist",
+    "generalist_2x": "Generalist, 2x compute",
     "generalist_3x": "Generalist, 3x compute",
     "shuffled_within": "Shuffled within windows",
     "shuffled_across": "Shuffled across windows",

@@ -1,5 +1,7 @@
 """Three byte-level experts on mixed windows, every baseline: table "byte3"."""
 
+from collections.abc import Mapping
+
 from matplotlib.figure import Figure
 
 from conservator.figures import BLUE, GREY, ORANGE, new_figure
@@ -85,7 +87,7 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
     return Findings(rows, {"byte3": draw(rows)})
 
 
-def draw(rows: list[Row]) -> Figure:
+def draw(rows: list[Row], labels: Mapping[str, str] = LABELS) -> Figure:
     """By how much ours is better than each baseline, with 95 % intervals, beside the paper's differences."""
     shown = sorted((row for row in rows if "difference" in row), key=lambda row: float(row["difference"]))
     figure = new_figure(8, 0.27 * len(shown) + 1.0)
@@ -97,7 +99,7 @@ def draw(rows: list[Row]) -> Figure:
     papers = [(row["paper"]["difference"], place) for place, row in enumerate(shown) if "difference" in row["paper"]]
     axes.plot(*zip(*papers, strict=True), "x", color=ORANGE, mew=2, ms=6, label="the paper's")
     axes.axvline(0, color=GREY, linewidth=1)
-    axes.set_yticks(range(len(shown)), [f"{LABELS[row['method']]} ({row['windows']})" for row in shown], fontsize=8)
+    axes.set_yticks(range(len(shown)), [f"{labels[row['method']]} ({row['windows']})" for row in shown], fontsize=8)
     axes.set(
         xlabel="accuracy of local evidence minus that of the method (windows in brackets)", ylim=(-0.7, len(shown))
     )

@@ -26,6 +26,11 @@ class Mixtures:
     documents: Tensor
     names: tuple[str, ...]
 
+    @property
+    def sure_labels(self) -> Tensor:
+        """(N, L) the labels for metrics of regions, -1 where a token is of two of them."""
+        return self.labels
+
     def first(self, count: int) -> "Mixtures":
         """The first windows alone."""
         return self.between(0, count)

@@ -39,6 +39,11 @@ class NaturalWindows(Mixtures):
             self.tokens[part], self.labels[part], self.documents[part], self.names, self.straddling[part]
         )
 
+    @property
+    def sure_labels(self) -> Tensor:
+        """(N, L) the labels, -1 for straddling tokens."""
+        return self.labels.masked_fill(self.straddling, -1)
+
     def switch_rate(self) -> float:
         """How often a token is of another kind than the token before it."""
         return float((self.labels[:, 1:] != self.labels[:, :-1]).double().mean())

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from conservator.field import Ascent, Bayes, Inferred
 from conservator_studies.baselines import Composed, Setting
-from conservator_studies.baselines.particles import by_particles
 from conservator_studies.byte import (
     COMPARISON,
     COST,
@@ -46,7 +45,7 @@ def ascent(setting: Setting, prior_term: bool) -> Inferred:
 
 def particles(setting: Setting, prior_term: bool) -> Inferred:
     """Algorithm 1, with or without unclamped particles."""
-    return by_particles(setting, replace(setting.particles, prior_term=prior_term))
+    return replace(setting, particles=replace(setting.particles, prior_term=prior_term)).algorithm_1()
 
 
 RUN: dict[str, Callable[[Setting, bool], Inferred]] = {"bayes": bayes, "eg": ascent, "particles": particles}

@@ -18,6 +18,7 @@ ROLES = (
     "markdown",
     "math",
     "generalist",
+    "generalist_2x",
     "generalist_3x",
 )  # the names of experts in studies
 

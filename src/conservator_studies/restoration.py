@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -27,8 +28,8 @@ class Restored:
         log_likelihood: (n,) the log-probability of the lost token; None where a decoder does not give it.
         documents: (n,) the document of each position.
         windows: (n,) the window of each position.
-        labels: (n,) the true region of each position.
-        regions: (N, L) the expert that each position was attributed to; None where the field does not vary.
+        labels: (n,) the true region of each position; -1 where it is of two.
+        regions: (N, L) the expert that each position was attributed to.
         cost: of inference and decoding.
     """
 
@@ -38,7 +39,7 @@ class Restored:
     documents: Tensor
     windows: Tensor
     labels: Tensor
-    regions: Tensor | None
+    regions: Tensor
     cost: Cost
 
     def first(self, count: int) -> "Restored":
@@ -52,8 +53,29 @@ class Restored:
             documents=self.documents[kept],
             windows=self.windows[kept],
             labels=self.labels[kept],
-            regions=None if self.regions is None else self.regions[:count],
+            regions=self.regions[:count],
         )
+
+    @property
+    def attributes(self) -> bool:
+        """Whether it attributes positions of one window to different experts."""
+        return bool((self.regions != self.regions[:, :1]).any())
+
+
+def join(parts: Sequence[Restored]) -> Restored:
+    """The restorations of windows, one after the other, as one."""
+    first = [0, *accumulate(len(one.regions) for one in parts)]
+    likelihoods = [one.log_likelihood for one in parts if one.log_likelihood is not None]
+    return Restored(
+        torch.cat([one.right for one in parts]),
+        torch.cat([one.confidence for one in parts]),
+        torch.cat(likelihoods) if likelihoods else None,
+        torch.cat([one.documents for one in parts]),
+        torch.cat([one.windows + before for before, one in zip(first, parts, strict=False)]),
+        torch.cat([one.labels for one in parts]),
+        torch.cat([one.regions for one in parts]),
+        sum((one.cost for one in parts), Cost()),
+    )
 
 
 def restore_windows(
@@ -89,15 +111,14 @@ def judge(
     log_likelihood: Tensor | None = None,
 ) -> Restored:
     """Select the ``judged`` positions (N, L) from tables (N, L), as a ``Restored``."""
-    varies = bool((inferred.regions != inferred.regions[:, :1]).any())
     return Restored(
         right[judged],
         confidence[judged],
         None if log_likelihood is None else log_likelihood[judged],
         mixed.documents[judged],
         judged.nonzero()[:, 0],
-        mixed.labels[judged],
-        inferred.regions.argmax(-1) if varies else None,
+        mixed.sure_labels[judged],
+        inferred.regions.argmax(-1),
         cost,
     )
 
@@ -111,7 +132,8 @@ def difference(ours: Restored, other: Restored) -> Paired:
 def describe(name: str, found: Restored, labels: Tensor, reference: Restored | None = None) -> Row:
     """A row of a table: quality, cost per window, and by how much the reference is better on the same windows.
 
-    ``difference`` is the reference's accuracy minus this one's, as a mean over documents.
+    ``labels`` (N, L) are the true regions, -1 where a token is of two. ``difference`` is the reference's accuracy minus
+    this one's, as a mean over documents.
     """
     windows = len(labels)
     seconds = found.cost.seconds
@@ -129,9 +151,11 @@ def describe(name: str, found: Restored, labels: Tensor, reference: Restored | N
     }
     if found.log_likelihood is not None:
         row["log_likelihood"] = float(found.log_likelihood.mean())
-    if found.regions is not None:
-        row["field_accuracy"] = float((found.regions == labels).double().mean())
-        row["boundary_f1"] = boundary_f1(found.regions, labels)
+    if found.attributes:
+        sure = labels >= 0
+        row["field_accuracy"] = float((found.regions == labels)[sure].double().mean())
+        if sure.all():
+            row["boundary_f1"] = boundary_f1(found.regions, labels)
     if reference is not None and reference is not found:
         row |= difference(reference.first(windows), found).as_row()
     return row

@@ -26,7 +26,7 @@ from conservator.field import (
 )
 from conservator.figures import BLUE, GREY, ORANGE, new_figure
 from conservator_studies.baselines import Composed, Setting
-from conservator_studies.baselines.routers import ETA, ITERATIONS
+from conservator_studies.baselines.uniform import uphill
 from conservator_studies.byte import COMPARISON, NAMES, ByteConfig, Trial, prepare, restore_all, tabulate
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored
@@ -105,14 +105,9 @@ def swept(trial: Trial, config: Config, track: Track) -> Iterator[tuple[str, Res
         evidence = CompositeEvidence.gather(setting.team, setting.observation[window], DEFAULT, generator)
         for place, tau in enumerate(config.sweep):
             climb = partial(uphill, evidence)
-            fields[place, window] = ascend(climb, evidence.shape, ITERATIONS, ETA, PerColumn(tau))[0]
+            fields[place, window] = ascend(climb, evidence.shape, setting.iterations, setting.eta, PerColumn(tau))[0]
     for tau, field in zip(config.sweep, fields, strict=True):
         yield f"sweep {tau:g}", trial.restore(Composed(Inferred.given(field), setting.team))
-
-
-def uphill(evidence: CompositeEvidence, lam: Tensor) -> Tensor:
-    """The gradient of the evidence."""
-    return evidence.value_and_gradient(lam)[1]
 
 
 def as_inferred(found: list[LatticePosterior], weights: NDArray[np.float64]) -> Inferred:

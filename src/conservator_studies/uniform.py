@@ -4,38 +4,32 @@ The paper scores them by a heuristic, because it has no identity for this source
 in the same algorithm, and evidence from cavities, which needs neither particles nor folds.
 """
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from functools import partial
 
-import torch
-from torch import Tensor
-
-from conservator.channels import MaskChannel, Observation
-from conservator.decoders import decode_uniform, sample_uniform
 from conservator.errors import ConservatorError
-from conservator.experts import At, Context, Cost, Expert, Team
-from conservator.experts.uniform import LATEST, Hiding, LeaveOneOut, denoising_score, sampled_energies
-from conservator.field import PRESETS as PARTICLES
-from conservator.field import (
-    Bayes,
-    Cavities,
-    CompositeEvidence,
-    Composition,
-    Inferred,
-    Particles,
-    ascend,
-)
+from conservator.experts.uniform import LATEST, denoising_score, sampled_energies
+from conservator.field import Bayes, Inferred
+from conservator_studies.baselines import UniformSetting
+from conservator_studies.baselines.uniform import Score
 from conservator_studies.byte import COMPARISON, COST, QUALITY, interval
-from conservator_studies.mixtures import Mixtures, mix
 from conservator_studies.resources import Resources
-from conservator_studies.restoration import Restored, by_region, describe, judge, restore_windows
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
+from conservator_studies.tokens import (
+    ROUNDS,
+    Method,
+    TokenConfig,
+    by_field,
+    by_name,
+    by_source,
+    damage_windows,
+    mixed_windows,
+    restore_trials,
+    tabulate_trials,
+)
 
 DOMAINS = ("prose", "code")
-READ = 2**15  # bytes of a document that are cut into tokens
 OURS, PAPERS, IDENTITY = "cavity", "heuristic", "identity"
 LABELS = {
     OURS: "Cavity evidence (ours)",
@@ -48,38 +42,12 @@ LABELS = {
     "t_dec": "Ours, the paper's decoder",
     "iterative": "Ours, iterative decoder",
 }
-Score = Callable[[Expert, Tensor, int, torch.Generator], Tensor]
 SCORES: dict[str, Score] = {PAPERS: denoising_score, IDENTITY: partial(sampled_energies, latest=LATEST)}
 
 
-@dataclass(frozen=True)
-class Config:
-    """The sizes of the study.
-
-    Attributes:
-        windows: the number of windows.
-        length: tokens of a window.
-        least: the least number of tokens of a segment.
-        rate: the share of tokens that is lost.
-        particles: the name of the settings of Algorithm 1.
-        particle_windows: on how many of the windows Algorithm 1 runs.
-        draws: over how many sources the laws of lost tokens are averaged.
-        rounds: the steps of the iterative decoder.
-    """
-
-    windows: int = 64
-    length: int = 128
-    least: int = 32
-    rate: float = 0.3
-    particles: str = "reduced"
-    particle_windows: int = 16
-    draws: int = 1
-    rounds: int = 6
-
-
 PRESETS = {
-    "laptop": Config(),
-    "paper": Config(windows=256, length=512, least=128, particles="1.3B", particle_windows=256),
+    "laptop": TokenConfig(windows=64, length=128, least=32, particles="reduced", particle_windows=16),
+    "paper": TokenConfig(particle_windows=256),
 }
 TABLES = [
     TableSpec("Restoration, each document counted alike; differences on the same windows", COMPARISON),
@@ -89,156 +57,35 @@ TABLES = [
 ]
 
 
-@dataclass(frozen=True)
-class Window:
-    """A damaged window, and what every method shares: the experts, and the source that fills its gaps.
-
-    Attributes:
-        experts: with a uniform source.
-        mixed: the window, clean.
-        observation: (1, L).
-        seed: of the source.
-        config: the sizes of the study.
-    """
-
-    experts: Sequence[Expert]
-    mixed: Mixtures
-    observation: Observation
-    seed: int
-    config: Config
-
-    def generator(self) -> torch.Generator:
-        """A new generator, so that the draws of a method do not depend on which others ran before."""
-        return torch.Generator().manual_seed(self.seed)
-
-    def hiding(self) -> Team:
-        """The experts as a team that predicts lost tokens."""
-        return Team([Hiding(expert, self.seed, self.config.draws) for expert in self.experts])
-
-    def leaving_out(self) -> Team:
-        """The experts as a team that predicts every token from the others."""
-        return Team([LeaveOneOut(expert, self.seed, self.config.draws) for expert in self.experts])
-
-
-def cavity(window: Window) -> Inferred:
-    """The exact posterior of lattice fields, from cavities."""
-    return Cavities()(window.leaving_out(), window.observation, window.generator())
-
-
-def folds(window: Window) -> Inferred:
+def folds(setting: UniformSetting) -> Inferred:
     """The exact posterior of lattice fields, from tokens that are hidden in turn."""
-    return Bayes()(window.hiding(), window.observation, window.generator())
+    return Bayes()(setting.team, setting.observation, setting.generator())
 
 
-def cavity_ascent(window: Window) -> Inferred:
+def cavity_ascent(setting: UniformSetting) -> Inferred:
     """The paper's update and smoothing on the gradient of cavity evidence."""
-    settings, team = PARTICLES[window.config.particles], window.leaving_out()
-    with team.meter.measure() as spent:
-        evidence = CompositeEvidence.by_cavity(team, window.observation[0])
-        field, _ = ascend(
-            lambda lam: evidence.value_and_gradient(lam)[1],
-            evidence.shape,
-            settings.iterations,
-            settings.eta,
-            settings.smoother,
-        )
-    return Inferred.given(field[None], spent.cost)
+    return setting.ascent(setting.smoother)
 
 
-class Counted:
-    """An expert that counts the sequences that it reads."""
-
-    def __init__(self, expert: Expert) -> None:
-        """Begin at 0."""
-        self.expert, self.spec, self.count = expert, expert.spec, 0
-
-    def predict(self, context: Context, at: At) -> Tensor:
-        """What the expert predicts."""
-        self.count += len(context.tokens)
-        return self.expert.predict(context, at)
+def by_particles(score: Score) -> Method:
+    """Algorithm 1, with one or the other score."""
+    return by_field(lambda setting: setting.algorithm_1(score=score))
 
 
-def by_particles(window: Window, score: Score) -> Inferred:
-    """Algorithm 1 with particles from noise of the source, and one or the other score as minus the energy."""
-    settings, generator = PARTICLES[window.config.particles], window.generator()
-    counted = [Counted(expert) for expert in window.experts]
-    watched = replace(window, experts=counted)
-    start = time.perf_counter()
-    field, _ = ascend(
-        lambda lam: estimate_gradient(watched, lam, score, settings, generator),
-        (window.config.length, len(counted)),
-        settings.iterations,
-        settings.eta,
-        settings.smoother,
-    )
-    cost = Cost(sum(expert.count for expert in counted), time.perf_counter() - start)
-    return Inferred.given(field[None], cost)
-
-
-def estimate_gradient(
-    window: Window, lam: Tensor, score: Score, settings: Particles, generator: torch.Generator
-) -> Tensor:
-    """Equation (est_gradient): (L, m), the mean score of unclamped particles minus that of clamped ones."""
-    composition = Composition.of_field(lam.expand(settings.particles, *lam.shape))
-    clamped = window.observation[[0] * settings.particles]
-    blank = MaskChannel(clamped.vocab_size, window.config.rate).observe(
-        torch.full_like(clamped.tokens, clamped.vocab_size)
-    )
-    means = []
-    for observation in (clamped, blank):
-        start = float((~observation.lost).double().mean())
-        drawn = sample_uniform(
-            window.experts, observation, composition, generator, steps=settings.steps, start=start, seed=window.seed
-        )
-        scores = [score(expert, drawn, settings.samples, generator).mean(0) for expert in window.experts]
-        means.append(torch.stack(scores, dim=-1))
-    return means[1] - means[0]
-
-
-def given(window: Window, field: Tensor) -> Inferred:
-    """A field (L, m) that is not inferred."""
-    return Inferred.given(field[None])
-
-
-METHODS: dict[str, Callable[[Window], Inferred]] = {
-    OURS: cavity,
-    "cavity_ascent": cavity_ascent,
-    "folds": folds,
-    **{name: partial(by_particles, score=score) for name, score in SCORES.items()},
-    "equal": lambda window: given(
-        window, torch.full((window.config.length, len(window.experts)), 1 / len(window.experts), dtype=torch.float64)
-    ),
-    "hard_label": lambda window: given(
-        window, torch.eye(len(window.experts), dtype=torch.float64)[window.mixed.labels[0]]
-    ),
+METHODS: dict[str, Method] = {
+    OURS: by_name("local_bayes"),
+    "cavity_ascent": by_field(cavity_ascent),
+    "folds": by_field(folds),
+    **{name: by_particles(score) for name, score in SCORES.items()},
+    "equal": by_name("equal"),
+    "hard_label": by_name("hard_label"),
+    "t_dec": by_source("local_bayes", 1),
+    "iterative": by_source("local_bayes", ROUNDS),
 }
-DECODERS = {"t_dec": 1, "iterative": None}  # steps; None for those of the config
 
 
-def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
+def run(config: TokenConfig, seed: int, track: Track, resources: Resources) -> Findings:
     """Restore the same windows by every method; the first of them by Algorithm 1 too."""
-    windows = prepare(config, seed, resources)
-    found: dict[str, list[tuple[Restored, Inferred]]] = {name: [] for name in LABELS}
-    for number, window in enumerate(track(windows, "uniform")):
-        for name, infer in METHODS.items():
-            if name in SCORES and number >= config.particle_windows:
-                continue
-            inferred = infer(window)
-            found[name].append((restore_windows(window.hiding(), window.mixed, window.observation, inferred), inferred))
-            if name == OURS:
-                for decoder, steps in DECODERS.items():
-                    found[decoder].append((decoded(window, inferred, steps or config.rounds), inferred))
-    joined = {name: join(parts) for name, parts in found.items() if parts}
-    labels = torch.cat([window.mixed.labels for window in windows])
-    rows: list[Row] = []
-    for name, restored in joined.items():
-        row = describe(name, restored, labels[: len(found[name])], joined[OURS])
-        rows.append(row | by_region(restored, DOMAINS) | {"paper": {}})
-    return Findings(rows, {})
-
-
-def prepare(config: Config, seed: int, resources: Resources) -> list[Window]:
-    """Mix evaluation documents, cut into the experts' tokens, and lose a share of them."""
     experts = resources.choose(DOMAINS)
     for name, expert in zip(DOMAINS, experts, strict=True):
         if expert.spec.source.shows_noise:
@@ -246,59 +93,11 @@ def prepare(config: Config, seed: int, resources: Resources) -> list[Window]:
                 f"the expert for {name} has a mask source; this study takes two experts with a uniform source: "
                 "--experts prose=FOLDER --experts code=FOLDER"
             )
-    vocabulary = experts[0].spec.vocabulary
-    texts = {
-        name: [vocabulary.encode(shortened(text)).tokens.tolist() for text in resources.evaluation[name]]
-        for name in DOMAINS
-    }
-    mixed = mix(texts, config.windows, length=config.length, least=config.least, seed=seed)
-    observation = MaskChannel(vocabulary.size, config.rate).corrupt(mixed.tokens, torch.Generator().manual_seed(seed))
-    return [
-        Window(
-            experts,
-            mixed.between(number, number + 1),
-            observation[number : number + 1],
-            1000 * (seed + 1) + number,
-            config,
-        )
-        for number in range(config.windows)
-    ]
-
-
-def shortened(text: bytes) -> bytes:
-    """The beginning of a text, whole characters alone."""
-    return text[:READ].decode(errors="ignore").encode()
-
-
-def decoded(window: Window, inferred: Inferred, steps: int) -> Restored:
-    """Decode from noise in the gaps, which is the same for all methods."""
-    found = decode_uniform(
-        window.experts,
-        window.observation,
-        inferred.composition,
-        window.generator(),
-        steps=steps,
-        seed=window.seed,
-    )
-    right = found.tokens == window.mixed.tokens
-    return judge(right, found.confidence, window.mixed, window.observation.lost, inferred, found.cost + inferred.cost)
-
-
-def join(parts: Sequence[tuple[Restored, Inferred]]) -> Restored:
-    """The restorations of single windows as one."""
-    all_of = [restored for restored, _ in parts]
-    likelihoods = [one.log_likelihood for one in all_of if one.log_likelihood is not None]
-    varies = any(one.regions is not None for one in all_of)
-    return Restored(
-        torch.cat([one.right for one in all_of]),
-        torch.cat([one.confidence for one in all_of]),
-        torch.cat(likelihoods) if likelihoods else None,
-        torch.cat([one.documents for one in all_of]),
-        torch.cat([one.windows + number for number, one in enumerate(all_of)]),
-        torch.cat([one.labels for one in all_of]),
-        torch.cat([inferred.regions.argmax(-1) for _, inferred in parts]) if varies else None,
-        sum((one.cost for one in all_of), Cost()),
-    )
+    texts = {name: resources.evaluation[name] for name in DOMAINS}
+    mixed = mixed_windows(texts, experts[0].spec.vocabulary, config, seed)
+    trials = damage_windows(mixed, experts, config, seed)
+    found = restore_trials(trials, METHODS, track, "uniform", SCORES, config.particle_windows)
+    return Findings(tabulate_trials(found, mixed, {}, OURS), {})
 
 
 def conclude(rows: list[Row]) -> str:

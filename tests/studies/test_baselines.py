@@ -35,6 +35,7 @@ LOSSES = -torch.stack([expert.log_marginals for expert in EXPERTS])  # (m, L, V)
 SMALL = Particles(8, 16, 4, steps=4)
 GENERALISTS = [
     CategoricalExpert(torch.zeros(LENGTH, SIZE), "generalist"),
+    CategoricalExpert(torch.zeros(LENGTH, SIZE), "generalist_2x"),
     CategoricalExpert(torch.arange(SIZE).expand(LENGTH, SIZE).float(), "generalist_3x"),
 ]
 NAMES = [*BASELINES, "single:likes 1"]

@@ -47,7 +47,7 @@ def test_an_inferred_field_is_described_with_its_cost():
     assert row["boundary_f1"] > 0.9
     assert row["evaluations"] == 2 * 6 + 2
     assert 0 <= row["arithmetic_share"] <= 1
-    assert equal.regions is None
+    assert not equal.attributes
     compared = describe("equal", equal, MIXED.labels, found)
     assert compared["difference_low"] <= compared["difference"] <= compared["difference_high"]
     assert "field_accuracy" not in compared

@@ -17,7 +17,7 @@ from conservator_studies.study import untracked
 from fakes import FakeExpert
 from uniform_experts import IndependentTokens
 
-CONFIG = replace(uniform.PRESETS["laptop"], windows=4, length=96, least=40, particle_windows=2, rounds=2)
+CONFIG = replace(uniform.PRESETS["laptop"], windows=4, length=96, least=40, particle_windows=2)
 
 
 def counted(domain):

@@ -2,12 +2,13 @@
 
 from conservator.decoders import Reading
 from conservator.errors import ConservatorError
-from conservator_studies.baselines import constant, local, particles, privileged, routers, shuffled
+from conservator_studies.baselines import constant, local, privileged, routers, shuffled
 from conservator_studies.baselines.composed import Baseline, Composed, composing
 from conservator_studies.baselines.setting import Setting
 from conservator_studies.baselines.single import generalist, single
+from conservator_studies.baselines.uniform import UniformSetting
 
-__all__ = ["BASELINES", "Baseline", "Composed", "Setting", "find_baseline"]
+__all__ = ["BASELINES", "Baseline", "Composed", "Setting", "UniformSetting", "find_baseline"]
 
 OWN = Reading(own_context=0.05)
 
@@ -16,13 +17,13 @@ BASELINES: dict[str, Baseline] = {
     "local_bayes_own": composing(local.bayes, OWN),
     "local_map": composing(local.maximum),
     "local_eg": composing(local.ascent),
-    "local_particles": composing(particles.local),
+    "local_particles": composing(lambda setting: setting.algorithm_1()),
     "hard_label": composing(privileged.hard_label),
     "hard_label_own": composing(privileged.hard_label, OWN),
     "packllm_sim": composing(constant.packllm_sim),
     "packllm_opt": composing(constant.packllm_opt),
     "global": composing(constant.shared_weight),
-    "global_particles": composing(particles.shared),
+    "global_particles": composing(lambda setting: setting.algorithm_1(shared=True)),
     "field_average": composing(constant.field_average),
     "best_single_marginal": composing(constant.best_single_marginal),
     "best_single_posterior": composing(constant.best_single_posterior),
@@ -35,6 +36,7 @@ BASELINES: dict[str, Baseline] = {
     "hmm_heldout_own": composing(lambda setting: routers.markov(setting.held_out_scores, setting), OWN),
     "equal": composing(constant.equal),
     "generalist": generalist("generalist"),
+    "generalist_2x": generalist("generalist_2x"),
     "generalist_3x": generalist("generalist_3x"),
     "shuffled_within": composing(shuffled.within),
     "shuffled_across": composing(shuffled.across),

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from conservator.experts import Cost
-from conservator.field import GLOBAL, Composition, Inferred, denoising_score, draw_particles
+from conservator.field import Composition, Inferred, denoising_score, draw_particles
 from conservator_studies.baselines.setting import Setting
 
 TEMPERATURE = 0.1  # nats, of PackLLM-sim
@@ -22,8 +22,8 @@ def equal(setting: Setting) -> Inferred:
 
 
 def shared_weight(setting: Setting) -> Inferred:
-    """The posterior of one weight for the whole window, from the evidence of all of its positions."""
-    return GLOBAL(setting.team, setting.observation, setting.generator())
+    """The posterior of one weight for the whole window."""
+    return setting.shared
 
 
 def packllm_sim(setting: Setting) -> Inferred:

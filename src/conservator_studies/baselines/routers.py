@@ -14,7 +14,6 @@ from conservator.field import Inferred, ascend, posterior, simplex_lattice, stic
 from conservator_studies.baselines.setting import Scores, Setting
 
 JUMPS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # of the hidden Markov model; the one of highest likelihood is taken
-ITERATIONS, ETA = 30, 1.0  # of the paper's byte settings
 
 
 def inherit(scores: Tensor) -> Tensor:
@@ -43,8 +42,8 @@ def raw_loss(scores: Scores, setting: Setting) -> Inferred:
     """The paper's update and smoothing, with minus the score as the gradient: no prior term and no imputation."""
     fields = []
     for gradient in -scores.values.nan_to_num():
-        length, experts = gradient.shape
-        fields.append(ascend(partial(_same, gradient), (length, experts), ITERATIONS, ETA, setting.smoother)[0])
+        shape = (len(gradient), len(setting.team))
+        fields.append(ascend(partial(_same, gradient), shape, setting.iterations, setting.eta, setting.smoother)[0])
     return Inferred.given(torch.stack(fields), scores.cost)
 
 

@@ -9,7 +9,18 @@ from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.experts import Cost, Expert, Predictions, Team
-from conservator.field import DEFAULT, PRESETS, Bayes, Inferred, Particles, PerColumn, Smoother, hide, lattice_evidence
+from conservator.field import (
+    DEFAULT,
+    GLOBAL,
+    PRESETS,
+    Bayes,
+    Inferred,
+    Particles,
+    PerColumn,
+    Smoother,
+    hide,
+    lattice_evidence,
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,8 @@ class Setting:
         seed: the seed of every baseline.
         samples: K, how often a window is noised for the plain scores.
         smoother: the smoother of the baselines that smooth their fields.
+        iterations: R, of routers that ascend.
+        eta: their step size.
         particles: the settings of Algorithm 1, and of baselines that draw particles.
         generalists: experts that were trained on all domains; they are not composed.
     """
@@ -58,6 +71,8 @@ class Setting:
     seed: int = 0
     samples: int = 4
     smoother: Smoother = field(default_factory=lambda: PerColumn(0.6))
+    iterations: int = 30
+    eta: float = 1.0
     particles: Particles = PRESETS["byte"]
     generalists: Sequence[Expert] = ()
 
@@ -117,3 +132,21 @@ class Setting:
     def bayes(self) -> Inferred:
         """The composition that our method infers."""
         return Bayes()(self.team, self.observation, self.generator())
+
+    @cached_property
+    def shared(self) -> Inferred:
+        """The posterior of one weight for the whole window, from the evidence of all of its positions."""
+        return GLOBAL(self.team, self.observation, self.generator())
+
+    def algorithm_1(self, *, shared: bool = False) -> Inferred:
+        """The paper's particles, window by window: local weights, or one weight a window by the same estimate.
+
+        The random draws for a window do not depend on the number of windows.
+        """
+        engine, fields, cost = replace(self.particles, shared=shared), [], Cost()
+        for number in range(len(self.labels)):
+            generator = torch.Generator().manual_seed(1000 * self.seed + number)
+            found = engine(self.team, self.observation[number : number + 1], generator)
+            fields.append(found.field)
+            cost += found.cost
+        return Inferred.given(torch.cat(fields), cost)

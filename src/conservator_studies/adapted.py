@@ -1,0 +1,80 @@
+"""The experts of the token studies: adapters of one base, which the studies train unless ``--experts`` names others."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conservator.errors import ConservatorError
+from conservator.experts import Expert
+from conservator.training import Corpus, Wish, read_corpus
+from conservator.vocabularies import BYTES
+from conservator_studies.corpora import find_file
+from conservator_studies.resources import Resources
+from conservator_studies.study import Track
+from conservator_studies.trained import Recipe, load_all, train_once
+
+GENERAL = ("prose", "code", "config", "readme", "arxiv")  # the texts of a base, as far as there are any
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a base and its adapters are trained.
+
+    Attributes:
+        source: uniform or mask.
+        tokens: the size of the vocabulary.
+        base: steps of the base.
+        steps: steps of an adapter.
+    """
+
+    source: str = "uniform"
+    tokens: int = 1024
+    base: int = 3000
+    steps: int = 1000
+
+
+def adapt(
+    resources: Resources,
+    training: Training | None,
+    texts: Mapping[str, Corpus],
+    track: Track,
+    longer: Mapping[str, int] | None = None,
+) -> dict[str, Expert]:
+    """An adapter for each of the roles in ``texts``, trained once.
+
+    Args:
+        resources: where experts over tokens are named for all of the roles, these are returned.
+        training: how to train them; None if they have to be named.
+        texts: role -> what its adapter is trained on.
+        track: shows the progress.
+        longer: role -> how many times longer it is trained than the others.
+    """
+    given = {role: resources.experts[role] for role in texts if is_over_tokens(resources, role)}
+    if len(given) == len(texts):
+        return given
+    if training is None:
+        missing = [role for role in texts if role not in given]
+        raise ConservatorError(
+            f"no expert over tokens for {', '.join(missing)}: with this preset all are named, --experts "
+            f"{missing[0]}=NAME, and none is trained"
+        )
+    home = resources.folder / "experts"
+    base = make_base(resources.corpora, training, home, track)
+    recipes = [
+        Recipe(role, corpus, Wish(base=base), training.steps * (longer or {}).get(role, 1))
+        for role, corpus in texts.items()
+    ]
+    return load_all(train_once(recipes, home, track))
+
+
+def make_base(corpora: Path, training: Training, home: Path, track: Track) -> Path:
+    """The folder of a base that is trained on texts of all kinds."""
+    files = [path for name in GENERAL if (path := find_file(corpora, name, "train"))]
+    wish = Wish(training.source, str(training.tokens))
+    return train_once([Recipe("base", read_corpus(files), wish, training.base)], home, track)["base"]
+
+
+def is_over_tokens(resources: Resources, role: str) -> bool:
+    """Whether an expert for this role was named that reads tokens; those built in read bytes."""
+    expert = resources.experts.get(role)
+    return expert is not None and expert.spec.vocabulary.fingerprint != BYTES.fingerprint

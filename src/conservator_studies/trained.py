@@ -1,0 +1,100 @@
+"""Experts that studies train themselves: once, on all cores, and kept for the next run."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+
+from conservator.experts import Expert, load_experts
+from conservator.training import Corpus, Plan, Wish, hold_out, is_finished, run_training
+from conservator.training.runs import STATE
+from conservator_studies.study import Track
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an expert is trained, and on what.
+
+    Attributes:
+        name: of the expert.
+        corpus: the texts.
+        wish: what it is.
+        steps: how many.
+        preset: of its training.
+        seed: of its training.
+    """
+
+    name: str
+    corpus: Corpus
+    wish: Wish
+    steps: int
+    preset: str = "laptop"
+    seed: int = 0
+
+    def folder(self, home: Path) -> Path:
+        """Where it is kept: two recipes that differ in anything but the name of a folder have different ones."""
+        base = self.wish.base and load_experts([str(self.wish.base)], own_tokens=True)[0].spec.fingerprint
+        config = asdict(self.wish.presets[self.preset])
+        facts = [config, asdict(replace(self.wish, base=None)), base, self.corpus.fingerprint, self.steps, self.seed]
+        return home / hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16] / self.name
+
+    def train(self, folder: Path) -> None:
+        """Train it on one core, from where an interrupted run stopped."""
+        torch.set_num_threads(1)
+        resume = (folder / STATE).exists()
+        documents = hold_out(self.corpus, self.seed)[0]
+        preset = self.wish.presets[self.preset]
+        config, learner = self.wish.learner(preset, documents, folder, resume=resume, device="cpu")
+        read = f"{self.corpus.fingerprint} {learner.vocabulary.fingerprint}"
+        plan = Plan(config, self.seed, self.steps, None, read)
+        run_training(plan, self.corpus, folder, learner=learner, resume=resume)
+
+
+def train_once(recipes: Sequence[Recipe], home: Path, track: Track) -> dict[str, Path]:
+    """Train the experts that are not below ``home`` yet, and return the folder of each by its name."""
+    folders = {recipe.name: recipe.folder(home) for recipe in recipes}
+    missing = [recipe for recipe in recipes if not is_finished(folders[recipe.name])]
+    if missing:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        spawned = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(min(cores, len(missing)), mp_context=spawned) as pool:
+            running = [pool.submit(recipe.train, folders[recipe.name]) for recipe in missing]
+            names = ", ".join(recipe.name for recipe in missing)
+            for done in track(Finished(running), f"training {names}"):
+                done.result()
+    return folders
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Trainings as they come to their end; its length is their number."""
+
+    running: Sequence["Future[None]"]
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.running)
+
+    def __iter__(self) -> Iterator["Future[None]"]:
+        """The first that ends comes first."""
+        return as_completed(self.running)
+
+
+def load_all(folders: Mapping[str, Path]) -> dict[str, Expert]:
+    """Load experts over their own tokens; adapters of one base share it."""
+    experts = load_experts([str(folder) for folder in folders.values()], own_tokens=True)
+    return dict(zip(folders, experts, strict=True))
+
+
+def text_corpus(documents: Sequence[bytes]) -> Corpus:
+    """Texts that a study made as a corpus."""
+    digest = hashlib.sha256()
+    for document in documents:
+        digest.update(len(document).to_bytes(8, "big") + document)
+    return Corpus(tuple(documents), 0, digest.hexdigest())
