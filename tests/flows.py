@@ -12,6 +12,7 @@ VOCABULARY = tokens_of(TOKENIZER)
 MASK = FlowConfig(TOKENS, "mask", context=24, width=16, layers=2, heads=2, conditioning=8)
 NEAR = FlowConfig(TOKENS, "mask", context=24, width=16, layers=2, heads=2, conditioning=8, reach=2)
 UNIFORM = FlowConfig(TOKENS, "uniform", context=24, width=16, layers=2, heads=2, conditioning=8)
+APART = FlowConfig(TOKENS, "uniform", context=24, width=16, layers=2, heads=2, conditioning=8, apart=True)
 
 
 def random_flow(config: FlowConfig = MASK, seed: int = 0, spread: float = 0.3) -> FlowNetwork:

@@ -96,6 +96,22 @@ STUDIES = {
         "conservator_studies.scale",
         'Adapters of one base, with a uniform source: table "scale", and rates, decoders and smoothing for them',
     ),
+    "arxiv": Entry(
+        "conservator_studies.arxiv",
+        'Prose and mathematics of LaTeX documents, adapters of one base: table "arxiv"',
+    ),
+    "arxiv-bytes": Entry(
+        "conservator_studies.arxiv_bytes",
+        "The same documents at byte level, with byte experts that are trained on either kind of text",
+    ),
+    "readme-tokens": Entry(
+        "conservator_studies.readme_tokens",
+        'Prose and code of README files, adapters of one base: section "Naturally mixed documents"',
+    ),
+    "sevenb": Entry(
+        "conservator_studies.sevenb",
+        'Two masked models that fail the specialisation check: table "sevenb"',
+    ),
     "uniform": Entry(
         "conservator_studies.uniform",
         'Evidence of experts with a uniform source: appendix "The uniform-source mismatch"',

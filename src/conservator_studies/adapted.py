@@ -1,19 +1,20 @@
 """The experts of the token studies: adapters of one base, which the studies train unless ``--experts`` names others."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conservator.errors import ConservatorError
 from conservator.experts import Expert
-from conservator.training import Corpus, Wish, read_corpus
+from conservator.training import Corpus, Wish
 from conservator.vocabularies import BYTES
-from conservator_studies.corpora import find_file
+from conservator_studies.corpora import read_domain
 from conservator_studies.resources import Resources
 from conservator_studies.study import Track
-from conservator_studies.trained import Recipe, load_all, train_once
+from conservator_studies.trained import Recipe, load_all, text_corpus, train_once
 
-GENERAL = ("prose", "code", "config", "readme", "arxiv")  # the texts of a base, as far as there are any
+WINDOWS = 64  # from so many on, training has its full length
+GENERAL = ("readme", "arxiv")  # the texts of a base: of many kinds in each document
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,19 @@ class Training:
 
     source: str = "uniform"
     tokens: int = 1024
-    base: int = 3000
-    steps: int = 1000
+    base: int = 2000
+    steps: int = 600
+
+    def for_windows(self, count: int) -> "Training":
+        """Shorter if there are few windows, so that a quick try trains quickly."""
+        share = min(1.0, count / WINDOWS)
+        return replace(self, base=max(1, round(share * self.base)), steps=max(1, round(share * self.steps)))
 
 
 def adapt(
     resources: Resources,
     training: Training | None,
+    windows: int,
     texts: Mapping[str, Corpus],
     track: Track,
     longer: Mapping[str, int] | None = None,
@@ -45,6 +52,7 @@ def adapt(
     Args:
         resources: where experts over tokens are named for all of the roles, these are returned.
         training: how to train them; None if they have to be named.
+        windows: how many windows are restored with them.
         texts: role -> what its adapter is trained on.
         track: shows the progress.
         longer: role -> how many times longer it is trained than the others.
@@ -58,7 +66,7 @@ def adapt(
             f"no expert over tokens for {', '.join(missing)}: with this preset all are named, --experts "
             f"{missing[0]}=NAME, and none is trained"
         )
-    home = resources.folder / "experts"
+    home, training = resources.folder / "experts", training.for_windows(windows)
     base = make_base(resources.corpora, training, home, track)
     recipes = [
         Recipe(role, corpus, Wish(base=base), training.steps * (longer or {}).get(role, 1))
@@ -69,9 +77,9 @@ def adapt(
 
 def make_base(corpora: Path, training: Training, home: Path, track: Track) -> Path:
     """The folder of a base that is trained on texts of all kinds."""
-    files = [path for name in GENERAL if (path := find_file(corpora, name, "train"))]
+    documents = [text for name in GENERAL for text in read_domain(corpora, name, "train").documents]
     wish = Wish(training.source, str(training.tokens))
-    return train_once([Recipe("base", read_corpus(files), wish, training.base)], home, track)["base"]
+    return train_once([Recipe("base", text_corpus(documents), wish, training.base)], home, track)["base"]
 
 
 def is_over_tokens(resources: Resources, role: str) -> bool:

@@ -69,7 +69,9 @@ class Resources:
         return [expert for role, expert in self.experts.items() if role.startswith("generalist")]
 
 
-def open_resources(corpora: str | None, experts: Sequence[str], folder: Path) -> Resources:
+def open_resources(
+    corpora: str | None, experts: Sequence[str], folder: Path, *, trust_remote_code: bool = False
+) -> Resources:
     """Find the texts and load the experts.
 
     Args:
@@ -77,6 +79,7 @@ def open_resources(corpora: str | None, experts: Sequence[str], folder: Path) ->
         experts: ROLE=NAME, as ``load_experts`` takes names; built-in experts fill the roles of their names. One over
             tokens speaks about its tokens.
         folder: where studies keep what takes long to compute.
+        trust_remote_code: whether code in the folders of models may run.
     """
     named = {role: role for role in ROLES if role in builtin_names()}
     for value in experts:
@@ -84,7 +87,10 @@ def open_resources(corpora: str | None, experts: Sequence[str], folder: Path) ->
         if role not in ROLES or not equals or not name:
             raise ConservatorError(f"--experts {value}: expected ROLE=FOLDER, with one of the roles {', '.join(ROLES)}")
         named[role] = name
-    loaded = {role: in_role(role, load_experts([name], own_tokens=True)[0]) for role, name in sorted(named.items())}
+    loaded = {
+        role: in_role(role, load_experts([name], trust_remote_code=trust_remote_code, own_tokens=True)[0])
+        for role, name in sorted(named.items())
+    }
     return Resources(find_corpora(corpora, folder / "corpora"), loaded, folder)
 
 

@@ -153,14 +153,7 @@ def find_experts(config: Config, resources: Resources, track: Track) -> dict[str
     texts = {name: read_domain(resources.corpora, name, "train") for name in DOMAINS}
     union = text_corpus([document for corpus in texts.values() for document in corpus.documents])
     every = {**texts, "generalist": union, "generalist_2x": union}
-    return adapt(resources, scaled(config), every, track, {"generalist_2x": 2})
-
-
-def scaled(config: Config) -> Training | None:
-    """The training, shorter where there are fewer windows, so that a quick try trains quickly."""
-    share = min(1.0, config.windows / PRESETS["laptop"].windows)
-    training = config.training
-    return training and replace(training, base=round(share * training.base), steps=round(share * training.steps))
+    return adapt(resources, config.training, config.windows, every, track, {"generalist_2x": 2})
 
 
 def by_window(found: Restored) -> float:

@@ -62,11 +62,6 @@ def folds(setting: UniformSetting) -> Inferred:
     return Bayes()(setting.team, setting.observation, setting.generator())
 
 
-def cavity_ascent(setting: UniformSetting) -> Inferred:
-    """The paper's update and smoothing on the gradient of cavity evidence."""
-    return setting.ascent(setting.smoother)
-
-
 def by_particles(score: Score) -> Method:
     """Algorithm 1, with one or the other score."""
     return by_field(lambda setting: setting.algorithm_1(score=score))
@@ -74,7 +69,7 @@ def by_particles(score: Score) -> Method:
 
 METHODS: dict[str, Method] = {
     OURS: by_name("local_bayes"),
-    "cavity_ascent": by_field(cavity_ascent),
+    "cavity_ascent": by_name("local_eg"),
     "folds": by_field(folds),
     **{name: by_particles(score) for name, score in SCORES.items()},
     "equal": by_name("equal"),

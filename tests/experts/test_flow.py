@@ -9,8 +9,9 @@ from safetensors.torch import load_file, save_file
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, Context, Team, UniformSource
 from conservator.experts.flow import Base, FlowConfig, FlowExpert, FlowNetwork, is_flow, load_flow, save_flow
+from conservator.experts.uniform import cavity
 from conservator.vocabularies import BYTES, Tokens
-from flows import MASK, NEAR, TOKENIZER, TOKENS, UNIFORM, VOCABULARY, random_flow, save_random
+from flows import APART, MASK, NEAR, TOKENIZER, TOKENS, UNIFORM, VOCABULARY, random_flow, save_random
 
 
 def expert(config, seed=0):
@@ -98,6 +99,17 @@ def test_a_uniform_source_reads_every_token_and_copies_none():
     torch.testing.assert_close(padded[1, :5], alone)
 
 
+def test_a_network_that_predicts_apart_has_the_cavity_as_its_own_law():
+    one, tokens, times = expert(APART), batch(), torch.tensor([0.0, 0.3, 0.7, 0.99], dtype=torch.float64)
+    at = torch.ones(4, 9).nonzero(as_tuple=True)
+    log_probs = one.predict(Context(tokens, torch.zeros(4, 9, dtype=torch.bool), times), at)
+    with torch.no_grad():
+        own = one.base.network(tokens, times).log_softmax(-1)[at]
+    torch.testing.assert_close(cavity(log_probs, tokens[at], times[at[0]]), own, atol=1e-4, rtol=1e-4)
+    certain = one.predict(Context(tokens, torch.zeros(4, 9, dtype=torch.bool), torch.ones(4)), at)
+    assert torch.equal(certain.argmax(-1), tokens[at])  # at the end of time every token is itself
+
+
 def test_a_uniform_source_refuses_what_it_cannot_know():
     one, tokens = expert(UNIFORM), batch()
     at = (torch.tensor([0]), torch.tensor([0]))
@@ -128,7 +140,7 @@ def test_strange_tokens_and_vocabularies_are_refused():
         Base(random_flow(), BYTES)
 
 
-@pytest.mark.parametrize("config", [MASK, NEAR, UNIFORM], ids=["mask", "near", "uniform"])
+@pytest.mark.parametrize("config", [MASK, NEAR, UNIFORM, APART], ids=["mask", "near", "uniform", "apart"])
 def test_a_folder_gives_the_expert_back(config, tmp_path):
     save_random(tmp_path / "one", config)
     assert is_flow(tmp_path / "one")
@@ -142,7 +154,7 @@ def test_a_folder_gives_the_expert_back(config, tmp_path):
     assert load_flow(tmp_path / "one").base is found.base  # in memory once
     stated = json.loads((tmp_path / "one" / "config.json").read_text())
     assert stated["model_type"] == "conservator_flow"
-    assert stated["mask_token_id"] == (None if config is UNIFORM else TOKENS)
+    assert stated["mask_token_id"] == (None if config.source == "uniform" else TOKENS)
 
 
 def test_a_network_over_bytes_needs_no_tokenizer(tmp_path):
@@ -165,6 +177,7 @@ def test_a_folder_that_is_wrong_is_refused(tmp_path):
         "heads": ("two", "heads is 'two'"),
         "context": (None, "context is None"),
         "vocabulary": ("words", "the vocabulary must be"),
+        "apart": (True, "apart is True; true is for a uniform source"),
     }
     for key, (value, message) in wrong.items():
         (folder / "config.json").write_text(json.dumps({**config, key: value}))

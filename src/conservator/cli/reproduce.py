@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from conservator.cli.console import messages, track
-from conservator.cli.options import Force, Parents, Quiet, Seed, Threads, check_targets
+from conservator.cli.options import Force, Parents, Quiet, Seed, Threads, TrustRemoteCode, check_targets
 from conservator.files import check_folder, check_writable, write_atomically
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def reproduce(
     experts: Annotated[
         list[str] | None,
         typer.Option(
-            help="ROLE=FOLDER: an expert in place of the built-in one; roles are prose, code, config, generalist, "
-            "generalist_3x. May be repeated.",
+            help="ROLE=NAME: an expert in place of the one that a study has or trains; roles are prose, code, config, "
+            "markdown, math, generalist, generalist_2x, generalist_3x. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -59,6 +59,7 @@ def reproduce(
         int | None, typer.Option(min=1, help="So many repeats or windows at most, for a quick try.")
     ] = None,
     pdf: Annotated[bool, typer.Option("--pdf", help="Write the figures as PDF too.")] = False,
+    trust_remote_code: TrustRemoteCode = False,
     force: Force = False,
     parents: Parents = False,
     threads: Threads = None,
@@ -94,9 +95,12 @@ def reproduce(
     from conservator_studies.study import load_study
 
     if name == "all":
-        reproduce_all(preset, seed, limit, open_resources(corpora, experts or [], out), out, pdf=pdf)
+        found = open_resources(corpora, experts or [], out, trust_remote_code=trust_remote_code)
+        reproduce_all(preset, seed, limit, found, out, pdf=pdf)
         return
-    resources = open_resources(corpora, experts or [], out) if load_study(name).needs_resources else None
+    resources = None
+    if load_study(name).needs_resources:
+        resources = open_resources(corpora, experts or [], out, trust_remote_code=trust_remote_code)
     request = Request(name, preset, seed, limit, resources)
     result, written = execute(request, out, track, pdf=pdf)
     record = written[0].read_bytes()

@@ -141,8 +141,9 @@ def flow_loss(network: FlowNetwork, windows: Tensor, generator: torch.Generator,
     else:
         read, asked = mislead(windows, hidden, config.tokens, generator), torch.ones_like(hidden)
     read, windows, asked = read.to(device), windows.to(device), asked.to(device)
-    features = network.features(read, kappa.to(device))
-    return functional.cross_entropy(network.logits(features[asked]).float(), windows[asked])
+    kappa = kappa.to(device)
+    features, times = network.features(read, kappa), kappa[:, None].expand(read.shape)
+    return functional.nll_loss(network.log_probs(features[asked], read[asked], times[asked]), windows[asked])
 
 
 class AdapterLearner:

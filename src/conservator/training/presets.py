@@ -91,7 +91,8 @@ class Wish:
         if self.vocabulary != "bytes":
             tokenizer = choose_tokenizer(self.vocabulary, documents, folder, resume=resume)
             vocabulary = tokens_of(tokenizer)
-        network = replace(config.network, tokens=vocabulary.size, source=self.source)
+        apart = self.source == "uniform"
+        network = replace(config.network, tokens=vocabulary.size, source=self.source, apart=apart)
         return replace(config, network=network), FlowLearner(network, vocabulary, tokenizer)
 
 

@@ -1,6 +1,6 @@
 """Our field, and the other engines on the same evidence."""
 
-from conservator.field import Ascent, Inferred, Maximum
+from conservator.field import Inferred, Maximum
 from conservator_studies.baselines.setting import Setting
 
 
@@ -16,4 +16,4 @@ def maximum(setting: Setting) -> Inferred:
 
 def ascent(setting: Setting) -> Inferred:
     """The paper's update, on composite evidence."""
-    return Ascent(setting.smoother)(setting.team, setting.observation, setting.generator())
+    return setting.ascent(setting.smoother)

@@ -13,6 +13,7 @@ from conservator.field import (
     DEFAULT,
     GLOBAL,
     PRESETS,
+    Ascent,
     Bayes,
     Inferred,
     Particles,
@@ -137,6 +138,11 @@ class Setting:
     def shared(self) -> Inferred:
         """The posterior of one weight for the whole window, from the evidence of all of its positions."""
         return GLOBAL(self.team, self.observation, self.generator())
+
+    def ascent(self, smoother: Smoother) -> Inferred:
+        """The paper's update and a smoother, on the gradient of composite evidence."""
+        engine = Ascent(smoother, self.iterations, self.eta)
+        return engine(self.team, self.observation, self.generator())
 
     def algorithm_1(self, *, shared: bool = False) -> Inferred:
         """The paper's particles, window by window: local weights, or one weight a window by the same estimate.

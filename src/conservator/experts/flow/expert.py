@@ -94,11 +94,11 @@ class FlowExpert:
         symbols = tokens.masked_fill(hidden, config.mask or 0)  # padding is not attended to, whatever stands there
         row, place = at[0].to(device), at[1].to(device)
         with self.base.use(self.adapter) as network:
-            features = network.eval().features(symbols, context.kappa.to(device), real)
-            logits = network.logits(features[row, place]).float()
+            kappa = context.kappa.to(device)
+            features = network.eval().features(symbols, kappa, real)
+            log_probs = network.log_probs(features[row, place], symbols[row, place], kappa[row])
         if self.base.silent is not None:
-            logits = logits.masked_fill(self.base.silent.to(device), IMPOSSIBLE)
-        log_probs = torch.log_softmax(logits, dim=-1)
+            log_probs = torch.log_softmax(log_probs.masked_fill(self.base.silent.to(device), IMPOSSIBLE), dim=-1)
         if config.mask is not None:
             log_probs = copy_visible(log_probs, Context(tokens, hidden), (row, place))
         return log_probs.to(context.tokens.device)

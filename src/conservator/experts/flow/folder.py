@@ -141,17 +141,19 @@ def read_flow_config(folder: Path) -> dict[str, Any]:
 
 def sizes_of(config: dict[str, Any], path: Path) -> FlowConfig:
     """The sizes of the network that a config describes; raise a ConservatorError that says what is wrong."""
-    config = {"reach": FlowConfig.reach, **config}  # which public models do not have
+    config = {"reach": FlowConfig.reach, "apart": FlowConfig.apart, **config}  # which public models do not have
     names = {field.name: "vocab_size" if field.name == "tokens" else field.name for field in fields(FlowConfig)}
     missing = [given for given in names.values() if given not in config]
     if missing:
         raise ConservatorError(f"{path} does not give {', '.join(missing)}")
     if config["source"] not in SOURCES:
         raise ConservatorError(f"{path}: the source is {config['source']!r}; accepted: {', '.join(SOURCES)}")
+    if type(config["apart"]) is not bool or (config["apart"] and config["source"] != "uniform"):
+        raise ConservatorError(f"{path}: apart is {config['apart']!r}; true is for a uniform source, else it is false")
     for name, given in names.items():
         value, largest = config[given], getattr(BOUNDS, name)
         least, kinds = (0, (int, float)) if name == "dropout" else (int(name != "reach"), (int,))
-        if name != "source" and (type(value) not in kinds or not least <= value <= largest):
+        if name not in ("source", "apart") and (type(value) not in kinds or not least <= value <= largest):
             raise ConservatorError(f"{path}: {given} is {value!r}; expected a number from {least} to {largest}")
     sizes = FlowConfig(**{name: config[given] for name, given in names.items()})
     if config.get("mask_token_id") != sizes.mask:

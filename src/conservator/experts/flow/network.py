@@ -16,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from conservator.experts.network import Table, rotate, rotation_of
 from conservator.experts.source import MaskSource, Source, UniformSource
 
+LAST = 1 - 1e-6  # of times, where a token proves itself beyond the doubt that float32 knows
 FREQUENCIES = 256  # features of the time: half of them cosines, half sines
 SOURCES: dict[str, Source] = {"mask": MaskSource(), "uniform": UniformSource()}
 
@@ -35,6 +36,9 @@ class FlowConfig:
         dropout: the share of a block's outputs that training drops.
         reach: how many tokens on either side a layer before the blocks sees, which public models do not have: a small
             network knows within minutes by it what stands beside what; 0 for none.
+        apart: with a uniform source: the logits of the network are of a token's cavity, its law apart from the token
+            that is read in its place, and what that token says is multiplied in by the known channel; public models,
+            which do not have this, have to learn to copy every token.
     """
 
     tokens: int
@@ -46,6 +50,7 @@ class FlowConfig:
     conditioning: int = 64
     dropout: float = 0.0
     reach: int = 0
+    apart: bool = False
 
     @property
     def mask(self) -> int | None:
@@ -214,6 +219,19 @@ class FlowNetwork(nn.Module):
         """Return the logits (..., V) of ``features`` (..., d)."""
         found: Tensor = self.output_layer.linear(features)
         return found[..., : self.config.tokens]
+
+    def log_probs(self, features: Tensor, symbols: Tensor, kappa: Tensor) -> Tensor:
+        """Return log p(v | what is read) (n, V) of ``features`` (n, d), ``symbols`` (n,) and times (n,); float32."""
+        logits = self.logits(features).float()
+        if self.config.apart:
+            logits = logits.scatter_add(-1, symbols[:, None], own_proof(kappa, self.config.tokens)[:, None])
+        return torch.log_softmax(logits, dim=-1)
+
+
+def own_proof(kappa: Tensor, tokens: int) -> Tensor:
+    """Log c(u | u) - log c(u | v) of the uniform source's channel: by how much a token speaks for itself, in nats."""
+    kappa = kappa.float().clamp(max=LAST)
+    return torch.log1p(kappa * tokens / (1 - kappa))
 
 
 def neighbours(x: Tensor, reach: int) -> Tensor:

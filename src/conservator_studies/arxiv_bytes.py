@@ -1,0 +1,60 @@
+"""Table "arxiv" at byte level: prose and mathematics of LaTeX documents, a byte expert trained on either."""
+
+from dataclasses import dataclass
+
+from conservator.training import Wish
+from conservator.vocabularies import BYTES
+from conservator_studies.arxiv import KINDS
+from conservator_studies.resources import Resources
+from conservator_studies.result import Findings, Row
+from conservator_studies.study import TextStudy, Track
+from conservator_studies.trained import Recipe, load_all, train_once
+from conservator_studies.wild import LABELS, NaturalConfig, conclude_natural, make_tables, restore_natural
+
+
+@dataclass(frozen=True)
+class Config(NaturalConfig):
+    """The sizes of the study.
+
+    Attributes:
+        preset: how the experts are trained.
+        steps_per_window: training steps per window, so that a quick try on few windows also trains quickly.
+    """
+
+    windows: int = 128
+    length: int = 256
+    rate: float = 0.2
+    most: int = 4
+    preset: str = "small"
+    steps_per_window: float = 4.0
+
+
+PRESETS = {
+    "laptop": Config(),
+    "paper": Config(windows=256, particle_windows=256, preset="paper", steps_per_window=20_000 / 256),
+}
+
+
+def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
+    """Train a byte expert on each kind of text, and restore documents that have both."""
+    steps = max(1, round(config.steps_per_window * config.windows))
+    recipes = [Recipe(name, text, Wish(), steps, config.preset) for name, text in KINDS.texts(resources).items()]
+    experts = list(load_all(train_once(recipes, resources.folder / "experts", track)).values())
+    windows = KINDS.windows(resources, BYTES, config, seed)
+    return Findings(restore_natural(windows, experts, config, seed, track, "arxiv-bytes", {}), {})
+
+
+def conclude(rows: list[Row]) -> str:
+    """Local weights against one weight."""
+    return conclude_natural(rows, KINDS)
+
+
+STUDY = TextStudy(
+    presets=PRESETS,
+    unit="windows",
+    tables=make_tables(KINDS, ""),
+    labels=LABELS,
+    run=run,
+    conclude=conclude,
+    domain=KINDS.domain,
+)

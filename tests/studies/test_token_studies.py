@@ -1,0 +1,200 @@
+"""The token studies, with experts that know how often each token occurs in their texts."""
+
+import gzip
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from conservator.errors import ConservatorError
+from conservator.experts import ExpertSpec, copy_visible
+from conservator.field import PRESETS as PARTICLES
+from conservator.field import Particles
+from conservator.training import Wish
+from conservator_studies import adapted, arxiv, arxiv_bytes, readme_tokens, scale, sevenb, trained
+from conservator_studies.adapted import Training, adapt
+from conservator_studies.byte import OURS
+from conservator_studies.execution import tables
+from conservator_studies.resources import Resources
+from conservator_studies.result import Result
+from conservator_studies.study import untracked
+from conservator_studies.tokens import by_source, damage_windows, mixed_windows
+from conservator_studies.trained import Recipe, text_corpus, train_once
+from fakes import FakeExpert
+from flows import VOCABULARY
+from uniform_experts import IndependentTokens
+
+SMALL = Particles(2, 2, 2, steps=2)
+PROSE = "The theorem of the quiet house is that nothing follows from it, and nobody minds. "
+MATHS = "$x_{i+1} = \\frac{a}{b} + \\sum_{k} \\alpha_k$ "
+CODE = "```python\nfor x in range(10):\n    print(x_1, y[2])\n```\n"
+
+
+def documents(domain, split):
+    """Made-up documents, no two alike."""
+    for n in range(24):
+        if domain == "prose":
+            yield f"{split} {n}. " + PROSE * 30
+        elif domain == "code":
+            yield "\n".join(f"def {split}_{n}_{k}(value):\n    return value[{k}] + {n}\n" for k in range(40))
+        elif domain == "config":
+            yield "\n".join(f"{split}{n}:\n  - name: key{k}\n    value: {k}" for k in range(40))
+        else:
+            inside = MATHS if domain == "arxiv" else "\n\n" + CODE + "\n"
+            yield f"{split} {n}. " + (PROSE * (1 + n % 2) + inside * 2) * 30
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    """A folder of corpora."""
+    folder = tmp_path_factory.mktemp("corpora")
+    for domain in ("prose", "code", "config", "arxiv", "readme"):
+        for split in ("train", "eval"):
+            lines = "".join(json.dumps({"text": text}) + "\n" for text in documents(domain, split))
+            (folder / f"{domain}.{split}.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    return folder
+
+
+def frequencies(text):
+    counts = torch.bincount(torch.from_numpy(VOCABULARY.encode(text[:20000]).tokens), minlength=VOCABULARY.size) + 0.1
+    return counts.log()
+
+
+class MaskedTokens:
+    """The same with a mask source."""
+
+    def __init__(self, logits, name):
+        self.log_probs = torch.log_softmax(logits.float(), dim=-1)
+        self.spec = ExpertSpec(name, VOCABULARY)
+
+    def predict(self, context, at):
+        return copy_visible(self.log_probs.expand(len(at[0]), -1).clone(), context, at)
+
+
+def resources_of(corpora, folder, texts, kind=IndependentTokens):
+    made = {
+        name: kind(frequencies(text), name, *([VOCABULARY] if kind is IndependentTokens else []))
+        for name, text in texts.items()
+    }
+    return Resources(corpora, made, folder)
+
+
+def run(study, config, resources):
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("1.3B", "natural", "7B"):
+            patch.setitem(PARTICLES, name, replace(SMALL, smoother=PARTICLES[name].smoother))
+        findings = study.run(config, 0, untracked, resources)
+    return findings.rows
+
+
+def shown(name, rows, study):
+    """The tables and the conclusion can be made, and the record can be written."""
+    assert tables(name, rows)
+    said = study.conclude(rows)
+    assert "nan" not in said
+    Result(name, "laptop", 0, {}, 0.0, rows).to_json()
+    return said
+
+
+@pytest.fixture(scope="module")
+def domain_texts():
+    return {name: "\n".join(documents(name, "train")).encode() for name in ("prose", "code")}
+
+
+def test_scale_has_every_row(corpora, domain_texts, tmp_path):
+    texts = {**domain_texts, "generalist": domain_texts["prose"] + domain_texts["code"]}
+    texts["generalist_2x"] = texts["generalist"]
+    sizes = {"windows": 3, "length": 64, "least": 24, "particle_windows": 1, "rate_windows": 2, "calibration": 2}
+    config = replace(scale.PRESETS["laptop"], **sizes, taus=(0.0, 0.4))
+    rows = run(scale, config, resources_of(corpora, tmp_path, texts))
+    found = {row["method"]: row for row in rows}
+    assert set(scale.BASELINES) | set(scale.FEW) | {"r = 0.3", "r = 0.5", "r = 0.7", "tau = 0", "Ours"} <= set(found)
+    assert found["local_particles"]["windows"] == 1
+    assert found[OURS]["windows"] == 3
+    assert found["hard_label"]["field_accuracy"] == 1
+    assert found["tau = 0.4"]["paper"] == {"tau_accuracy": 0.679, "tau_field": 0.993}
+    assert found["r = 0.5"]["rate_equal"] <= 1
+    assert "Generalist, same compute" in shown("scale", rows, scale)
+
+
+def test_natural_documents_are_restored_with_both_kinds_known(corpora, tmp_path):
+    sizes = {"windows": 4, "length": 64, "particle_windows": 1}
+    texts = {"prose": PROSE.encode(), "math": MATHS.encode(), "code": CODE.encode()}
+    resources = resources_of(corpora, tmp_path, texts)
+    rows = run(arxiv, replace(arxiv.PRESETS["paper"], **sizes), resources)
+    found = {row["method"]: row for row in rows}
+    assert found["hard_label"]["field_accuracy"] == 1
+    assert found[OURS]["field_accuracy"] > 0.6
+    assert 0.25 <= found[OURS]["inside"] <= 0.75
+    assert found[OURS]["documents"] == 4  # documents take turns
+    assert "accuracy_math" in found["equal"]
+    assert "The paper: 0.691" in shown("arxiv", rows, arxiv)
+    rows = run(readme_tokens, replace(readme_tokens.PRESETS["paper"], **sizes), resources)
+    assert {row["method"].split()[0] for row in rows} == {"matched"}  # where experts are named there is one pair
+    assert "local evidence" in shown("readme-tokens", rows, readme_tokens)
+
+
+def test_a_pair_of_masked_models_is_checked_and_composed(corpora, domain_texts, tmp_path):
+    resources = resources_of(corpora, tmp_path, domain_texts, MaskedTokens)
+    config = replace(sevenb.PRESETS["paper"], windows=2, length=64, least=24, particle_windows=1, checked=4)
+    rows = run(sevenb, config, resources)
+    found = {row["method"]: row for row in rows}
+    assert set(sevenb.BASELINES) <= set(found)
+    assert found["check code"]["energy_code"] < found["check code"]["energy_prose"]
+    assert found["check prose"]["paper"] == {"energy_prose": 0.888, "energy_code": 1.078}
+    assert "Is each domain served best by its own expert? yes" in shown("sevenb", rows, sevenb)
+
+
+def test_what_does_not_fit_is_refused(corpora, domain_texts, tmp_path):
+    uniform = resources_of(corpora, tmp_path, domain_texts)
+    masked = resources_of(corpora, tmp_path, domain_texts, MaskedTokens)
+    config = replace(scale.PRESETS["paper"], windows=1, length=64, least=24)
+    with pytest.raises(ConservatorError, match="no expert over tokens for generalist, generalist_2x"):
+        scale.run(config, 0, untracked, uniform)
+    mixed = mixed_windows({name: [text] for name, text in domain_texts.items()}, VOCABULARY, config, 0)
+    with pytest.raises(ConservatorError, match="a study takes one kind"):
+        damage_windows(mixed, [uniform.experts["prose"], masked.experts["code"]], config, 0)
+    trials = damage_windows(mixed, list(masked.experts.values()), config, 0)
+    with pytest.raises(ConservatorError, match="takes experts with a uniform source"):
+        by_source(OURS, 1)(trials[0])
+
+
+def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch):
+    """Two steps each; the second time nothing is trained."""
+    training = Training(tokens=300, base=128, steps=64).for_windows(1)
+    assert (training.base, training.steps) == (2, 1)
+    resources = Resources(corpora, {}, tmp_path)
+    texts = {name: text_corpus([PROSE.encode() * 60 + extra] * 1) for name, extra in (("prose", b"."), ("code", b"!"))}
+    arguments = (resources, Training(tokens=300, base=128, steps=64), 1, texts, untracked)
+    first = adapt(*arguments, {"code": 2})
+    assert [expert.spec.name for expert in first.values()] == ["prose", "code"]
+    assert not first["prose"].spec.source.shows_noise
+    assert first["prose"].base is first["code"].base
+    assert first["code"].about["steps"] == 2 * first["prose"].about["steps"]
+    monkeypatch.setattr(trained, "ProcessPoolExecutor", None)
+    again = adapt(*arguments, {"code": 2})
+    assert again["code"].spec.fingerprint == first["code"].spec.fingerprint
+    assert adapted.is_over_tokens(Resources(corpora, again, tmp_path), "code")
+
+
+def test_a_recipe_has_a_folder_of_its_own(tmp_path):
+    recipes = [
+        Recipe("one", text_corpus([text]), Wish(), steps, "small", seed)
+        for text in (b"a", b"b")
+        for steps in (1, 2)
+        for seed in (0, 1)
+    ]
+    assert len({recipe.folder(tmp_path) for recipe in recipes}) == len(recipes)
+    assert train_once([], tmp_path, untracked) == {}
+
+
+def test_the_byte_level_study_takes_byte_experts(corpora, tmp_path, monkeypatch):
+    monkeypatch.setattr(arxiv_bytes, "train_once", lambda recipes, home, track: {one.name: home for one in recipes})
+    monkeypatch.setattr(
+        arxiv_bytes, "load_all", lambda folders: {name: FakeExpert(n, 256, name) for n, name in enumerate(folders)}
+    )
+    config = replace(arxiv_bytes.PRESETS["laptop"], windows=3, length=128, particle_windows=0)
+    rows = run(arxiv_bytes, config, Resources(corpora, {}, tmp_path))
+    assert {row["method"] for row in rows} >= {OURS, "single:prose", "single:math", "hmm"}
+    shown("arxiv-bytes", rows, arxiv_bytes)
