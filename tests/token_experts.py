@@ -2,7 +2,7 @@
 
 import torch
 
-from conservator.experts import BigramExpert, ExpertSpec
+from conservator.experts import BigramExpert, ExpertSpec, copy_visible
 from conservator.vocabularies import Tokens
 
 
@@ -16,3 +16,14 @@ class Spelt:
     def predict(self, context, at):
         assert self.spec.max_length is None or context.tokens.shape[1] <= self.spec.max_length
         return self.inner.predict(context, at)
+
+
+class MaskedTokens:
+    """Tokens that are drawn independently from ``logits`` (V,), with a mask source."""
+
+    def __init__(self, logits, name, vocabulary):
+        self.log_probs = torch.log_softmax(logits.float(), dim=-1)
+        self.spec = ExpertSpec(name, vocabulary)
+
+    def predict(self, context, at):
+        return copy_visible(self.log_probs.expand(len(at[0]), -1).clone(), context, at)

@@ -57,7 +57,7 @@ def adapt(
         track: shows the progress.
         longer: role -> how many times longer it is trained than the others.
     """
-    given = {role: resources.experts[role] for role in texts if is_over_tokens(resources, role)}
+    given = {role: resources.experts[role] for role in texts if was_named(resources, role)}
     if len(given) == len(texts):
         return given
     if training is None:
@@ -82,7 +82,9 @@ def make_base(corpora: Path, training: Training, home: Path, track: Track) -> Pa
     return train_once([Recipe("base", text_corpus(documents), wish, training.base)], home, track)["base"]
 
 
-def is_over_tokens(resources: Resources, role: str) -> bool:
-    """Whether an expert for this role was named that reads tokens; those built in read bytes."""
+def was_named(resources: Resources, role: str) -> bool:
+    """Whether there is an expert for this role of another kind than those built in, which read bytes and see masks."""
     expert = resources.experts.get(role)
-    return expert is not None and expert.spec.vocabulary.fingerprint != BYTES.fingerprint
+    if expert is None:
+        return False
+    return expert.spec.vocabulary.fingerprint != BYTES.fingerprint or not expert.spec.source.shows_noise

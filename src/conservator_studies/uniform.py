@@ -5,14 +5,17 @@ in the same algorithm, and evidence from cavities, which needs neither particles
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from conservator.errors import ConservatorError
 from conservator.experts.uniform import LATEST, denoising_score, sampled_energies
 from conservator.field import Bayes, Inferred
+from conservator_studies.adapted import Training, adapt
 from conservator_studies.baselines import UniformSetting
 from conservator_studies.baselines.uniform import Score
 from conservator_studies.byte import COMPARISON, COST, QUALITY, interval
+from conservator_studies.corpora import read_domain
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
@@ -45,9 +48,20 @@ LABELS = {
 SCORES: dict[str, Score] = {PAPERS: denoising_score, IDENTITY: partial(sampled_energies, latest=LATEST)}
 
 
+@dataclass(frozen=True)
+class Config(TokenConfig):
+    """The sizes of the study.
+
+    Attributes:
+        training: of the experts; None if they are named.
+    """
+
+    training: Training | None = field(default_factory=Training)
+
+
 PRESETS = {
-    "laptop": TokenConfig(windows=64, length=128, least=32, particles="reduced", particle_windows=16),
-    "paper": TokenConfig(particle_windows=256),
+    "laptop": Config(windows=64, length=128, least=32, particles="reduced", particle_windows=16),
+    "paper": Config(particle_windows=256, training=None),
 }
 TABLES = [
     TableSpec("Restoration, each document counted alike; differences on the same windows", COMPARISON),
@@ -79,9 +93,10 @@ METHODS: dict[str, Method] = {
 }
 
 
-def run(config: TokenConfig, seed: int, track: Track, resources: Resources) -> Findings:
+def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
     """Restore the same windows by every method; the first of them by Algorithm 1 too."""
-    experts = resources.choose(DOMAINS)
+    corpora = {name: read_domain(resources.corpora, name, "train") for name in DOMAINS}
+    experts = list(adapt(resources, config.training, config.windows, corpora, track).values())
     for name, expert in zip(DOMAINS, experts, strict=True):
         if expert.spec.source.shows_noise:
             raise ConservatorError(
@@ -113,14 +128,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-def lacks() -> str:
-    """It needs experts that do not come with the package."""
-    return (
-        "it needs two experts with a uniform source, which do not come with the package: "
-        "conservator reproduce uniform --experts prose=FOLDER --experts code=FOLDER"
-    )
-
-
-STUDY = TextStudy(
-    presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude, lacks=lacks
-)
+STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude)

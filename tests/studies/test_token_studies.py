@@ -2,16 +2,17 @@
 
 import gzip
 import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 import torch
 
 from conservator.errors import ConservatorError
-from conservator.experts import ExpertSpec, copy_visible
 from conservator.field import PRESETS as PARTICLES
 from conservator.field import Particles
-from conservator.training import Wish
+from conservator.training import Wish, runs
 from conservator_studies import adapted, arxiv, arxiv_bytes, readme_tokens, scale, sevenb, trained
 from conservator_studies.adapted import Training, adapt
 from conservator_studies.byte import OURS
@@ -23,6 +24,7 @@ from conservator_studies.tokens import by_source, damage_windows, mixed_windows
 from conservator_studies.trained import Recipe, text_corpus, train_once
 from fakes import FakeExpert
 from flows import VOCABULARY
+from token_experts import MaskedTokens
 from uniform_experts import IndependentTokens
 
 SMALL = Particles(2, 2, 2, steps=2)
@@ -61,22 +63,8 @@ def frequencies(text):
     return counts.log()
 
 
-class MaskedTokens:
-    """The same with a mask source."""
-
-    def __init__(self, logits, name):
-        self.log_probs = torch.log_softmax(logits.float(), dim=-1)
-        self.spec = ExpertSpec(name, VOCABULARY)
-
-    def predict(self, context, at):
-        return copy_visible(self.log_probs.expand(len(at[0]), -1).clone(), context, at)
-
-
 def resources_of(corpora, folder, texts, kind=IndependentTokens):
-    made = {
-        name: kind(frequencies(text), name, *([VOCABULARY] if kind is IndependentTokens else []))
-        for name, text in texts.items()
-    }
+    made = {name: kind(frequencies(text), name, VOCABULARY) for name, text in texts.items()}
     return Resources(corpora, made, folder)
 
 
@@ -162,6 +150,9 @@ def test_what_does_not_fit_is_refused(corpora, domain_texts, tmp_path):
 
 def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch):
     """Two steps each; the second time nothing is trained."""
+    monkeypatch.setattr(trained, "ProcessPoolExecutor", lambda count, mp_context: ThreadPoolExecutor(1))
+    monkeypatch.setattr(runs, "REPORTED", 2)
+    monkeypatch.setattr(runs, "WATCHED", 2)
     training = Training(tokens=300, base=128, steps=64).for_windows(1)
     assert (training.base, training.steps) == (2, 1)
     resources = Resources(corpora, {}, tmp_path)
@@ -175,7 +166,7 @@ def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch
     monkeypatch.setattr(trained, "ProcessPoolExecutor", None)
     again = adapt(*arguments, {"code": 2})
     assert again["code"].spec.fingerprint == first["code"].spec.fingerprint
-    assert adapted.is_over_tokens(Resources(corpora, again, tmp_path), "code")
+    assert adapted.was_named(Resources(corpora, again, tmp_path), "code")
 
 
 def test_a_recipe_has_a_folder_of_its_own(tmp_path):
@@ -186,6 +177,7 @@ def test_a_recipe_has_a_folder_of_its_own(tmp_path):
         for seed in (0, 1)
     ]
     assert len({recipe.folder(tmp_path) for recipe in recipes}) == len(recipes)
+    assert pickle.loads(pickle.dumps(recipes[0])) == recipes[0]  # another process trains it
     assert train_once([], tmp_path, untracked) == {}
 
 

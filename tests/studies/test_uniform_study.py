@@ -14,7 +14,8 @@ from conservator_studies.execution import tables
 from conservator_studies.resources import Resources
 from conservator_studies.result import Result
 from conservator_studies.study import untracked
-from fakes import FakeExpert
+from flows import VOCABULARY
+from token_experts import MaskedTokens
 from uniform_experts import IndependentTokens
 
 CONFIG = replace(uniform.PRESETS["laptop"], windows=4, length=96, least=40, particle_windows=2)
@@ -72,10 +73,6 @@ def test_the_findings_can_be_shown_and_written(rows):
 
 
 def test_experts_with_a_mask_source_are_refused(tmp_path):
-    experts = {name: FakeExpert(name=name) for name in uniform.DOMAINS}
+    experts = {name: MaskedTokens(torch.zeros(VOCABULARY.size), name, VOCABULARY) for name in uniform.DOMAINS}
     with pytest.raises(ConservatorError, match="two experts with a uniform source"):
         uniform.run(CONFIG, 0, untracked, Resources(DEMO, experts, tmp_path))
-
-
-def test_it_is_left_out_where_everything_is_run():
-    assert "do not come with the package" in uniform.lacks()
