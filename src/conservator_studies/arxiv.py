@@ -9,7 +9,10 @@ from conservator_studies.study import TextStudy, Track
 from conservator_studies.wild import LABELS, Kinds, NaturalConfig, conclude_natural, make_tables, restore_natural
 
 KINDS = Kinds("arxiv", ("prose", "math"), math_spans)
-PRESETS = {"laptop": NaturalConfig(), "paper": NaturalConfig(particle_windows=256, training=None)}
+PRESETS = {
+    "laptop": NaturalConfig(windows=128, particles="natural, reduced"),
+    "paper": NaturalConfig(particle_windows=256, training=None),
+}
 PAPER = {
     OURS: {"accuracy_documents": 0.691, "field_accuracy": 0.852},
     "local_particles": {"accuracy_documents": 0.691, "field_accuracy": 0.852},

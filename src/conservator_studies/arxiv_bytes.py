@@ -30,7 +30,7 @@ class Config(NaturalConfig):
 
 
 PRESETS = {
-    "laptop": Config(),
+    "laptop": Config(particles="natural, reduced"),
     "paper": Config(windows=256, particle_windows=256, preset="paper", steps_per_window=20_000 / 256),
 }
 

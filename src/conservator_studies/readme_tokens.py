@@ -26,7 +26,10 @@ class Config(NaturalConfig):
     most: int = 32
 
 
-PRESETS = {"laptop": Config(), "paper": Config(particle_windows=256, training=None)}
+PRESETS = {
+    "laptop": Config(windows=96, particles="natural, reduced"),
+    "paper": Config(particle_windows=256, training=None),
+}
 LABELS = {f"{pair} {name}": f"{label}, {pair}" for name, label in METHODS.items() for pair in (MATCHED, DISTINCT)}
 PAPER: dict[str, Metrics] = {
     OURS: {"accuracy_documents": 0.709, "field_accuracy": 0.765},

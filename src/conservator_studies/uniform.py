@@ -60,7 +60,7 @@ class Config(TokenConfig):
 
 
 PRESETS = {
-    "laptop": Config(windows=64, length=128, least=32, particles="reduced", particle_windows=16),
+    "laptop": Config(windows=64, length=128, least=32, particles="reduced", particle_windows=8),
     "paper": Config(particle_windows=256, training=None),
 }
 TABLES = [

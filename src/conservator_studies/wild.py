@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conservator.experts import Expert
+from conservator.field import PRESETS as PARTICLES
 from conservator.training import Corpus
 from conservator.vocabularies import Vocabulary
 from conservator_studies.adapted import Training
@@ -22,6 +23,7 @@ BASELINES = (
     *("best_single_marginal", "demix", "demix_heldout", "raw_loss", "raw_loss_heldout", "hmm", "hmm_heldout"),
 )
 FEW = ("local_particles", "global_particles", "best_single_posterior")  # these draw particles
+FULL = PARTICLES["natural"].evaluations(2)
 LABELS = NAMES | {"local_eg": "Ours, the paper's update and moving average", "hard_label": "Oracle labels"}
 
 
@@ -124,7 +126,8 @@ def conclude_natural(rows: list[Row], kinds: Kinds) -> str:
     if "local_particles" in found:
         paper = found["local_particles"]
         text += (
-            f" The paper's particles on {paper['windows']} windows take {paper['seconds'] / ours['seconds']:.0f} times "
-            "the time."
+            f" The paper's particles on {paper['windows']} windows: {paper['evaluations']:.0f} evaluations a window, "
+            f"{paper['seconds'] / ours['seconds']:.0f} times the time of ours with {ours['evaluations']:.0f}; the "
+            f"paper's own settings are {FULL} evaluations of whole windows."
         )
     return text

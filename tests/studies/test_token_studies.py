@@ -70,7 +70,7 @@ def resources_of(corpora, folder, texts, kind=IndependentTokens):
 
 def run(study, config, resources):
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("1.3B", "natural", "7B"):
+        for name in ("1.3B", "1.3B, reduced", "natural", "natural, reduced", "7B"):
             patch.setitem(PARTICLES, name, replace(SMALL, smoother=PARTICLES[name].smoother))
         findings = study.run(config, 0, untracked, resources)
     return findings.rows
