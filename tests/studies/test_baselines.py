@@ -6,11 +6,13 @@ import torch
 
 from conservator import ConservatorError, MaskChannel
 from conservator.decoders import decode_one_step
-from conservator.experts import CategoricalExpert, Team
+from conservator.experts import CategoricalExpert, Context, Team
 from conservator.field import NoSmoothing, Particles, PerColumn, posterior, sticky
 from conservator_studies.baselines import BASELINES, Setting, find_baseline
 from conservator_studies.baselines.constant import GRID, pool_loss
+from conservator_studies.baselines.pieces import InPieces
 from conservator_studies.baselines.routers import inherit
+from fakes import FakeExpert
 
 SIZE, LENGTH, WINDOWS = 5, 24, 3
 
@@ -218,3 +220,19 @@ def test_one_window_has_no_other_to_shuffle_with():
     alone = Setting(Team(EXPERTS), OBSERVED[:1], LABELS[:1])
     with pytest.raises(ConservatorError, match="at least two"):
         BASELINES["shuffled_across"](alone)
+
+
+def test_a_long_window_is_read_in_pieces():
+    """Each position from its piece alone; a window that is short enough is read as it is."""
+    expert = FakeExpert(context=8)
+    whole, tokens = InPieces(expert), torch.randint(256, (3, 20), generator=torch.Generator().manual_seed(0))
+    hidden = torch.rand(tokens.shape, generator=torch.Generator().manual_seed(1)) < 0.5
+    context = Context(tokens, hidden)
+    found = whole.predict(context, context.everywhere()).reshape(3, 20, -1)
+    for start in (0, 8, 16):
+        part = Context(tokens[:, start : start + 8], hidden[:, start : start + 8])
+        expected = expert.predict(part, part.everywhere()).reshape(3, -1, 256)
+        torch.testing.assert_close(found[:, start : start + 8], expected)
+    assert whole.spec.max_length is None
+    short = Context(tokens[:, :8], hidden[:, :8])
+    torch.testing.assert_close(whole.predict(short, short.everywhere()), expert.predict(short, short.everywhere()))

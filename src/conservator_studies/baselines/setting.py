@@ -22,6 +22,7 @@ from conservator.field import (
     hide,
     lattice_evidence,
 )
+from conservator_studies.baselines.pieces import InPieces
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ class Setting:
         windows, length = self.observation.tokens.shape
         return windows, length, len(self.team)
 
+    @property
+    def whole(self) -> Team:
+        """The team for methods that read a whole window at once."""
+        return Team([InPieces(expert) for expert in self.team.experts], self.team.meter)
+
     @cached_property
     def noised(self) -> Noised:
         """The experts' predictions of visible tokens that K noisings hide: mask-source path, stratified times."""
@@ -152,7 +158,7 @@ class Setting:
         engine, fields, cost = replace(self.particles, shared=shared), [], Cost()
         for number in range(len(self.labels)):
             generator = torch.Generator().manual_seed(1000 * self.seed + number)
-            found = engine(self.team, self.observation[number : number + 1], generator)
+            found = engine(self.whole, self.observation[number : number + 1], generator)
             fields.append(found.field)
             cost += found.cost
         return Inferred.given(torch.cat(fields), cost)

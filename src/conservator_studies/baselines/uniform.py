@@ -15,6 +15,7 @@ from conservator.experts import At, Context, Cost, Expert, Team
 from conservator.experts.uniform import AtTime, Hiding, LeaveOneOut, denoising_score, filled, noised
 from conservator.field import Cavities, CompositeEvidence, Composition, Inferred, Particles, Smoother, ascend
 from conservator.field.engines.bayes import one_composition
+from conservator_studies.baselines.pieces import InPieces
 from conservator_studies.baselines.setting import Noised, Scores, Setting
 
 Score = Callable[[Expert, Tensor, int, torch.Generator], Tensor]
@@ -107,14 +108,15 @@ class UniformSetting(Setting):
 
     def algorithm_1(self, *, shared: bool = False, score: Score = denoising_score) -> Inferred:
         """Algorithm 1 with particles from noise of the source; the score is by default the paper's heuristic."""
-        experts, settings, fields = [Counted(expert) for expert in self.experts], self.particles, []
+        counted, settings, fields = [Counted(expert) for expert in self.experts], self.particles, []
+        experts = [InPieces(expert) for expert in counted]
         start = time.perf_counter()
         for number in range(len(self.labels)):
             estimate = Estimate(experts, self.observation[number], settings, score, self.seed)
             shape = (self.observation.tokens.shape[1], len(experts))
             found = ascend(estimate, shape, settings.iterations, settings.eta, settings.smoother, shared=shared)
             fields.append(found[0])
-        cost = Cost(sum(expert.count for expert in experts), time.perf_counter() - start)
+        cost = Cost(sum(expert.count for expert in counted), time.perf_counter() - start)
         return Inferred.given(torch.stack(fields), cost)
 
 
