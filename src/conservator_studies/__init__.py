@@ -92,6 +92,10 @@ STUDIES = {
         "conservator_studies.language_models",
         "Language models beside networks and memory, and two of them composed with each other",
     ),
+    "rule": Entry(
+        "conservator_studies.rule",
+        "When local weights pay, foretold from the damaged text: a rule that the paper does not give",
+    ),
     "uniform": Entry(
         "conservator_studies.uniform",
         'Evidence of experts with a uniform source: appendix "The uniform-source mismatch"',

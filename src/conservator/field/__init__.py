@@ -24,6 +24,7 @@ from conservator.field.exponentiated_gradient import infer_field
 from conservator.field.factorised import FactorisedEvidence
 from conservator.field.folds import DEFAULT, Folds, hide
 from conservator.field.forward_backward import posterior
+from conservator.field.gain import HeldOut, held_out_gain, leave_out
 from conservator.field.lattice import MarkovPrior, constant, laplace, simplex_lattice, sticky, two_level
 from conservator.field.lattice_evidence import LatticeEvidence, lattice_evidence
 from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior
@@ -57,6 +58,7 @@ __all__ = [
     "FactorisedEvidence",
     "Folds",
     "GroupTotalVariation",
+    "HeldOut",
     "Inferred",
     "LatticeEvidence",
     "LatticePosterior",
@@ -80,12 +82,14 @@ __all__ = [
     "draw_particles",
     "expected_denoising_score",
     "fit_trust",
+    "held_out_gain",
     "hide",
     "infer_causal_field",
     "infer_field",
     "laplace",
     "lattice_evidence",
     "lattice_posterior",
+    "leave_out",
     "log_pool",
     "maximise",
     "posterior",
