@@ -1,8 +1,8 @@
-"""When local weights pay: their gain over one weight, foretold from the damaged text, against the gain that was measured.
+"""When local weights pay: their gain over one weight, foretold from the damaged text, against the gain measured.
 
 The paper observes that the gain follows how distinct the experts are, and gives no rule. Here visible tokens that are
-hidden in turn are predicted by local weights and by one weight, neither of which has seen them: the difference foretells
-what the lost tokens will show. A setting is a kind of text, a team, a rate of loss and a length of windows.
+hidden in turn are predicted by local weights and by one weight, neither of which has seen them: the difference
+foretells what the lost tokens will show. A setting is a kind of text, a team, a rate of loss and a length of windows.
 """
 
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ from conservator.vocabularies import BYTES
 from conservator_studies.baselines import Composed, Setting, find_baseline
 from conservator_studies.byte import Trial
 from conservator_studies.corpora import find_file, read_domain
-from conservator_studies.metrics import calibration_error, per_group
+from conservator_studies.metrics import per_group
 from conservator_studies.mixtures import Mixtures, mix
 from conservator_studies.resources import Resources
-from conservator_studies.restoration import Restored, difference
+from conservator_studies.restoration import Restored, describe, difference
 from conservator_studies.result import Column, Findings, Metrics, Row, TableSpec
 from conservator_studies.scales import fit_scales
 from conservator_studies.study import TextStudy, Track
@@ -117,7 +117,7 @@ CASES = (
     Case(("readme",), COPIES, 0.2, 512),
     Case(("prose", "code"), ("prose", "prose"), 0.2, 256),
 )
-# Their documents are of the split ``train``, held out when experts were trained; scales and coefficients are fitted here.
+# To fit coefficients on: their documents are of the split ``train``, and were held out when experts were trained.
 FITTED = (
     Case(("prose", "code"), ("prose", "code"), 0.3, 512),
     Case(("prose", "config"), ("prose", "config"), 0.1, 256),
@@ -141,10 +141,10 @@ class Config:
     Attributes:
         windows: of 256 bytes; of longer ones, fewer.
         cases: the settings that are reported.
-        fitted: the settings that scales and coefficients are fitted on.
+        fitted: the settings that coefficients are fitted on.
     """
 
-    windows: int = 48
+    windows: int = 40
     cases: tuple[Case, ...] = CASES
     fitted: tuple[Case, ...] = FITTED
 
@@ -158,6 +158,7 @@ TABLES = [
             Column("sign", "sign right, all settings", 3),
             Column("sign_significant", "sign right, significant gains", 3),
             Column("error", "mean error", 4),
+            Column("covered", "within both intervals", 3),
             Column("settings", "settings", 0),
             Column("significant", "significant", 0),
         ],
@@ -194,15 +195,17 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
 
     def measured(cases: Sequence[Case], split: str, title: str) -> list[Row]:
         texts, kept = library[split], [case for case in cases if set(case.texts) <= set(library[split])]
-        return [measure(case, prepare(case, config, seed, texts, resources)) for case in track(kept, title)]
+        trials = ((case, prepare(case, config, seed, texts, resources)) for case in track(kept, title))
+        return [measure(case.name, trial, scaled=case.scaled) for case, trial in trials]
 
     fitted = measured(config.fitted, "train", "rule, settings to fit on")
     rows = measured(config.cases, "eval", "rule")
     if len(fitted) < len(FEATURES) + 1 or len(rows) < 2:
         raise ConservatorError(
-            "these corpora have too few kinds of text: prose, code, config, readme, arxiv are needed"
+            "these corpora have too few kinds of text; there should be prose, code, config, readme and arxiv"
         )
-    return Findings([*compare_rules(rows, fitted), *rows], {"rule": draw(rows)})
+    to_fit = [row | {"method": f"{row['method']} (to fit on)"} for row in fitted]
+    return Findings([*compare_rules(rows, fitted), *rows, *to_fit], {"rule": draw(rows)})
 
 
 def read_texts(corpora: Path, split: str) -> dict[str, list[bytes]]:
@@ -242,29 +245,25 @@ def excerpts(documents: Sequence[bytes], count: int, length: int, seed: int) -> 
     return Mixtures(tokens, torch.zeros_like(tokens), numbers, ("text",))
 
 
-def measure(case: Case, trial: Trial) -> Row:
-    """The row of a setting: what was foretold, and what the restoration showed."""
+def measure(name: str, trial: Trial, *, scaled: bool = False) -> Row:
+    """The row of a setting: what was foretold, and what the restoration showed; with ``scaled`` what scales change."""
     setting = trial.setting
     found = foretell(trial)
     local = trial.restore(find_baseline("local_bayes")(setting))
     shared = trial.restore(Composed(one_weight(setting), setting.team))
     paired = difference(local, shared)
     row: Row = {
-        "method": case.name,
+        "method": name,
         "windows": len(trial.mixed.tokens),
         "documents": paired.count,
-        "rate": case.rate,
         "accuracy": float(per_group(local.right, local.documents).mean()),
-        "calibration_error": calibration_error(local.confidence, local.right),
         **paired.as_row(),
         **found,
         **of_field(setting),
         "paper": {},
     }
-    if case.scaled:
+    if scaled:
         row |= with_scales(trial, local)
-    else:
-        del row["calibration_error"]
     return row
 
 
@@ -302,11 +301,12 @@ def with_scales(trial: Trial, plain: Restored) -> Metrics:
     scales = fit_scales(setting.team, setting.observation, setting.generator())
     other = Trial(trial.mixed, replace(setting, team=scales.apply(setting.team)))
     found = other.restore(find_baseline("local_bayes")(other.setting))
-    nats = [float(per_group(one.log_likelihood, one.documents).mean()) for one in (found, plain)]
+    rows = [describe("", one, trial.mixed.labels) for one in (found, plain)]
     return {
         **difference(found, plain).as_row("scaled_"),
-        "scaled_nats": nats[0] - nats[1],
-        "scaled_calibration_error": calibration_error(found.confidence, found.right),
+        "scaled_nats": rows[0]["log_likelihood"] - rows[1]["log_likelihood"],
+        "calibration_error": rows[1]["calibration_error"],
+        "scaled_calibration_error": rows[0]["calibration_error"],
         "scale_least": float(scales.values.min()),
         "scale_most": float(scales.values.max()),
     }
@@ -332,6 +332,9 @@ def compare_rules(rows: list[Row], fitted: list[Row]) -> list[Row]:
             "error": float(np.abs(foretold - gains).mean()),
             "paper": {},
         }
+        if rule == "right":
+            spread = [column(rows, f"{name}_high") - column(rows, f"{name}_low") for name in ("right", "difference")]
+            row["covered"] = float((np.abs(foretold - gains) <= np.hypot(*spread) / 2).mean())
         if significant.any():
             row["sign_significant"] = float(agree[significant].mean())
         found.append(row)
@@ -365,7 +368,7 @@ def rank_correlation(one: Array, other: Array) -> float:
     ranks = [np.array([(values < x).sum() + (values <= x).sum() for x in values]) for values in (one, other)]
     if any(np.ptp(rank) == 0 for rank in ranks):
         return 0.0
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def draw(rows: list[Row]) -> Figure:
@@ -396,8 +399,8 @@ def conclude(rows: list[Row]) -> str:
     found = {row["method"]: row for row in rows}
     best = found[RULES["right"]]
     text = (
-        "**Can the gain be foretold?** The paper calls it an observation that local weights gain more where experts are "
-        "more distinct. Visible bytes that were hidden, predicted by weights that have not seen them, foretell the gain "
+        "**Can the gain be foretold?** The paper observes that local weights gain more where experts are more "
+        "distinct. Visible bytes that were hidden, predicted by weights that have not seen them, foretell the gain "
         f"without any fit: rank correlation {best['spearman']:.2f} over {best['settings']} settings, the sign right in "
         f"{best['sign']:.0%} of all"
     )
@@ -413,7 +416,7 @@ def conclude(rows: list[Row]) -> str:
             np.mean([row["scaled_calibration_error"] - row["calibration_error"] for row in scaled]),
         )
         text += (
-            f"\n\n**Do scales of the experts help?** One number an expert, by the evidence of all windows of a setting, "
+            "\n\n**Do scales of the experts help?** One number an expert, by the evidence of all windows of a setting, "
             f"restores significantly more in {len(better)} of {len(scaled)} settings and less in {len(worse)}; on "
             f"average the log-likelihood of a lost byte changes by {nats:+.4f} nats, the calibration error by "
             f"{errors:+.4f}."

@@ -1,8 +1,8 @@
 """The scales of the experts' energies, one number an expert, chosen by the evidence of the damaged text itself.
 
-The paper composes energies as they are. With a scale alpha_i, the pool is proportional to prod_i p_i(v)^(alpha_i lambda_i),
-which is the pool of experts whose laws are raised to the power alpha_i. The evidence of visible tokens that were hidden is
-maximised over the scales by EM: given the posterior of the field it is concave in them, with the gradient
+The paper composes energies as they are. With scales, the pool is proportional to prod_i p_i(v)^(alpha_i lambda_i): the
+pool of experts whose laws are raised to the powers alpha_i. The evidence of visible tokens that were hidden is
+maximised over them by EM: given the posterior of the field it is concave in them, with the gradient
 
     sum over l and s of p(s_l = s) w_{s,i} (a_i(x_l) - E_pi[a_i]),   a_i(v) = log p_i(v)
 

@@ -1,8 +1,8 @@
 """What local weights gain over one weight for the whole sequence, foretold from the damaged text alone.
 
 Visible tokens that are hidden from the experts are tests: local weights predict them, and one weight does, both before
-anything is decoded. Neither may have seen the token. So only tokens that are hidden at the same time are evidence for the
-field, of which no expert read another one, and the evidence of the token itself is left out of the posterior there.
+anything is decoded. Neither may have seen the token. So the field is inferred from tokens that are hidden together, of
+which no expert read another one, and the evidence of the token itself is left out of the posterior at its position.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from conservator.field.sampling import places_of
 
 Array = NDArray[np.float64]
 HALF = Folds(2)
-LARGEST = 100  # states of the lattice of one weight; it has the most parts, up to ten, that keep it smaller
+LARGEST = 40  # states of the lattice of one weight; it has the most parts, up to ten, that keep it smaller
 FINEST = 10
 
 
@@ -67,7 +67,7 @@ def held_out_gain(
     team.check(observation)
     if observation.doubtful.any():
         raise ConservatorError(
-            "what local weights gain is foretold by visible tokens that are known; some are doubtful"
+            "the gain of local weights is foretold by visible tokens that are known; some are doubtful"
         )
     lattices = [simplex_lattice(len(team), parts), simplex_lattice(len(team), finest(len(team)))]
     chains = (priors(lattices[0]), [constant(lattices[1])])
