@@ -7,6 +7,7 @@ which no expert read another one, and the evidence of the token itself is left o
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 import torch
@@ -98,7 +99,7 @@ def held_out_gain(
 
 def finest(experts: int) -> int:
     """The parts of the lattice of one weight."""
-    return max(parts for parts in range(1, FINEST + 1) if parts == 1 or len(simplex_lattice(experts, parts)) <= LARGEST)
+    return max(parts for parts in range(1, FINEST + 1) if parts == 1 or comb(experts + parts - 1, parts) <= LARGEST)
 
 
 def score(read: Sequence[Predictions], observation: Observation, weights: Array) -> Array:
@@ -127,3 +128,14 @@ def leave_out(states: Array, emissions: Array) -> Array:
     law = np.exp(joint - joint.max(axis=-1, keepdims=True))
     left: Array = law / law.sum(axis=-1, keepdims=True)
     return left
+
+
+def left_out_evidence(states: Array, emissions: Array) -> Array:
+    """(...,) the log-probability of what was observed at each position, given the evidence of all others.
+
+    It takes what ``leave_out`` takes.
+    """
+    with np.errstate(divide="ignore"):
+        joint = np.log(leave_out(states, emissions)) + emissions
+    evidence: Array = np.logaddexp.reduce(joint, axis=-1)
+    return evidence
