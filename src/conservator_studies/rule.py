@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Team
-from conservator.field import GLOBAL, Inferred, held_out_gain
-from conservator.field.gain import finest
+from conservator.field import GLOBAL, Inferred, finest_parts, held_out_gain
 from conservator.figures import BLUE, GREY, ORANGE, new_figure
 from conservator.training import hold_out
 from conservator.vocabularies import BYTES
@@ -283,7 +282,7 @@ def foretell(trial: Trial) -> Metrics:
 
 def one_weight(setting: Setting) -> Inferred:
     """The posterior of one weight for each window, on a lattice as fine as the team allows."""
-    engine = replace(GLOBAL, parts=finest(len(setting.team)))
+    engine = replace(GLOBAL, parts=finest_parts(len(setting.team)))
     return engine(setting.team, setting.observation, setting.generator())
 
 

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.experts import At, Context, Expert, ExpertSpec, Predictions, Team
-from conservator.field import Folds, hide, lattice_posterior, simplex_lattice
-from conservator.field.gain import score
+from conservator.field import Folds, hide, lattice_posterior, score_states, simplex_lattice
 
 ITERATIONS = 12
 TOLERANCE = 1e-3
@@ -64,7 +63,7 @@ def fit_scales(team: Team, observation: Observation, generator: torch.Generator)
     weights = simplex_lattice(len(team))
     scales, trace = torch.ones(len(team), dtype=torch.float64), []
     for _ in range(ITERATIONS):
-        emissions = score(scaled(read, scales), observation, weights)
+        emissions = score_states(scaled(read, scales), observation, weights)
         posteriors = [lattice_posterior(rows, weights) for rows in emissions]
         trace.append(sum(one.log_evidence for one in posteriors) - float((scales.log() ** 2).sum()) / (2 * SPREAD**2))
         states = torch.from_numpy(np.stack([one.states for one in posteriors]))

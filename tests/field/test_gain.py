@@ -16,6 +16,7 @@ from conservator.field import (
     Composition,
     Folds,
     constant,
+    finest_parts,
     held_out_gain,
     laplace,
     lattice_posterior,
@@ -24,7 +25,7 @@ from conservator.field import (
     sticky,
     two_level,
 )
-from conservator.field.gain import finest, left_out_evidence
+from conservator.field.gain import left_out_evidence
 
 SIZE = 4
 PRIORS = {
@@ -129,7 +130,7 @@ def test_an_expert_and_its_copy_gain_nothing():
 
 
 def test_the_lattice_of_one_weight_is_as_fine_as_the_team_allows():
-    assert [finest(experts) for experts in (1, 2, 3, 4, 5, 50)] == [10, 10, 7, 4, 3, 1]
+    assert [finest_parts(experts) for experts in (1, 2, 3, 4, 5, 50)] == [10, 10, 7, 4, 3, 1]
 
 
 def test_what_cannot_be_foretold_is_refused():

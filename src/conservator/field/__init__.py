@@ -24,7 +24,7 @@ from conservator.field.exponentiated_gradient import infer_field
 from conservator.field.factorised import FactorisedEvidence
 from conservator.field.folds import DEFAULT, Folds, hide
 from conservator.field.forward_backward import posterior
-from conservator.field.gain import HeldOut, held_out_gain, leave_out
+from conservator.field.gain import HeldOut, finest_parts, held_out_gain, leave_out, score_states
 from conservator.field.lattice import MarkovPrior, constant, laplace, simplex_lattice, sticky, two_level
 from conservator.field.lattice_evidence import LatticeEvidence, lattice_evidence
 from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior
@@ -81,6 +81,7 @@ __all__ = [
     "denoising_score",
     "draw_particles",
     "expected_denoising_score",
+    "finest_parts",
     "fit_trust",
     "held_out_gain",
     "hide",
@@ -93,6 +94,7 @@ __all__ = [
     "log_pool",
     "maximise",
     "posterior",
+    "score_states",
     "simplex_lattice",
     "sticky",
     "two_level",

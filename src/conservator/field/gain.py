@@ -70,7 +70,7 @@ def held_out_gain(
         raise ConservatorError(
             "the gain of local weights is foretold by visible tokens that are known; some are doubtful"
         )
-    lattices = [simplex_lattice(len(team), parts), simplex_lattice(len(team), finest(len(team)))]
+    lattices = [simplex_lattice(len(team), parts), simplex_lattice(len(team), finest_parts(len(team)))]
     chains = (priors(lattices[0]), [constant(lattices[1])])
     skipped = np.diff(places_of(observation).numpy(), prepend=-1) - 1
     patterns = folds.draw(~observation.lost, generator, observation.excerpt)
@@ -80,7 +80,7 @@ def held_out_gain(
         read = list(team.read(observation.tokens, gone, pattern, excerpt=observation.excerpt))
         composed = []
         for weights, chain in zip(lattices, chains, strict=True):
-            emissions = score(read, observation, weights)
+            emissions = score_states(read, observation, weights)
             found_states = [lattice_posterior(rows, weights, chain, skipped).states for rows in emissions]
             states = torch.from_numpy(leave_out(np.stack(found_states), emissions))
             composed.append(Composition.of_states(states, torch.from_numpy(weights)))
@@ -97,12 +97,12 @@ def held_out_gain(
     return HeldOut(sequence, position, *gains)
 
 
-def finest(experts: int) -> int:
+def finest_parts(experts: int) -> int:
     """The parts of the lattice of one weight."""
     return max(parts for parts in range(1, FINEST + 1) if parts == 1 or comb(experts + parts - 1, parts) <= LARGEST)
 
 
-def score(read: Sequence[Predictions], observation: Observation, weights: Array) -> Array:
+def score_states(read: Sequence[Predictions], observation: Observation, weights: Array) -> Array:
     """(N, L, S) the log-probability of each token that was predicted, in each state; 0 elsewhere."""
     emissions = torch.zeros(*observation.tokens.shape, len(weights), dtype=torch.float64)
     for part in read:
