@@ -59,7 +59,7 @@ const ConservatorView = (() => {
 
   /** A line if the regions of the document tell little. */
   function constancy(record) {
-    return record.one_weight ? [make("div", { class: "axis" }, make("span", {}, "One weight for the whole document would have done about as well: its regions tell little."))] : [];
+    return record.one_weight ? [make("p", { class: "constancy" }, "One weight for the whole document would have done about as well: its regions tell little.")] : [];
   }
 
   /** The weights of the experts along the document. The memory has one where something is lost: the others share the rest. */
