@@ -115,3 +115,4 @@ def test_the_gain_of_local_weights_is_foretold_by_the_hidden_half():
     assert Survey()(Team(experts[:1]), observation, seeded()).outcomes[0].gain is None
     one_kind = observation[:, :3000]
     assert abs(Survey()(Team(experts), one_kind, seeded()).outcomes[0].gain) < 0.01
+    assert Survey(chooses=True)(Team(experts[:1] + experts[2:]), one_kind, seeded()).outcomes[0].gain == 0

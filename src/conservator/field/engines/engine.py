@@ -28,7 +28,7 @@ class Outcome:
         changes: the largest change of a weight in each iteration.
         surprise: -log p of a visible token that was hidden, in nats, on average; None if none was.
         gain: by how much local weights predict such a token better than one weight for the whole sequence, in nats, on
-            average; neither has seen it. None if there is nothing to tell.
+            average; neither has seen it. 0 if a single expert of several has a say; None if there is nothing to tell.
     """
 
     log_evidence: float | None = None

@@ -74,7 +74,7 @@ class Survey:
                 lattice_posterior(rows[kept].numpy(), weights, [constant(weights)], skipped) for rows in emissions
             ]
             gains = [
-                gain(one.states, other.states, rows[kept].numpy(), hidden[kept].numpy())
+                gain(one.states, other.states, rows[kept].numpy(), hidden[kept].numpy()) if len(models) > 1 else None
                 for one, other, rows, hidden in zip(posteriors, shared, emissions, pattern, strict=True)
             ]
             inferred = Inferred(
@@ -135,7 +135,7 @@ def gain(
     """By how much local weights predict a ``hidden`` token (L,) better than one weight, in nats, on average.
 
     Both predict it from the evidence of all other hidden tokens, whose experts did not read it either. None if nothing
-    was hidden, or if there is one expert alone.
+    was hidden.
 
     Args:
         local: (L, S) the posterior of the lattice states.
@@ -143,7 +143,7 @@ def gain(
         emissions: (L, S) the evidence for each state.
         hidden: (L,).
     """
-    if not hidden.any() or emissions.shape[1] == 1:
+    if not hidden.any():
         return None
     rows = emissions[hidden]
     return float((left_out_evidence(local[hidden], rows) - left_out_evidence(shared[hidden], rows)).mean())
