@@ -6,7 +6,7 @@ foretells what the lost tokens will show. A setting is a kind of text, a team, a
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -15,14 +15,23 @@ import torch
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from conservator.channels import MaskChannel
+from conservator.channels import MaskChannel, Observation
 from conservator.errors import ConservatorError
-from conservator.experts import Team
-from conservator.field import GLOBAL, Inferred, finest_parts, held_out_gain
+from conservator.experts import Predictions, Team
+from conservator.field import (
+    Inferred,
+    LatticeFields,
+    finest_parts,
+    held_out_gain,
+    infer_lattice,
+    one_weight,
+    read_folds,
+    simplex_lattice,
+)
 from conservator.figures import BLUE, GREY, ORANGE, new_figure
 from conservator.training import hold_out
 from conservator.vocabularies import BYTES
-from conservator_studies.baselines import Composed, Setting, find_baseline
+from conservator_studies.baselines import Composed, Setting
 from conservator_studies.byte import Trial
 from conservator_studies.corpora import find_file, read_domain
 from conservator_studies.metrics import per_group
@@ -30,7 +39,7 @@ from conservator_studies.mixtures import Mixtures, mix
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored, describe, difference
 from conservator_studies.result import Column, Findings, Metrics, Row, TableSpec
-from conservator_studies.scales import fit_scales
+from conservator_studies.scales import fit_scales, scaled
 from conservator_studies.study import TextStudy, Track
 
 Array = NDArray[np.float64]
@@ -127,9 +136,7 @@ FITTED = (
     Case(("readme",), ("markdown", "code"), 0.2, 512),
     Case(("arxiv",), ("prose", "math"), 0.3, 512),
     Case(("commented",), ("prose", "code"), 0.1, 512),
-    Case(("config",), ("config", "code"), 0.2, 256),
     Case(("prose",), ("prose", "markdown"), 0.2, 512),
-    Case(("code", "config"), COPIES, 0.2, 256),
 )
 
 
@@ -195,7 +202,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     def measured(cases: Sequence[Case], split: str, title: str) -> list[Row]:
         texts, kept = library[split], [case for case in cases if set(case.texts) <= set(library[split])]
         trials = ((case, prepare(case, config, seed, texts, resources)) for case in track(kept, title))
-        return [measure(case.name, trial, scaled=case.scaled) for case, trial in trials]
+        return [measure(case.name, trial, scales=case.scaled) for case, trial in trials]
 
     fitted = measured(config.fitted, "train", "rule, settings to fit on")
     rows = measured(config.cases, "eval", "rule")
@@ -244,32 +251,47 @@ def excerpts(documents: Sequence[bytes], count: int, length: int, seed: int) -> 
     return Mixtures(tokens, torch.zeros_like(tokens), numbers, ("text",))
 
 
-def measure(name: str, trial: Trial, *, scaled: bool = False) -> Row:
-    """The row of a setting: what was foretold, and what the restoration showed; with ``scaled`` what scales change."""
+def measure(name: str, trial: Trial, *, scales: bool = False) -> Row:
+    """The row of a setting: what was foretold, and what the restoration showed.
+
+    Both local weights and one weight are inferred from the same predictions of visible tokens, each hidden once.
+
+    Args:
+        name: of the setting.
+        trial: the damaged windows and the team.
+        scales: whether to measure, too, what scales of the experts change.
+    """
     setting = trial.setting
-    found = foretell(trial)
-    local = trial.restore(find_baseline("local_bayes")(setting))
-    shared = trial.restore(Composed(one_weight(setting), setting.team))
-    paired = difference(local, shared)
+    experts, observation = len(setting.team), setting.observation
+    read = read_folds(setting.team, observation, setting.generator())
+    every = [part for together in read for part in together]
+    fields = infer_lattice(every, observation, simplex_lattice(experts))
+    shared = infer_lattice(every, observation, simplex_lattice(experts, finest_parts(experts)), one_weight)
+    local, other = (restore(trial, setting.team, one) for one in (fields, shared))
+    paired = difference(local, other)
     row: Row = {
         "method": name,
         "windows": len(trial.mixed.tokens),
         "documents": paired.count,
         "accuracy": float(per_group(local.right, local.documents).mean()),
         **paired.as_row(),
-        **found,
-        **of_field(setting),
+        **foretell(read, trial),
+        **of_fields(fields, shared, observation),
         "paper": {},
     }
-    if scaled:
-        row |= with_scales(trial, local)
+    if scales:
+        row |= of_scales(every, trial, local)
     return row
 
 
-def foretell(trial: Trial) -> Metrics:
+def restore(trial: Trial, team: Team, fields: LatticeFields) -> Restored:
+    """Decode by inferred fields, in one step."""
+    return trial.restore(Composed(Inferred.given(fields.composition()), team))
+
+
+def foretell(read: Sequence[Sequence[Predictions]], trial: Trial) -> Metrics:
     """The gain on visible bytes that were hidden, in nats and in right bytes: means over documents, with intervals."""
-    setting = trial.setting
-    held = held_out_gain(setting.team, setting.observation, setting.generator())
+    held = held_out_gain(read, trial.setting.observation)
     documents = trial.mixed.documents[held.sequence, held.position]
     row: Metrics = {}
     for name, values in (("nats", held.nats), ("right", held.right)):
@@ -280,26 +302,22 @@ def foretell(trial: Trial) -> Metrics:
     return row
 
 
-def one_weight(setting: Setting) -> Inferred:
-    """The posterior of one weight for each window, on a lattice as fine as the team allows."""
-    engine = replace(GLOBAL, parts=finest_parts(len(setting.team)))
-    return engine(setting.team, setting.observation, setting.generator())
+def of_fields(local: LatticeFields, shared: LatticeFields, observation: Observation) -> Metrics:
+    """The evidence of local weights against one weight, a visible byte, and how often regions change, a byte."""
+    evidence = [sum(one.log_evidence for one in fields.posteriors) for fields in (local, shared)]
+    regions = np.stack([one.regions for one in local.posteriors]).argmax(axis=-1)
+    return {
+        "evidence": (evidence[0] - evidence[1]) / int((~observation.lost).sum()),
+        "switches": float((regions[:, 1:] != regions[:, :-1]).mean()),
+    }
 
 
-def of_field(setting: Setting) -> Metrics:
-    """The evidence of the chosen prior against one weight, a visible byte, and how often regions change, a byte."""
-    visible = int((~setting.observation.lost).sum())
-    more = sum((one.log_evidence or 0.0) - one.evidences["constant"] for one in setting.bayes.outcomes)
-    regions = setting.bayes.regions.argmax(-1)
-    return {"evidence": more / visible, "switches": float((regions[:, 1:] != regions[:, :-1]).double().mean())}
-
-
-def with_scales(trial: Trial, plain: Restored) -> Metrics:
-    """What scales of the experts, chosen by evidence, change."""
-    setting = trial.setting
-    scales = fit_scales(setting.team, setting.observation, setting.generator())
-    other = Trial(trial.mixed, replace(setting, team=scales.apply(setting.team)))
-    found = other.restore(find_baseline("local_bayes")(other.setting))
+def of_scales(read: Sequence[Predictions], trial: Trial, plain: Restored) -> Metrics:
+    """What scales of the experts, chosen by the evidence of all windows, change."""
+    team, observation = trial.setting.team, trial.setting.observation
+    scales = fit_scales(read, observation)
+    fields = infer_lattice(scaled(read, scales.values), observation, simplex_lattice(len(team)))
+    found = restore(trial, scales.apply(team), fields)
     rows = [describe("", one, trial.mixed.labels) for one in (found, plain)]
     return {
         **difference(found, plain).as_row("scaled_"),

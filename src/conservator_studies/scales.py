@@ -12,13 +12,12 @@ and minus the covariances of the w_{s,i} a_i under the pools as its Hessian.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.experts import At, Context, Expert, ExpertSpec, Predictions, Team
-from conservator.field import Folds, hide, lattice_posterior, score_states, simplex_lattice
+from conservator.field import infer_lattice, simplex_lattice
 
 ITERATIONS = 12
 TOLERANCE = 1e-3
@@ -56,22 +55,26 @@ class Scales:
         return Team([Scaled(expert, float(scale)) for expert, scale in zip(team.experts, self.values, strict=True)])
 
 
-def fit_scales(team: Team, observation: Observation, generator: torch.Generator) -> Scales:
-    """Choose one scale for each expert by the evidence of a half of the visible tokens of an observation (N, L)."""
-    pattern = Folds(2).draw(~observation.lost, generator)[:, :1]
-    read = list(team.read(observation.tokens, hide(pattern, observation, None, generator), pattern))
-    weights = simplex_lattice(len(team))
-    scales, trace = torch.ones(len(team), dtype=torch.float64), []
+def fit_scales(read: Sequence[Predictions], observation: Observation) -> Scales:
+    """Choose one scale for each expert by the evidence of visible tokens.
+
+    Args:
+        read: the experts' predictions of these tokens while they were hidden; each token once.
+        observation: (N, L).
+    """
+    experts = len(read[0].log_probs)
+    weights = simplex_lattice(experts)
+    scales, trace = torch.ones(experts, dtype=torch.float64), []
     for _ in range(ITERATIONS):
-        emissions = score_states(scaled(read, scales), observation, weights)
-        posteriors = [lattice_posterior(rows, weights) for rows in emissions]
-        trace.append(sum(one.log_evidence for one in posteriors) - float((scales.log() ** 2).sum()) / (2 * SPREAD**2))
-        states = torch.from_numpy(np.stack([one.states for one in posteriors]))
+        found = infer_lattice(scaled(read, scales), observation, weights)
+        evidence = sum(one.log_evidence for one in found.posteriors)
+        trace.append(evidence - float((scales.log() ** 2).sum()) / (2 * SPREAD**2))
+        states = found.composition().share
         gradient, hessian = derivatives(read, observation, states, torch.from_numpy(weights), scales)
         # In the logarithms of the scales, of which the prior is normal.
         logs = scales.log()
         slope = scales * gradient - logs / SPREAD**2
-        curvature = scales[:, None] * hessian * scales - torch.eye(len(team), dtype=torch.float64) / SPREAD**2
+        curvature = scales[:, None] * hessian * scales - torch.eye(experts, dtype=torch.float64) / SPREAD**2
         step = torch.linalg.solve(-curvature, slope).clamp(-0.5, 0.5)
         scales = (logs + step).exp().clamp(LEAST, MOST)
         if float(step.abs().max()) < TOLERANCE:
@@ -80,7 +83,7 @@ def fit_scales(team: Team, observation: Observation, generator: torch.Generator)
 
 
 def scaled(read: Sequence[Predictions], scales: Tensor) -> list[Predictions]:
-    """The predictions raised to the scales, not normalised: a pool normalises them."""
+    """The predictions of the scaled experts."""
     return [
         replace(part, log_probs=torch.log_softmax(scales[:, None, None].float() * part.log_probs, dim=-1))
         for part in read

@@ -1,6 +1,7 @@
 """What local weights gain, foretold: the posterior without a position's own evidence, against enumeration."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -13,14 +14,19 @@ from conservator.channels import MaskChannel, ReplacementChannel
 from conservator.errors import ConservatorError
 from conservator.experts import At, BigramExpert, CategoricalExpert, Context, Team
 from conservator.field import (
+    GLOBAL,
+    Bayes,
     Composition,
     Folds,
     constant,
     finest_parts,
     held_out_gain,
+    infer_lattice,
     laplace,
     lattice_posterior,
     leave_out,
+    one_weight,
+    read_folds,
     simplex_lattice,
     sticky,
     two_level,
@@ -75,9 +81,8 @@ def test_the_gain_is_that_of_laws_that_have_not_seen_the_token(monkeypatch):
     experts = [BigramExpert.random(SIZE, 1.5, seeded(seed), f"{seed}") for seed in (1, 2)]
     tokens = torch.randint(SIZE, (6,), generator=seeded(3))
     observation = MaskChannel(SIZE, 0.3).observe(tokens.masked_fill(torch.arange(6) == 2, SIZE)[None])
-    found = held_out_gain(
-        Team(experts), observation, seeded(5), Folds(2), priors=lambda weights: [sticky(weights, 0.3)]
-    )
+    read = read_folds(Team(experts), observation, seeded(5), Folds(2))
+    found = held_out_gain(read, observation, priors=lambda weights: [sticky(weights, 0.3)])
     patterns = Folds(2).draw(~observation.lost, seeded(5))[0]
     weights = simplex_lattice(2)
     assert sorted(found.position.tolist()) == [0, 1, 3, 4, 5]
@@ -106,8 +111,7 @@ def two_regions(count, length=200):
 
 def test_what_is_foretold_is_what_lost_tokens_show():
     experts, tokens, observation = two_regions(40)
-    team = Team(experts)
-    found = held_out_gain(team, observation, seeded())
+    found = held_out_gain(read_folds(Team(experts), observation, seeded()), observation)
     laws = torch.stack([expert.log_marginals for expert in experts]).float()
     known = torch.zeros(40, 200, 2).index_fill_(2, torch.tensor([0]), 1.0)
     known[:, 100:] = torch.tensor([0.0, 1.0])
@@ -124,7 +128,7 @@ def test_what_is_foretold_is_what_lost_tokens_show():
 
 def test_an_expert_and_its_copy_gain_nothing():
     experts, _, observation = two_regions(2)
-    found = held_out_gain(Team([experts[0], experts[0]]), observation, seeded())
+    found = held_out_gain(read_folds(Team([experts[0], experts[0]]), observation, seeded()), observation)
     assert not found.right.any()
     torch.testing.assert_close(found.nats, torch.zeros_like(found.nats), rtol=0, atol=1e-5)
 
@@ -137,7 +141,20 @@ def test_what_cannot_be_foretold_is_refused():
     experts, tokens, _ = two_regions(1)
     doubtful = ReplacementChannel(SIZE, 0.2).corrupt(tokens, seeded())
     with pytest.raises(ConservatorError, match="doubtful"):
-        held_out_gain(Team(experts), doubtful, seeded())
+        read_folds(Team(experts), doubtful, seeded())
     lost = MaskChannel(SIZE, 0.2).observe(torch.full_like(tokens, SIZE))
     with pytest.raises(ConservatorError, match="nothing is visible"):
-        held_out_gain(Team(experts), lost, seeded())
+        held_out_gain(read_folds(Team(experts), lost, seeded()), lost)
+
+
+def test_fields_from_predictions_are_those_of_the_engine():
+    experts, _, observation = two_regions(3)
+    team = Team(experts)
+    every = [part for together in read_folds(team, observation, seeded()) for part in together]
+    for engine, weights, priors in (
+        (Bayes(Folds(2)), simplex_lattice(2), None),
+        (replace(GLOBAL, folds=Folds(2)), simplex_lattice(2, finest_parts(2)), one_weight),
+    ):
+        fields = infer_lattice(every, observation, weights, *([priors] if priors else []))
+        found = engine(team, observation, seeded())
+        torch.testing.assert_close(fields.composition().mean(), found.field, rtol=1e-4, atol=1e-5)

@@ -6,7 +6,7 @@ import torch
 
 from conservator.channels import MaskChannel
 from conservator.experts import CategoricalExpert, Context, Team
-from conservator.field import Folds, hide, score_states, simplex_lattice
+from conservator.field import read_folds, score_states, simplex_lattice
 from conservator_studies.scales import Scaled, derivatives, fit_scales, scaled
 
 SIZE, LENGTH = 5, 120
@@ -30,8 +30,7 @@ def texts(powers):
 
 def test_the_derivatives_are_those_of_the_evidence():
     team, observation = texts((1.0, 1.0))
-    pattern = Folds(2).draw(~observation.lost, seeded())[:, :1]
-    read = list(team.read(observation.tokens, hide(pattern, observation, None, seeded()), pattern))
+    read = read_folds(team, observation, seeded())[0]
     weights, scales = simplex_lattice(2), torch.tensor([0.7, 1.3], dtype=torch.float64)
     states = torch.softmax(torch.randn(*observation.tokens.shape, len(weights), generator=seeded(4)), -1).double()
 
@@ -51,14 +50,15 @@ def test_the_derivatives_are_those_of_the_evidence():
 @pytest.mark.parametrize("power", [0.5, 1.0, 1.5])
 def test_the_scale_of_one_expert_is_found(power):
     team, observation = texts((power, power))
-    found = fit_scales(team.alone(0), observation[:, : LENGTH // 2], seeded())
+    half = observation[:, : LENGTH // 2]
+    found = fit_scales(read_folds(team.alone(0), half, seeded())[0], half)
     assert float(found.values) == pytest.approx(power, rel=0.1)
 
 
 def test_every_step_raises_the_evidence():
     """The field may attribute tokens that do not fit to others, so that scales are further apart than the powers."""
     team, observation = texts((0.5, 1.5))
-    found = fit_scales(team, observation, seeded())
+    found = fit_scales(read_folds(team, observation, seeded())[0], observation)
     assert found.values.tolist() == pytest.approx((0.5, 1.5), rel=0.25)
     assert (np.diff(found.trace) > -1e-3).all()
 

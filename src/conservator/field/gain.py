@@ -20,11 +20,12 @@ from conservator.experts import Predictions, Team
 from conservator.field.composition import Composition
 from conservator.field.folds import Folds, hide
 from conservator.field.lattice import MarkovPrior, constant, simplex_lattice
-from conservator.field.lattice_posterior import default_priors, lattice_posterior
+from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior
 from conservator.field.pool import log_pool_at
 from conservator.field.sampling import places_of
 
 Array = NDArray[np.float64]
+Priors = Callable[[Array], Sequence[MarkovPrior]]
 HALF = Folds(2)
 LARGEST = 40  # states of the lattice of one weight; it has the most parts, up to ten, that keep it smaller
 FINEST = 10
@@ -47,44 +48,51 @@ class HeldOut:
     right: Tensor
 
 
-def held_out_gain(
-    team: Team,
-    observation: Observation,
-    generator: torch.Generator,
-    folds: Folds = HALF,
-    parts: int = 2,
-    priors: Callable[[Array], Sequence[MarkovPrior]] = default_priors,
-) -> HeldOut:
-    """Predict every visible token of an observation (N, L) by local weights and by one weight.
+def read_folds(
+    team: Team, observation: Observation, generator: torch.Generator, folds: Folds = HALF
+) -> list[list[Predictions]]:
+    """Predict every visible token of an observation (N, L) while it is hidden.
 
     Args:
         team: m experts, none of which recalls.
         observation: of a channel that leaves no token in doubt.
         generator: draws which tokens are hidden together.
         folds: which ones.
-        parts: the weights of the lattice of local weights are k / parts.
-        priors: of local weights, as a function of the lattice; the one with the highest evidence is taken.
+
+    Returns:
+        The experts' predictions, a list for each set of tokens that are hidden together.
     """
     team.check(observation)
     if observation.doubtful.any():
         raise ConservatorError(
             "the gain of local weights is foretold by visible tokens that are known; some are doubtful"
         )
-    lattices = [simplex_lattice(len(team), parts), simplex_lattice(len(team), finest_parts(len(team)))]
-    chains = (priors(lattices[0]), [constant(lattices[1])])
-    skipped = np.diff(places_of(observation).numpy(), prepend=-1) - 1
     patterns = folds.draw(~observation.lost, generator, observation.excerpt)
     hidden = hide(patterns, observation, None, generator)
+    both = zip(patterns.split(1, dim=1), hidden.split(1, dim=1), strict=True)
+    return [list(team.read(observation.tokens, gone, one, excerpt=observation.excerpt)) for one, gone in both]
+
+
+def held_out_gain(
+    read: Sequence[Sequence[Predictions]], observation: Observation, parts: int = 2, priors: Priors = default_priors
+) -> HeldOut:
+    """How local weights and one weight predict each visible token, from tokens that were hidden with it.
+
+    Args:
+        read: what ``read_folds`` returns.
+        observation: (N, L).
+        parts: the weights of the lattice of local weights are k / parts.
+        priors: of local weights, as a function of the lattice; the one with the highest evidence is taken.
+    """
     found: list[tuple[Tensor, ...]] = []
-    for pattern, gone in zip(patterns.split(1, dim=1), hidden.split(1, dim=1), strict=True):
-        read = list(team.read(observation.tokens, gone, pattern, excerpt=observation.excerpt))
-        composed = []
-        for weights, chain in zip(lattices, chains, strict=True):
-            emissions = score_states(read, observation, weights)
-            found_states = [lattice_posterior(rows, weights, chain, skipped).states for rows in emissions]
-            states = torch.from_numpy(leave_out(np.stack(found_states), emissions))
-            composed.append(Composition.of_states(states, torch.from_numpy(weights)))
-        for part in read:
+    for together in read:
+        if not together:
+            continue
+        experts = len(together[0].log_probs)
+        local = infer_lattice(together, observation, simplex_lattice(experts, parts), priors)
+        shared = infer_lattice(together, observation, simplex_lattice(experts, finest_parts(experts)), one_weight)
+        composed = [one.left_out() for one in (local, shared)]
+        for part in together:
             place = (part.sequence, part.position)
             truth = observation.tokens[place]
             laws = [one.log_probs(part.log_probs, *place) for one in composed]
@@ -95,6 +103,51 @@ def held_out_gain(
         raise ConservatorError("nothing is visible, so that nothing foretells what local weights gain")
     sequence, position, *gains = (torch.cat(column) for column in zip(*found, strict=True))
     return HeldOut(sequence, position, *gains)
+
+
+@dataclass(frozen=True)
+class LatticeFields:
+    """The posteriors of the fields of N sequences on a lattice.
+
+    Attributes:
+        posteriors: one for each sequence.
+        emissions: (N, L, S) the evidence that they follow from.
+        weights: (S, m) the lattice.
+    """
+
+    posteriors: tuple[LatticePosterior, ...]
+    emissions: Array
+    weights: Array
+
+    def composition(self) -> Composition:
+        """The composition of all positions, by all evidence."""
+        return self._of(self._states())
+
+    def left_out(self) -> Composition:
+        """At each position, the composition by the evidence of all others."""
+        return self._of(leave_out(self._states(), self.emissions))
+
+    def _states(self) -> Array:
+        return np.stack([one.states for one in self.posteriors])
+
+    def _of(self, states: Array) -> Composition:
+        return Composition.of_states(torch.from_numpy(states), torch.from_numpy(self.weights))
+
+
+def infer_lattice(
+    read: Sequence[Predictions], observation: Observation, weights: Array, priors: Priors = default_priors
+) -> LatticeFields:
+    """Infer the fields of an observation (N, L) from predictions of its visible tokens, each predicted once."""
+    emissions = score_states(read, observation, weights)
+    skipped, chain = np.diff(places_of(observation).numpy(), prepend=-1) - 1, priors(weights)
+    return LatticeFields(
+        tuple(lattice_posterior(rows, weights, chain, skipped) for rows in emissions), emissions, weights
+    )
+
+
+def one_weight(weights: Array) -> list[MarkovPrior]:
+    """The prior of one composition for the whole sequence."""
+    return [constant(weights)]
 
 
 def finest_parts(experts: int) -> int:
