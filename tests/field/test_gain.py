@@ -158,3 +158,19 @@ def test_fields_from_predictions_are_those_of_the_engine():
         fields = infer_lattice(every, observation, weights, *([priors] if priors else []))
         found = engine(team, observation, seeded())
         torch.testing.assert_close(fields.composition().mean(), found.field, rtol=1e-4, atol=1e-5)
+
+
+def test_a_token_does_not_choose_the_prior_of_its_own_prediction():
+    experts = [BigramExpert.random(SIZE, 2.5, seeded(seed), f"{seed}") for seed in (1, 2)]
+    observation = MaskChannel(SIZE, 0.2).corrupt(torch.randint(SIZE, (4, 12), generator=seeded(3)), seeded(4))
+    weights = simplex_lattice(2)
+    fields = infer_lattice(read_folds(Team(experts), observation, seeded())[0], observation, weights)
+    left, chosen = fields.left_out().share.numpy(), set()
+    for row, emissions in enumerate(fields.emissions):
+        for place in range(12):
+            without = emissions.copy()
+            without[place] = 0.0
+            expected = lattice_posterior(without, weights)
+            chosen.add(expected.prior == fields.posteriors[row].prior)
+            np.testing.assert_allclose(left[row, place], expected.states[place], rtol=1e-6, atol=1e-9)
+    assert chosen == {True, False}  # some tokens had decided it

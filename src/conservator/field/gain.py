@@ -2,7 +2,8 @@
 
 Visible tokens that are hidden from the experts are tests: local weights predict them, and one weight does, both before
 anything is decoded. Neither may have seen the token. So the field is inferred from tokens that are hidden together, of
-which no expert read another one, and the evidence of the token itself is left out of the posterior at its position.
+which no expert read another one, and the evidence of the token itself is left out, of the posterior at its position and
+of the choice of the prior there.
 """
 
 from collections.abc import Callable, Sequence
@@ -107,31 +108,36 @@ def held_out_gain(
 
 @dataclass(frozen=True)
 class LatticeFields:
-    """The posteriors of the fields of N sequences on a lattice.
+    """The posteriors of the fields of N sequences on a lattice, under each of the priors to choose from.
 
     Attributes:
-        posteriors: one for each sequence.
+        posteriors: one for each sequence, under the prior with the highest evidence.
+        candidates: (N, P) one for each prior.
         emissions: (N, L, S) the evidence that they follow from.
         weights: (S, m) the lattice.
     """
 
     posteriors: tuple[LatticePosterior, ...]
+    candidates: tuple[tuple[LatticePosterior, ...], ...]
     emissions: Array
     weights: Array
 
     def composition(self) -> Composition:
         """The composition of all positions, by all evidence."""
-        return self._of(self._states())
+        return self._of([one.states for one in self.posteriors])
 
     def left_out(self) -> Composition:
-        """At each position, the composition by the evidence of all others."""
-        return self._of(leave_out(self._states(), self.emissions))
+        """At each position, the composition by the evidence of all others, which choose the prior, too."""
+        found = []
+        for candidates, rows in zip(self.candidates, self.emissions, strict=True):
+            others = [one.log_evidence - left_out_evidence(one.states, rows) for one in candidates]
+            best = np.argmax(others, axis=0)[:, None]
+            states = np.stack([leave_out(one.states, rows) for one in candidates])
+            found.append(np.take_along_axis(states, best[None, :, :], axis=0)[0])
+        return self._of(found)
 
-    def _states(self) -> Array:
-        return np.stack([one.states for one in self.posteriors])
-
-    def _of(self, states: Array) -> Composition:
-        return Composition.of_states(torch.from_numpy(states), torch.from_numpy(self.weights))
+    def _of(self, states: Sequence[Array]) -> Composition:
+        return Composition.of_states(torch.from_numpy(np.stack(states)), torch.from_numpy(self.weights))
 
 
 def infer_lattice(
@@ -139,10 +145,12 @@ def infer_lattice(
 ) -> LatticeFields:
     """Infer the fields of an observation (N, L) from predictions of its visible tokens, each predicted once."""
     emissions = score_states(read, observation, weights)
-    skipped, chain = np.diff(places_of(observation).numpy(), prepend=-1) - 1, priors(weights)
-    return LatticeFields(
-        tuple(lattice_posterior(rows, weights, chain, skipped) for rows in emissions), emissions, weights
+    skipped, chains = np.diff(places_of(observation).numpy(), prepend=-1) - 1, priors(weights)
+    candidates = tuple(
+        tuple(lattice_posterior(rows, weights, [chain], skipped) for chain in chains) for rows in emissions
     )
+    best = tuple(max(some, key=lambda one: one.log_evidence) for some in candidates)
+    return LatticeFields(best, candidates, emissions, weights)
 
 
 def one_weight(weights: Array) -> list[MarkovPrior]:
