@@ -308,6 +308,7 @@ class Restorer:
             alternatives=tuple(fills),
             remembered=remembered(team, damaged, positions, decoded, field),
             surprise=inferred.outcomes[0].surprise if inferred.outcomes else None,
+            gain=inferred.outcomes[0].gain if inferred.outcomes else None,
             cost=Cost(),
         )
 

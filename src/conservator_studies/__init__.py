@@ -112,6 +112,10 @@ STUDIES = {
         "conservator_studies.sevenb",
         'Two masked models that fail the specialisation check: table "sevenb"',
     ),
+    "rule": Entry(
+        "conservator_studies.rule",
+        "When local weights pay, foretold from the damaged text: a rule that the paper does not give",
+    ),
     "uniform": Entry(
         "conservator_studies.uniform",
         'Evidence of experts with a uniform source: appendix "The uniform-source mismatch"',

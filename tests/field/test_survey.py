@@ -105,3 +105,14 @@ def test_a_sequence_without_anything_visible_follows_the_prior():
     found = Survey(chooses=True)(Team(two_regions()[0]), observe(torch.zeros(1, 5, dtype=torch.long), lost), seeded())
     torch.testing.assert_close(found.field, torch.full((1, 5, 3), 1 / 3, dtype=torch.float64), rtol=0.02, atol=0.02)
     assert found.outcomes[0].surprise is None
+
+
+def test_the_gain_of_local_weights_is_foretold_by_the_hidden_half():
+    experts, observation = two_regions()
+    local = Survey()(Team(experts), observation, seeded()).outcomes[0]
+    assert local.gain > 0.1
+    assert Survey(priors=one_composition)(Team(experts), observation, seeded()).outcomes[0].gain == 0
+    assert Survey()(Team(experts[:1]), observation, seeded()).outcomes[0].gain is None
+    one_kind = observation[:, :3000]
+    assert abs(Survey()(Team(experts), one_kind, seeded()).outcomes[0].gain) < 0.01
+    assert Survey(chooses=True)(Team(experts[:1] + experts[2:]), one_kind, seeded()).outcomes[0].gain == 0

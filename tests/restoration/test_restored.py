@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from conservator.cli.restore import summary
 from conservator.decoders import DecodedText
 from conservator.documents import read_damaged
 from conservator.experts import Cost, Remembered
@@ -152,3 +153,13 @@ def test_a_record_without_a_memory_has_no_places():
 def test_a_name_that_is_no_text_can_be_written():
     found = remembering(restored("a?c", "abc", 0.9, 0.0, mark="?"), {1: ("caf\udce9.txt", 1)})
     assert json.loads(found.to_json().encode())["references"][0]["name"] == "caf?.txt"
+
+
+@pytest.mark.parametrize(("gain", "said"), [(None, None), (0.001, True), (-0.01, True), (0.3, False)])
+def test_a_restoration_says_when_one_weight_would_have_done_as_well(gain, said):
+    found = replace(restored("a�c", "abc", 0.5, 0.0), gain=gain)
+    assert found.one_weight is said
+    assert as_record(found)["one_weight"] is said
+    assert [line for line in summary(found) if "one weight" in line] == (
+        ["one weight for the whole document would have done about as well: its regions tell little"] if said else []
+    )

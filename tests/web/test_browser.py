@@ -426,6 +426,16 @@ def test_the_report_says_that_a_text_is_strange(page, tmp_path):
         expect(page.locator(".axis")).to_contain_text("where bytes were lost")
 
 
+def test_the_report_says_that_one_weight_would_have_done(page, tmp_path):
+    found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
+    for gain, times in ((0.5, 0), (0.0, 1)):
+        path = tmp_path / f"{times}.html"
+        path.write_text(replace(found, gain=gain).to_html())
+        page.goto(path.as_uri())
+        expect(page.locator(".document")).to_be_visible()
+        expect(page.get_by_text("One weight for the whole document")).to_have_count(times)
+
+
 def test_files_like_the_document_are_remembered(page, address):
     page.goto(address)
     page.fill("#document", LOSS)

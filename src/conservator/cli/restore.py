@@ -273,6 +273,8 @@ def summary(found: "Restoration") -> list[str]:
         )
     shares = (f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, one.weights, strict=True))
     lines.append(f"trusted there: {', '.join(shares)}")
+    if found.one_weight:
+        lines.append("one weight for the whole document would have done about as well: its regions tell little")
     lines.append(f"{counted(found.cost.evaluations, 'network evaluation')}, {found.cost.seconds:.1f} s")
     return lines
 

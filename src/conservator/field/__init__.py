@@ -24,6 +24,17 @@ from conservator.field.exponentiated_gradient import infer_field
 from conservator.field.factorised import FactorisedEvidence
 from conservator.field.folds import DEFAULT, Folds, hide
 from conservator.field.forward_backward import posterior
+from conservator.field.gain import (
+    HeldOut,
+    LatticeFields,
+    finest_parts,
+    held_out_gain,
+    infer_lattice,
+    leave_out,
+    one_weight,
+    read_folds,
+    score_states,
+)
 from conservator.field.lattice import MarkovPrior, constant, laplace, simplex_lattice, sticky, two_level
 from conservator.field.lattice_evidence import LatticeEvidence, lattice_evidence
 from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior
@@ -57,8 +68,10 @@ __all__ = [
     "FactorisedEvidence",
     "Folds",
     "GroupTotalVariation",
+    "HeldOut",
     "Inferred",
     "LatticeEvidence",
+    "LatticeFields",
     "LatticePosterior",
     "MarkovPrior",
     "Maximum",
@@ -79,16 +92,23 @@ __all__ = [
     "denoising_score",
     "draw_particles",
     "expected_denoising_score",
+    "finest_parts",
     "fit_trust",
+    "held_out_gain",
     "hide",
     "infer_causal_field",
     "infer_field",
+    "infer_lattice",
     "laplace",
     "lattice_evidence",
     "lattice_posterior",
+    "leave_out",
     "log_pool",
     "maximise",
+    "one_weight",
     "posterior",
+    "read_folds",
+    "score_states",
     "simplex_lattice",
     "sticky",
     "two_level",

@@ -57,6 +57,11 @@ const ConservatorView = (() => {
     return record.strange ? [make("p", { class: "warning", role: "note" }, "This text is unlike what the experts were trained on, perhaps in another language: less of it comes back, and the confidence says so. Texts like it, if there are some, help.")] : [];
   }
 
+  /** A line if the regions of the document tell little. */
+  function constancy(record) {
+    return record.one_weight ? [make("p", { class: "constancy" }, "One weight for the whole document would have done about as well: its regions tell little.")] : [];
+  }
+
   /** The weights of the experts along the document. The memory has one where something is lost: the others share the rest. */
   function shares(record) {
     const rest = record.field.weights[record.memory] ?? [];
@@ -411,7 +416,7 @@ const ConservatorView = (() => {
       cards(record),
       ...warning(record),
       make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Trusted experts along the document"), legend(record)), chart(record, go),
-        make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, `${recalls(record) ? `middle: the memory, at lost ${units(record)}; ` : ""}red: where ${units(record)} were lost`), make("span", {}, `${number(record.summary.bytes)} bytes`))),
+        make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, `${recalls(record) ? `middle: the memory, at lost ${units(record)}; ` : ""}red: where ${units(record)} were lost`), make("span", {}, `${number(record.summary.bytes)} bytes`)), ...constancy(record)),
       make("section", { class: "panel" }, make("header", {}, make("h2", {}, "Document"), kinds, make("div", { class: "tools" }, filter, before, after, counter)), sheet),
       tip,
     );

@@ -44,9 +44,10 @@ def as_record(restoration: Restoration) -> Record:
     document was read in; ``origin`` counts the bytes of its text in UTF-8. ``memory`` is the number of the expert that
     recalls text, None if there is none; ``references`` has the name of each text that bytes were remembered from, and
     how many restored bytes, and ``summary.remembered`` counts those from the document itself too. ``strange`` is True
-    if the text is unlike every expert's. ``lost`` says what each mark stands for, as the option does; where these are
-    characters, the summary counts characters, and ``lost_by`` is the encoding that lost them, if there is one that has
-    them all.
+    if the text is unlike every expert's, ``one_weight`` if one weight of each expert for the whole document would have
+    restored about as much (None if that is not known). ``lost`` says what each mark stands for, as the option does;
+    where these are characters, the summary counts characters, and ``lost_by`` is the encoding that lost them, if there
+    is one that has them all.
     """
     summary = restoration.summary
     names = _references(restoration)
@@ -57,6 +58,7 @@ def as_record(restoration: Restoration) -> Record:
         "lost_by": restoration.lost_by,
         "encoding": restoration.encoding,
         "strange": restoration.strange,
+        "one_weight": restoration.one_weight,
         "experts": list(restoration.experts),
         "memory": len(restoration.experts) - 1 if restoration.recalls else None,
         "references": [

@@ -27,6 +27,8 @@ class Outcome:
         gap: how far the objective may be from its optimum; None if that is not known.
         changes: the largest change of a weight in each iteration.
         surprise: -log p of a visible token that was hidden, in nats, on average; None if none was.
+        gain: by how much local weights predict such a token better than one weight for the whole sequence, in nats, on
+            average; neither has seen it. 0 if a single expert of several has a say; None if there is nothing to tell.
     """
 
     log_evidence: float | None = None
@@ -36,6 +38,7 @@ class Outcome:
     gap: float | None = None
     changes: tuple[float, ...] = ()
     surprise: float | None = None
+    gain: float | None = None
 
 
 @dataclass(frozen=True)

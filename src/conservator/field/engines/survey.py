@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.channels import Observation
@@ -14,7 +15,8 @@ from conservator.field.engines.bayes import Priors, stack
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed
 from conservator.field.engines.recalling import with_trust
 from conservator.field.folds import hide, near_damage
-from conservator.field.lattice import simplex_lattice
+from conservator.field.gain import left_out_evidence
+from conservator.field.lattice import constant, simplex_lattice
 from conservator.field.lattice_evidence import lattice_evidence
 from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior
 from conservator.field.sampling import MARGIN, places_of, spread, stretches
@@ -68,6 +70,13 @@ class Survey:
             share = Composition.of_states(states, lattice).pruned(SAY).share
             composition = Composition.of_states(share[:, nearest], lattice)
             surprises = [surprise(one, observation[row], pattern[row]) for row, one in enumerate(posteriors)]
+            shared = [
+                lattice_posterior(rows[kept].numpy(), weights, [constant(weights)], skipped) for rows in emissions
+            ]
+            gains = [
+                gain(one.states, other.states, rows[kept].numpy(), hidden[kept].numpy()) if len(models) > 1 else None
+                for one, other, rows, hidden in zip(posteriors, shared, emissions, pattern, strict=True)
+            ]
             inferred = Inferred(
                 composition,
                 composition.mean(),
@@ -76,8 +85,8 @@ class Survey:
                 scored | observation.lost,
                 informed(observation),
                 tuple(
-                    Outcome(one.log_evidence, one.prior, one.evidences, surprise=nats)
-                    for one, nats in zip(posteriors, surprises, strict=True)
+                    Outcome(one.log_evidence, one.prior, one.evidences, surprise=nats, gain=more)
+                    for one, nats, more in zip(posteriors, surprises, gains, strict=True)
                 ),
                 spent.cost,
             )
@@ -115,3 +124,26 @@ def surprise(found: LatticePosterior, observation: Observation, hidden: Tensor) 
         return None
     kept = float(observation[hidden].log_same().sum())  # what the channel adds, whatever the token is
     return (kept - found.log_evidence) / int(hidden.sum())
+
+
+def gain(
+    local: NDArray[np.float64],
+    shared: NDArray[np.float64],
+    emissions: NDArray[np.float64],
+    hidden: NDArray[np.bool_],
+) -> float | None:
+    """By how much local weights predict a ``hidden`` token (L,) better than one weight, in nats, on average.
+
+    Both predict it from the evidence of all other hidden tokens, whose experts did not read it either. None if nothing
+    was hidden.
+
+    Args:
+        local: (L, S) the posterior of the lattice states.
+        shared: (L, S) that of one composition for the whole sequence.
+        emissions: (L, S) the evidence for each state.
+        hidden: (L,).
+    """
+    if not hidden.any():
+        return None
+    rows = emissions[hidden]
+    return float((left_out_evidence(local[hidden], rows) - left_out_evidence(shared[hidden], rows)).mean())
