@@ -2,6 +2,7 @@
 
 from conservator.training.card import predicted, write_card
 from conservator.training.corpus import Corpus, as_stream, hold_out, read_corpus, read_texts
+from conservator.training.learners import ByteLearner
 from conservator.training.path import noise
 from conservator.training.presets import Wish
 from conservator.training.runs import Moment, Plan, is_finished, run_training
@@ -13,6 +14,7 @@ from conservator.training.trainer import PRESETS, Trainer, TrainingConfig
 __all__ = [
     "FILTERS",
     "PRESETS",
+    "ByteLearner",
     "Cell",
     "Check",
     "Corpus",

@@ -1,0 +1,410 @@
+"""Real damage: letters of early English plays that transcribers could not read, and editors supplied later.
+
+Nobody here made this damage. Plays are parted by name: on some an expert is trained and words are counted, some tune
+the scales of the experts, and the rest is restored. Damaged words are asked for in their plays, so that the memory has
+the rest of the play. A dot is a lost byte. Words that editors left open are not asked for.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from torch import Tensor
+
+from conservator import RestoreOptions, Restorer
+from conservator.channels import MaskChannel, Observation, UnevenMaskChannel
+from conservator.documents import read_damaged
+from conservator.errors import ConservatorError
+from conservator.experts import ByteExpert, Context, DocumentExpert, Expert, ExpertSpec, Memory, References, Team
+from conservator.experts.causal import CausalExpert
+from conservator.experts.language import load_language_model
+from conservator.experts.words import Words, count_usage
+from conservator.field import Inferred
+from conservator.figures import BLUE, GREY, new_figure
+from conservator.options import EXPERTS
+from conservator.restorer import read_references
+from conservator.rewriter import Rewriter
+from conservator.training import PRESETS as TRAINING
+from conservator.training import TrainingConfig
+from conservator.vocabularies import BYTES
+from conservator_studies.corpora import read_domain
+from conservator_studies.lacunae import (
+    GROUPS,
+    Answers,
+    Method,
+    Page,
+    by_frequency,
+    by_letter,
+    by_restorer,
+    draw_pages,
+    lone_difference,
+    summarise,
+)
+from conservator_studies.language_models import lacks
+from conservator_studies.plays import DOMAIN, DOT, Play, clean_text, read_plays, train_once
+from conservator_studies.resources import Resources
+from conservator_studies.result import Column, Findings, Row, TableSpec
+from conservator_studies.study import TextStudy, Track
+
+OURS, BEST = "composed", "everything"
+SCALES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)  # to choose from
+SWEEPS = 3
+WINDOW = 500  # bytes on either side of a dot that experts read, where scales are fitted
+FEW = 20.0  # a letter that was seen so often has a rate of its own, as much as the rate of all
+BALANCE = 1.0  # the weight of the team beside the language model; chosen on tuning plays
+SHOWN = 50  # wrong words that the record keeps
+EDGES = np.linspace(0, 1, 11)  # of the reliability curve
+
+
+@dataclass(frozen=True)
+class Config:
+    """The sizes of the study.
+
+    Attributes:
+        lacunae: damaged words of test plays, drawn from as many plays as there are.
+        written: how many of them language models write.
+        tuned: lone dots of tuning plays that the scales of experts are fitted to.
+        training: of the expert for plays; it starts from the built-in expert for prose.
+        steps_per_lacuna: of the training, so that a try with few words also trains quickly.
+        model: the language model.
+    """
+
+    lacunae: int = 1000
+    written: int = 200
+    tuned: int = 300
+    training: TrainingConfig = field(default_factory=lambda: replace(TRAINING["small"], batch=12))
+    steps_per_lacuna: float = 0.7
+    model: str = "smollm2"
+
+    @property
+    def steps(self) -> int:
+        """The steps of the training."""
+        return max(1, round(self.steps_per_lacuna * self.lacunae))
+
+
+PRESETS = {"laptop": Config(), "paper": Config(lacunae=4000, written=4000, tuned=2000, steps_per_lacuna=2.5)}
+TABLES = [
+    TableSpec(
+        "Letters under black dots that came back, by the number of dots in a word",
+        [
+            Column("lone", "one dot [95 %]", 3),
+            Column("two", "two", 3),
+            Column("more", "three and more", 3),
+            Column("all", "all dots [95 %]", 3),
+            Column("words", "words right", 3),
+            Column("difference", "all composed minus it, one dot [95 %]", 3),
+        ],
+    ),
+    TableSpec(
+        "Calibration and cost",
+        [
+            Column("calibration_error_lone", "calibration error, one dot", 3),
+            Column("calibration_error", "all dots", 3),
+            Column("lacunae", "words", 0),
+            Column("plays", "plays", 0),
+            Column("seconds", "CPU seconds a word", 2),
+        ],
+    ),
+    TableSpec("Scales of the experts, fitted to tuning plays", [Column("scale", "scale", 1)]),
+]
+LABELS = {
+    "letter": "The most frequent letter",
+    "modern": "The most frequent modern word that fits",
+    "period": "The most frequent word of other plays that fits",
+    "networks": "Built-in experts",
+    "memory": "... and memory of the play",
+    "like": "... and of other plays",
+    "expert": "... and an expert trained on other plays",
+    "language": "Built-in experts, memory of the play, language model",
+    "words_expert": "Word expert alone",
+    "evidence": "Word expert and memory, weights by evidence",
+    "even": "All composed, all letters lost alike",
+    OURS: "All composed: expert, words, memory, which letters are lost",
+    BEST: "... and language model",
+    "scale:plays": "Expert for plays",
+    "scale:words": "Word expert",
+    "scale:memory": "Memory of the play and other plays",
+}
+LANGUAGE = ("language", BEST)  # the methods with a language model
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """An engine: the same scale for an expert everywhere."""
+
+    scales: tuple[float, ...]
+
+    def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
+        """The composition with these scales; the generator is not used."""
+        weights = torch.tensor(self.scales, dtype=torch.float64)
+        return Inferred.given(weights.expand(*observation.tokens.shape, -1))
+
+
+@dataclass(frozen=True)
+class Plainly:
+    """A memory as an expert like others, whose weight does not depend on how sure it is."""
+
+    memory: Memory
+
+    @property
+    def spec(self) -> ExpertSpec:
+        """That of the memory, but that it does not recall."""
+        return replace(self.memory.spec, recalls=False)
+
+    def condition(self, document: Observation) -> Expert:
+        """The memory of a document."""
+        return replace(self.memory.condition(document), spec=self.spec)
+
+
+class Balanced(Restorer):
+    """A restorer whose language model is weighted beside a team that knows plays."""
+
+    def rewriter(self, options: RestoreOptions) -> Rewriter | None:
+        """The rewriter with this study's balance."""
+        found = super().rewriter(options)
+        return None if found is None else replace(found, balance=BALANCE)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of plays before one is restored.
+
+    Attributes:
+        expert: trained on other plays.
+        words: of other plays.
+        references: other plays.
+        rates: (V,) how often each byte is lost.
+    """
+
+    expert: ByteExpert
+    words: Words
+    references: References
+    rates: Tensor
+
+    @property
+    def team(self) -> list[Expert | DocumentExpert]:
+        """The experts that are composed."""
+        return [self.expert, self.words, Plainly(Memory(self.references))]
+
+
+def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
+    """Learn from some plays, fit scales to others, and restore the rest by every method."""
+    plays = read_plays(resources.corpora)
+    model = load_language_model(config.model, "float32")
+    known = learn(plays["train"], config, seed, resources, track)
+    tuning = draw_pages(plays["tune"], config.tuned, np.random.default_rng(seed))
+    scales = fit_scales(*laws_at_dots(known.team, tuning, track), known.rates)
+    methods = make_methods(known, scales, plays["train"], resources, model)
+    answers = {name: Answers() for name in methods}
+    for name, method in methods.items():
+        count = min(config.written, config.lacunae) if name in LANGUAGE else config.lacunae
+        for page in track(draw_pages(plays["test"], count, np.random.default_rng(seed)), f"black dots, {name}"):
+            answers[name].ask(method, page)
+    names = [expert.spec.name for expert in known.team]
+    return Findings([*tabulate(answers), *scale_rows(names, scales)], {"blackdots": draw(answers)})
+
+
+def learn(plays: Sequence[Play], config: Config, seed: int, resources: Resources, track: Track) -> Known:
+    """Train an expert, count words, index texts, and count which letters are lost."""
+    start = resources.choose(["prose"])[0]
+    if not isinstance(start, ByteExpert):
+        raise ConservatorError("the expert for plays starts from a byte expert for prose; --experts prose= is another")
+    training = replace(config.training, steps=config.steps)
+    expert = train_once(plays, start, training, seed, resources.folder / "experts")
+    references = read_references([(play.name, play.clean) for play in plays], DOT)
+    if references is None:
+        raise ConservatorError("the plays to learn from are empty")
+    words = Words(count_usage(clean_text(play).encode() for play in track(plays, "black dots, counting words")))
+    return Known(expert, words, references, loss_rates(plays))
+
+
+def loss_rates(plays: Sequence[Play]) -> Tensor:
+    """(V,) how often each byte is lost in plays; one that is seldom seen as often as a tenth of all."""
+    seen, lost = np.zeros(BYTES.size), np.zeros(BYTES.size)
+    for play in plays:
+        seen += np.bincount(np.frombuffer(clean_text(play).encode(), np.uint8), minlength=BYTES.size)
+        for letter, count in lost_letters(play).items():
+            if letter.isascii():
+                lost[ord(letter)] += count
+    overall = max(lost.sum(), 1) / max(seen.sum(), 1)
+    return torch.from_numpy((lost + FEW * overall / 10) / (seen + lost + FEW))
+
+
+def lost_letters(play: Play) -> Counter[str]:
+    """The letters that editors supplied."""
+    return Counter(
+        letter for dot, letter in zip(play.damaged, play.clean, strict=True) if dot == DOT and letter != DOT
+    )
+
+
+def laws_at_dots(
+    experts: Sequence[Expert | DocumentExpert], pages: Sequence[Page], track: Track
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What each expert says of lone dots: log-probabilities (m, n, V), and the bytes that are right (n,)."""
+    rows, truth = [], []
+    for page in track(pages, "black dots, fitting scales"):
+        tokens = torch.from_numpy(read_damaged(page.text.encode(), mark=DOT).tokens.astype(np.int64))
+        document = MaskChannel(BYTES.size, 0.5).observe(tokens[None])
+        readers = [one.condition(document) if isinstance(one, DocumentExpert) else one for one in experts]
+        for (start, stop), dots in zip(page.words, page.dots, strict=True):
+            letter = page.play.clean[start:stop][page.play.damaged[start:stop].index(DOT)]
+            if len(dots) > 1 or not letter.isascii():
+                continue
+            begin = max(0, dots[0] - WINDOW)
+            part = tokens[begin : dots[0] + WINDOW][None]
+            hidden = part == BYTES.mask
+            context = Context(part.masked_fill(hidden, 0), hidden, start=torch.tensor([begin]))
+            at = torch.tensor([0]), torch.tensor([dots[0] - begin])
+            rows.append(torch.cat([one.predict(context, at) for one in readers]).double().numpy())
+            truth.append(ord(letter))
+    laws = np.stack(rows, axis=1) if rows else np.zeros((len(experts), 0, BYTES.size))
+    return laws, np.array(truth, dtype=np.int64)
+
+
+def fit_scales(laws: NDArray[np.float64], truth: NDArray[np.int64], rates: Tensor) -> tuple[float, ...]:
+    """The scale of each of m experts under which bytes are most likely that were lost: one expert after the other."""
+    scales = np.full(len(laws), 1 / len(laws))
+    for _ in range(SWEEPS):
+        for number in range(len(laws)):
+            tried = []
+            for scale in SCALES:
+                scales[number] = scale
+                tried.append(likelihood(scales, laws, truth, rates))
+            scales[number] = SCALES[int(np.argmax(tried))]
+    return tuple(map(float, scales))
+
+
+def likelihood(
+    scales: NDArray[np.float64], laws: NDArray[np.float64], truth: NDArray[np.int64], rates: Tensor
+) -> float:
+    """The log-likelihood of lost bytes (n,), given that they were lost, with experts of some scales (m,)."""
+    pool = np.tensordot(scales, laws, axes=1)
+    pool = pool - np.logaddexp.reduce(pool, axis=1, keepdims=True) + rates.log().numpy()
+    pool = pool - np.logaddexp.reduce(pool, axis=1, keepdims=True)
+    return float(pool[np.arange(len(truth)), truth].sum())
+
+
+def make_methods(
+    known: Known, scales: tuple[float, ...], plays: Sequence[Play], resources: Resources, model: CausalExpert
+) -> dict[str, Method]:
+    """The methods by name."""
+    lost: Counter[str] = Counter()
+    for play in plays:
+        lost.update(lost_letters(play))
+    letter, times = lost.most_common(1)[0]
+    usual = letter, times / lost.total()
+    builtin = resources.choose(EXPERTS)
+    plain, remembering = RestoreOptions(memory=False), RestoreOptions()
+    modern = count_usage(read_domain(resources.corpora, "prose", "train").documents)
+    channel = UnevenMaskChannel(known.rates)
+    like = with_references(Restorer(builtin, remembering, select=True), known.references)
+    expert = with_references(Restorer([*builtin, known.expert], remembering, select=True), known.references)
+    evidence = with_references(Restorer([known.words], remembering), known.references)
+    composed = Balanced(known.team, plain, Scaled(scales), language=[model])
+    return {
+        "letter": by_letter(*usual),
+        "modern": by_frequency(modern, *usual),
+        "period": by_frequency(known.words.usage, *usual),
+        "networks": by_restorer(Restorer(builtin, plain, select=True)),
+        "memory": by_restorer(Restorer(builtin, remembering, select=True)),
+        "like": by_restorer(like),
+        "expert": by_restorer(expert),
+        "words_expert": by_restorer(Restorer([known.words], plain)),
+        "evidence": by_restorer(evidence, channel=channel),
+        "even": by_restorer(composed),
+        OURS: by_restorer(composed, channel=channel),
+        "language": by_restorer(Restorer(builtin, remembering, select=True, language=[model]), effort="best"),
+        BEST: by_restorer(composed, channel=channel, effort="best"),
+    }
+
+
+def with_references(restorer: Restorer, references: References) -> Restorer:
+    """A restorer with texts that are indexed already."""
+    restorer.references = references
+    return restorer
+
+
+def tabulate(answers: Mapping[str, Answers]) -> list[Row]:
+    """A row for each method, and the words that are still wrong."""
+    rows: list[Row] = []
+    for name, found in answers.items():
+        row: Row = {"method": name, "paper": {}} | summarise(found)
+        if name != OURS:
+            row |= lone_difference(answers[OURS], found)
+        if name in (OURS, BEST):
+            wrong = [one for one in found.filled if not all(one.right)][:SHOWN]
+            row["wrong"] = [
+                {"word": one.word, "truth": one.truth, "found": one.found, "confidence": min(one.confidence)}
+                for one in wrong
+            ]
+        rows.append(row)
+    return rows
+
+
+def scale_rows(names: Sequence[str], scales: Sequence[float]) -> list[Row]:
+    """A row for the scale of each expert."""
+    return [
+        {"method": f"scale:{name}", "scale": scale, "paper": {}} for name, scale in zip(names, scales, strict=True)
+    ]
+
+
+def draw(answers: Mapping[str, Answers]) -> Figure:
+    """Accuracy by the number of dots in a word, and the reliability of the confidence."""
+    figure = new_figure(9, 3.4)
+    left, right = figure.subplots(1, 2)
+    shown = {"period": GREY, "memory": "tab:olive", "like": "tab:green", "language": "tab:orange", OURS: BLUE}
+    names = {
+        "period": "most frequent word that fits",
+        "memory": "built-in experts, memory",
+        "like": "... and other plays",
+        "language": "built-in experts, language model",
+        OURS: "all composed",
+    }
+    groups = list(GROUPS)[:3]
+    for number, (name, colour) in enumerate(shown.items()):
+        row = summarise(answers[name])
+        kept = [(place, row[group]) for place, group in enumerate(groups) if group in row]
+        places = [place + 0.16 * (number - 2) for place, _ in kept]
+        left.bar(places, [value for _, value in kept], width=0.15, color=colour, label=names[name])
+    left.set_xticks(range(len(groups)), ["one dot", "two", "three and more"])
+    left.set(ylabel="letters that came back", ylim=(0, 1))
+    left.legend(frameon=False, fontsize=7, loc="lower right")
+    pairs = [pair for one in answers[OURS].filled for pair in zip(one.confidence, one.right, strict=True)]
+    confidence, good = np.array([one for one, _ in pairs]), np.array([one for _, one in pairs])
+    place = np.digitize(confidence, EDGES[1:-1])
+    points = [(confidence[place == one].mean(), good[place == one].mean(), (place == one).sum()) for one in set(place)]
+    right.plot([0, 1], [0, 1], color=GREY, linewidth=1)
+    right.scatter(*zip(*((x, y) for x, y, _ in points), strict=True), s=[4 + size / 4 for *_, size in points], color=BLUE)
+    right.set(xlabel="confidence", ylabel="right", xlim=(0, 1.02), ylim=(0, 1.02), title="All composed")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def conclude(rows: list[Row]) -> str:
+    """The leading figures in words."""
+    by = {row["method"]: row for row in rows}
+    ours, baseline, builtin, best = by[OURS], by["period"], by["memory"], by[BEST]
+    return (
+        f"Of lone dots {ours['lone']:.3f} [{ours['lone_low']:.3f}, {ours['lone_high']:.3f}] came back, on "
+        f"{ours['plays']} plays that nothing was trained or tuned on, where the most frequent word of other plays that "
+        f"fits gets {baseline['lone']:.3f} and built-in experts with a memory of the play {builtin['lone']:.3f}. "
+        f"With the language model it is {best['lone']:.3f} on {best['lacunae']} words. Calibration error of lone dots "
+        f"{ours['calibration_error_lone']:.3f}."
+    )
+
+
+STUDY = TextStudy(
+    presets=PRESETS,
+    unit="lacunae",
+    tables=TABLES,
+    labels=LABELS,
+    run=run,
+    conclude=conclude,
+    domain=DOMAIN,
+    lacks=lacks,
+)
