@@ -45,7 +45,7 @@ from conservator_studies.lacunae import (
     summarise,
 )
 from conservator_studies.language_models import lacks
-from conservator_studies.plays import DOMAIN, DOT, Play, clean_text, read_plays, train_once
+from conservator_studies.plays import DOMAIN, DOT, SPLIT, Play, clean_text, read_plays, train_once
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
@@ -66,18 +66,18 @@ class Config:
 
     Attributes:
         lacunae: damaged words of test plays, drawn from as many plays as there are.
-        written: how many of them language models write.
+        few: how many of them the methods restore that take long.
         tuned: lone dots of tuning plays that the scales of experts are fitted to.
         training: of the expert for plays; it starts from the built-in expert for prose.
         steps_per_lacuna: of the training, so that a try with few words also trains quickly.
         model: the language model.
     """
 
-    lacunae: int = 1000
-    written: int = 200
+    lacunae: int = 800
+    few: int = 100
     tuned: int = 300
     training: TrainingConfig = field(default_factory=lambda: replace(TRAINING["small"], batch=12))
-    steps_per_lacuna: float = 0.7
+    steps_per_lacuna: float = 0.875
     model: str = "smollm2"
 
     @property
@@ -86,7 +86,7 @@ class Config:
         return max(1, round(self.steps_per_lacuna * self.lacunae))
 
 
-PRESETS = {"laptop": Config(), "paper": Config(lacunae=4000, written=4000, tuned=2000, steps_per_lacuna=2.5)}
+PRESETS = {"laptop": Config(), "paper": Config(lacunae=4000, few=4000, tuned=2000, steps_per_lacuna=2.0)}
 TABLES = [
     TableSpec(
         "Letters under black dots that came back, by the number of dots in a word",
@@ -129,7 +129,7 @@ LABELS = {
     "scale:words": "Word expert",
     "scale:memory": "Memory of the play and other plays",
 }
-LANGUAGE = ("language", BEST)  # the methods with a language model
+COSTLY = ("networks", "memory", "like", "expert", "language", BEST)  # methods that take long
 
 
 @dataclass(frozen=True)
@@ -171,55 +171,75 @@ class Balanced(Restorer):
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of plays before one is restored.
+    """What is known of other plays before one is restored.
 
     Attributes:
-        expert: trained on other plays.
         words: of other plays.
         references: other plays.
         rates: (V,) how often each byte is lost.
+        letter: the one that is lost most often, and its share in all that are.
     """
 
-    expert: ByteExpert
     words: Words
     references: References
     rates: Tensor
+    letter: tuple[str, float]
 
-    @property
-    def team(self) -> list[Expert | DocumentExpert]:
-        """The experts that are composed."""
-        return [self.expert, self.words, Plainly(Memory(self.references))]
+    def team(self, expert: Expert) -> list[Expert | DocumentExpert]:
+        """The experts that are composed: one for plays, words, and memory."""
+        return [expert, self.words, Plainly(Memory(self.references))]
+
+    def remember(self, restorer: Restorer) -> Restorer:
+        """A restorer that remembers other plays."""
+        restorer.references = self.references
+        return restorer
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
     """Learn from some plays, fit scales to others, and restore the rest by every method."""
     plays = read_plays(resources.corpora)
     model = load_language_model(config.model, "float32")
-    known = learn(plays["train"], config, seed, resources, track)
+    known = learn(plays["train"], track)
+    answers: dict[str, Answers] = {}
+
+    def ask(methods: Mapping[str, Method]) -> None:
+        for name, method in methods.items():
+            count = min(config.few, config.lacunae) if name in COSTLY else config.lacunae
+            pages = draw_pages(plays["test"], count, np.random.default_rng(seed))
+            answers[name] = Answers()
+            for page in track(pages, f"black dots, {name}"):
+                answers[name].ask(method, page)
+
+    ask(untrained_methods(known, resources, model))
+    expert = train_expert(plays["train"], config, seed, resources)
+    team = known.team(expert)
     tuning = draw_pages(plays["tune"], config.tuned, np.random.default_rng(seed))
-    scales = fit_scales(*laws_at_dots(known.team, tuning, track), known.rates)
-    methods = make_methods(known, scales, plays["train"], resources, model)
-    answers = {name: Answers() for name in methods}
-    for name, method in methods.items():
-        count = min(config.written, config.lacunae) if name in LANGUAGE else config.lacunae
-        for page in track(draw_pages(plays["test"], count, np.random.default_rng(seed)), f"black dots, {name}"):
-            answers[name].ask(method, page)
-    names = [expert.spec.name for expert in known.team]
+    scales = fit_scales(*laws_at_dots(team, tuning, track), known.rates)
+    ask(trained_methods(known, expert, scales, resources, model))
+    names = [one.spec.name for one in team]
     return Findings([*tabulate(answers), *scale_rows(names, scales)], {"blackdots": draw(answers)})
 
 
-def learn(plays: Sequence[Play], config: Config, seed: int, resources: Resources, track: Track) -> Known:
-    """Train an expert, count words, index texts, and count which letters are lost."""
-    start = resources.choose(["prose"])[0]
-    if not isinstance(start, ByteExpert):
-        raise ConservatorError("the expert for plays starts from a byte expert for prose; --experts prose= is another")
-    training = replace(config.training, steps=config.steps)
-    expert = train_once(plays, start, training, seed, resources.folder / "experts")
+def learn(plays: Sequence[Play], track: Track) -> Known:
+    """Count words, index texts, and count which letters are lost."""
     references = read_references([(play.name, play.clean) for play in plays], DOT)
     if references is None:
         raise ConservatorError("the plays to learn from are empty")
     words = Words(count_usage(clean_text(play).encode() for play in track(plays, "black dots, counting words")))
-    return Known(expert, words, references, loss_rates(plays))
+    lost: Counter[str] = Counter()
+    for play in plays:
+        lost.update(lost_letters(play))
+    letter, times = lost.most_common(1)[0] if lost else ("e", 0)
+    return Known(words, references, loss_rates(plays), (letter, times / max(1, lost.total())))
+
+
+def train_expert(plays: Sequence[Play], config: Config, seed: int, resources: Resources) -> ByteExpert:
+    """The expert for plays, which starts from the one for prose."""
+    start = resources.choose(["prose"])[0]
+    if not isinstance(start, ByteExpert):
+        raise ConservatorError(f"the expert for plays starts from a byte expert, and {start.spec.name} is none")
+    training = replace(config.training, network=start.network.config, steps=config.steps)
+    return train_once(plays, start, training, seed, resources.folder / "experts")
 
 
 def loss_rates(plays: Sequence[Play]) -> Tensor:
@@ -236,9 +256,7 @@ def loss_rates(plays: Sequence[Play]) -> Tensor:
 
 def lost_letters(play: Play) -> Counter[str]:
     """The letters that editors supplied."""
-    return Counter(
-        letter for dot, letter in zip(play.damaged, play.clean, strict=True) if dot == DOT and letter != DOT
-    )
+    return Counter(letter for dot, letter in zip(play.damaged, play.clean, strict=True) if dot == DOT and letter != DOT)
 
 
 def laws_at_dots(
@@ -288,44 +306,37 @@ def likelihood(
     return float(pool[np.arange(len(truth)), truth].sum())
 
 
-def make_methods(
-    known: Known, scales: tuple[float, ...], plays: Sequence[Play], resources: Resources, model: CausalExpert
-) -> dict[str, Method]:
-    """The methods by name."""
-    lost: Counter[str] = Counter()
-    for play in plays:
-        lost.update(lost_letters(play))
-    letter, times = lost.most_common(1)[0]
-    usual = letter, times / lost.total()
+def untrained_methods(known: Known, resources: Resources, model: CausalExpert) -> dict[str, Method]:
+    """The methods that need no expert for plays, by name."""
     builtin = resources.choose(EXPERTS)
-    plain, remembering = RestoreOptions(memory=False), RestoreOptions()
     modern = count_usage(read_domain(resources.corpora, "prose", "train").documents)
-    channel = UnevenMaskChannel(known.rates)
-    like = with_references(Restorer(builtin, remembering, select=True), known.references)
-    expert = with_references(Restorer([*builtin, known.expert], remembering, select=True), known.references)
-    evidence = with_references(Restorer([known.words], remembering), known.references)
-    composed = Balanced(known.team, plain, Scaled(scales), language=[model])
+    remembering = Restorer(builtin, select=True, language=[model])
+    words = known.remember(Restorer([known.words]))
     return {
-        "letter": by_letter(*usual),
-        "modern": by_frequency(modern, *usual),
-        "period": by_frequency(known.words.usage, *usual),
-        "networks": by_restorer(Restorer(builtin, plain, select=True)),
-        "memory": by_restorer(Restorer(builtin, remembering, select=True)),
-        "like": by_restorer(like),
-        "expert": by_restorer(expert),
-        "words_expert": by_restorer(Restorer([known.words], plain)),
-        "evidence": by_restorer(evidence, channel=channel),
-        "even": by_restorer(composed),
-        OURS: by_restorer(composed, channel=channel),
-        "language": by_restorer(Restorer(builtin, remembering, select=True, language=[model]), effort="best"),
-        BEST: by_restorer(composed, channel=channel, effort="best"),
+        "letter": by_letter(*known.letter),
+        "modern": by_frequency(modern, *known.letter),
+        "period": by_frequency(known.words.usage, *known.letter),
+        "networks": by_restorer(remembering, memory=False),
+        "memory": by_restorer(remembering),
+        "like": by_restorer(known.remember(Restorer(builtin, select=True))),
+        "words_expert": by_restorer(Restorer([known.words]), memory=False),
+        "evidence": by_restorer(words, channel=UnevenMaskChannel(known.rates)),
+        "language": by_restorer(remembering, effort="best"),
     }
 
 
-def with_references(restorer: Restorer, references: References) -> Restorer:
-    """A restorer with texts that are indexed already."""
-    restorer.references = references
-    return restorer
+def trained_methods(
+    known: Known, expert: ByteExpert, scales: tuple[float, ...], resources: Resources, model: CausalExpert
+) -> dict[str, Method]:
+    """The methods with an expert for plays, by name."""
+    builtin, channel = resources.choose(EXPERTS), UnevenMaskChannel(known.rates)
+    composed = Balanced(known.team(expert), RestoreOptions(memory=False), Scaled(scales), language=[model])
+    return {
+        "expert": by_restorer(known.remember(Restorer([*builtin, expert], select=True))),
+        "even": by_restorer(composed),
+        OURS: by_restorer(composed, channel=channel),
+        BEST: by_restorer(composed, channel=channel, effort="best"),
+    }
 
 
 def tabulate(answers: Mapping[str, Answers]) -> list[Row]:
@@ -347,9 +358,7 @@ def tabulate(answers: Mapping[str, Answers]) -> list[Row]:
 
 def scale_rows(names: Sequence[str], scales: Sequence[float]) -> list[Row]:
     """A row for the scale of each expert."""
-    return [
-        {"method": f"scale:{name}", "scale": scale, "paper": {}} for name, scale in zip(names, scales, strict=True)
-    ]
+    return [{"method": f"scale:{name}", "scale": scale, "paper": {}} for name, scale in zip(names, scales, strict=True)]
 
 
 def draw(answers: Mapping[str, Answers]) -> Figure:
@@ -378,7 +387,8 @@ def draw(answers: Mapping[str, Answers]) -> Figure:
     place = np.digitize(confidence, EDGES[1:-1])
     points = [(confidence[place == one].mean(), good[place == one].mean(), (place == one).sum()) for one in set(place)]
     right.plot([0, 1], [0, 1], color=GREY, linewidth=1)
-    right.scatter(*zip(*((x, y) for x, y, _ in points), strict=True), s=[4 + size / 4 for *_, size in points], color=BLUE)
+    sizes = [4 + size / 4 for *_, size in points]
+    right.scatter([x for x, *_ in points], [y for _, y, _ in points], s=sizes, color=BLUE)
     right.set(xlabel="confidence", ylabel="right", xlim=(0, 1.02), ylim=(0, 1.02), title="All composed")
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
@@ -406,5 +416,6 @@ STUDY = TextStudy(
     run=run,
     conclude=conclude,
     domain=DOMAIN,
+    split=SPLIT,
     lacks=lacks,
 )

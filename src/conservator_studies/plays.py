@@ -8,16 +8,17 @@ name alone: nothing is trained on or tuned with plays of the part ``test``.
 import gzip
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from conservator.errors import ConservatorError
 from conservator.experts import ByteExpert, load_expert
 from conservator.training import ByteLearner, Corpus, Plan, TrainingConfig, is_finished, run_training
+from conservator_studies.corpora import find_file
 
 DOT = "\u25cf"
-DOMAIN = "earlyprint"
-NAME = f"{DOMAIN}.dev.jsonl.gz"
+DOMAIN, SPLIT = "earlyprint", "dev"
 PARTS = {"train": 70, "tune": 10, "test": 20}  # per cent of all plays, about
 LIGHT = 0.3  # the largest share of bytes that is hidden in training: a page has few dots
 
@@ -59,16 +60,12 @@ def blanks(text: str) -> list[tuple[int, int]]:
     return found
 
 
-def find_plays(corpora: Path) -> Path | None:
-    """The file of the plays; None if there is none."""
-    return next((path for path in (corpora / NAME, corpora / NAME.removesuffix(".gz")) if path.exists()), None)
-
-
 def read_plays(corpora: Path) -> dict[str, list[Play]]:
     """The plays of each part."""
-    path = find_plays(corpora)
+    path = find_file(corpora, DOMAIN, SPLIT)
     if path is None:
-        raise ConservatorError(f"there is no {NAME} in {corpora}; a line of it has id, clean and damaged")
+        name = f"{DOMAIN}.{SPLIT}.jsonl.gz"
+        raise ConservatorError(f"there is no {name} in {corpora}: plays, in each line one with id, clean and damaged")
     found: dict[str, list[Play]] = {name: [] for name in PARTS}
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
@@ -91,7 +88,7 @@ def clean_text(play: Play) -> str:
     return play.clean.replace(DOT, "")
 
 
-def train_once(plays: list[Play], start: ByteExpert, config: TrainingConfig, seed: int, home: Path) -> ByteExpert:
+def train_once(plays: Sequence[Play], start: ByteExpert, config: TrainingConfig, seed: int, home: Path) -> ByteExpert:
     """Train a byte expert on the text of plays, from the weights of another, or load it if that was done before."""
     documents = tuple(clean_text(play).encode() for play in plays)
     fingerprint = hashlib.sha256(b"\0".join(documents)).hexdigest()

@@ -11,25 +11,39 @@ of the scores of the words that fit, and of separators between two words, raised
 both sides say the same twice.
 """
 
+from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
-from conservator.experts.words.usage import GONE, Bytes, Counts, Dictionary, Floats, Ints, Tables, Tokens, Usage
-from conservator.experts.words.usage import count_usage, cut, pair
+from conservator.experts.words.usage import (
+    GONE,
+    UNSEEN,
+    Bytes,
+    Dictionary,
+    Floats,
+    Ints,
+    Tables,
+    Tokens,
+    Usage,
+    count_usage,
+    cut,
+    pair,
+)
 from conservator.vocabularies import BYTES
 
 OWN = 10.0
-FAR, NEAR = 100.0, 500.0
+FAR, NEAR = 300.0, 1500.0
 NEW = 1.0
 FIRM = 3.0  # letters that must have been seen in a context, so that it counts as much as the next smaller one
-SHARPNESS = 0.8
+SHARPNESS = 0.7
 DOUBT = 2.0**-10  # the share of the law that is uniform
 SPEC = ExpertSpec("words", BYTES, max_length=1024)
 
@@ -57,8 +71,7 @@ class Words:
         text = document.readable[0].masked_fill(document.hidden[0], GONE).numpy().astype(np.uint8)
         new: dict[bytes, int] = {}
         tokens = cut(text.tobytes(), self.usage.numbers, new)
-        nowhere = np.zeros(len(tokens.numbers), dtype=bool)
-        return WordReader(self.usage, text, tokens, tokens.kept(nowhere), new, Dictionary.of(new))
+        return WordReader(self.usage, len(text), tokens, tokens.tables(), new, Dictionary.of(new))
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,7 @@ class WordReader:
 
     Attributes:
         usage: what is known of the words of other texts.
-        text: (L,) the document; GONE where nothing is seen.
+        length: of the document.
         tokens: of the document.
         own: their counts.
         new: the words that are in the document alone, with their numbers.
@@ -75,7 +88,7 @@ class WordReader:
     """
 
     usage: Usage
-    text: Bytes
+    length: int
     tokens: Tokens
     own: Tables
     new: dict[bytes, int]
@@ -97,14 +110,12 @@ class WordReader:
         laws = (1 - DOUBT) * laws + DOUBT / BYTES.size
         return copy_visible(torch.from_numpy(np.log(laws)).float(), context, at)
 
-    def hides(self, hidden: np.ndarray, start: int) -> Tables:
+    def hides(self, hidden: NDArray[np.bool_], start: int) -> Tables:
         """The counts of the document that a window, which begins at ``start`` and hides some bytes (l,), takes back."""
-        gone = np.zeros(len(self.text) + 1, dtype=np.int64)
-        stop = min(len(self.text), start + len(hidden))
-        gone[start + 1 : stop + 1] = hidden[: stop - start]
-        gone = np.cumsum(gone)
-        touched = gone[self.tokens.ends] > gone[self.tokens.begins]
-        return self.tokens.lost(touched)
+        flags = np.zeros(self.length, dtype=bool)
+        stop = min(self.length, start + len(hidden))
+        flags[start:stop] = hidden[: stop - start]
+        return self.tokens.tables(np.concatenate([[0], np.cumsum(flags)]))
 
 
 class Page:
@@ -113,7 +124,8 @@ class Page:
     def __init__(self, reader: WordReader, data: Bytes, hidden: Tables) -> None:
         """Cut the window ``data`` (l,) into words; what is ``hidden`` does not count."""
         self.reader, self.usage, self.data, self.hidden = reader, reader.usage, data, hidden
-        self.numbers, self.begins, self.ends = cut(data.tobytes(), _Both(reader.usage.numbers, reader.new))
+        self.known = ChainMap(reader.new, reader.usage.numbers)
+        self.numbers, self.begins, self.ends = cut(data.tobytes(), self.known)
         self.size = self.usage.size + OWN * float(reader.own.singles.times.sum() - hidden.singles.times.sum())
 
     def law(self, place: int) -> Floats:
@@ -129,7 +141,8 @@ class Page:
         if np.count_nonzero(pattern == GONE) == 1:
             law += self.separators(pattern, place, before, after)
         law = law**SHARPNESS
-        return law / law.sum()
+        law /= law.sum()
+        return law
 
     def number(self, token: int) -> int:
         """The number of a token of the window; -1 if it is unknown, or beyond the window."""
@@ -164,7 +177,7 @@ class Page:
 
     def unseen(self, before: Sequence[int], after: int) -> float:
         """The score of all words together that fit and were never seen."""
-        first, second, none = np.array([before[0]]), np.array([before[1]]), np.array([MISSING])
+        first, second, none = np.array([before[0]]), np.array([before[1]]), np.array([UNSEEN])
         score = float(self.follows(first, second, none, np.array([NEW / self.size]))[0])
         if after >= 0:
             score *= float(np.maximum(self.single(np.array([after])), NEW / self.size)[0])
@@ -175,24 +188,10 @@ class Page:
         parts = [pattern[:place].tobytes(), pattern[place + 1 :].tobytes()]
         counts = self.usage.separators[int(bool(parts[0])), int(bool(parts[1]))]
         score = self.unseen(before, after) / (NEW / self.size)
-        known = _Both(self.usage.numbers, self.reader.new)
         for one in parts:
             if one:
-                number = known.get(one, -1)
+                number = self.known.get(one, -1)
                 times = float(self.seen(0, np.array([number]))[0]) if number >= 0 else 0.0
                 score *= (times + NEW) / self.size
-        return score * counts / max(1, self.usage.size)
-
-
-MISSING = (1 << 21) - 1  # a token that was never seen
-
-
-class _Both(dict[bytes, int]):
-    """Two numberings as one."""
-
-    def __init__(self, first, second) -> None:
-        self.first, self.second = first, second
-
-    def get(self, key, default=None):
-        found = self.first.get(key)
-        return self.second.get(key, default) if found is None else found
+        scores: Floats = score * counts / max(1, self.usage.size)
+        return scores

@@ -18,9 +18,10 @@ from conservator.vocabularies import BYTES
 GONE = 0xFE  # stands for a byte that is not seen; no UTF-8 has it
 WORD = re.compile(rb"[0-9A-Za-z\x80-\xfe]+(?:'[0-9A-Za-z\x80-\xfe]+)*|[^\s]|\n")
 BITS = 21  # of the number of a token
-MOST = 1 << BITS
+UNSEEN = (1 << BITS) - 1  # the number of no token; there are fewer than this
 SPELLINGS = ((-3, -2, -1, 1, 2, 3), (-2, -1, 1, 2), (-1, 1))  # what is seen around a letter, the most telling first
 EDGE = max(map(max, SPELLINGS))
+REACH = 2  # bytes: an apostrophe beside a byte joins words or not, whatever that byte is
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -47,32 +48,6 @@ class Counts(NamedTuple):
         return np.where(self.keys[place] == keys, self.times[place], 0.0)
 
 
-class Tokens(NamedTuple):
-    """The tokens of a text: the number of each (n,), -1 if it has none; where each begins and ends (n,)."""
-
-    numbers: Ints
-    begins: Ints
-    ends: Ints
-
-    def kept(self, touched: NDArray[np.bool_]) -> "Tables":
-        """The counts of all tokens, pairs and triples that have none of the ``touched`` (n,) tokens."""
-        return count(self.numbers, ~touched & (self.numbers >= 0))
-
-    def lost(self, touched: NDArray[np.bool_]) -> "Tables":
-        """The counts of those that have one of the ``touched`` (n,) tokens, or more."""
-        near = touched.copy()
-        for step in (1, 2):
-            near[step:] |= touched[:-step]
-            near[:-step] |= touched[step:]
-        where = np.flatnonzero(near)
-        if not len(where):
-            return count(self.numbers[:0], touched[:0])
-        part = slice(int(where[0]), int(where[-1]) + 1)
-        numbers, known = self.numbers[part], self.numbers[part] >= 0
-        whole, rest = count(numbers, known), count(numbers, known & ~touched[part])
-        return Tables(*(Counts(one.keys, one.times - other(one.keys)) for one, other in zip(whole, rest, strict=True)))
-
-
 class Tables(NamedTuple):
     """The counts of tokens, of pairs and of triples of neighbours."""
 
@@ -81,11 +56,39 @@ class Tables(NamedTuple):
     triples: Counts
 
 
-def count(numbers: Ints, used: NDArray[np.bool_]) -> Tables:
-    """Count tokens (n,), and neighbours all of which are ``used`` (n,)."""
-    pairs, two = pair(numbers[:-1], numbers[1:]), used[:-1] & used[1:]
-    triples, three = pair(pairs[:-1], numbers[2:]), two[:-1] & used[2:]
-    return Tables(Counts.of(numbers[used]), Counts.of(pairs[two]), Counts.of(triples[three]))
+class Tokens(NamedTuple):
+    """The tokens of a text: the number of each (n,), -1 if it has none; where each begins and ends (n,)."""
+
+    numbers: Ints
+    begins: Ints
+    ends: Ints
+
+    def tables(self, gone: Ints | None = None) -> Tables:
+        """Count tokens and neighbours: all, or those in or near which something is gone.
+
+        Args:
+            gone: (L + 1,) how many bytes of the text are gone before each place. Whatever stood there, tokens that are
+                more than REACH bytes away are the same.
+        """
+        found = []
+        for order, keys in enumerate(self.keys):
+            begins, ends = self.begins[: len(keys)], self.ends[order:]
+            used = keys >= 0
+            if gone is not None:
+                last = len(gone) - 1
+                used &= gone[(ends + REACH).clip(max=last)] > gone[(begins - REACH).clip(min=0)]
+            found.append(Counts.of(keys[used]))
+        return Tables(*found)
+
+    @property
+    def keys(self) -> tuple[Ints, Ints, Ints]:
+        """The keys of tokens, pairs and triples, in their order; -1 if one of them has no number."""
+        numbers = self.numbers
+        pairs = pair(numbers[:-1], numbers[1:])
+        triples = pair(pairs[:-1], numbers[2:])
+        known = numbers >= 0
+        both = known[:-1] & known[1:]
+        return numbers, np.where(both, pairs, -1), np.where(both[:-1] & known[2:], triples, -1)
 
 
 def pair(first: Ints, second: Ints) -> Ints:
@@ -104,7 +107,7 @@ class Usage:
         size: how many tokens the texts have.
     """
 
-    numbers: Mapping[bytes, int]
+    numbers: dict[bytes, int]
     tables: Tables
     separators: Floats
     size: int
@@ -130,7 +133,7 @@ def count_usage(texts: Iterable[bytes]) -> Usage:
         parts.append(np.array([-1]))  # no pair goes from one text into the next
         separators += count_separators(text)
     found = np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
-    tables = count(found, found >= 0)
+    tables = Tokens(found, found, found).tables()
     return Usage(numbers, tables, separators, int(tables.singles.times.sum()))
 
 
@@ -143,7 +146,7 @@ def cut(text: bytes, numbers: Mapping[bytes, int], new: dict[bytes, int] | None 
         number = numbers.get(token, -1)
         if number < 0 and new is not None and gone not in token:
             known = len(numbers) if new is numbers else len(numbers) + len(new)
-            number = new.setdefault(token, known if known < MOST else -1)
+            number = new.setdefault(token, known if known < UNSEEN else -1)
         found.append(number)
         begins.append(match.start())
         ends.append(match.end())
