@@ -53,7 +53,6 @@ from conservator_studies.study import TextStudy, Track
 OURS, BEST = "composed", "everything"
 SCALES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)  # to choose from
 SWEEPS = 3
-WINDOW = 500  # bytes on either side of a dot that experts read, where scales are fitted
 FEW = 20.0  # a letter that was seen so often has a rate of its own, as much as the rate of all
 BALANCE = 1.0  # the weight of the team beside the language model; chosen on tuning plays
 SHOWN = 50  # wrong words that the record keeps
@@ -67,17 +66,19 @@ class Config:
     Attributes:
         lacunae: damaged words of test plays, drawn from as many plays as there are.
         few: how many of them the methods restore that take long.
+        written: how many of them everything together restores.
         tuned: lone dots of tuning plays that the scales of experts are fitted to.
         training: of the expert for plays; it starts from the built-in expert for prose.
         steps_per_lacuna: of the training, so that a try with few words also trains quickly.
         model: the language model.
     """
 
-    lacunae: int = 800
-    few: int = 100
+    lacunae: int = 700
+    few: int = 80
+    written: int = 300
     tuned: int = 300
     training: TrainingConfig = field(default_factory=lambda: replace(TRAINING["small"], batch=12))
-    steps_per_lacuna: float = 0.875
+    steps_per_lacuna: float = 1.0
     model: str = "smollm2"
 
     @property
@@ -86,7 +87,7 @@ class Config:
         return max(1, round(self.steps_per_lacuna * self.lacunae))
 
 
-PRESETS = {"laptop": Config(), "paper": Config(lacunae=4000, few=4000, tuned=2000, steps_per_lacuna=2.0)}
+PRESETS = {"laptop": Config(), "paper": Config(lacunae=4000, few=4000, written=4000, tuned=2000, steps_per_lacuna=1.5)}
 TABLES = [
     TableSpec(
         "Letters under black dots that came back, by the number of dots in a word",
@@ -129,7 +130,7 @@ LABELS = {
     "scale:words": "Word expert",
     "scale:memory": "Memory of the play and other plays",
 }
-COSTLY = ("networks", "memory", "like", "expert", "language", BEST)  # methods that take long
+COSTLY = ("networks", "memory", "like", "expert", "language")  # methods that take long
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,8 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
 
     def ask(methods: Mapping[str, Method]) -> None:
         for name, method in methods.items():
-            count = min(config.few, config.lacunae) if name in COSTLY else config.lacunae
+            count = config.few if name in COSTLY else config.written if name == BEST else config.lacunae
+            count = min(count, config.lacunae)
             pages = draw_pages(plays["test"], count, np.random.default_rng(seed))
             answers[name] = Answers()
             for page in track(pages, f"black dots, {name}"):
@@ -267,17 +269,17 @@ def laws_at_dots(
     for page in track(pages, "black dots, fitting scales"):
         tokens = torch.from_numpy(read_damaged(page.text.encode(), mark=DOT).tokens.astype(np.int64))
         document = MaskChannel(BYTES.size, 0.5).observe(tokens[None])
-        readers = [one.condition(document) if isinstance(one, DocumentExpert) else one for one in experts]
+        team = Team([one.condition(document) if isinstance(one, DocumentExpert) else one for one in experts])
         for (start, stop), dots in zip(page.words, page.dots, strict=True):
             letter = page.play.clean[start:stop][page.play.damaged[start:stop].index(DOT)]
             if len(dots) > 1 or not letter.isascii():
                 continue
-            begin = max(0, dots[0] - WINDOW)
-            part = tokens[begin : dots[0] + WINDOW][None]
+            begin = max(0, dots[0] - team.context // 2)
+            part = tokens[begin : begin + team.context][None]
             hidden = part == BYTES.mask
             context = Context(part.masked_fill(hidden, 0), hidden, start=torch.tensor([begin]))
             at = torch.tensor([0]), torch.tensor([dots[0] - begin])
-            rows.append(torch.cat([one.predict(context, at) for one in readers]).double().numpy())
+            rows.append(team.predict(context, at)[:, 0].double().numpy())
             truth.append(ord(letter))
     laws = np.stack(rows, axis=1) if rows else np.zeros((len(experts), 0, BYTES.size))
     return laws, np.array(truth, dtype=np.int64)

@@ -126,7 +126,8 @@ class Page:
         self.reader, self.usage, self.data, self.hidden = reader, reader.usage, data, hidden
         self.known = ChainMap(reader.new, reader.usage.numbers)
         self.numbers, self.begins, self.ends = cut(data.tobytes(), self.known)
-        self.size = self.usage.size + OWN * float(reader.own.singles.times.sum() - hidden.singles.times.sum())
+        own = float(reader.own.singles.times.sum() - hidden.singles.times.sum())
+        self.size = max(1.0, self.usage.size + OWN * own)
 
     def law(self, place: int) -> Floats:
         """(V,) the law of the byte at a place."""
