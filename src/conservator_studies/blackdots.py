@@ -22,7 +22,7 @@ from conservator.errors import ConservatorError
 from conservator.experts import ByteExpert, Context, DocumentExpert, Expert, ExpertSpec, Memory, References, Team
 from conservator.experts.causal import CausalExpert
 from conservator.experts.language import load_language_model
-from conservator.experts.words import Words, count_usage
+from conservator.experts.words import WordModel, count_usage
 from conservator.field import Inferred
 from conservator.figures import BLUE, GREY, new_figure
 from conservator.options import EXPERTS
@@ -181,7 +181,7 @@ class Known:
         letter: the one that is lost most often, and its share in all that are.
     """
 
-    words: Words
+    words: WordModel
     references: References
     rates: Tensor
     letter: tuple[str, float]
@@ -227,7 +227,7 @@ def learn(plays: Sequence[Play], track: Track) -> Known:
     references = read_references([(play.name, play.clean) for play in plays], DOT)
     if references is None:
         raise ConservatorError("the plays to learn from are empty")
-    words = Words(count_usage(clean_text(play).encode() for play in track(plays, "black dots, counting words")))
+    words = WordModel(count_usage(clean_text(play).encode() for play in track(plays, "black dots, counting words")))
     lost: Counter[str] = Counter()
     for play in plays:
         lost.update(lost_letters(play))

@@ -10,11 +10,11 @@ from conservator import Restorer
 from conservator.channels import MaskChannel, UnevenMaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Context
-from conservator.experts.words import Words, count_usage
+from conservator.experts.words import WordModel, count_usage
 from conservator.vocabularies import BYTES
 
 TEXT = "the king is dead\nlong live the king\nthe queen will sing and the king will ride\n"
-WORDS = Words.of([TEXT])
+WORDS = WordModel.of([TEXT])
 
 
 def observe(text):
@@ -41,7 +41,7 @@ def test_a_word_that_fits_is_found(text, letter):
 
 
 def test_neighbours_decide_between_words():
-    words = Words.of(["red car, blue cat, red car, blue cat, "])
+    words = WordModel.of(["red car, blue cat, red car, blue cat, "])
     assert [chr(int(laws(words, text)[0].argmax())) for text in ("red ca?,", "blue ca?,")] == ["r", "t"]
 
 
@@ -66,7 +66,7 @@ def test_a_word_in_a_text_of_its_own_counts_as_often_as_it_stands_there():
 def test_what_is_hidden_has_no_say(text, holes, other):
     holes = holes[: len(text)]
     changed = "".join(new if hole else one for one, new, hole in zip(text, other, holes, strict=False))
-    words = Words.of(["ab ab' a.b\nba"])
+    words = WordModel.of(["ab ab' a.b\nba"])
     torch.testing.assert_close(laws(words, text, holes), laws(words, changed, holes))
 
 
@@ -79,7 +79,7 @@ def test_laws_are_normalised(text):
 
 
 def test_texts_without_words_are_no_trouble():
-    assert torch.isfinite(laws(Words.of([]), "a?c")).all()
+    assert torch.isfinite(laws(WordModel.of([]), "a?c")).all()
 
 
 def test_words_need_a_whole_document():
@@ -94,7 +94,7 @@ def test_a_restorer_takes_words_as_an_expert():
 
 
 def test_letters_that_are_lost_more_often_are_filled_in_more_often():
-    words = Words.of(["a cat and a car and "])
+    words = WordModel.of(["a cat and a car and "])
     rates = torch.full((BYTES.size,), 1e-4)
     for letter in "tr":
         rates[ord(letter)] = 0.2

@@ -49,7 +49,7 @@ SPEC = ExpertSpec("words", BYTES, max_length=1024)
 
 
 @dataclass(frozen=True)
-class Words:
+class WordModel:
     """Words of texts like the documents; for each document, ``condition`` makes the expert that knows its words too.
 
     Attributes:
@@ -60,7 +60,7 @@ class Words:
     spec: ExpertSpec = SPEC
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> "Words":
+    def of(cls, texts: Sequence[str]) -> "WordModel":
         """The words of texts."""
         return cls(count_usage(text.encode() for text in texts))
 
