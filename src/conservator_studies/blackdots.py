@@ -5,9 +5,11 @@ the scales of the experts, and the rest is restored. Damaged words are asked for
 the rest of the play. A dot is a lost byte. Words that editors left open are not asked for.
 """
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import torch
@@ -26,6 +28,7 @@ from conservator.experts.words import WordModel, count_usage
 from conservator.field import Inferred
 from conservator.figures import BLUE, GREY, new_figure
 from conservator.options import EXPERTS
+from conservator.provenance import commit
 from conservator.restorer import read_references
 from conservator.rewriter import Rewriter
 from conservator.training import PRESETS as TRAINING
@@ -37,6 +40,7 @@ from conservator_studies.lacunae import (
     Answers,
     Method,
     Page,
+    answer,
     by_frequency,
     by_letter,
     by_restorer,
@@ -55,6 +59,7 @@ SCALES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2)  # to choo
 SWEEPS = 3
 FEW = 20.0  # a letter that was seen so often has a rate of its own, as much as the rate of all
 BALANCE = 1.0  # the weight of the team beside the language model; chosen on tuning plays
+SURE = 0.9  # the confidence from which the language model is not asked; above it, it changed nothing on tuning plays
 SHOWN = 50  # wrong words that the record keeps
 EDGES = np.linspace(0, 1, 11)  # of the reliability curve
 
@@ -74,8 +79,8 @@ class Config:
     """
 
     lacunae: int = 700
-    few: int = 80
-    written: int = 300
+    few: int = 50
+    written: int = 200
     tuned: int = 300
     training: TrainingConfig = field(default_factory=lambda: replace(TRAINING["small"], batch=12))
     steps_per_lacuna: float = 1.0
@@ -167,7 +172,7 @@ class Balanced(Restorer):
     def rewriter(self, options: RestoreOptions) -> Rewriter | None:
         """The rewriter with this study's balance."""
         found = super().rewriter(options)
-        return None if found is None else replace(found, balance=BALANCE)
+        return None if found is None else replace(found, balance=BALANCE, sure=SURE)
 
 
 @dataclass(frozen=True)
@@ -202,15 +207,13 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     model = load_language_model(config.model, "float32")
     known = learn(plays["train"], track)
     answers: dict[str, Answers] = {}
+    home = resources.folder / "blackdots" / key_of(config, seed, resources)
 
     def ask(methods: Mapping[str, Method]) -> None:
         for name, method in methods.items():
             count = config.few if name in COSTLY else config.written if name == BEST else config.lacunae
-            count = min(count, config.lacunae)
-            pages = draw_pages(plays["test"], count, np.random.default_rng(seed))
-            answers[name] = Answers()
-            for page in track(pages, f"black dots, {name}"):
-                answers[name].ask(method, page)
+            pages = draw_pages(plays["test"], min(count, config.lacunae), np.random.default_rng(seed))
+            answers[name] = answer(method, track(pages, f"black dots, {name}"), home / f"{name}.json")
 
     ask(untrained_methods(known, resources, model))
     expert = train_expert(plays["train"], config, seed, resources)
@@ -220,6 +223,12 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     ask(trained_methods(known, expert, scales, resources, model))
     names = [one.spec.name for one in team]
     return Findings([*tabulate(answers), *scale_rows(names, scales)], {"blackdots": draw(answers)})
+
+
+def key_of(config: Config, seed: int, resources: Resources) -> str:
+    """A name for what answers depend on, so that a run that was interrupted goes on with those that it has."""
+    facts = [asdict(config), seed, resources.fingerprint, resources.fingerprints, commit()]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def learn(plays: Sequence[Play], track: Track) -> Known:

@@ -1,8 +1,10 @@
 """Damaged words of plays, how they are restored one way or another, and how well."""
 
+import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from conservator import Restorer
 from conservator.experts.words import GONE, WORD, Usage
+from conservator.files import make_folder, write_atomically
 from conservator_studies.metrics import calibration_error
 from conservator_studies.plays import DOT, Play
 from conservator_studies.result import Row
@@ -101,6 +104,20 @@ class Answers:
             whole = "".join(next(following) if one == DOT else one for one in word)
             truth = page.play.clean[start:stop]
             self.filled.append(Filled(page.play.name, start, word, truth, whole, tuple(confidence)))
+
+
+def answer(method: Method, pages: Iterable[Page], path: Path) -> Answers:
+    """Let a method fill in the words of pages, and keep the answers; or read those that were kept."""
+    if path.exists():
+        record = json.loads(path.read_text())
+        filled = [Filled(**{**one, "confidence": tuple(one["confidence"])}) for one in record["filled"]]
+        return Answers(filled, record["seconds"])
+    found = Answers()
+    for page in pages:
+        found.ask(method, page)
+    make_folder(path.parent)
+    write_atomically(path, json.dumps(asdict(found)).encode())
+    return found
 
 
 def draw_pages(plays: Sequence[Play], count: int, generator: np.random.Generator) -> list[Page]:

@@ -68,7 +68,8 @@ def test_every_method_is_measured(corpora, monkeypatch):
     assert len(blackdots.STUDY.grids(found.rows)) == len(blackdots.TABLES)
     assert "Of lone dots 1.000" in blackdots.conclude(found.rows)
     assert list(found.figures) == ["blackdots"]
-    blackdots.run(config, 0, untracked, Resources(corpora, experts, corpora / "out"))  # the expert is there
+    again = blackdots.run(config, 0, untracked, Resources(corpora, experts, corpora / "out"))  # all is there
+    assert again.rows == found.rows
 
 
 def test_parts_are_told_by_name_alone(corpora):
