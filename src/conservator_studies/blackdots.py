@@ -78,12 +78,12 @@ class Config:
         model: the language model.
     """
 
-    lacunae: int = 700
-    few: int = 50
-    written: int = 200
+    lacunae: int = 500
+    few: int = 30
+    written: int = 100
     tuned: int = 300
     training: TrainingConfig = field(default_factory=lambda: replace(TRAINING["small"], batch=12))
-    steps_per_lacuna: float = 1.0
+    steps_per_lacuna: float = 1.4
     model: str = "smollm2"
 
     @property
@@ -215,7 +215,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
             pages = draw_pages(plays["test"], min(count, config.lacunae), np.random.default_rng(seed))
             answers[name] = answer(method, track(pages, f"black dots, {name}"), home / f"{name}.json")
 
-    ask(untrained_methods(known, resources, model))
+    ask(untrained_methods(known, resources))
     expert = train_expert(plays["train"], config, seed, resources)
     team = known.team(expert)
     tuning = draw_pages(plays["tune"], config.tuned, np.random.default_rng(seed))
@@ -317,11 +317,11 @@ def likelihood(
     return float(pool[np.arange(len(truth)), truth].sum())
 
 
-def untrained_methods(known: Known, resources: Resources, model: CausalExpert) -> dict[str, Method]:
-    """The methods that need no expert for plays, by name."""
+def untrained_methods(known: Known, resources: Resources) -> dict[str, Method]:
+    """The methods without an expert for plays and without a language model, by name."""
     builtin = resources.choose(EXPERTS)
     modern = count_usage(read_domain(resources.corpora, "prose", "train").documents)
-    remembering = Restorer(builtin, select=True, language=[model])
+    remembering = Restorer(builtin, select=True)
     words = known.remember(Restorer([known.words]))
     return {
         "letter": by_letter(*known.letter),
@@ -332,28 +332,30 @@ def untrained_methods(known: Known, resources: Resources, model: CausalExpert) -
         "like": by_restorer(known.remember(Restorer(builtin, select=True))),
         "words_expert": by_restorer(Restorer([known.words]), memory=False),
         "evidence": by_restorer(words, channel=UnevenMaskChannel(known.rates)),
-        "language": by_restorer(remembering, effort="best"),
     }
 
 
 def trained_methods(
     known: Known, expert: ByteExpert, scales: tuple[float, ...], resources: Resources, model: CausalExpert
 ) -> dict[str, Method]:
-    """The methods with an expert for plays, by name."""
+    """The methods with an expert for plays or a language model, by name; those that take long come last."""
     builtin, channel = resources.choose(EXPERTS), UnevenMaskChannel(known.rates)
     composed = Balanced(known.team(expert), RestoreOptions(memory=False), Scaled(scales), language=[model])
+    product = Restorer(builtin, select=True, language=[model])
     return {
-        "expert": by_restorer(known.remember(Restorer([*builtin, expert], select=True))),
-        "even": by_restorer(composed),
         OURS: by_restorer(composed, channel=channel),
+        "even": by_restorer(composed),
         BEST: by_restorer(composed, channel=channel, effort="best"),
+        "expert": by_restorer(known.remember(Restorer([*builtin, expert], select=True))),
+        "language": by_restorer(product, effort="best"),
     }
 
 
 def tabulate(answers: Mapping[str, Answers]) -> list[Row]:
     """A row for each method, and the words that are still wrong."""
     rows: list[Row] = []
-    for name, found in answers.items():
+    for name in (name for name in LABELS if name in answers):
+        found = answers[name]
         row: Row = {"method": name, "paper": {}} | summarise(found)
         if name != OURS:
             row |= lone_difference(answers[OURS], found)
