@@ -189,6 +189,9 @@ def summarise(answers: Answers, seed: int = 0) -> Row:
                 sums[names.index(one.play)] += sum(one.right), len(one.right)
         row |= ratio(name, sums, drawn)
         row[f"{name}_dots"] = int(sums[:, 1].sum())
+        if name == "lone" and sums[:, 1].any():
+            some = sums[sums[:, 1] > 0]
+            row["alike"] = float((some[:, 0] / some[:, 1]).mean())
     words = np.zeros((len(names), 2))
     for one in answers.filled:
         words[names.index(one.play)] += all(one.right), 1

@@ -55,13 +55,14 @@ def test_every_method_is_measured(corpora, monkeypatch):
     experts = {name: TextExpert(VERSE, name=name) for name in blackdots.EXPERTS}
     experts["prose"] = ByteExpert(ByteNetwork(SMALL), "prose", "")
     training = TrainingConfig(network=SMALL, batch=2, window=16, long=0)
-    config = Config(lacunae=6, few=4, written=5, tuned=6, training=training, steps_per_lacuna=0.5)
+    config = Config(lacunae=6, some=3, written=5, few=4, tuned=6, training=training, steps_per_lacuna=0.5)
     found = blackdots.run(config, 0, untracked, Resources(corpora, experts, corpora / "out"))
     rows = {row["method"]: row for row in found.rows}
     assert set(rows) == set(blackdots.LABELS)
     assert rows["composed"]["lacunae"] == 6
     assert rows["everything"]["lacunae"] == 5
     assert rows["like"]["lacunae"] == 4
+    assert rows["evidence"]["lacunae"] == 3
     assert rows["composed"]["lone"] == 1
     assert rows["period"]["lone"] == 1
     assert rows["letter"]["difference"] >= 0
@@ -136,6 +137,7 @@ def test_figures_by_hand():
     assert row["calibration_error_lone"] == pytest.approx(0.25)
     assert row["calibration_error"] == pytest.approx((0.5 + 1 + 1) / 4)
     assert row["seconds"] == 2
+    assert row["alike"] == 0.5
     assert "more" not in row
     better = [Filled("a", 9, f"c{DOT}t", "cat", "cat", (0.5,))]
     assert lone_difference(Answers(better), Answers(filled))["difference"] == 1
