@@ -99,6 +99,7 @@ TABLES = [
     TableSpec(
         "Letters under black dots that came back, by the number of dots in a word",
         [
+            Column("lacunae", "words", 0),
             Column("lone", "one dot [95 %]", 3),
             Column("two", "two", 3),
             Column("more", "three and more", 3),
@@ -113,7 +114,6 @@ TABLES = [
         [
             Column("calibration_error_lone", "calibration error, one dot", 3),
             Column("calibration_error", "all dots", 3),
-            Column("lacunae", "words", 0),
             Column("plays", "plays", 0),
             Column("seconds", "CPU seconds a word", 2),
         ],
