@@ -192,6 +192,9 @@ def summarise(answers: Answers, seed: int = 0) -> Row:
         if name == "lone" and sums[:, 1].any():
             some = sums[sums[:, 1] > 0]
             row["alike"] = float((some[:, 0] / some[:, 1]).mean())
+            others = np.delete(some, some[:, 1].argmax(), axis=0).sum(axis=0)
+            if others[1]:  # one play may have as many dots as all others together
+                row["others"] = float(others[0] / others[1])
     words = np.zeros((len(names), 2))
     for one in answers.filled:
         words[names.index(one.play)] += all(one.right), 1

@@ -61,7 +61,8 @@ def test_every_method_is_measured(corpora, monkeypatch):
     assert set(rows) == set(blackdots.LABELS)
     assert rows["composed"]["lacunae"] == 6
     assert rows["everything"]["lacunae"] == 5
-    assert rows["like"]["lacunae"] == 4
+    assert rows["like"]["lacunae"] == 5
+    assert rows["language"]["lacunae"] == 4
     assert rows["evidence"]["lacunae"] == 3
     assert rows["composed"]["lone"] == 1
     assert rows["period"]["lone"] == 1
