@@ -37,6 +37,7 @@ def test_which_studies_need_texts_and_which_need_more():
         "readme": "readme",
         "documents": "readme",
         "language-models": "readme",
+        "blackdots": "earlyprint",
     }
 
 
