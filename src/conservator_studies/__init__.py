@@ -120,5 +120,9 @@ STUDIES = {
         "conservator_studies.uniform",
         'Evidence of experts with a uniform source: appendix "The uniform-source mismatch"',
     ),
+    "blackdots": Entry(
+        "conservator_studies.blackdots",
+        "Letters of early English plays that transcribers could not read, restored in every way there is",
+    ),
 }
 PRESETS = ("laptop", "paper")

@@ -53,6 +53,7 @@ class Study(ABC, Generic[Config]):
         conclude: summarises the rows in words; "" for no conclusion.
         needs_resources: whether it works with texts and trained experts.
         domain: a domain of texts that it needs besides prose, code and config.
+        split: the split of that domain.
         lacks: says what it needs that this machine has not, and how to get it; "" for nothing.
     """
 
@@ -64,6 +65,7 @@ class Study(ABC, Generic[Config]):
     labels: Mapping[str, str]
     conclude: Callable[[list[Row]], str] = no_conclusion
     domain: str | None = None
+    split: str = "eval"
     lacks: Callable[[], str] = nothing
 
     @abstractmethod

@@ -12,8 +12,7 @@ from pathlib import Path
 import torch
 
 from conservator.experts import Expert, load_experts
-from conservator.training import Corpus, Plan, Wish, hold_out, is_finished, run_training
-from conservator.training.runs import STATE
+from conservator.training import Corpus, Plan, Wish, hold_out, is_begun, is_finished, run_training
 from conservator_studies.study import Track
 
 
@@ -47,7 +46,7 @@ class Recipe:
     def train(self, folder: Path) -> None:
         """Train it on one core, from where an interrupted run stopped."""
         torch.set_num_threads(1)
-        resume = (folder / STATE).exists()
+        resume = is_begun(folder)
         documents = hold_out(self.corpus, self.seed)[0]
         preset = self.wish.presets[self.preset]
         config, learner = self.wish.learner(preset, documents, folder, resume=resume, device="cpu")

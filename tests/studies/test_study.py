@@ -37,7 +37,14 @@ def test_which_studies_need_texts_and_which_need_more():
         "readme": "readme",
         "documents": "readme",
         "language-models": "readme",
+        "scale": "arxiv",
+        "arxiv": "arxiv",
+        "arxiv-bytes": "arxiv",
+        "readme-tokens": "readme",
+        "sevenb": "arxiv",
         "rule": "readme",
+        "blackdots": "earlyprint",
+        "uniform": "arxiv",
     }
 
 

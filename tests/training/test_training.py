@@ -11,6 +11,8 @@ from safetensors.torch import load_file, save
 from conservator.errors import ConservatorError
 from conservator.experts import load_expert
 from conservator.training.corpus import Corpus, as_stream
+from conservator.training.learners import ByteLearner
+from conservator.training.path import noise
 from conservator.training.runs import Plan, run_training
 from conservator.training.trainer import PRESETS, Trainer, TrainingConfig
 from networks import PLAIN, TINY
@@ -42,6 +44,25 @@ def test_training_leaves_the_global_generator_alone():
     before = torch.get_rng_state()
     losses(ADAMW, 0, steps=2)
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_run_may_start_from_the_weights_of_another():
+    _, trained = losses(SMALL, 0)
+    before = [weight.clone() for weight in trained.network.state_dict().values()]
+    learner = ByteLearner(TINY, start=trained.network)
+    again = Trainer(SMALL, 1, torch.device("cpu"), learner)
+    assert again.step(as_stream(TEXTS), 0.0) < 5
+    kept = trained.network.state_dict().values()
+    assert all(torch.equal(a, b) for a, b in zip(before, kept, strict=True))
+
+
+@pytest.mark.parametrize("most", [1.0, 0.3])
+def test_no_more_is_hidden_than_asked_for(most):
+    tokens = torch.zeros(8, 4000, dtype=torch.long)
+    kappa, hidden = noise(tokens, torch.Generator().manual_seed(0), most)
+    assert ((kappa >= 1 - most) & (kappa < 1)).all()
+    assert (kappa.diff() > 0).all()
+    torch.testing.assert_close(hidden.float().mean(-1), 1 - kappa, atol=0.04, rtol=0)
 
 
 def test_rates_rise_stay_and_fall():

@@ -7,6 +7,7 @@ from conservator.channels.mask import MaskChannel
 from conservator.channels.named import as_channel
 from conservator.channels.observation import Excerpt, Observation, Status
 from conservator.channels.replacement import ReplacementChannel
+from conservator.channels.uneven import UnevenMaskChannel
 
 __all__ = [
     "Channel",
@@ -17,5 +18,6 @@ __all__ = [
     "Observation",
     "ReplacementChannel",
     "Status",
+    "UnevenMaskChannel",
     "as_channel",
 ]

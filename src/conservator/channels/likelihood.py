@@ -25,6 +25,11 @@ class Likelihood(ABC):
         """By default, the likelihood may depend on more than the symbol."""
         return 0
 
+    @property
+    def tells_lost(self) -> bool:
+        """Whether tokens differ in their likelihood where nothing was seen; by default they do not."""
+        return False
+
     @abstractmethod
     def __getitem__(self, index: Any) -> "Likelihood":
         """The likelihood at some of the positions."""

@@ -128,7 +128,7 @@ def reproduce_all(preset: str, seed: int, limit: int | None, resources: "Resourc
     if any(study.needs_resources for study in studies.values()):
         resources.choose(list(DOMAINS))  # a missing expert is said now, not in an hour
     for name, study in track(studies.items(), "studies"):
-        if study.domain and find_file(resources.corpora, study.domain, "eval") is None:
+        if study.domain and find_file(resources.corpora, study.domain, study.split) is None:
             messages.print(f"{name}: left out, these corpora have no {study.domain}", soft_wrap=True)
             continue
         if missing := study.lacks():

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from conservator.channels import Observation
-from conservator.decoders.text import DecodedText, sealed
+from conservator.decoders.text import DecodedText, given_loss, sealed
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, Context, Team
 from conservator.field import Inferred
@@ -181,4 +181,4 @@ class BeamReader:
         predictions = self.team.predict(around, at, asked=asked).float()
         sequence = torch.zeros(len(jobs), dtype=torch.long)
         mixed = self.inferred.composition.log_probs(predictions, sequence, torch.tensor(positions))
-        return mixed.double().numpy()
+        return given_loss(self.observation, mixed, sequence, torch.tensor(positions)).double().numpy()

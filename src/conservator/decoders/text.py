@@ -129,6 +129,13 @@ def sealed(constraint: Constraint, tokens: NDArray[np.int64], observation: Obser
     return tokens if observation.excerpt is None else constraint.seal(tokens, observation.excerpt.cuts.numpy())
 
 
+def given_loss(observation: Observation, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
+    """Predictions (n, V) at lost positions, given that they were lost: a channel may lose some tokens more often."""
+    if not observation.likelihood.tells_lost:
+        return log_probs
+    return observation[sequence, position].likelihood.log_posterior(log_probs.double()).to(log_probs.dtype)
+
+
 def _predictions(
     team: Team,
     observation: Observation,
@@ -142,7 +149,9 @@ def _predictions(
     if not observation.doubtful.any():
         hidden = torch.from_numpy(left)[None]
         tokens = torch.from_numpy(text)[None]
-        yield from predict(team, tokens, hidden, inferred.composition, excerpt=observation.excerpt, margin=margin)
+        excerpt = observation.excerpt
+        for found, log_probs in predict(team, tokens, hidden, inferred.composition, excerpt=excerpt, margin=margin):
+            yield found, given_loss(observation, log_probs, found.sequence, found.position)
         return
     for found, log_probs in predict_with_channel(team, observation, inferred, FOLDS, generator):
         seen = observation[found.sequence, found.position]

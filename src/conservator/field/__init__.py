@@ -31,13 +31,12 @@ from conservator.field.gain import (
     held_out_gain,
     infer_lattice,
     leave_out,
-    one_weight,
     read_folds,
     score_states,
 )
 from conservator.field.lattice import MarkovPrior, constant, laplace, simplex_lattice, sticky, two_level
 from conservator.field.lattice_evidence import LatticeEvidence, lattice_evidence
-from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior
+from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior, one_weight
 from conservator.field.maximum import maximise
 from conservator.field.pool import log_pool
 from conservator.field.selection import choose_experts

@@ -20,8 +20,8 @@ from conservator.errors import ConservatorError
 from conservator.experts import Predictions, Team
 from conservator.field.composition import Composition
 from conservator.field.folds import Folds, hide
-from conservator.field.lattice import MarkovPrior, constant, simplex_lattice
-from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior
+from conservator.field.lattice import MarkovPrior, simplex_lattice
+from conservator.field.lattice_posterior import LatticePosterior, default_priors, lattice_posterior, one_weight
 from conservator.field.pool import log_pool_at
 from conservator.field.sampling import places_of
 
@@ -151,11 +151,6 @@ def infer_lattice(
     )
     best = tuple(max(some, key=lambda one: one.log_evidence) for some in candidates)
     return LatticeFields(best, candidates, emissions, weights)
-
-
-def one_weight(weights: Array) -> list[MarkovPrior]:
-    """The prior of one composition for the whole sequence."""
-    return [constant(weights)]
 
 
 def finest_parts(experts: int) -> int:

@@ -37,6 +37,11 @@ class LatticePosterior:
     evidences: dict[str, float]
 
 
+def one_weight(weights: Array) -> list[MarkovPrior]:
+    """The prior of one composition for the whole sequence."""
+    return [constant(weights)]
+
+
 def default_priors(weights: Array) -> list[MarkovPrior]:
     """The priors from which the one with the highest evidence is chosen.
 

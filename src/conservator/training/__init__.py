@@ -2,9 +2,10 @@
 
 from conservator.training.card import predicted, write_card
 from conservator.training.corpus import Corpus, as_stream, hold_out, read_corpus, read_texts
+from conservator.training.learners import ByteLearner
 from conservator.training.path import noise
 from conservator.training.presets import Wish
-from conservator.training.runs import Moment, Plan, is_finished, run_training
+from conservator.training.runs import Moment, Plan, is_begun, is_finished, run_training
 from conservator.training.scoring import Estimate, ratio
 from conservator.training.specialisation import Cell, Check, check_specialisation
 from conservator.training.strip import FILTERS, Filter, find_python_comments
@@ -13,6 +14,7 @@ from conservator.training.trainer import PRESETS, Trainer, TrainingConfig
 __all__ = [
     "FILTERS",
     "PRESETS",
+    "ByteLearner",
     "Cell",
     "Check",
     "Corpus",
@@ -27,6 +29,7 @@ __all__ = [
     "check_specialisation",
     "find_python_comments",
     "hold_out",
+    "is_begun",
     "is_finished",
     "noise",
     "predicted",

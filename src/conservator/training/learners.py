@@ -54,16 +54,26 @@ class Learner(Protocol):
 class ByteLearner:
     """A byte expert: cross-entropy at hidden bytes."""
 
-    def __init__(self, config: NetworkConfig) -> None:
-        """Take the size of the network."""
-        self.config = config
+    def __init__(self, config: NetworkConfig, most: float = 1.0, start: ByteNetwork | None = None) -> None:
+        """Take what is trained.
+
+        Args:
+            config: the size of the network.
+            most: the largest share of bytes that is hidden at a time; below 1, it learns what lightly damaged text
+                needs, and no more.
+            start: a network of the same size whose weights it starts from.
+        """
+        self.config, self.most, self.start = config, most, start
         self.vocabulary: Vocabulary = BYTES
         self.source: Source = MaskSource()
         self.context, self.dropout = config.context, config.dropout
 
     def make(self) -> ByteNetwork:
-        """Draw the initial weights."""
-        return ByteNetwork(self.config)
+        """Draw the initial weights, or take those of another network."""
+        network = ByteNetwork(self.config)
+        if self.start is not None:
+            network.load_state_dict(self.start.state_dict())
+        return network
 
     def inner(self, name: str) -> bool:
         """All but the embedding and the head."""
@@ -71,7 +81,7 @@ class ByteLearner:
 
     def loss(self, network: ByteNetwork, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
         """Nats per hidden byte."""
-        _, hidden = noise(windows, generator)
+        _, hidden = noise(windows, generator, self.most)
         windows, hidden = windows.to(device), hidden.to(device)
         features = network.features(windows.masked_fill(hidden, HIDDEN), torch.ones_like(hidden))
         return functional.cross_entropy(network.logits(features[hidden]), windows[hidden])

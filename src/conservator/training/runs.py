@@ -184,6 +184,11 @@ def is_finished(folder: Path) -> bool:
     return bool(config.get("about", {}).get("finished"))
 
 
+def is_begun(folder: Path) -> bool:
+    """Whether ``folder`` holds a run that was interrupted, and can be resumed."""
+    return (folder / STATE).exists()
+
+
 def is_cut(learner: Learner) -> bool:
     """Whether a learner reads tokens that stand for several bytes."""
     return isinstance(learner.vocabulary, Tokens)

@@ -13,8 +13,16 @@ from conservator.channels import MaskChannel, Observation
 from conservator.decoders import sample_uniform
 from conservator.experts import At, Context, Cost, Expert, Team
 from conservator.experts.uniform import AtTime, Hiding, LeaveOneOut, denoising_score, filled, noised
-from conservator.field import Cavities, CompositeEvidence, Composition, Inferred, Particles, Smoother, ascend
-from conservator.field.engines.bayes import one_composition
+from conservator.field import (
+    Cavities,
+    CompositeEvidence,
+    Composition,
+    Inferred,
+    Particles,
+    Smoother,
+    ascend,
+    one_weight,
+)
 from conservator_studies.baselines.pieces import InPieces
 from conservator_studies.baselines.setting import Noised, Scores, Setting
 
@@ -94,7 +102,7 @@ class UniformSetting(Setting):
     @cached_property
     def shared(self) -> Inferred:
         """The same with one weight for the whole window."""
-        return Cavities(parts=10, priors=one_composition)(self.leaving_out, self.observation, self.generator())
+        return Cavities(parts=10, priors=one_weight)(self.leaving_out, self.observation, self.generator())
 
     def ascent(self, smoother: Smoother) -> Inferred:
         """The paper's update and a smoother, on the gradient of cavity evidence."""

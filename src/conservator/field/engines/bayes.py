@@ -14,9 +14,9 @@ from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed, rounds_for
 from conservator.field.engines.recalling import with_trust
 from conservator.field.folds import DEFAULT, Folds, hide, near_damage
-from conservator.field.lattice import MarkovPrior, constant, simplex_lattice
+from conservator.field.lattice import MarkovPrior, simplex_lattice
 from conservator.field.lattice_evidence import lattice_evidence
-from conservator.field.lattice_posterior import default_priors, lattice_posterior
+from conservator.field.lattice_posterior import default_priors, lattice_posterior, one_weight
 
 OWN_CONTEXT = 0.02  # a position is hidden from an expert if it is that expert's text with less than this probability
 Priors = Callable[[NDArray[np.float64]], Sequence[MarkovPrior]]
@@ -117,13 +117,8 @@ class Bayes:
         )
 
 
-def one_composition(weights: NDArray[np.float64]) -> list[MarkovPrior]:
-    """The prior of one composition for the whole sequence."""
-    return [constant(weights)]
-
-
 # One weight for the whole sequence: tau = infinity, on a finer lattice.
-GLOBAL = Bayes(parts=10, priors=one_composition)
+GLOBAL = Bayes(parts=10, priors=one_weight)
 
 
 def foreign_text(owners: Tensor, own_context: float) -> Tensor | None:
