@@ -9,8 +9,19 @@ import torch
 from conservator.channels import MaskChannel, ReplacementChannel
 from conservator.errors import ConservatorError
 from conservator.experts import BigramExpert, Cost, Team
-from conservator.field import GLOBAL, Ascent, Bayes, Composition, Folds, Inferred, Maximum, Outcome, Particles, Survey
-from conservator.field.engines.bayes import one_composition
+from conservator.field import (
+    GLOBAL,
+    Ascent,
+    Bayes,
+    Composition,
+    Folds,
+    Inferred,
+    Maximum,
+    Outcome,
+    Particles,
+    Survey,
+    one_weight,
+)
 
 SIZE = 3
 ENGINES = {
@@ -203,10 +214,10 @@ def test_after_the_first_repeat_an_expert_reads_what_may_be_its_own():
 def test_where_one_composition_fits_a_whole_sequence_nothing_is_foreign():
     seen = {}
     observation = MaskChannel(SIZE, 0.1).corrupt((torch.arange(40) % SIZE)[None], seeded())
-    found = Bayes(Folds(2, 2), parts=10, priors=one_composition)(watched(seen), observation, seeded())
+    found = Bayes(Folds(2, 2), parts=10, priors=one_weight)(watched(seen), observation, seeded())
     assert found.field[0, 0, 0] > 0.8
     assert torch.equal(torch.cat(seen["up"]), torch.cat(seen["down"]))
-    assert Bayes(parts=10, priors=one_composition) == GLOBAL
+    assert Bayes(parts=10, priors=one_weight) == GLOBAL
 
 
 def test_near_damage_the_field_is_scored_and_read_alone():

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from conservator.channels import MaskChannel
 from conservator.experts import BigramExpert, CategoricalExpert, Team
-from conservator.field import Survey, simplex_lattice
-from conservator.field.engines.bayes import one_composition
+from conservator.field import Survey, one_weight, simplex_lattice
 from conservator.field.sampling import PERIOD, STRETCH, spread, stretches
 from conservator.field.selection import HALF, choose_experts
 
@@ -44,7 +43,7 @@ def test_the_evidence_is_that_of_the_hidden_half():
     experts = [CategoricalExpert(rows, f"expert {number}") for number, rows in enumerate(logits)]
     tokens = torch.randint(SIZE, (1, 60), generator=seeded(1))
     lost = torch.rand(1, 60, generator=seeded(2)) < 0.2
-    found = Survey(priors=one_composition)(Team(experts), observe(tokens, lost), seeded())
+    found = Survey(priors=one_weight)(Team(experts), observe(tokens, lost), seeded())
     hidden = HALF.draw(~lost, seeded())[0, 0]
     laws = torch.log_softmax(logits, dim=-1)
     each = []
@@ -111,7 +110,7 @@ def test_the_gain_of_local_weights_is_foretold_by_the_hidden_half():
     experts, observation = two_regions()
     local = Survey()(Team(experts), observation, seeded()).outcomes[0]
     assert local.gain > 0.1
-    assert Survey(priors=one_composition)(Team(experts), observation, seeded()).outcomes[0].gain == 0
+    assert Survey(priors=one_weight)(Team(experts), observation, seeded()).outcomes[0].gain == 0
     assert Survey()(Team(experts[:1]), observation, seeded()).outcomes[0].gain is None
     one_kind = observation[:, :3000]
     assert abs(Survey()(Team(experts), one_kind, seeded()).outcomes[0].gain) < 0.01
