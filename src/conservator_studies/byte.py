@@ -51,6 +51,7 @@ NAMES = {
     "single:prose": "Prose expert",
     "single:code": "Code expert",
     "single:config": "Config expert",
+    "single:math": "Mathematics expert",
 }
 COMPARISON = [
     Column("accuracy_documents", "accuracy", 3),

@@ -144,7 +144,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     for decoder, paper in PAPER_DECODERS.items():
         ours = {DECODERS + name: by_window(found[f"{decoder} {name}"]) for name in DECODED}
         theirs = dict(zip((DECODERS + name for name in DECODED), paper, strict=True))
-        rows.append({"method": f"The paper's, {decoder}", "windows": config.windows, **ours, "paper": theirs})
+        rows.append({"method": f"The paper's, {decoder}", "count": config.windows, **ours, "paper": theirs})
     rows.append({"method": "Ours", **{DECODERS + name: by_window(found[name]) for name in DECODED}, "paper": {}})
     rows += calibrate(config, seed, track, resources, team)
     return Findings(rows, {"scale": draw(rows, LABELS)})
@@ -168,7 +168,7 @@ def rate_row(rate: float, found: Mapping[str, Restored], windows: int) -> Row:
     names = [RATES + name for name in SWEPT]
     ours = dict(zip(names, (by_window(found[name]) for name in SWEPT), strict=True))
     paper = dict(zip(names, PAPER_RATES[rate], strict=True)) if rate in PAPER_RATES else {}
-    return {"method": f"r = {rate:g}", "windows": windows, **ours, "paper": paper}
+    return {"method": f"r = {rate:g}", "count": windows, **ours, "paper": paper}
 
 
 def calibrate(config: Config, seed: int, track: Track, resources: Resources, team: list[Expert]) -> list[Row]:
@@ -184,7 +184,7 @@ def calibrate(config: Config, seed: int, track: Track, resources: Resources, tea
     names = (f"{TAUS}accuracy", f"{TAUS}field")
     rows: list[Row] = []
     for name, one in found.items():
-        row: Row = {"method": name, "windows": config.calibration, names[0]: by_window(one)}
+        row: Row = {"method": name, "count": config.calibration, names[0]: by_window(one)}
         if one.attributes:
             row[names[1]] = float((one.regions == mixed.labels).double().mean())
         rows.append(row | {"paper": dict(zip(names, papers[name], strict=True)) if name in papers else {}})
