@@ -1,8 +1,10 @@
 """The experts of the token studies: adapters of one base, which the studies train unless ``--experts`` names others."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Protocol
 
 from conservator.errors import ConservatorError
 from conservator.experts import Expert
@@ -39,6 +41,14 @@ class Training:
         return replace(self, base=max(1, round(share * self.base)), steps=max(1, round(share * self.steps)))
 
 
+class Adapted(Protocol):
+    """The sizes of a study with adapters: how they are trained, or None if they are named."""
+
+    @property
+    def training(self) -> Training | None:
+        """How they are trained."""
+
+
 def adapt(
     resources: Resources,
     training: Training | None,
@@ -61,11 +71,7 @@ def adapt(
     if len(given) == len(texts):
         return given
     if training is None:
-        missing = [role for role in texts if role not in given]
-        raise ConservatorError(
-            f"no expert over tokens for {', '.join(missing)}: with this preset all are named, --experts "
-            f"{missing[0]}=NAME, and none is trained"
-        )
+        raise ConservatorError(f"no expert over tokens for {', '.join(role for role in texts if role not in given)}")
     home, training = resources.folder / "experts", training.for_windows(windows)
     base = make_base(resources.corpora, training, home, track)
     recipes = [
@@ -73,6 +79,21 @@ def adapt(
         for role, corpus in texts.items()
     ]
     return load_all(train_once(recipes, home, track))
+
+
+def lacking(*roles: str) -> Callable[[Adapted, Resources | None], str]:
+    """What a study lacks that has adapters in these roles, as ``Study.lacks``."""
+
+    def lacks(config: Adapted, resources: Resources | None) -> str:
+        missing = [role for role in roles if resources is None or not was_named(resources, role)]
+        if missing and config.training is None:
+            named = " ".join(f"--experts {role}=NAME" for role in missing)
+            return f"with this preset its experts are not trained, but named: {named}"
+        if missing and find_spec("peft") is None:
+            return 'adapters need an extra: pip install "conservator[hf]"'
+        return ""
+
+    return lacks
 
 
 def make_base(corpora: Path, training: Training, home: Path, track: Track) -> Path:

@@ -1,6 +1,6 @@
 """Prose and mathematics of LaTeX documents, with adapters of one base: table "arxiv"."""
 
-from conservator_studies.adapted import adapt
+from conservator_studies.adapted import adapt, lacking
 from conservator_studies.byte import OURS
 from conservator_studies.latex import math_spans
 from conservator_studies.resources import Resources
@@ -51,4 +51,5 @@ STUDY = TextStudy(
     run=run,
     conclude=conclude,
     domain=KINDS.domain,
+    lacks=lacking(*KINDS.names),
 )

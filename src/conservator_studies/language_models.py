@@ -108,7 +108,7 @@ LABELS = {
 }
 
 
-def lacks() -> str:
+def lacks(config: object, resources: Resources | None) -> str:
     """What is missing on this machine; "" if nothing is."""
     if find_spec("transformers") is None:
         return 'language models need an extra: pip install "conservator[lm]"'

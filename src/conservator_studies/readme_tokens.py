@@ -5,7 +5,7 @@ The figures of section "Naturally mixed documents", and the column README of tab
 
 from dataclasses import dataclass
 
-from conservator_studies.adapted import adapt
+from conservator_studies.adapted import adapt, lacking
 from conservator_studies.byte import OURS, interval
 from conservator_studies.corpora import read_domain
 from conservator_studies.fences import code_spans
@@ -83,4 +83,5 @@ STUDY = TextStudy(
     run=run,
     conclude=conclude,
     domain=KINDS.domain,
+    lacks=lacking(*KINDS.names),
 )

@@ -10,7 +10,7 @@ from functools import partial
 from conservator.experts import Expert
 from conservator.field import PRESETS as PARTICLES
 from conservator.field import Inferred, PerColumn
-from conservator_studies.adapted import GENERAL, Training, adapt
+from conservator_studies.adapted import Training, adapt, lacking
 from conservator_studies.baselines import UniformSetting
 from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval
 from conservator_studies.byte3 import draw
@@ -222,5 +222,12 @@ def conclude(rows: list[Row]) -> str:
 
 
 STUDY = TextStudy(
-    presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain=GENERAL[-1]
+    presets=PRESETS,
+    unit="windows",
+    tables=TABLES,
+    labels=LABELS,
+    run=run,
+    conclude=conclude,
+    domain="arxiv",
+    lacks=lacking(*DOMAINS, "generalist", "generalist_2x"),
 )

@@ -8,7 +8,7 @@ easier. With ``--experts prose=hf:Dream-org/Dream-v0-Base-7B --experts code=hf:D
 from dataclasses import dataclass, field
 
 from conservator.training import Check, check_specialisation
-from conservator_studies.adapted import GENERAL, Training, adapt
+from conservator_studies.adapted import Training, adapt, lacking
 from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval
 from conservator_studies.corpora import read_domain
 from conservator_studies.resources import Resources
@@ -119,5 +119,12 @@ def conclude(rows: list[Row]) -> str:
 
 
 STUDY = TextStudy(
-    presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain=GENERAL[-1]
+    presets=PRESETS,
+    unit="windows",
+    tables=TABLES,
+    labels=LABELS,
+    run=run,
+    conclude=conclude,
+    domain="arxiv",
+    lacks=lacking(*DOMAINS),
 )

@@ -36,7 +36,7 @@ def no_conclusion(rows: list[Row]) -> str:
     return ""
 
 
-def nothing() -> str:
+def nothing(config: Any, resources: Resources | None) -> str:
     """Nothing is missing."""
     return ""
 
@@ -54,7 +54,7 @@ class Study(ABC, Generic[Config]):
         needs_resources: whether it works with texts and trained experts.
         domain: a domain of texts that it needs besides prose, code and config.
         split: the split of that domain.
-        lacks: says what it needs that this machine has not, and how to get it; "" for nothing.
+        lacks: says of sizes and resources what is missing for them, and how to get it; "" for nothing.
     """
 
     needs_resources: ClassVar[bool] = False
@@ -66,7 +66,7 @@ class Study(ABC, Generic[Config]):
     conclude: Callable[[list[Row]], str] = no_conclusion
     domain: str | None = None
     split: str = "eval"
-    lacks: Callable[[], str] = nothing
+    lacks: Callable[[Config, Resources | None], str] = nothing
 
     @abstractmethod
     def findings(self, config: Config, seed: int, track: Track, resources: Resources | None) -> Findings:

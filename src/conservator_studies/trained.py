@@ -4,9 +4,10 @@ import hashlib
 import json
 import multiprocessing
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+import signal
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from multiprocessing.pool import Pool
 from pathlib import Path
 
 import torch
@@ -44,8 +45,7 @@ class Recipe:
         return home / hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16] / self.name
 
     def train(self, folder: Path) -> None:
-        """Train it on one core, from where an interrupted run stopped."""
-        torch.set_num_threads(1)
+        """Train it, from where an interrupted run stopped."""
         resume = is_begun(folder)
         documents = hold_out(self.corpus, self.seed)[0]
         preset = self.wish.presets[self.preset]
@@ -56,33 +56,36 @@ class Recipe:
 
 
 def train_once(recipes: Sequence[Recipe], home: Path, track: Track) -> dict[str, Path]:
-    """Train the experts that are not below ``home`` yet, and return the folder of each by its name."""
+    """Train the experts that are not below ``home`` yet, and return the folder of each by its name.
+
+    An interrupt ends all trainings; the next call goes on where they were.
+    """
     folders = {recipe.name: recipe.folder(home) for recipe in recipes}
-    missing = [recipe for recipe in recipes if not is_finished(folders[recipe.name])]
+    missing = [(recipe, folder) for recipe in recipes if not is_finished(folder := folders[recipe.name])]
     if missing:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        spawned = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(cores, len(missing)), mp_context=spawned) as pool:
-            running = [pool.submit(recipe.train, folders[recipe.name]) for recipe in missing]
-            names = ", ".join(recipe.name for recipe in missing)
-            for done in track(Finished(running), f"training {names}"):
-                done.result()
+        with start_workers(len(missing)) as workers:
+            trained = workers.imap_unordered(train, missing)
+            for _ in track(range(len(missing)), f"training {', '.join(recipe.name for recipe, _ in missing)}"):
+                next(trained)
     return folders
 
 
-@dataclass(frozen=True)
-class Finished:
-    """Trainings as they come to their end; its length is their number."""
+def train(job: tuple[Recipe, Path]) -> None:
+    """Train an expert in a folder."""
+    recipe, folder = job
+    recipe.train(folder)
 
-    running: Sequence["Future[None]"]
 
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self.running)
+def start_workers(count: int) -> Pool:
+    """Processes for so many trainings, as many as there are cores at most; they end with the ``with`` block."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return multiprocessing.get_context("spawn").Pool(min(cores, count), prepare_worker)
 
-    def __iter__(self) -> Iterator["Future[None]"]:
-        """The first that ends comes first."""
-        return as_completed(self.running)
+
+def prepare_worker() -> None:
+    """One core for each; an interrupt is for the process that started them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
 
 
 def load_all(folders: Mapping[str, Path]) -> dict[str, Expert]:

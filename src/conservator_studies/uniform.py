@@ -11,7 +11,7 @@ from functools import partial
 from conservator.errors import ConservatorError
 from conservator.experts.uniform import LATEST, denoising_score, sampled_energies
 from conservator.field import Bayes, Inferred
-from conservator_studies.adapted import GENERAL, Training, adapt
+from conservator_studies.adapted import Training, adapt, lacking
 from conservator_studies.baselines import UniformSetting
 from conservator_studies.baselines.uniform import Score
 from conservator_studies.byte import COMPARISON, COST, QUALITY, interval
@@ -129,5 +129,12 @@ def conclude(rows: list[Row]) -> str:
 
 
 STUDY = TextStudy(
-    presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain=GENERAL[-1]
+    presets=PRESETS,
+    unit="windows",
+    tables=TABLES,
+    labels=LABELS,
+    run=run,
+    conclude=conclude,
+    domain="arxiv",
+    lacks=lacking(*DOMAINS),
 )

@@ -125,6 +125,6 @@ def test_mixed_documents_say_where_their_code_is(resources):
 def test_what_is_missing_is_said(monkeypatch, tmp_path):
     monkeypatch.setenv("CONSERVATOR_HOME", str(tmp_path))
     monkeypatch.setattr(language_models, "find_spec", lambda name: None)
-    assert "conservator[lm]" in language_models.lacks()
+    assert "conservator[lm]" in language_models.lacks(None, None)
     monkeypatch.setattr(language_models, "find_spec", lambda name: name)
-    assert "conservator experts add smollm2" in language_models.lacks()
+    assert "conservator experts add smollm2" in language_models.lacks(None, None)

@@ -3,8 +3,8 @@
 import gzip
 import json
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from multiprocessing.pool import ThreadPool
 
 import pytest
 import torch
@@ -134,12 +134,16 @@ def test_a_pair_of_masked_models_is_checked_and_composed(corpora, domain_texts, 
     assert "Is each domain served best by its own expert? yes" in shown("sevenb", rows, sevenb)
 
 
-def test_what_does_not_fit_is_refused(corpora, domain_texts, tmp_path):
+def test_what_does_not_fit_is_refused(corpora, domain_texts, tmp_path, monkeypatch):
     uniform = resources_of(corpora, tmp_path, domain_texts)
     masked = resources_of(corpora, tmp_path, domain_texts, MaskedTokens)
     config = replace(scale.PRESETS["paper"], windows=1, length=64, least=24)
     with pytest.raises(ConservatorError, match="no expert over tokens for generalist, generalist_2x"):
         scale.run(config, 0, untracked, uniform)
+    assert "named: --experts generalist=NAME --experts generalist_2x=NAME" in scale.STUDY.lacks(config, uniform)
+    assert scale.STUDY.lacks(scale.PRESETS["laptop"], uniform) == ""
+    monkeypatch.setattr(adapted, "find_spec", lambda name: None)
+    assert "pip install" in scale.STUDY.lacks(scale.PRESETS["laptop"], uniform)
     mixed = mixed_windows({name: [text] for name, text in domain_texts.items()}, VOCABULARY, config, 0)
     with pytest.raises(ConservatorError, match="a study takes one kind"):
         damage_windows(mixed, [uniform.experts["prose"], masked.experts["code"]], config, 0)
@@ -150,7 +154,7 @@ def test_what_does_not_fit_is_refused(corpora, domain_texts, tmp_path):
 
 def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch):
     """Two steps each; the second time nothing is trained."""
-    monkeypatch.setattr(trained, "ProcessPoolExecutor", lambda count, mp_context: ThreadPoolExecutor(1))
+    monkeypatch.setattr(trained, "start_workers", lambda count: ThreadPool(1))
     monkeypatch.setattr(runs, "REPORTED", 2)
     monkeypatch.setattr(runs, "WATCHED", 2)
     training = Training(tokens=300, base=128, steps=64).for_windows(1)
@@ -163,7 +167,7 @@ def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch
     assert not first["prose"].spec.source.shows_noise
     assert first["prose"].base is first["code"].base
     assert first["code"].about["steps"] == 2 * first["prose"].about["steps"]
-    monkeypatch.setattr(trained, "ProcessPoolExecutor", None)
+    monkeypatch.setattr(trained, "start_workers", None)
     again = adapt(*arguments, {"code": 2})
     assert again["code"].spec.fingerprint == first["code"].spec.fingerprint
     assert adapted.was_named(Resources(corpora, again, tmp_path), "code")

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from conservator.cli.console import messages, track
 from conservator.cli.options import Force, Parents, Quiet, Seed, Threads, TrustRemoteCode, check_targets
+from conservator.errors import ConservatorError
 from conservator.files import check_folder, check_writable, write_atomically
 
 if TYPE_CHECKING:
@@ -102,6 +103,8 @@ def reproduce(
     if load_study(name).needs_resources:
         resources = open_resources(corpora, experts or [], out, trust_remote_code=trust_remote_code)
     request = Request(name, preset, seed, limit, resources)
+    if missing := request.study.lacks(request.config, resources):
+        raise ConservatorError(f"{name}: {missing}")
     result, written = execute(request, out, track, pdf=pdf)
     record = written[0].read_bytes()
     if copy is not None:
@@ -131,10 +134,10 @@ def reproduce_all(preset: str, seed: int, limit: int | None, resources: "Resourc
         if study.domain and find_file(resources.corpora, study.domain, study.split) is None:
             messages.print(f"{name}: left out, these corpora have no {study.domain}", soft_wrap=True)
             continue
-        if missing := study.lacks():
+        request = Request(name, preset, seed, limit, resources if study.needs_resources else None)
+        if missing := study.lacks(request.config, request.resources):
             messages.print(f"{name}: left out, {missing}", soft_wrap=True)
             continue
-        request = Request(name, preset, seed, limit, resources if study.needs_resources else None)
         if is_current(out / f"{name}.json", request):
             messages.print(f"{name}: done before", soft_wrap=True)
             continue
