@@ -27,7 +27,6 @@ from conservator.files import write_atomically
 from conservator.provenance import commit, versions
 from conservator.vocabularies import BYTES
 from conservator_studies.baselines import Setting
-from conservator_studies.baselines.particles import by_particles
 from conservator_studies.corpora import DOMAINS, read_domains
 from conservator_studies.mixtures import mix
 from conservator_studies.restoration import Restored, describe, restore_windows
@@ -91,7 +90,7 @@ def main() -> None:
             damaged = observation[:count]
             bayes = restore_windows(team, few, damaged, Bayes()(team, damaged, drawn()), own)
             rows.append(describe(f"bayes, first {count}", bayes, few.labels))
-            particles = by_particles(Setting(team.experts, damaged, few.labels, options.seed), settings)
+            particles = Setting(team, damaged, few.labels, options.seed, particles=settings).algorithm_1()
             found = restore_windows(team, few, damaged, particles)
             rows.append(describe(name, found, few.labels, bayes))
 

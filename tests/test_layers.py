@@ -1,6 +1,7 @@
 """The layers of the library: each imports only what stands below it; studies use public names alone."""
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
@@ -96,3 +97,12 @@ def test_the_number_of_bytes_stands_in_the_vocabulary():
         constants = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
         found = sum(type(value) is int and value in (255, 256) for value in constants)
         assert found == LENGTHS.get(name, 0), name
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.name)
+def test_what_a_benchmark_imports_of_ours_exists(path):
+    for module, names in imports(path):
+        if module.split(".")[0] in ("conservator", "conservator_studies"):
+            found = importlib.import_module(module)
+            for name in names:
+                assert hasattr(found, name) or importlib.util.find_spec(f"{module}.{name}"), f"{module}.{name}"
