@@ -15,7 +15,7 @@ LAYERS = [
     {"numerics", "files", "figures", "tables", "provenance"},
     {"vocabularies"},
     {"documents", "channels"},
-    {"options"},
+    {"options", "pages"},
     {"experts"},
     {"training", "field"},
     {"decoders", "alignment"},

@@ -1,0 +1,20 @@
+"""Files that readers of pages write, OCR engines mostly: hOCR, ALTO, PAGE and the tables of Tesseract, in and out."""
+
+from conservator.pages.elements import Limits
+from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
+from conservator.pages.reading import name_format, read_pages
+from conservator.pages.transcript import Transcript
+
+__all__ = [
+    "Alternative",
+    "Box",
+    "Change",
+    "Glyph",
+    "Limits",
+    "Line",
+    "Page",
+    "Transcript",
+    "Word",
+    "name_format",
+    "read_pages",
+]
