@@ -123,14 +123,15 @@ class Alto(MarkupFile):
         return self.places[at].element.attributes.get("SUBS_TYPE")
 
     def _without_hyphen(self, edits: Edits, place: Place, text: str) -> str:
-        """A text without the hyphen that has an element; the element goes if the text does not end with it."""
+        """A text without the hyphen that has an element; the element goes if the text does not end with one hyphen."""
         if place.hyphen is None:
             return text
         sign = place.hyphen.attributes.get("CONTENT", "").strip()
-        if text.endswith(sign):
-            return text.removesuffix(sign)
-        edits.delete(place.hyphen)
-        return text
+        rest = text.removesuffix(sign)
+        if rest in ("", text) or rest.endswith(sign):  # which would be read as another text
+            edits.delete(place.hyphen)
+            return text
+        return rest
 
 
 def read_alto(data: bytes, markup: Markup) -> Transcript:
@@ -138,7 +139,8 @@ def read_alto(data: bytes, markup: Markup) -> Transcript:
     file, root = Alto(markup), markup.root
     elements = list(root.walk())
     named = {one.name: one.text().strip() for one in reversed(elements) if one.name in ("MeasurementUnit", "fileName")}
-    tesseract = any(one.name == "softwareName" and "tesseract" in one.text().lower() for one in elements)
+    engines = [" ".join(one.text().split()) for one in elements if one.name == "softwareName"]
+    tesseract = any("tesseract" in engine.lower() for engine in engines)
     found: dict[Element, list[Element]] = {one: [] for one in elements if one.name == "Page"}
     for line in elements:
         if line.name == "TextLine":
@@ -154,7 +156,7 @@ def read_alto(data: bytes, markup: Markup) -> Transcript:
                 lines.append(Line(tuple(words), _box(markup, line), number))
         pages.append(Page(tuple(lines), _page_box(markup, page), named.get("fileName") or None))
     unit = named.get("MeasurementUnit") or "pixel"
-    return Transcript("ALTO", _version(root), unit, tuple(pages), data, file)
+    return Transcript("ALTO", _version(root), next(iter(engines), None), unit, tuple(pages), data, file)
 
 
 def _above(element: Element) -> list[Element]:

@@ -28,6 +28,10 @@ class Limits:
     attribute: int = 2**17
 
 
+class UnreadableError(ConservatorError):
+    """Markup is not XML, or has elements within each other without end: it may be HTML."""
+
+
 class Text:
     """A run of text: its characters, and the bytes ``start`` to ``stop`` of the source that stand for them."""
 
@@ -109,7 +113,7 @@ class Builder:
         if self._count > self.limits.elements:
             raise ConservatorError(f"the file has more than {self.limits.elements:,} elements")
         if len(self.open) >= self.limits.depth:
-            raise ConservatorError(f"byte {start}: more than {self.limits.depth} elements within each other")
+            raise UnreadableError(f"byte {start}: more than {self.limits.depth} elements within each other")
         long = max(map(len, attributes.values()), default=0)
         if long > self.limits.attribute:
             raise ConservatorError(

@@ -100,7 +100,7 @@ def read_hocr(data: bytes, markup: Markup) -> Transcript:
     for element in elements:
         page, block = home.get(element.parent or element, (markup.root, markup.root))
         page = element if kinds[element] & PAGES else page
-        block = element if kinds[element] & BLOCKS or page is element else block
+        block = element if page is element or (kinds[element] & BLOCKS and element not in lines) else block
         home[element] = page, block
         if element in lines:
             owner[element] = element
@@ -119,7 +119,7 @@ def read_hocr(data: bytes, markup: Markup) -> Transcript:
     file = Hocr(markup)
     pages = tuple(_read_page(file, page, within, home) for page, within in found.items())
     systems = (one.attributes.get("content") for one in elements if one.attributes.get("name") == "ocr-system")
-    return Transcript("hOCR", next(systems, None), "pixel", pages, data, file)
+    return Transcript("hOCR", None, next(systems, None), "pixel", pages, data, file)
 
 
 def _read_page(

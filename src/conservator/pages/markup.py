@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 from conservator.errors import ConservatorError, OptionError
 from conservator.files import check_encoding
-from conservator.pages.elements import ATTRIBUTE, TAG, Builder, Element, Limits
+from conservator.pages.elements import ATTRIBUTE, TAG, Builder, Element, Limits, UnreadableError
 
 # Byte order marks, and how a file in UTF-16 without one begins -> the encoding.
 ORDERS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -127,7 +127,7 @@ def read_xml(data: bytes, limits: Limits) -> Markup:
     try:
         parser.Parse(source, True)
     except expat.ExpatError as error:
-        raise ConservatorError(f"the file is not well-formed XML: {error}") from error
+        raise UnreadableError(f"the file is not well-formed XML: {error}") from error
     assert builder.root is not None
     return Markup(source, builder.root, encoding, order)
 

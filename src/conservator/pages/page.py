@@ -141,7 +141,8 @@ def read_page(data: bytes, markup: Markup) -> Transcript:
     version = VERSION.search(markup.root.space)
     file = PageFile(markup, several=version is None or int(version[1]) >= SEVERAL)
     pages = tuple(_read_one(file, page) for page in markup.root.walk() if page.name == "Page")
-    return Transcript("PAGE", version[0][1:] if version else None, "pixel", pages, data, file)
+    creators = (" ".join(one.text().split()) for one in markup.root.walk() if one.name == "Creator")
+    return Transcript("PAGE", version[0][1:] if version else None, next(creators, None), "pixel", pages, data, file)
 
 
 def _read_one(file: PageFile, page: Element) -> Page:

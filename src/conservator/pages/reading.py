@@ -5,7 +5,7 @@ import re
 from conservator.documents.kinds import name_kind
 from conservator.errors import ConservatorError, NotTextError
 from conservator.pages.alto import read_alto
-from conservator.pages.elements import Limits
+from conservator.pages.elements import Limits, UnreadableError
 from conservator.pages.hocr import read_hocr
 from conservator.pages.markup import HEAD, ORDERS, WIDE, Markup, read_html, read_xml
 from conservator.pages.page import read_page
@@ -72,9 +72,7 @@ def _read_web_page(data: bytes, limits: Limits) -> Markup:
         return read_xml(data, limits)
     try:
         return read_xml(data, limits)
-    except ConservatorError as error:
-        if not str(error).startswith("the file is not well-formed"):
-            raise
+    except UnreadableError:
         return read_html(data, limits)
 
 

@@ -31,6 +31,7 @@ class Transcript:
     Attributes:
         format: ``hOCR``, ``ALTO``, ``PAGE`` or ``TSV``.
         version: of the format, if the file names one.
+        engine: the program that read the pages, if the file names it.
         unit: of all boxes: ``pixel``, ``mm10`` (tenths of a millimetre) or ``inch1200``.
         pages: its pages.
         data: the bytes of the file.
@@ -39,6 +40,7 @@ class Transcript:
 
     format: str
     version: str | None
+    engine: str | None
     unit: str
     pages: tuple[Page, ...]
     data: bytes = field(repr=False)

@@ -73,7 +73,7 @@ def read_tsv(data: bytes, limits: Limits) -> Transcript:
     table = Table([row.removesuffix("\r").split("\t") for row in raw], ends, order)
     if table.rows[0] != COLUMNS:
         raise ConservatorError(f"the table does not begin with the columns {', '.join(COLUMNS)}")
-    return Transcript("TSV", None, "pixel", _read_pages(table), data, table)
+    return Transcript("TSV", None, "tesseract", "pixel", _read_pages(table), data, table)
 
 
 def _read_pages(table: Table) -> tuple[Page, ...]:

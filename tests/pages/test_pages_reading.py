@@ -1,0 +1,204 @@
+"""Files of OCR engines as pages, lines and words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conservator.errors import ConservatorError, NotTextError
+from conservator.pages import Alternative, Box, Glyph, Limits, name_format, read_pages
+from ocr_files import SAMPLES, WRITERS, format_of
+
+READ = """\
+The reader of a damaged page sees what is
+left of-it, and guesses what was there: a-con-
+
+servator does the same “with care” & patience.
+
+A second paragraph, .of 1879, is shorter.
+"""
+TEXTS = {
+    "abbyy.alto.xml": "tlie patient con-\nservator readsthe li ne &c.\n\nAnno I879\n",
+    "glyphs.alto.xml": "modem times\n",
+    "glyphs.page.xml": "cn pleinair pa inted\n\na region of\ntwo lines\n",
+    "transkribus.page.xml": "My dear fricnd, the parcel\ncame to-day.\n\nwith kind regards & haste\n",
+    "ocrmypdf.hocr": "Tbe Gardener's alma nac\nofthe ye ar\n\ncosts £l\n\nFarewell.\n",
+    "lines.hocr.html": "The nnorning was colcl & gray;\nnobody carne to the café\n\nbut the cat.\n",
+    "tesseract.hocr": READ,
+    "tesseract.alto.xml": READ,
+    "tesseract.tsv": READ,
+    "characters.hocr": "~amodern page, read\n",
+    "choices.hocr": "~amodern page, read\n",
+    "both.hocr": "~amodern page, read\n",
+    "steps.hocr": "~amodern page, read\n",
+}
+# Words without blanks, of characters that XML can hold.
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn", "Co", "Zs", "Zl", "Zp"]), min_size=1, max_size=8)
+
+
+def words_of(name):
+    return {word.text: word for word in read_pages(SAMPLES[name]).words}
+
+
+def test_every_sample_is_expected():
+    assert set(TEXTS) == set(SAMPLES)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_read_as_text(name):
+    transcript = read_pages(SAMPLES[name])
+    assert transcript.text == TEXTS[name]
+    assert transcript.format == name_format(SAMPLES[name]) == format_of(name)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_character_knows_its_word(name):
+    transcript = read_pages(SAMPLES[name])
+    text = transcript.text
+    assert [text[start:stop] for start, stop in transcript.spans] == [word.text for word in transcript.words]
+    inside = {at: number for number, span in enumerate(transcript.spans) for at in range(*span)}
+    assert [transcript.word_at(at) for at in range(-1, len(text) + 1)] == [
+        inside.get(at) for at in range(-1, len(text) + 1)
+    ]
+    assert all(text[at].isspace() for at in range(len(text)) if at not in inside)
+
+
+def test_boxes_confidences_and_images():
+    page = read_pages(SAMPLES["ocrmypdf.hocr"]).pages[0]
+    assert (page.image, page.box) == ("000001; first.png", Box(0, 0, 1240, 1754))
+    assert page.lines[0].box == Box(90, 100, 1100, 140)
+    first = page.lines[0].words[0]
+    assert (first.confidence, first.box) == (0.94, Box(90, 100, 180, 140))
+    page = read_pages(SAMPLES["transkribus.page.xml"]).pages[0]
+    assert (page.image, page.box) == ("letter 01.jpg", Box(0, 0, 2000, 3000))
+    assert page.lines[0].words[0].confidence == 0.83
+    assert page.lines[2].box == Box(100, 900, 1800, 1000)
+    transcript = read_pages(SAMPLES["tesseract.tsv"])
+    assert transcript.words[0].box == Box(40, 45, 92, 66)
+    assert transcript.words[0].confidence == pytest.approx(0.96736916)
+    assert transcript.lines[0].box == Box(40, 45, 656, 72)
+
+
+def test_versions_engines_and_units():
+    def told(name):
+        transcript = read_pages(SAMPLES[name])
+        return transcript.version, transcript.engine, transcript.unit
+
+    assert told("abbyy.alto.xml") == ("2", "FineReader", "mm10")
+    assert told("glyphs.alto.xml") == ("4.4", None, "pixel")
+    assert told("tesseract.alto.xml") == ("3.0", "tesseract 5.3.0", "pixel")
+    assert told("transkribus.page.xml") == ("2013-07-15", "Transkribus", "pixel")
+    assert told("tesseract.hocr") == (None, "tesseract 5.3.0", "pixel")
+
+
+def test_tesseract_writes_percentages_behind_a_point():
+    confidences = [word.confidence for word in read_pages(SAMPLES["tesseract.alto.xml"]).words]
+    rounded = [word.confidence for word in read_pages(SAMPLES["tesseract.hocr"]).words]
+    assert confidences == rounded
+    for written, meant in [("0.9", 0.09), ("0.90", 0.9), ("0.100", 1.0), ("0.0", 0.0), ("1", 1.0), ("0.123", 0.123)]:
+        data = SAMPLES["tesseract.alto.xml"].replace(b'WC="0.96"', f'WC="{written}"'.encode(), 1)
+        assert read_pages(data).words[0].confidence == meant
+        others = data.replace(b"tesseract 5.3.0", b"another")
+        assert read_pages(others).words[0].confidence == pytest.approx(float(written) if written != "0.100" else 0.1)
+
+
+def test_glyphs_and_their_variants():
+    modern = words_of("glyphs.alto.xml")["modem"]
+    assert [glyph.text for glyph in modern.glyphs] == list("modem")
+    assert modern.glyphs[-1] == Glyph(
+        "m", 0.41, Box(67, 10, 90, 30), (Alternative("rn", 0.39), Alternative("nn", 0.05))
+    )
+    word = words_of("glyphs.page.xml")["cn"]
+    assert (word.confidence, word.alternatives) == (0.64, (Alternative("en", 0.31),))
+    assert word.glyphs[0] == Glyph("c", 0.5, Box(10, 10, 50, 38), (Alternative("e", 0.4),))
+    tlie = words_of("abbyy.alto.xml")["tlie"]
+    assert [round(9 * (1 - glyph.confidence)) for glyph in tlie.glyphs] == [0, 2, 9, 0]
+
+
+@pytest.mark.parametrize("name", ["characters.hocr", "choices.hocr", "both.hocr", "steps.hocr"])
+def test_what_tesseract_says_of_characters(name):
+    for word in read_pages(SAMPLES[name]).words:
+        assert "".join(glyph.text for glyph in word.glyphs) == word.text
+        assert sum(glyph.confidence is not None for glyph in word.glyphs) >= len(word.text) - 1
+        assert all((glyph.box is not None) == (name in ("characters.hocr", "both.hocr")) for glyph in word.glyphs)
+    others = [
+        other for word in read_pages(SAMPLES[name]).words for glyph in word.glyphs for other in glyph.alternatives
+    ]
+    assert bool(others) == (name != "characters.hocr")
+    assert all(other.text and 0 <= other.confidence <= 1 for other in others)
+
+
+def test_hyphenated_words_know_the_whole():
+    words = words_of("abbyy.alto.xml")
+    assert words["con-"].whole == words["servator"].whole == "conservator"
+    assert words["tlie"].whole is None
+
+
+def test_alternatives_of_words():
+    assert words_of("abbyy.alto.xml")["patient"].alternatives == (Alternative("patients", None),)
+    data = SAMPLES["tesseract.hocr"].replace(
+        b">damaged<",
+        b"><span class='alternatives'><ins class='alt'>damaged</ins><del class='alt'>darnaged</del></span><",
+    )
+    word = read_pages(data).words[4]
+    assert (word.text, word.alternatives) == ("damaged", (Alternative("darnaged", None),))
+
+
+@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be", "utf-8", "iso-8859-1", "windows-1252"])
+@pytest.mark.parametrize("marked", [True, False])
+def test_encodings(order, marked):
+    text = SAMPLES["ocrmypdf.hocr"].decode().replace('encoding="UTF-8"', f'encoding="{order}"').replace("-le", "")
+    mark = "\ufeff" if marked and order.startswith("utf") else ""
+    transcript = read_pages((mark + text).encode(order))
+    assert transcript.text == TEXTS["ocrmypdf.hocr"]
+    changed = transcript.with_text(transcript.changes(transcript.text.replace("£l", "£1 ☃")))
+    assert changed.decode(order).startswith(mark + "<?xml")
+    assert read_pages(changed).words[-2].text == "☃"
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@given(lines=st.lists(st.lists(WORDS, min_size=1, max_size=4), min_size=1, max_size=4))
+def test_what_is_written_is_read(kind, lines):
+    transcript = read_pages(WRITERS[kind](lines))
+    assert transcript.format == kind
+    assert [[word.text for word in line.words] for line in transcript.lines] == lines
+    assert transcript.text == "".join(" ".join(line) + "\n" for line in lines)
+    for number, line in enumerate(transcript.lines):
+        for at, word in enumerate(line.words):
+            assert word.confidence == 0.5
+            assert word.box == Box(10 * at, 10 * number, 10 * at + 9, 10 * number + 9)
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        (b"\x89PNG\r\n\x1a\n....", "a PNG image"),
+        (b"%PDF-1.7\n\xff", "a PDF document"),
+        (b"just text", "neither XML nor HTML"),
+        (b"", "neither XML nor HTML"),
+        (b"<html><body>Hello</body></html>", "HTML without the classes"),
+        (b"<mets:mets xmlns:mets='x'/>", "a METS file"),
+        (b"<svg/>", "an SVG image"),
+        (b"<?xml version='1.0'?><!-- x --><recipe/>", "its root is <recipe>"),
+        (b"level\tpage\n1\t2\n", "neither XML"),
+    ],
+)
+def test_other_files_are_named(data, named):
+    assert name_format(data) is None
+    with pytest.raises(ConservatorError, match="hOCR, ALTO, PAGE and the TSV") as error:
+        read_pages(data)
+    assert named in str(error.value)
+    assert isinstance(error.value, NotTextError) == named.startswith(("a PNG", "a PDF"))
+
+
+def test_limits():
+    data = SAMPLES["tesseract.alto.xml"]
+    for limits, said in [
+        (Limits(size=100), "at most 100 are accepted"),
+        (Limits(elements=20), "more than 20 elements"),
+        (Limits(depth=3), "more than 3 elements within each other"),
+        (Limits(attribute=10), "at most 10 are accepted"),
+    ]:
+        with pytest.raises(ConservatorError, match=said):
+            read_pages(data, limits)
+    with pytest.raises(ConservatorError, match="more than 5 rows"):
+        read_pages(SAMPLES["tesseract.tsv"], Limits(elements=5))

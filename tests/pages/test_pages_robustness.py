@@ -1,0 +1,132 @@
+"""Broken and hostile files give a clear error or a valid result, never another exception."""
+
+import random
+import zlib
+
+import pytest
+
+from conservator.errors import ConservatorError
+from conservator.pages import Change, read_pages
+from ocr_files import SAMPLES, WRITERS, format_of, mutate
+
+NAMES = zip("abcdefghi", "bcdefghij", strict=True)
+ENTITIES = "".join(f'<!ENTITY {name} "{10 * f"&{before};"}">' for before, name in NAMES)
+BOMB = (
+    f'<?xml version="1.0"?><!DOCTYPE alto [<!ENTITY a "aaaaaaaaaa">{ENTITIES}]>'
+    '<alto><Layout><Page><TextLine><String CONTENT="&j;"/></TextLine></Page></Layout></alto>'
+)
+ALTO = (
+    "<alto><Layout><Page><TextLine><String CONTENT='a' HPOS='%s' VPOS='1' WIDTH='1' HEIGHT='1'/></TextLine></Page>"
+    "</Layout></alto>"
+)
+HOCR = (
+    "<html><div class='ocr_page'><span class='ocr_line'><span class='ocrx_word' title='bbox %s 1 2 3'>a</span></span>"
+    "</div></html>"
+)
+PAGE = (
+    "<PcGts><Page><TextRegion><TextLine><Word><Coords points='%s,1 2,3'/><TextEquiv><Unicode>a</Unicode></TextEquiv>"
+    "</Word></TextLine></TextRegion></Page></PcGts>"
+)
+HEADER = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n"
+TSV = HEADER + "5\t1\t1\t1\t1\t1\t%s\t1\t1\t1\t90\ta\n"
+
+
+def judge(data):
+    """Read a file, change it and read it again, or get a clear error. Returns whether it could be read."""
+    try:
+        transcript = read_pages(data)
+    except ConservatorError:
+        return False
+    assert [transcript.text[start:stop] for start, stop in transcript.spans] == [one.text for one in transcript.words]
+    assert all(0 <= one.confidence <= 1 for one in transcript.words if one.confidence is not None)
+    assert transcript.with_text([]) == data
+    if transcript.words:
+        at = len(transcript.words) // 2
+        again = read_pages(transcript.with_text([Change(at, at + 1, "cor rected", 0.5)]))
+        texts = [word.text for word in transcript.words]
+        expected = [*texts[:at], "cor", "rected", *texts[at + 1 :]]
+        assert " ".join(word.text for word in again.words) == " ".join(expected)
+    return True
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_mutated_files(name):
+    generator = random.Random(zlib.crc32(name.encode()))
+    count = 200 // sum(format_of(other) == format_of(name) for other in SAMPLES) + 1
+    read = sum(judge(mutate(SAMPLES[name], generator)) for _ in range(count))
+    assert 0 < read < count
+
+
+def test_entity_bombs():
+    with pytest.raises(ConservatorError, match="declarations of its own"):
+        read_pages(BOMB.encode())
+    with pytest.raises(ConservatorError, match="declarations of its own"):
+        read_pages(BOMB.replace("alto", "html").replace("<Page>", '<Page class="ocr_page">').encode())
+
+
+def test_external_entities():
+    data = b'<!DOCTYPE alto [<!ENTITY x SYSTEM "file:///etc/hostname">]><alto><String CONTENT="&x;"/></alto>'
+    with pytest.raises(ConservatorError, match="declarations of its own"):
+        read_pages(data)
+    data = b'<!DOCTYPE alto SYSTEM "http://localhost/x.dtd"><alto><fileName>&x;</fileName></alto>'
+    with pytest.raises(ConservatorError, match="entity &x; is not known"):
+        read_pages(data)
+
+
+@pytest.mark.parametrize("template", [ALTO, HOCR, PAGE, TSV], ids=["ALTO", "hOCR", "PAGE", "TSV"])
+@pytest.mark.parametrize("number", ["1e308", "NaN", "-inf", "1" * 400, "1_0", "x", "99999999"])
+def test_coordinates_that_no_page_has(template, number):
+    with pytest.raises(ConservatorError, match="is not a number of at most 10,000,000"):
+        read_pages((template % number).encode())
+    assert read_pages((template % "-3").encode()).words[0].box.left == -3
+
+
+@pytest.mark.parametrize("declared", ["", "<?xml version='1.0'?>"])
+@pytest.mark.parametrize("closed", [True, False])
+def test_deep_nesting(declared, closed):
+    deep = 5_000
+    data = "<html class='ocr_page'>" + "<div class='ocr_line'>" * deep + ("</div>" * deep + "</html>") * closed
+    with pytest.raises(ConservatorError, match="more than 100 elements within each other"):
+        read_pages((declared + data).encode())
+
+
+def test_paragraphs_of_a_web_page_need_no_end():
+    data = "<html><body class='ocr_page'>" + "<p class='ocr_par'><span class='ocr_line'>one</span>" * 500
+    assert read_pages(data.encode()).text == "\n".join(["one\n"] * 500)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_null_bytes_and_wrong_encodings(kind):
+    data = WRITERS[kind]([["naïve", "words"]])
+    for wrong, said in [
+        (data.replace(b"words", b"wo\0rds"), "null"),
+        (data.decode().encode("latin-1"), "not utf-8|not UTF-8"),
+    ]:
+        with pytest.raises(ConservatorError, match=said):
+            read_pages(wrong)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [("utf-16", "its bytes are not utf-16"), ("rot13", "not known"), ("klingon", "not known"), ("utf-7", "not known")],
+)
+def test_declared_encodings_that_are_none(encoding, said):
+    data = f"<?xml version='1.0' encoding='{encoding}'?><alto/>".encode()
+    with pytest.raises(ConservatorError, match=said):
+        read_pages(data)
+
+
+@pytest.mark.parametrize(
+    "tail",
+    ["<!--" * 50_000, "<a " + "'" * 99_999, "<" * 100_000, "</x" * 50_000, "&" * 100_000, "<!" * 50_000, "<script>"],
+)
+def test_web_pages_that_do_not_end(tail):
+    data = "<html><div class='ocr_page'><span class='ocr_line'>a b</span>" + tail
+    judge(data.encode())
+
+
+def test_long_words_are_changed_in_time():
+    word = "ab" * 50_000
+    transcript = read_pages(WRITERS["hOCR"]([[word, "b"]]))
+    corrected = word.replace("ab", "a", 1)
+    assert read_pages(transcript.with_text(transcript.changes(f"{corrected} b\n"))).text == f"{corrected} b\n"
