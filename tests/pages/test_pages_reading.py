@@ -1,7 +1,7 @@
 """Files of OCR engines as pages, lines and words."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError, NotTextError
@@ -156,6 +156,7 @@ def test_encodings(order, marked):
 
 
 @pytest.mark.parametrize("kind", WRITERS)
+@settings(max_examples=40)
 @given(lines=st.lists(st.lists(WORDS, min_size=1, max_size=4), min_size=1, max_size=4))
 def test_what_is_written_is_read(kind, lines):
     transcript = read_pages(WRITERS[kind](lines))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conservator.pages.elements import Edits, Element, escape, qualified, quote
+from conservator.pages.elements import Edits, Element, end_tag, escape, qualified, quote
 from conservator.pages.markup import Markup
 from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
 from conservator.pages.rewriting import MarkupFile, Passage, Place
@@ -35,6 +35,7 @@ class Alto(MarkupFile):
         confidence: float | None,
         *,
         split: bool = False,
+        glyphs: bytes = b"",
     ) -> None:
         """Change the CONTENT, the corners and the WC of a String.
 
@@ -55,6 +56,8 @@ class Alto(MarkupFile):
             held = b"<" + held + b' PURPOSE="original">' + escape(before) + b"</" + held + b">"
             ahead = [one.stop for one in element.elements() if one.name in ("Shape", "ALTERNATIVE")]
             edits.insert(element, max(ahead, default=element.inside), held)
+        if glyphs:
+            edits.insert(element, element.close, glyphs)
 
     def add_word(
         self,
@@ -66,6 +69,7 @@ class Alto(MarkupFile):
         confidence: float | None,
         *,
         last: bool,
+        glyphs: bytes,
     ) -> None:
         """Add a space and a String after a String."""
         element, source = place.element, self.markup.source
@@ -80,7 +84,8 @@ class Alto(MarkupFile):
             places = {"HPOS": before.right, "VPOS": before.top, "WIDTH": max(0.0, box.left - before.right)}
             space = _written({key: write_coordinate(value) for key, value in places.items()})
         prefix, own = qualified(source, element)
-        made = b"<" + prefix + b"SP" + space + b"/><" + prefix + own + _written(attributes) + b"/>"
+        end = b">" + glyphs + end_tag(source, element) if glyphs else b"/>"
+        made = b"<" + prefix + b"SP" + space + b"/><" + prefix + own + _written(attributes) + end
         edits.replace(element.stop, element.stop, made)
 
     def remove_word(self, edits: Edits, first: Place, place: Place) -> None:
@@ -93,6 +98,10 @@ class Alto(MarkupFile):
             edits.delete(around[index - 1])
             index -= 1
         edits.delete(place.element)
+
+    def glyph_text(self, glyph: Element) -> str:
+        """The text of a glyph."""
+        return glyph.attributes.get("CONTENT", "")
 
     def mark_passage(self, edits: Edits, passage: Passage) -> None:
         """There are no passages: every word is a String."""

@@ -154,7 +154,7 @@ class Edits:
         """Begin without a change."""
         self.source = source
         self._changes: list[tuple[int, int, bytes]] = []
-        self._added: dict[int, bytes] = {}
+        self._filled: dict[Element, list[bytes]] = {}
 
     def replace(self, start: int, stop: int, new: bytes) -> None:
         """Put ``new`` in the place of some bytes; several insertions at one place stay in order."""
@@ -183,13 +183,10 @@ class Edits:
 
     def insert(self, element: Element, at: int, content: bytes) -> None:
         """Put content into an element, ``at`` a place within it; an empty element gets an end tag."""
-        if not self.source.startswith(b"/>", element.inside - 2):
-            self.replace(at, at, content)
-        elif element.start in self._added:
-            raise AssertionError("an empty element is filled once")
+        if self.source.startswith(b"/>", element.inside - 2):
+            self._filled.setdefault(element, []).append(content)
         else:
-            self._added[element.start] = content
-            self.replace(tag_end(self.source, element), element.inside, b">" + content + end_tag(self.source, element))
+            self.replace(at, at, content)
 
     def delete(self, element: Element) -> None:
         """Take an element out, with the blanks before it."""
@@ -200,8 +197,12 @@ class Edits:
 
     def apply(self) -> bytes:
         """The source with all changes."""
+        changes = list(self._changes)
+        for element, contents in self._filled.items():
+            content = b"".join([b">", *contents, end_tag(self.source, element)])
+            changes.append((tag_end(self.source, element), element.inside, content))
         made, at = [], 0
-        for start, stop, new in sorted(self._changes, key=lambda one: one[:2]):
+        for start, stop, new in sorted(changes, key=lambda one: one[:2]):
             made += [self.source[at:start], new]
             at = max(at, stop)
         return b"".join([*made, self.source[at:]])

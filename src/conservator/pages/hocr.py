@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from conservator.errors import ConservatorError
 from conservator.pages.elements import Edits, Element, Text, end_tag, escape, qualified, quote
 from conservator.pages.markup import Markup
 from conservator.pages.model import Alternative, Box, Glyph, Line, Page, Word
-from conservator.pages.rewriting import MarkupFile, Passage, Place, find_tokens, set_run
+from conservator.pages.rewriting import MarkupFile, Passage, Place, blanks, find_tokens, set_run
 from conservator.pages.spelling import spread
 from conservator.pages.transcript import Transcript
 from conservator.pages.values import read_confidence, read_coordinate, write_coordinate
@@ -35,12 +36,11 @@ class Hocr(MarkupFile):
         confidence: float | None,
         *,
         split: bool = False,
+        glyphs: bytes = b"",
     ) -> None:
         """Change the text, ``bbox`` and ``x_wconf`` of a word."""
         element = place.element
-        title = _titled(element.attributes.get("title", ""), box, confidence)
-        if title != element.attributes.get("title", ""):
-            edits.attribute(element, "title", title)
+        self._describe(edits, element, before if text != before else None, box, confidence)
         if text == before:
             return
         runs = _runs(element)
@@ -53,8 +53,6 @@ class Hocr(MarkupFile):
             for run, old, piece in zip(runs, values, spread(values, text), strict=True):
                 if piece != old:
                     set_run(edits, run, piece)
-        if ORIGINAL not in element.attributes:
-            edits.attribute(element, ORIGINAL, before)
 
     def add_word(
         self,
@@ -66,22 +64,77 @@ class Hocr(MarkupFile):
         confidence: float | None,
         *,
         last: bool,
+        glyphs: bytes,
     ) -> None:
         """Add a span after a word."""
-        element, source = place.element, self.markup.source
-        attributes = {**element.attributes, "title": _titled(element.attributes.get("title", ""), gap[1], confidence)}
-        attributes.pop(ORIGINAL, None)
-        if name is not None:
-            attributes["id"] = name
-        shown = b"".join(
-            b" " + key.encode() + b"=" + quote(value) for key, value in attributes.items() if " " not in key
-        )
-        tag = b"<" + b"".join(qualified(source, element)) + shown + b">"
-        edits.replace(element.stop, element.stop, b" " + tag + escape(text) + end_tag(source, element))
+        element = place.element
+        tag = self._tag(element, name, gap[1], confidence)
+        edits.replace(element.stop, element.stop, b" " + tag + escape(text) + end_tag(self.markup.source, element))
 
     def remove_word(self, edits: Edits, first: Place, place: Place) -> None:
         """Take out a span."""
         edits.delete(place.element)
+
+    def regroup(
+        self,
+        edits: Edits,
+        places: Sequence[Place],
+        before: str,
+        parts: Sequence[str],
+        boxes: Sequence[Box | None],
+        confidence: float | None,
+    ) -> None:
+        """Make other words of words: tags between them go, others come, and what is in them stays where it is."""
+        elements, source = [place.element for place in places], self.markup.source
+        if not all(_joinable(source, one, other) for one, other in pairwise([elements[0], *elements])):
+            super().regroup(edits, places, before, parts, boxes, confidence)
+            return
+        self._describe(edits, elements[0], before, boxes[0], confidence)
+        for one, other in pairwise(elements):
+            edits.replace(one.close, other.inside, b"")
+        held = [(child, run) for element in elements for child in element.children for run in _runs_of(child)]
+        pieces = spread([run.value.strip() for _, run in held], "".join(parts))
+        starts = list(accumulate(map(len, parts), initial=0))
+        tags = {}
+        for start, box in zip(starts[1:-1], boxes[1:], strict=True):
+            tag = self._tag(elements[0], self.new_name(elements[0]), box, confidence)
+            tags[start] = end_tag(source, elements[0]) + b" " + tag
+        at = 0
+        for (child, run), piece in zip(held, pieces, strict=True):
+            cuts = [0, *(start - at for start in tags if at < start < at + len(piece)), len(piece)]
+            shown = [escape(piece[start:stop]) for start, stop in pairwise(cuts)]
+            rest = b"".join(tags[at + cut] + text for cut, text in zip(cuts[1:-1], shown[1:], strict=True))
+            ahead = tags.get(at, b"") if piece else b""
+            at += len(piece)
+            lead, trail = blanks(run)
+            if isinstance(child, Text):
+                edits.replace(run.start, run.stop, lead + ahead + shown[0] + rest + trail)
+            else:
+                edits.replace(child.start, child.start, ahead)
+                edits.replace(run.start, run.stop, lead + shown[0] + trail)
+                edits.replace(child.stop, child.stop, rest)
+
+    def _describe(
+        self, edits: Edits, element: Element, before: str | None, box: Box | None, confidence: float | None
+    ) -> None:
+        """Change the title of a word, and put its original beside it, unless they are None."""
+        title = _titled(element.attributes.get("title", ""), box, confidence)
+        if title != element.attributes.get("title", ""):
+            edits.attribute(element, "title", title)
+        if before is not None and ORIGINAL not in element.attributes:
+            edits.attribute(element, ORIGINAL, before)
+
+    def _tag(self, element: Element, name: str | None, box: Box | None, confidence: float | None) -> bytes:
+        """The start tag of a word like another."""
+        attributes = {key: value for key, value in element.attributes.items() if " " not in key and key != ORIGINAL}
+        attributes["title"] = _titled(attributes.get("title", ""), box, confidence)
+        attributes |= {"id": name} if name is not None else {}
+        shown = b"".join(b" " + key.encode() + b"=" + quote(value) for key, value in attributes.items())
+        return b"<" + b"".join(qualified(self.markup.source, element)) + shown + b">"
+
+    def glyph_text(self, glyph: Element) -> str:
+        """The text of an element of a character."""
+        return glyph.text().strip()
 
     def mark_passage(self, edits: Edits, passage: Passage) -> None:
         """Put the text of a line into an attribute."""
@@ -172,16 +225,32 @@ def _word_text(element: Element) -> str:
 
 def _runs(element: Element) -> list[Text]:
     """The runs that carry the text of a word: not those of other readings, nor blanks."""
-    return [run for run in _loose_runs(element) if run.value.strip()]
+    return [run for child in element.children for run in _runs_of(child)]
+
+
+def _runs_of(child: Element | Text) -> list[Text]:
+    """The runs that carry text in a part of a word."""
+    return [run for run in _loose_runs_of(child) if run.value.strip()]
 
 
 def _loose_runs(element: Element) -> Iterable[Text]:
     """The runs of text of a word or line, without those of other readings."""
-    for one in element.children:
-        if isinstance(one, Text):
-            yield one
-        elif one.name != "del" and not _is_choice(one):
-            yield from _loose_runs(one)
+    for child in element.children:
+        yield from _loose_runs_of(child)
+
+
+def _loose_runs_of(child: Element | Text) -> Iterable[Text]:
+    """The runs of text in a part of a word or line."""
+    if isinstance(child, Text):
+        yield child
+    elif child.name != "del" and not _is_choice(child):
+        yield from _loose_runs(child)
+
+
+def _joinable(source: bytes, one: Element, other: Element) -> bool:
+    """Whether two words can become one element: both have an end tag of one name, and only blanks between them."""
+    same = one.parent is other.parent and qualified(source, one) == qualified(source, other)
+    return same and other.close < other.stop and (one is other or not source[one.stop : other.start].strip())
 
 
 def _is(element: Element, kinds: set[str]) -> bool:

@@ -43,6 +43,7 @@ class PageFile(MarkupFile):
         confidence: float | None,
         *,
         split: bool = False,
+        glyphs: bytes = b"",
     ) -> None:
         """Change the main text of a word, its confidence and its outline."""
         element = place.element
@@ -59,6 +60,9 @@ class PageFile(MarkupFile):
                 if one.name == CONTENT or (one.name == "PlainText" and one.text().strip() == before):
                     _set_text(edits, one, text)
             self._mark(edits, element, main, before)
+        if glyphs:
+            ahead = [one.stop for one in element.elements() if one.name in ("AlternativeImage", "Coords", "Glyph")]
+            edits.insert(element, max(ahead, default=element.inside), glyphs)
 
     def add_word(
         self,
@@ -70,6 +74,7 @@ class PageFile(MarkupFile):
         confidence: float | None,
         *,
         last: bool,
+        glyphs: bytes,
     ) -> None:
         """Add a word after a word."""
         element, source = place.element, self.markup.source
@@ -82,12 +87,17 @@ class PageFile(MarkupFile):
         conf = b"" if confidence is None else b' conf="' + f"{confidence:.4g}".encode() + b'"'
         shown = b"".join(b" " + key.encode() + b"=" + quote(value) for key, value in attributes.items())
         tag = b"<" + prefix + own + shown + b">"
-        content = outline + self._told(prefix, conf, text)
+        content = outline + glyphs + self._told(prefix, conf, text)
         edits.replace(element.stop, element.stop, tag + content + end_tag(source, element))
 
     def remove_word(self, edits: Edits, first: Place, place: Place) -> None:
         """Take out a word."""
         edits.delete(place.element)
+
+    def glyph_text(self, glyph: Element) -> str:
+        """The text of a glyph."""
+        main = _main(glyph)
+        return _content(main).strip() if main is not None else ""
 
     def mark_passage(self, edits: Edits, passage: Passage) -> None:
         """Put the text of a line beside its change."""

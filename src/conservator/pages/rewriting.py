@@ -1,9 +1,11 @@
 """What hOCR, ALTO and PAGE have in common when words of a file are changed."""
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 
 from conservator.pages.elements import Edits, Element, Text, escape
 from conservator.pages.markup import Markup
@@ -82,15 +84,46 @@ class MarkupFile(ABC):
             for place, word, text in zip(places, old, texts, strict=True):
                 self.set_word(edits, place, word.text, text, None, change.confidence)
             return
-        boxes = divide(old, parts)
         before = " ".join(word.text for word in old)
+        self.regroup(edits, places, before, parts, divide(old, parts), change.confidence)
+
+    def regroup(
+        self,
+        edits: Edits,
+        places: Sequence[Place],
+        before: str,
+        parts: Sequence[str],
+        boxes: Sequence[Box | None],
+        confidence: float | None,
+    ) -> None:
+        """Make other words of words that have elements: the first becomes the first, and the others are new.
+
+        Glyphs go to the word that has their characters now.
+        """
         first = replace(places[0], hyphen=places[-1].hyphen)
-        self.set_word(edits, first, before, parts[0], boxes[0], change.confidence, split=len(parts) > 1)
-        for number, (part, box) in enumerate(zip(parts[1:], boxes[1:], strict=True), 1):
-            name, last = self.new_name(first.element), number == len(parts) - 1
-            self.add_word(edits, first, part, (boxes[number - 1], box), name, change.confidence, last=last)
+        glyphs = self._regrouped_glyphs(edits, places, parts)
+        self.set_word(edits, first, before, parts[0], boxes[0], confidence, split=len(parts) > 1, glyphs=glyphs[0])
+        for number, part in enumerate(parts[1:], 1):
+            gap, last = (boxes[number - 1], boxes[number]), number == len(parts) - 1
+            name = self.new_name(first.element)
+            self.add_word(edits, first, part, gap, name, confidence, last=last, glyphs=glyphs[number])
         for place in places[1:]:
             self.remove_word(edits, first, place)
+
+    def _regrouped_glyphs(self, edits: Edits, places: Sequence[Place], parts: Sequence[str]) -> list[bytes]:
+        """The glyphs that come to each part from elsewhere; those that leave the first word are taken out of it."""
+        elements = [(place, glyph) for place in places for glyph in place.element.elements("Glyph")]
+        pieces = spread([self.glyph_text(glyph) for _, glyph in elements], "".join(parts)) if elements else []
+        ends = list(accumulate(map(len, parts)))
+        made, at = [b""] * len(parts), 0
+        for (place, glyph), piece in zip(elements, pieces, strict=True):
+            part = min(bisect_right(ends, at), len(parts) - 1)
+            at += len(piece)
+            if part or place is not places[0]:
+                made[part] += self.markup.source[glyph.start : glyph.stop]
+                if place is places[0]:
+                    edits.delete(glyph)
+        return made
 
     def _change_passage(self, edits: Edits, passage: Passage, changes: Sequence[Change]) -> None:
         """Change words of a passage."""
@@ -141,10 +174,11 @@ class MarkupFile(ABC):
         confidence: float | None,
         *,
         split: bool = False,
+        glyphs: bytes = b"",
     ) -> None:
         """Give a word another text, and ``box`` and ``confidence`` unless they are None; ``before`` stands beside it.
 
-        If the word is ``split``, others with the rest of the text are added.
+        If the word is ``split``, others with the rest of the text are added. ``glyphs`` come from other words.
         """
 
     @abstractmethod
@@ -158,12 +192,17 @@ class MarkupFile(ABC):
         confidence: float | None,
         *,
         last: bool,
+        glyphs: bytes,
     ) -> None:
         """Add a word like the one at ``place``, after it. ``gap`` is the box before it, and its own."""
 
     @abstractmethod
     def remove_word(self, edits: Edits, first: Place, place: Place) -> None:
         """Take out a word that has become a part of the ``first``."""
+
+    @abstractmethod
+    def glyph_text(self, glyph: Element) -> str:
+        """The text of a glyph."""
 
     @abstractmethod
     def mark_passage(self, edits: Edits, passage: Passage) -> None:
@@ -180,5 +219,11 @@ def find_tokens(text: str) -> list[tuple[int, int]]:
 
 def set_run(edits: Edits, run: Text, text: str) -> None:
     """Give a run another text, and keep the blanks around it."""
-    start, stop = run.value[: len(run.value) - len(run.value.lstrip())], run.value[len(run.value.rstrip()) :]
-    edits.replace(run.start, run.stop, escape(start + text + (stop if run.value.strip() else "")))
+    lead, trail = blanks(run)
+    edits.replace(run.start, run.stop, lead + escape(text) + trail)
+
+
+def blanks(run: Text) -> tuple[bytes, bytes]:
+    """The blanks before and after the text of a run."""
+    text = run.value
+    return escape(text[: len(text) - len(text.lstrip())]), escape(text[len(text.rstrip()) :] if text.strip() else "")
