@@ -2,7 +2,12 @@
 
 import html
 import random
+from itertools import pairwise
 from pathlib import Path
+
+from conservator.errors import ConservatorError
+from conservator.pages import Limits
+from conservator.pages.markup import read_html, read_xml
 
 FOLDER = Path(__file__).parent / "pages" / "samples"
 SAMPLES = {path.name: path.read_bytes() for path in sorted(FOLDER.iterdir())}
@@ -47,6 +52,38 @@ def mutate(data, generator: random.Random):
             stop = made.find(b">", start) + 1
             made[stop:stop] = made[start:stop]
     return bytes(made)
+
+
+def rearrange(data, generator: random.Random):
+    """A file whose parts are whole, but doubled, dropped or put elsewhere: elements, or rows of a table."""
+    for _ in range(generator.choice([1, 2, 4])):
+        if data.lstrip(b"\xef\xbb\xbf \n").startswith(b"<"):
+            places = _elements(data)
+        else:
+            ends = [at + 1 for at, byte in enumerate(data) if byte == 10]
+            places = list(pairwise(ends))
+        if not places:
+            break
+        start, stop = generator.choice(places)
+        part = data[start:stop]
+        kind = generator.randrange(4)
+        if kind == 0:
+            data = data[:start] + data[stop:]
+        elif kind == 1:
+            data = data[:stop] + part * generator.choice([1, 3]) + data[stop:]
+        else:
+            at = generator.choice(generator.choice(places))
+            data = data[:at] + part + data[at:]
+    return data
+
+
+def _elements(data):
+    """Where the elements of a file begin and end; the root is none of them."""
+    try:
+        markup = read_html(data, Limits()) if b"<meta charset" in data else read_xml(data, Limits())
+    except ConservatorError:
+        return []
+    return [(one.start, one.stop) for one in markup.root.walk() if one.parent is not None]
 
 
 def write_hocr(lines):

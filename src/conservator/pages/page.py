@@ -56,8 +56,8 @@ class PageFile(MarkupFile):
         if confidence is not None:
             edits.attribute(main, "conf", f"{confidence:.4g}")
         if text != before:
-            for one in main.elements():
-                if one.name == CONTENT or (one.name == "PlainText" and one.text().strip() == before):
+            for one in _forms(main):
+                if one.name == CONTENT or one.text().strip() == before:
                     _set_text(edits, one, text)
             self._mark(edits, element, main, before)
         if glyphs:
@@ -114,8 +114,8 @@ class PageFile(MarkupFile):
                 continue
             own = [words[number].text for number in numbers]
             made = [(one.start - numbers.start, one.stop - numbers.start, one.text) for one in inside]
-            for one in main.elements():
-                text = retell(one.text(), own, made) if one.name in (CONTENT, "PlainText") else None
+            for one in _forms(main):
+                text = retell(one.text(), own, made)
                 if text is not None and text != one.text():
                     _set_text(edits, one, text)
 
@@ -150,7 +150,7 @@ def read_page(data: bytes, markup: Markup) -> Transcript:
     """Read PAGE; regions are in its reading order, lines in the order of the file."""
     version = VERSION.search(markup.root.space)
     file = PageFile(markup, several=version is None or int(version[1]) >= SEVERAL)
-    pages = tuple(_read_one(file, page) for page in markup.root.walk() if page.name == "Page")
+    pages = tuple(_read_one(file, page) for page in markup.root.elements("Page"))
     creators = (" ".join(one.text().split()) for one in markup.root.walk() if one.name == "Creator")
     return Transcript("PAGE", version[0][1:] if version else None, next(creators, None), "pixel", pages, data, file)
 
@@ -283,7 +283,12 @@ def _others(element: Element, main: Element) -> tuple[str | None, tuple[Alternat
 
 def _content(text: Element) -> str:
     """The characters of a text."""
-    return "".join(one.text() for one in text.elements(CONTENT))
+    return "".join(one.text() for one in text.elements(CONTENT)[:1])
+
+
+def _forms(text: Element) -> list[Element]:
+    """The elements in which a text stands: as it is, and in a simple form."""
+    return [*text.elements(CONTENT)[:1], *text.elements("PlainText")[:1]]
 
 
 def _index(element: Element) -> int:
