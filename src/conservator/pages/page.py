@@ -249,7 +249,7 @@ def _read_passage(file: PageFile, element: Element) -> Iterable[list[Word]]:
     if main is None or holder is None:
         return
     runs = tuple(one for one in holder.children if isinstance(one, Text))
-    passage = Passage(element, holder, runs)
+    passage = Passage(element, runs)
     confidence = read_confidence(main.attributes.get("conf"))
     at = 0
     for line in passage.text.split("\n"):

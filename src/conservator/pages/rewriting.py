@@ -20,12 +20,10 @@ class Passage:
 
     Attributes:
         element: the element that is said to be changed, such as a line.
-        holder: the element that the runs stand in.
         runs: the runs of text that make up the passage.
     """
 
     element: Element
-    holder: Element
     runs: tuple[Text, ...]
 
     @cached_property
