@@ -22,6 +22,7 @@ LAYERS = [
     {"report"},
     {"restoration"},
     {"rewriter"},
+    {"correction"},
     {"characters"},
     {"restorer"},
     {"web"},

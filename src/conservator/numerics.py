@@ -1,4 +1,4 @@
-"""Compilation of numerical kernels, where numba is installed, and ``runs``, an array operation that all layers use."""
+"""Compilation of numerical kernels, where numba is installed, and two operations that many layers use."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -26,6 +26,14 @@ else:
             return njit(cache=True)(kernel)  # type: ignore[return-value]
         except RuntimeError:  # numba's "no locator available": it found nowhere to keep the machine code
             return njit(kernel)  # type: ignore[no-any-return]
+
+
+@compiled
+def add_logs(one: float, other: float) -> float:
+    """log(exp(one) + exp(other))."""
+    if one < other:
+        one, other = other, one
+    return one if other == -np.inf else one + float(np.log1p(np.exp(other - one)))
 
 
 def runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:

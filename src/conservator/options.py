@@ -9,7 +9,7 @@ from conservator.errors import OptionError
 from conservator.files import check_encoding
 
 if TYPE_CHECKING:
-    from conservator.channels import Channel
+    from conservator.channels import Channel, EditChannel
 
 EXPERTS = ("prose", "code", "config", "markdown", "math")  # the experts to choose from, if none are named
 LOST = ("auto", "bytes", "invalid", "characters")  # or ENCODING and the name of an encoding
@@ -34,7 +34,9 @@ class RestoreOptions:
             outside ASCII at each mark (``characters``), or one of a one-byte encoding (``encoding:NAME``). ``auto``
             tells bytes and characters apart by the document, where it also chooses the experts.
         channel: how the document was damaged: ``mask`` (marked bytes are lost, all others are right),
-            ``replacement:RATE`` (any byte may be wrong), or a Channel.
+            ``replacement:RATE`` (any byte may be wrong), ``ocr`` (a reader of pages took some characters for others),
+            the path of a fitted channel, or a Channel.
+        min_gain: by how many nats the evidence must favour a change of text that a reader of pages wrote.
         min_confidence: a lost byte whose best guess has a confidence below this is not filled in.
         alternatives: how many joint fills of each gap to find, with the one that it got; the text is the same with and
             without them.
@@ -50,7 +52,8 @@ class RestoreOptions:
     gap: str | None = None
     max_gap: int = 32
     lost: str = "auto"
-    channel: "str | Channel" = "mask"
+    channel: "str | Path | Channel | EditChannel" = "mask"
+    min_gain: float = 1.0
     min_confidence: float = 0.0
     alternatives: int = 0
     seed: int = 0
@@ -76,6 +79,8 @@ class RestoreOptions:
             "alternatives",
             f"{self.alternatives!r}; it must be a whole number, not negative",
         )
+        gain = isinstance(self.min_gain, int | float) and not isinstance(self.min_gain, bool) and self.min_gain >= 0
+        _check(gain, "min_gain", f"{self.min_gain!r}; it must be a number, not negative")
         _check(_whole(self.seed), "seed", f"{self.seed!r}; it must be a whole number")
         _check(isinstance(self.memory, bool), "memory", f"{self.memory!r}; it must be true or false")
         _check(self.effort in EFFORTS, "effort", f"{self.effort!r}; known: {', '.join(EFFORTS)}")
@@ -90,7 +95,11 @@ class RestoreOptions:
     @property
     def stray(self) -> bool:
         """Whether bytes that fit into no UTF-8 are expected: they count as lost, or any byte may be wrong."""
-        return self.lost == "invalid" or self.channel != "mask"
+        if isinstance(self.channel, str | Path):
+            return self.lost == "invalid" or str(self.channel).startswith("replacement")
+        from conservator.channels import as_edits
+
+        return self.lost == "invalid" or as_edits(self.channel) is None
 
 
 def encoding_of(lost: str) -> str | None:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from conservator.alignment import choose_lengths
-from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
+from conservator.channels import Channel, EditChannel, Excerpt, Observation, Status, as_channel, as_edits
 from conservator.characters import (
     Alone,
     CharacterText,
@@ -19,6 +19,7 @@ from conservator.characters import (
     as_characters,
     read_by,
 )
+from conservator.correction import Corrector, as_restoration
 from conservator.decoders import DecodedText, Fill, best_fills, decode_text
 from conservator.decoders.beam import MARGIN
 from conservator.documents import Damaged, Known, Source, read_damaged, read_source
@@ -39,6 +40,7 @@ from conservator.experts import (
     make_references,
 )
 from conservator.experts.causal import CausalExpert
+from conservator.experts.grams import CharacterModel, load_characters
 from conservator.experts.windows import excerpt_around
 from conservator.field import Bayes, Engine, Survey, choose_experts
 from conservator.files import read_document
@@ -97,7 +99,8 @@ class Restorer:
         frozen = [one for one in self.experts if not isinstance(one, DocumentExpert)]
         if frozen or not self.experts:
             Team(frozen)  # says now what is wrong with them
-        self.references = read_references(like, self.options.mark) if like is not None else None
+        self.like = None if like is None else like_texts(like)
+        self.references = read_references(self.like, self.options.mark) if self.like is not None else None
 
     def restore(
         self,
@@ -122,6 +125,9 @@ class Restorer:
             changes: options that differ from the restorer's.
         """
         options = with_changes(self.options, changes)
+        edits = as_edits(options.channel)
+        if edits is not None:
+            return self.correct(as_source(document, options), edits, like, options, Meter(progress))
         generator, meter = torch.Generator().manual_seed(options.seed), Meter(progress)
         channel = as_channel(options.channel, BYTES.size)
         source = as_source(document, options)
@@ -163,6 +169,26 @@ class Restorer:
             found = self.fill(team, damaged, observation, options, generator)
         loss = "invalid" if options.lost == "invalid" else "bytes"
         return replace(found, cost=spent.cost, encoding=source.encoding, loss=loss)
+
+    def correct(
+        self, source: Source, channel: EditChannel, like: Like | None, options: RestoreOptions, meter: Meter
+    ) -> Restoration:
+        """Correct a document that a reader of pages wrote: the models of characters that know it are its experts."""
+        try:
+            text = source.data.decode()
+        except UnicodeDecodeError as error:
+            problem = f"byte {error.start} of the document fits into no UTF-8, so there is no text to correct"
+            raise ConservatorError(problem) from error
+        for name, given in (("alternatives", options.alternatives), ("effort", options.effort == "best")):
+            if given:
+                raise OptionError(name, "it is for marked gaps, and here any character may change")
+        texts = self.like if like is None else like_texts(like)
+        models = list(load_characters())
+        if texts:
+            models.append(CharacterModel.of("like", (one for _, one in texts)))
+        with meter.measure() as spent, meter.stage("correcting"):
+            found = Corrector(channel, models, min_gain=options.min_gain).correct(text, meter)
+        return replace(as_restoration(found, spent.cost), encoding=source.encoding)
 
     def characters(self, damaged: Damaged, options: RestoreOptions, *, doubtful: bool) -> CharacterText | None:
         """The document as characters, if its marks are characters outside ASCII; None if they are bytes."""
@@ -365,14 +391,19 @@ def as_source(document: Document, options: RestoreOptions) -> Source:
     return read_source(content, options.encoding, name=name, signs=(options.mark, options.gap), stray=options.stray)
 
 
-def read_references(like: Like, mark: str) -> References | None:
-    """The texts of files and folders, or texts by name, as references for a memory; their marks are lost bytes."""
+def like_texts(like: Like) -> list[tuple[str, str]]:
+    """The texts of files and folders, or texts by name."""
     texts: list[tuple[str, str]] = []
     for one in [like] if isinstance(like, str | Path) else like:
         texts += [one] if isinstance(one, tuple) else read_texts(Path(one))
+    return texts
+
+
+def read_references(like: Like, mark: str) -> References | None:
+    """The texts of files and folders, or texts by name, as references for a memory; their marks are lost bytes."""
     return make_references(
         (name, np.where((tokens := read_damaged(text, mark=mark).tokens) == BYTES.mask, -1, tokens))
-        for name, text in texts
+        for name, text in like_texts(like)
     )
 
 

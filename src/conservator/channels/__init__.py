@@ -2,9 +2,10 @@
 
 from conservator.channels.channel import Channel
 from conservator.channels.confusion import ConfusionChannel
+from conservator.channels.edits import EditChannel
 from conservator.channels.likelihood import Likelihood
 from conservator.channels.mask import MaskChannel
-from conservator.channels.named import as_channel
+from conservator.channels.named import as_channel, as_edits
 from conservator.channels.observation import Excerpt, Observation, Status
 from conservator.channels.replacement import ReplacementChannel
 from conservator.channels.uneven import UnevenMaskChannel
@@ -12,6 +13,7 @@ from conservator.channels.uneven import UnevenMaskChannel
 __all__ = [
     "Channel",
     "ConfusionChannel",
+    "EditChannel",
     "Excerpt",
     "Likelihood",
     "MaskChannel",
@@ -20,4 +22,5 @@ __all__ = [
     "Status",
     "UnevenMaskChannel",
     "as_channel",
+    "as_edits",
 ]

@@ -1,14 +1,30 @@
 """Channels by name, as the command line and the page take them."""
 
+from pathlib import Path
+
 from conservator.channels.channel import Channel
+from conservator.channels.edits import EditChannel
 from conservator.channels.mask import MaskChannel
 from conservator.channels.replacement import ReplacementChannel
 from conservator.errors import OptionError
 
-NAMES = "mask, or replacement:RATE such as replacement:0.05"
+NAMES = "mask, replacement:RATE such as replacement:0.05, ocr, or the file of a fitted channel (NAME.json)"
+OCR = "ocr"
+DEFAULT = Path(__file__).parent / "ocr.json"  # fitted to pages that were typeset, degraded and read by Tesseract
 
 
-def as_channel(channel: str | Channel, vocab_size: int) -> Channel:
+def as_edits(channel: object) -> EditChannel | None:
+    """An edit channel as it is, that of ``ocr``, or that of a file; None for what names another channel."""
+    if isinstance(channel, EditChannel):
+        return channel
+    if channel == OCR:
+        return EditChannel.read(DEFAULT)
+    if isinstance(channel, Path) or (isinstance(channel, str) and channel.endswith(".json")):
+        return EditChannel.read(Path(channel))
+    return None
+
+
+def as_channel(channel: object, vocab_size: int) -> Channel:
     """A channel as it is, or the channel of a name: ``mask``, or ``replacement:RATE``.
 
     The rate of a mask channel changes nothing in a restoration, because marks show what was lost.

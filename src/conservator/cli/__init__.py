@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import conservator
-from conservator.cli import check, compare, convert, damage, experts, reproduce, restore, serve, train
+from conservator.cli import channel, check, compare, convert, damage, experts, reproduce, restore, serve, train
 from conservator.cli.console import messages
 from conservator.cli.options import as_option
 from conservator.errors import ConservatorError, NotTextError
@@ -43,6 +43,7 @@ app.command(epilog=serve.EXAMPLES)(serve.serve)
 app.command(epilog=train.EXAMPLES)(train.train)
 app.command(epilog=check.EXAMPLES)(check.check)
 app.add_typer(experts.experts, name="experts")
+app.add_typer(channel.channel, name="channel")
 app.command(epilog=convert.EXAMPLES)(convert.convert)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 

@@ -49,6 +49,7 @@ EXAMPLES = (
     "  conservator restore notes.md --effort best -o restored.md     (after: conservator experts add smollm2)\n\n"
     "  conservator restore notes.md --experts prose,code,hf:models/bert -o restored.md\n\n"
     "  conservator restore letter.txt --lost encoding:windows-1252 -o restored.txt\n\n"
+    "  conservator restore page.txt --channel ocr --like archive/ -o corrected.txt\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
     "Exit codes: 0 restored, 2 bad usage, 3 bad input or output (with what and where), 4 nothing to restore, "
     "130 interrupted (no file is left half-written)."
@@ -61,6 +62,7 @@ STAGES = {
     "decoding": "filling in",
     "writing again": "writing again",
     "alternatives": "weighing alternatives",
+    "correcting": "correcting",
 }
 NAMED = 3  # references that the summary names
 
@@ -131,10 +133,15 @@ def restore(
     channel: Annotated[
         str,
         typer.Option(
-            help="How the document was damaged: mask (what is not marked is right), or replacement:RATE (any byte may "
-            "be wrong, and about that share is).",
+            help="How the document was damaged: mask (what is not marked is right), replacement:RATE (any byte may be "
+            "wrong, and about that share is), ocr (a reader of pages took some characters for others), or a file that "
+            "conservator channel fit wrote.",
         ),
     ] = str(DEFAULTS.channel),
+    min_gain: Annotated[
+        float,
+        typer.Option(min=0.0, help="By how many nats evidence must favour a change of what a reader of pages wrote."),
+    ] = DEFAULTS.min_gain,
     min_confidence: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Leave what is less sure than this as it was.")
     ] = DEFAULTS.min_confidence,
@@ -179,6 +186,7 @@ def restore(
             max_gap=max_gap,
             lost=lost,
             channel=channel,
+            min_gain=min_gain,
             min_confidence=min_confidence,
             alternatives=alternatives,
             seed=seed,
@@ -244,7 +252,8 @@ def progress_bar() -> "Iterator[Callable[[str, float], None]]":
 def describe_damage(options: RestoreOptions) -> str:
     """What was looked for and not found."""
     if options.channel != DEFAULTS.channel:
-        return "byte that another is more likely for"
+        unit = "byte" if str(options.channel).startswith("replacement") else "character"
+        return f"{unit} that another is more likely for"
     signs = ["mark U+FFFD" if options.mark == DEFAULTS.mark else f"mark {options.mark!r}"]
     if options.gap is not None:
         signs.append(f"gap {options.gap!r}")
@@ -256,6 +265,8 @@ def describe_damage(options: RestoreOptions) -> str:
 def summary(found: "Restoration") -> list[str]:
     """What was lost, restored and left open, how sure that is, and what it cost."""
     one = found.summary
+    if found.changes:
+        return describe_changes(found)
     lines = [describe_loss(found)]
     if one.expected_accuracy is not None:
         lines.append(
@@ -277,6 +288,19 @@ def summary(found: "Restoration") -> list[str]:
         lines.append("one weight for the whole document would have done about as well: its regions tell little")
     lines.append(f"{counted(found.cost.evaluations, 'network evaluation')}, {found.cost.seconds:.1f} s")
     return lines
+
+
+def describe_changes(found: "Restoration") -> list[str]:
+    """How much of what a reader of pages wrote was changed, and by whom."""
+    changes = found.changes
+    sure = sum(one.probability >= 0.9 for one in changes)
+    expected = sum(one.probability for one in changes) / len(changes)
+    shares = (f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, found.summary.weights, strict=True))
+    return [
+        f"{counted(len(changes), 'change')}, {sure} of them at least 90 % sure; {100 * expected:.1f} % should be right",
+        f"read by: {', '.join(shares)}",
+        f"{found.cost.seconds:.1f} s",
+    ]
 
 
 def describe_loss(found: "Restoration") -> str:

@@ -1,6 +1,7 @@
 """A restoration as a record of plain values: what JSON, the report and the page show."""
 
 import json
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -83,6 +84,25 @@ def as_record(restoration: Restoration) -> Record:
         },
         "field": _curves(restoration),
         "pieces": _pieces(restoration, names),
+        **_changes(restoration),
+    }
+
+
+def _changes(restoration: Restoration) -> Record:
+    """What was changed, if a reader of pages had taken it for something else; places are characters of the document."""
+    if not restoration.changes:
+        return {}
+    return {
+        "changes": [
+            {
+                "at": [one.start, one.stop],
+                "seen": one.seen,
+                "text": one.text,
+                "probability": _round(one.probability),
+                "gain": _round(one.gain) if math.isfinite(one.gain) else None,
+            }
+            for one in restoration.changes
+        ]
     }
 
 

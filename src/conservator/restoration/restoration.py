@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.decoders import DecodedText, Fill
+from conservator.decoders.correcting import Change
 from conservator.documents import UTF8, Damaged, write_text
 from conservator.errors import ConservatorError
 from conservator.experts import Cost, Remembered
@@ -99,6 +100,7 @@ class Restoration:
             were not asked.
         gain: by how much weights that follow the regions predicted such bytes better than one weight for the whole
             document, in nats a byte; None if that was not asked.
+        changes: what was changed, if a reader of pages had taken it for something else.
         loss: what each mark stands for, as the option ``lost`` names it: ``bytes``, ``invalid``, ``characters`` or
             ``encoding:NAME``.
         cost: network evaluations and seconds.
@@ -118,6 +120,7 @@ class Restoration:
     remembered: Mapping[int, Remembered] = field(default_factory=dict)
     surprise: float | None = None
     gain: float | None = None
+    changes: tuple[Change, ...] = ()
     loss: str = "bytes"
     cost: Cost
     encoding: str = UTF8

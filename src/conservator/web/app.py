@@ -134,7 +134,12 @@ class RestoreRequest(Document):
         pattern=f"^({'|'.join(LOST)}|{ENCODING}.{{1,40}})$",
         description=f"{', '.join(LOST)}, or {ENCODING}NAME of a one-byte encoding, such as {ENCODING}{EXAMPLES[0]}.",
     )
-    channel: str = Field(str(DEFAULTS.channel), max_length=64, description="mask, or replacement:RATE.")
+    channel: str = Field(
+        str(DEFAULTS.channel),
+        max_length=64,
+        pattern=r"^(mask|ocr|replacement:[0-9.eE+-]*)$",
+        description="mask, ocr, or replacement:RATE.",
+    )
     min_confidence: float = Field(DEFAULTS.min_confidence, ge=0, le=1)
     alternatives: int | None = Field(
         None, ge=0, le=20, description=f"{SHOWN_ALTERNATIVES} where marks show what is lost, else none, by default."

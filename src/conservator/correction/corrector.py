@@ -1,0 +1,142 @@
+"""Correct a text that may be wrong anywhere, line by line, with models of characters as the prior.
+
+How often the reader erred in this document is inferred from it: the rate of the channel is the one at which as many
+edits are expected as it says, so that a clean text is left alone. Line ends stay where they are.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from conservator.channels.edits import EditChannel
+from conservator.decoders.correcting import Beam, Change, StepTable, find_changes
+from conservator.decoders.correcting.changes import expected_edits
+from conservator.experts.grams import CharacterModel, Mixture
+from conservator.experts.meter import Meter
+
+LINE_END = re.compile(r"(\r\n|[\n\r\f\v\x85\u2028\u2029])")
+LONGEST = 400  # characters of a line that are corrected at once
+SAMPLE = 4000  # characters from which the rate is inferred
+ROUNDS = 3  # of that
+RATES = 1 / 64, 4.0  # the least and the largest rate
+PRIOR = 0.2  # edits that count as seen at the rate of the channel
+HEARD = 0.05  # the least mean weight of a model that is asked
+FITTED = 20_000  # characters to which the mean weights of models are fitted
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A corrected text.
+
+    Attributes:
+        seen: the text as it was.
+        changes: what was changed, in order; their places are those of ``seen``.
+        rate: how often the reader erred, as a multiple of what the channel says.
+        names: of the models of characters that were asked.
+        weights: their mean weights.
+    """
+
+    seen: str
+    changes: tuple[Change, ...]
+    rate: float
+    names: tuple[str, ...]
+    weights: tuple[float, ...]
+
+    @property
+    def text(self) -> str:
+        """The text as it is now."""
+        return self.rewritten(self.changes)
+
+    def rewritten(self, changes: Sequence[Change]) -> str:
+        """The text with some changes."""
+        return apply(self.seen, changes)
+
+
+class Corrector:
+    """A channel and models of characters; corrects any number of texts."""
+
+    def __init__(
+        self, channel: EditChannel, models: Sequence[CharacterModel], beam: Beam | None = None, min_gain: float = 1.0
+    ) -> None:
+        """Take what texts are corrected by.
+
+        Args:
+            channel: how the reader errs.
+            models: of characters, of which each text gets those that know it.
+            beam: how a line is searched.
+            min_gain: by how many nats the evidence must favour a change.
+        """
+        self.channel, self.models, self.beam, self.min_gain = channel, models, beam or Beam(), min_gain
+
+    def correct(self, text: str, meter: Meter | None = None) -> Correction:
+        """Correct a text; the meter is told of the progress."""
+        pieces = list(cut(text))
+        if not pieces:
+            return Correction(text, (), 0.0, (), ())
+        mixture = self.choose(text)
+        rate = self.infer_rate([piece for _, piece in pieces], mixture)
+        table, found = StepTable(self.channel.at_rate(rate)), []
+        before, done = "\n", 0
+        for start, piece in (meter or Meter()).steps(pieces):
+            before += text[done:start]
+            steps = table.of(piece)
+            made = find_changes(piece, self.beam.search(mixture, steps, before), steps)
+            kept = [change for change in made if change.gain >= self.min_gain]
+            found += [replace(change, start=start + change.start, stop=start + change.stop) for change in kept]
+            before, done = apply(piece, kept), start + len(piece)
+        return Correction(text, tuple(found), rate, mixture.names, tuple(mixture.weights.tolist()))
+
+    def choose(self, text: str) -> Mixture:
+        """The models that know a text, with their mean weights in it."""
+        sample = text[: FITTED // 2] + text[max(FITTED // 2, len(text) - FITTED // 2) :]
+        every = Mixture.of(self.models)
+        weights = every.fitted(sample).weights
+        kept = [one for one, weight in zip(self.models, weights, strict=True) if weight >= HEARD]
+        if len(kept) < len(self.models):
+            return Mixture.of(kept).fitted(sample)
+        return replace(every, weights=weights)
+
+    def infer_rate(self, pieces: Sequence[str], mixture: Mixture) -> float:
+        """The rate at which as many edits are expected in a sample as the channel says."""
+        sample, size = [], 0
+        for number in np.random.default_rng(0).permutation(len(pieces)).tolist():
+            if size >= SAMPLE:
+                break
+            sample.append(pieces[number])
+            size += len(pieces[number])
+        usual = sum(1 - self.channel.stay(character) for piece in sample for character in piece)
+        rate = 1.0
+        for _ in range(ROUNDS):
+            table, edits = StepTable(self.channel.at_rate(rate)), 0.0
+            for piece in sample:
+                steps = table.of(piece)
+                edits += expected_edits(self.beam.search(mixture, steps, "\n"), steps)
+            rate = float(np.clip((edits + PRIOR) / (usual + PRIOR), *RATES))
+        return rate
+
+
+def cut(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text that are not blank, and where each begins; a long line in pieces that end with a space."""
+    start = 0
+    for part in LINE_END.split(text):
+        if part.strip() and not LINE_END.fullmatch(part):
+            done = 0
+            while done < len(part):
+                stop = min(len(part), done + LONGEST)
+                space = part.rfind(" ", done, stop)
+                if stop < len(part) and space > done:
+                    stop = space + 1
+                yield start + done, part[done:stop]
+                done = stop
+        start += len(part)
+
+
+def apply(text: str, changes: Sequence[Change]) -> str:
+    """A text with changes made."""
+    parts, done = [], 0
+    for change in changes:
+        parts += [text[done : change.start], change.text]
+        done = change.stop
+    return "".join([*parts, text[done:]])

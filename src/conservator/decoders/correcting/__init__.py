@@ -1,0 +1,7 @@
+"""Correct text that may be wrong anywhere: a beam over edits, and what each change gains."""
+
+from conservator.decoders.correcting.beam import Beam, Lattice
+from conservator.decoders.correcting.changes import Change, find_changes
+from conservator.decoders.correcting.steps import StepTable
+
+__all__ = ["Beam", "Change", "Lattice", "StepTable", "find_changes"]

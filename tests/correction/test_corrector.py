@@ -1,0 +1,87 @@
+"""Correcting whole texts: what is wrong is put right, and what is right is left alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import conservator
+from conservator.channels import EditChannel
+from conservator.correction import Corrector, as_restoration
+from conservator.correction.corrector import cut
+from conservator.decoders.correcting import Beam
+from conservator.errors import ConservatorError, OptionError
+from conservator.experts import Cost
+from conservator.experts.grams import CharacterModel
+
+TEXT = (
+    "The prisoner was brought before the magistrate in the morning.\n"
+    "The constable said that the prisoner had been found in the burning house.\n"
+    "He was remanded, and the house was burnt to the ground by the morning.\n"
+)
+CHANNEL = EditChannel(
+    {("rn", "m"): 0.05, ("h", "b"): 0.02, ("e", "c"): 0.02, ("", "."): 0.002, (" ", ""): 0.01, ("n", "u"): 0.02},
+    {},
+    0.97,
+)
+CORRECTOR = Corrector(CHANNEL, [CharacterModel.of("court", [TEXT * 20])])
+
+
+def test_errors_are_put_right_and_layout_is_kept():
+    seen = TEXT.replace("morning", "moming").replace("the house", "tbe housc").replace("was brought", "wasbrought")
+    found = CORRECTOR.correct(seen.replace("\n", "\r\n\n"))
+    assert found.text == TEXT.replace("\n", "\r\n\n")
+    first = found.changes[0]
+    assert (first.seen, first.text) == ("", " ")
+    assert 0.5 < first.probability <= 1
+    assert first.gain > 1
+
+
+def test_a_clean_text_is_left_alone():
+    found = CORRECTOR.correct(TEXT)
+    assert found.text == TEXT
+    assert not found.changes
+    assert found.rate < 0.1
+
+
+def test_a_change_must_gain_enough():
+    wide = Corrector(CHANNEL, CORRECTOR.models, Beam(width=100, margin=60.0))
+    gains = [change.gain for change in wide.correct(TEXT.replace("morning", "moming")).changes]
+    assert len(gains) == 2
+    assert 1 < min(gains) < max(gains) < 60
+    strict = Corrector(CHANNEL, CORRECTOR.models, wide.beam, min_gain=float(np.mean(gains)))
+    assert len(strict.correct(TEXT.replace("morning", "moming")).changes) == 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.text(alphabet="the prison.\n\rbé—", max_size=60))
+def test_a_restoration_shows_the_same_text(text):
+    found = CORRECTOR.correct(text)
+    whole = as_restoration(found, Cost())
+    assert whole.text == found.text
+    assert whole.changes == found.changes
+    assert found.text.count("\n") == text.count("\n")
+    assert "".join(piece["text"] for piece in conservator.restoration.record.as_record(whole)["pieces"]) == found.text
+    kept = np.ones(len(text), dtype=bool)
+    for one in found.changes:
+        kept[one.start : one.stop] = False
+        assert text[one.start : one.stop] == one.seen
+
+
+@given(st.text(alphabet="ab \n\r", max_size=1200))
+def test_pieces_are_stretches_of_lines(text):
+    for start, piece in cut(text):
+        assert text[start : start + len(piece)] == piece
+        assert "\n" not in piece
+    assert " ".join(piece for _, piece in cut(text)).split() == text.split()
+
+
+def test_the_public_call():
+    found = conservator.restore("It was tbe moming of the trial.", channel=CHANNEL, like=[("court", TEXT * 5)])
+    assert found.text == "It was the morning of the trial."
+    assert "like" in found.experts
+    assert conservator.restore("", channel="ocr").text == ""
+    with pytest.raises(OptionError, match="effort"):
+        conservator.restore("x", channel="ocr", effort="best")
+    with pytest.raises(ConservatorError, match="UTF-8"):
+        conservator.restore(conservator.documents.Source(b"a\xff"), channel="ocr")
