@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from conservator.experts import (
     make_references,
 )
 from conservator.experts.causal import CausalExpert
-from conservator.experts.grams import CharacterModel, load_characters
+from conservator.experts.grams import CharacterModel, Mixture, load_characters
 from conservator.experts.windows import excerpt_around
 from conservator.field import Bayes, Engine, Survey, choose_experts
 from conservator.files import read_document
@@ -170,6 +171,11 @@ class Restorer:
         loss = "invalid" if options.lost == "invalid" else "bytes"
         return replace(found, cost=spent.cost, encoding=source.encoding, loss=loss)
 
+    @cached_property
+    def prior(self) -> Mixture:
+        """The models of characters, with one of the texts like the documents."""
+        return character_prior(self.like or [])
+
     def correct(
         self, source: Source, channel: EditChannel, like: Like | None, options: RestoreOptions, meter: Meter
     ) -> Restoration:
@@ -182,12 +188,10 @@ class Restorer:
         for name, given in (("alternatives", options.alternatives), ("effort", options.effort == "best")):
             if given:
                 raise OptionError(name, "it is for marked gaps, and here any character may change")
-        texts = self.like if like is None else like_texts(like)
-        models = list(load_characters())
-        if texts:
-            models.append(CharacterModel.of("like", (one for _, one in texts)))
-        with meter.measure() as spent, meter.stage("correcting"):
-            found = Corrector(channel, models, min_gain=options.min_gain).correct(text, meter)
+        with meter.measure() as spent:
+            prior = self.prior if like is None else character_prior(like_texts(like))
+            with meter.stage("correcting"):
+                found = Corrector(channel, prior, min_gain=options.min_gain).correct(text, meter)
         return replace(as_restoration(found, spent.cost), encoding=source.encoding)
 
     def characters(self, damaged: Damaged, options: RestoreOptions, *, doubtful: bool) -> CharacterText | None:
@@ -389,6 +393,12 @@ def as_source(document: Document, options: RestoreOptions) -> Source:
     name = str(document) if isinstance(document, Path) else "the document"
     content = read_document(name) if isinstance(document, Path) else document
     return read_source(content, options.encoding, name=name, signs=(options.mark, options.gap), stray=options.stray)
+
+
+def character_prior(texts: Sequence[tuple[str, str]]) -> Mixture:
+    """The models of characters that come with the package, and one of texts, if there are any."""
+    own = [CharacterModel.of("like", (one for _, one in texts))] if texts else []
+    return Mixture.of([*load_characters(), *own])
 
 
 def like_texts(like: Like) -> list[tuple[str, str]]:

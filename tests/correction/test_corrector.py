@@ -12,7 +12,7 @@ from conservator.correction.corrector import cut
 from conservator.decoders.correcting import Beam
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts import Cost
-from conservator.experts.grams import CharacterModel
+from conservator.experts.grams import CharacterModel, Mixture
 
 TEXT = (
     "The prisoner was brought before the magistrate in the morning.\n"
@@ -24,7 +24,7 @@ CHANNEL = EditChannel(
     {},
     0.97,
 )
-CORRECTOR = Corrector(CHANNEL, [CharacterModel.of("court", [TEXT * 20])])
+CORRECTOR = Corrector(CHANNEL, Mixture.of([CharacterModel.of("court", [TEXT * 20])]))
 
 
 def test_errors_are_put_right_and_layout_is_kept():
@@ -45,11 +45,11 @@ def test_a_clean_text_is_left_alone():
 
 
 def test_a_change_must_gain_enough():
-    wide = Corrector(CHANNEL, CORRECTOR.models, Beam(width=100, margin=60.0))
+    wide = Corrector(CHANNEL, CORRECTOR.prior, Beam(width=100, margin=60.0))
     gains = [change.gain for change in wide.correct(TEXT.replace("morning", "moming")).changes]
     assert len(gains) == 2
     assert 1 < min(gains) < max(gains) < 60
-    strict = Corrector(CHANNEL, CORRECTOR.models, wide.beam, min_gain=float(np.mean(gains)))
+    strict = Corrector(CHANNEL, CORRECTOR.prior, wide.beam, min_gain=float(np.mean(gains)))
     assert len(strict.correct(TEXT.replace("morning", "moming")).changes) == 1
 
 

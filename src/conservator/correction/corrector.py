@@ -13,7 +13,7 @@ import numpy as np
 from conservator.channels.edits import EditChannel
 from conservator.decoders.correcting import Beam, Change, StepTable, find_changes
 from conservator.decoders.correcting.changes import expected_edits
-from conservator.experts.grams import CharacterModel, Mixture
+from conservator.experts.grams import Mixture
 from conservator.experts.meter import Meter
 
 LINE_END = re.compile(r"(\r\n|[\n\r\f\v\x85\u2028\u2029])")
@@ -57,18 +57,16 @@ class Correction:
 class Corrector:
     """A channel and models of characters; corrects any number of texts."""
 
-    def __init__(
-        self, channel: EditChannel, models: Sequence[CharacterModel], beam: Beam | None = None, min_gain: float = 1.0
-    ) -> None:
+    def __init__(self, channel: EditChannel, prior: Mixture, beam: Beam | None = None, min_gain: float = 1.0) -> None:
         """Take what texts are corrected by.
 
         Args:
             channel: how the reader errs.
-            models: of characters, of which each text gets those that know it.
+            prior: models of characters, of which each text gets those that know it.
             beam: how a line is searched.
             min_gain: by how many nats the evidence must favour a change.
         """
-        self.channel, self.models, self.beam, self.min_gain = channel, models, beam or Beam(), min_gain
+        self.channel, self.prior, self.beam, self.min_gain = channel, prior, beam or Beam(), min_gain
 
     def correct(self, text: str, meter: Meter | None = None) -> Correction:
         """Correct a text; the meter is told of the progress."""
@@ -91,12 +89,9 @@ class Corrector:
     def choose(self, text: str) -> Mixture:
         """The models that know a text, with their mean weights in it."""
         sample = text[: FITTED // 2] + text[max(FITTED // 2, len(text) - FITTED // 2) :]
-        every = Mixture.of(self.models)
-        weights = every.fitted(sample).weights
-        kept = [one for one, weight in zip(self.models, weights, strict=True) if weight >= HEARD]
-        if len(kept) < len(self.models):
-            return Mixture.of(kept).fitted(sample)
-        return replace(every, weights=weights)
+        every = self.prior.fitted(sample)
+        heard = np.flatnonzero(every.weights >= HEARD).tolist()
+        return every if len(heard) == len(every.names) else self.prior.only(heard).fitted(sample)
 
     def infer_rate(self, pieces: Sequence[str], mixture: Mixture) -> float:
         """The rate at which as many edits are expected in a sample as the channel says."""

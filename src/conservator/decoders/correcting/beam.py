@@ -77,7 +77,16 @@ class Beam:
         room = 64 * self.width * len(steps.begins)
         while True:
             found = search(
-                mixture.trie, mixture.weights, mixture.share, steps, before, self.width, self.margin, self.scale, room
+                mixture.trie,
+                mixture.roots,
+                mixture.weights,
+                mixture.share,
+                steps,
+                before,
+                self.width,
+                self.margin,
+                self.scale,
+                room,
             )
             if found.last >= 0:
                 return found
@@ -87,6 +96,7 @@ class Beam:
 @compiled
 def search(
     trie: Trie,
+    roots: Ints,
     weights: Floats,
     share: float,
     steps: Steps,
@@ -145,7 +155,7 @@ def search(
                     for one in range(size):
                         begin = max(0, span + one - reach)
                         character = steps.texts[step, one]
-                        said += np.log(mix(trie, weights, share, text[begin : span + one], character, now))
+                        said += np.log(mix(trie, roots, weights, share, text[begin : span + one], character, now))
                         text[span + one] = character
                     score = steps.chances[step] + scale * said
                     reached = top[node] + score

@@ -1,7 +1,7 @@
 """Models of characters by name, and the mixture of several, whose weights follow the text."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,54 +46,61 @@ class Mixture:
 
     Attributes:
         names: of the m models.
-        trie: their counts; root i is that of model i.
+        trie: their counts.
+        roots: (m,) the root of each model in it.
         weights: (m,) the mean weights.
         share: of the weights that returns to them at each character.
     """
 
     names: tuple[str, ...]
     trie: Trie
+    roots: Ints
     weights: Floats
     share: float = SHARE
 
     @classmethod
     def of(cls, models: Sequence[CharacterModel]) -> "Mixture":
         """The mixture of models, with equal weights."""
-        return cls(
-            tuple(one.name for one in models), join([one.trie for one in models]), np.full(len(models), 1 / len(models))
-        )
+        count = len(models)
+        trie, weights = join([one.trie for one in models]), np.full(count, 1 / count)
+        return cls(tuple(one.name for one in models), trie, np.arange(count), weights)
+
+    def only(self, numbers: Sequence[int]) -> "Mixture":
+        """Some of the models, by their numbers, with equal weights."""
+        names, weights = tuple(self.names[one] for one in numbers), np.full(len(numbers), 1 / len(numbers))
+        return replace(self, names=names, roots=self.roots[list(numbers)], weights=weights)
 
     def log_probs(self, text: str, history: str = "\n") -> Floats:
         """(n,) log p of each character of a text, after a history and the characters before it."""
-        return read(self.trie, self.weights, self.share, code_points(history + text), len(history))[0]
+        return read(self.trie, self.roots, self.weights, self.share, code_points(history + text), len(history))[0]
 
     def fitted(self, text: str, rounds: int = 3) -> "Mixture":
         """The mixture with mean weights that are those which it has on average in a text."""
         found = self
         for _ in range(rounds):
-            _, weights = read(found.trie, found.weights, found.share, code_points("\n" + text), 1)
-            found = Mixture(self.names, self.trie, 0.98 * weights + 0.02 / len(weights), self.share)
+            _, weights = read(found.trie, found.roots, found.weights, found.share, code_points("\n" + text), 1)
+            found = replace(self, weights=0.98 * weights + 0.02 / len(weights))
         return found
 
 
 @compiled
-def read(trie: Trie, weights: Floats, share: float, characters: Ints, start: int) -> tuple[Floats, Floats]:
+def read(trie: Trie, roots: Ints, weights: Floats, share: float, characters: Ints, start: int) -> tuple[Floats, Floats]:
     """Log p of each character from ``start`` on (n,), and the mean posterior weights (m,) of the models."""
     found = np.zeros(len(characters) - start)
     now, mean = weights.copy(), np.zeros(len(weights))
     for place in range(start, len(characters)):
         history = characters[max(0, place - trie.order + 1) : place]
-        found[place - start] = np.log(mix(trie, weights, share, history, characters[place], now))
+        found[place - start] = np.log(mix(trie, roots, weights, share, history, characters[place], now))
         mean += now
     return found, mean / max(1, len(found))
 
 
 @compiled
-def mix(trie: Trie, weights: Floats, share: float, history: Ints, character: int, now: Floats) -> float:
+def mix(trie: Trie, roots: Ints, weights: Floats, share: float, history: Ints, character: int, now: Floats) -> float:
     """P of a character under the mixture with weights ``now`` (m,), which become those of the next character."""
     total = 0.0
     for model in range(len(now)):
-        now[model] *= probability(trie, model, history, character)
+        now[model] *= probability(trie, roots[model], history, character)
         total += now[model]
     for model in range(len(now)):
         now[model] = (1 - share) * now[model] / total + share * weights[model]

@@ -20,7 +20,7 @@ from conservator.files import read_document
 from conservator.numerics import compiled
 
 FORMAT = "conservator character model 1"
-LARGEST = 256 * 2**20  # bytes of all arrays
+LARGEST = 2**28  # bytes of all arrays
 SCALE = 6  # levels of a count that is twice as large
 SHORT = 3  # characters in a row that are kept however seldom they are
 WIDEST_CHARACTER = 0xFFFF
@@ -106,7 +106,7 @@ def as_levels(counts: Floats) -> Ints:
     """Counts as levels: 0 for none."""
     with np.errstate(divide="ignore"):
         levels = 1 + np.round(SCALE * np.log2(np.maximum(counts, 0.5) * 2))
-    return np.where(counts > 0, levels, 0).clip(max=255).astype(np.int64)
+    return np.where(counts > 0, levels, 0).clip(max=np.iinfo(np.uint8).max).astype(np.int64)
 
 
 def as_counts(levels: Ints) -> Floats:

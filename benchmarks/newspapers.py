@@ -1,0 +1,206 @@
+"""Text that is wrong: lines of nineteenth-century newspapers, as an OCR engine read them (BLN600).
+
+    python benchmarks/newspapers.py --corpora ../shared/corpora --json newspapers.json
+
+The channel is fitted to the lines of ``train``, which are also the texts like the documents; ``--tune`` reports on a
+part of them that is kept apart, instead of on ``test``. A document is an article. Beside ours stand the OCR itself, the
+published corrections of four models that were fine-tuned on the same lines, and spell checkers that are installed.
+Corrected and harmed are characters: wrong ones that became right, right ones that became wrong.
+"""
+
+import argparse
+import gzip
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from conservator import RestoreOptions, Restorer
+from conservator.alignment.edits import fit_edits
+from conservator.files import write_atomically
+from conservator.provenance import commit, versions
+
+MODELS = ("bart-base", "bart-large", "llama-2-7b", "llama-2-13b")
+DRAWS = 1000
+
+
+class Line(NamedTuple):
+    """What a line cost: characters, errors before and after, characters corrected and harmed."""
+
+    characters: int
+    before: int
+    after: int
+    corrected: int
+    harmed: int
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpora", type=Path, required=True, help="the folder with bln600/")
+    parser.add_argument("--tune", action="store_true", help="report on a twelfth of the articles of train")
+    parser.add_argument("--articles", type=int, help="only so many")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    train, test = (read(options.corpora / "bln600" / f"{name}.jsonl.gz") for name in ("train", "test"))
+    if options.tune:
+        names = sorted({line["id"] for line in train})
+        apart = set(np.random.default_rng(0).permutation(names)[: len(names) // 12].tolist())
+        test, train = [one for one in train if one["id"] in apart], [one for one in train if one["id"] not in apart]
+    articles = group(test)[: options.articles]
+    lines = [line for article in articles for line in article]
+
+    began = time.process_time()
+    channel = fit_edits([(one["ocr"], one["truth"]) for one in train], "BLN600, train")
+    fitted = time.process_time() - began
+    like = [("train", "\n".join(one["truth"] for one in train))]
+    ours = Restorer(options=RestoreOptions(channel=channel), like=like)
+    plain = Restorer(options=RestoreOptions(channel="ocr"))
+    ways: dict[str, Callable[[list[dict[str, str]]], list[str]]] = {
+        "ours": partial(restore, ours, "ocr"),
+        "ours, built-in channel and models": partial(restore, plain, "ocr"),
+    }
+    ways |= {name: partial(field, name) for name in MODELS if name in lines[0]}
+    ways |= {name: partial(by_word, fix) for name, fix in checkers()}
+    rows = []
+    for name, way in ways.items():
+        began = time.process_time()
+        found = [text for article in track(articles, name, transient=True) for text in way(article)]
+        spent = time.process_time() - began
+        rows.append(
+            {"method": name, "seconds": spent, **summary([judge(*pair) for pair in zip(lines, found, strict=True)])}
+        )
+        print(rows[-1], flush=True)
+    clean = [text for article in articles for text in restore(ours, "truth", article)]
+    changed = sum(Levenshtein.distance(line["truth"], text) for line, text in zip(lines, clean, strict=True))
+    characters = sum(len(line["truth"]) for line in lines)
+    show(rows, f"{len(lines)} lines of {len(articles)} articles")
+    print(f"of clean text, {changed} of {characters} characters were changed; the channel was fitted in {fitted:.0f} s")
+    if options.json:
+        record = {"commit": commit(), "versions": versions(), "rows": rows, "fitted": fitted}
+        record |= {"clean": {"characters": characters, "changed": changed}}
+        write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """The lines of a split."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def group(lines: Iterable[dict[str, str]]) -> list[list[dict[str, str]]]:
+    """Lines by article."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for line in lines:
+        found.setdefault(line["id"], []).append(line)
+    return list(found.values())
+
+
+def restore(restorer: Restorer, source: str, article: list[dict[str, str]]) -> list[str]:
+    """The lines of an article, corrected as one document."""
+    return restorer.restore("\n".join(line[source] for line in article)).text.split("\n")
+
+
+def field(name: str, article: list[dict[str, str]]) -> list[str]:
+    """The lines of an article, as another model corrected them."""
+    return [line[name] for line in article]
+
+
+def by_word(fix: Callable[[str], str], article: list[dict[str, str]]) -> list[str]:
+    """The lines of an article, corrected word by word."""
+    return [" ".join(map(fix, line["ocr"].split(" "))) for line in article]
+
+
+def checkers() -> Iterable[tuple[str, Callable[[str], str]]]:
+    """Spell checkers that are installed, as functions of a word; they are asked about words of letters alone."""
+
+    def letters(fix: Callable[[str], str | None]) -> Callable[[str], str]:
+        return lambda word: (fix(word) or word) if word.isalpha() and word.islower() else word
+
+    try:
+        speller = import_module("spellchecker").SpellChecker()
+        yield "pyspellchecker", letters(speller.correction)
+    except ImportError:
+        print("pyspellchecker is not installed")
+    try:
+        autocorrect = import_module("autocorrect").Speller("en")
+        yield "autocorrect", letters(autocorrect.autocorrect_word)
+    except ImportError:
+        print("autocorrect is not installed")
+    try:
+        symspell = import_module("symspellpy")
+        known = symspell.SymSpell(2)
+        known.load_dictionary(str(Path(symspell.__file__).parent / "frequency_dictionary_en_82_765.txt"), 0, 1)
+        top = symspell.Verbosity.TOP
+        yield "symspell", letters(lambda word: next((one.term for one in known.lookup(word, top, 2)), None))
+    except ImportError:
+        print("symspellpy is not installed")
+
+
+def judge(line: dict[str, str], text: str) -> Line:
+    """What a line cost, given its correction."""
+    (was, invented_before), (now, invented_after) = (right(line["truth"], one) for one in (line["ocr"], text))
+    corrected = int((~was & now).sum()) + max(0, invented_before - invented_after)
+    harmed = int((was & ~now).sum()) + max(0, invented_after - invented_before)
+    distances = (Levenshtein.distance(line["truth"], one) for one in (line["ocr"], text))
+    return Line(len(line["truth"]), *distances, corrected, harmed)
+
+
+def right(truth: str, text: str) -> tuple[np.ndarray, int]:
+    """Which characters of the truth a text has, and how many more it has."""
+    found, invented = np.zeros(len(truth), dtype=bool), 0
+    for step in Levenshtein.opcodes(truth, text):
+        if step.tag == "equal":
+            found[step.src_start : step.src_end] = True
+        elif step.tag == "insert":
+            invented += step.dest_end - step.dest_start
+    return found, invented
+
+
+def summary(lines: Sequence[Line]) -> dict[str, float]:
+    """The character error rate with its interval over lines, and what was corrected and harmed."""
+    table = np.array(lines, dtype=np.float64)
+    draws = np.random.default_rng(0).integers(len(table), size=(DRAWS, len(table)))
+    rates = table[draws, 2].sum(axis=1) / table[draws, 0].sum(axis=1)
+    characters, before, after, corrected, harmed = table.sum(axis=0)
+    low, high = np.quantile(rates, [0.025, 0.975])
+    return {
+        "before": before / characters,
+        "rate": after / characters,
+        "rate_low": float(low),
+        "rate_high": float(high),
+        "median": float(np.median(table[:, 2] / table[:, 0])),
+        "corrected": corrected,
+        "harmed": harmed,
+    }
+
+
+def show(rows: Sequence[dict[str, object]], title: str) -> None:
+    """Print the table."""
+    table = Table("method", "CER, %", "95 %", "median", "corrected", "harmed", "ratio", "CPU s", title=title)
+    for row in rows:
+        values = {key: float(str(value)) for key, value in row.items() if key != "method"}
+        table.add_row(
+            str(row["method"]),
+            f"{100 * values['rate']:.2f}",
+            f"{100 * values['rate_low']:.2f} to {100 * values['rate_high']:.2f}",
+            f"{100 * values['median']:.2f}",
+            f"{values['corrected']:.0f}",
+            f"{values['harmed']:.0f}",
+            f"{values['corrected'] / max(1, values['harmed']):.1f}",
+            f"{values['seconds']:.0f}",
+        )
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()
