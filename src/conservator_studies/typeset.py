@@ -33,8 +33,13 @@ def render(text: str, kind: str) -> list[Sheet]:
     A character that the font does not have is left out, of the text as well. A line of code that is too long goes on in
     the next one.
     """
+    return [draw(lines, kind) for lines in paginate(text, kind)]
+
+
+def paginate(text: str, kind: str) -> list[list[str]]:
+    """The lines of the pages of a text."""
     lines = list(break_lines(text, kind))
-    return [draw(lines[start : start + ROWS], kind) for start in range(0, len(lines), ROWS)]
+    return [lines[start : start + ROWS] for start in range(0, len(lines), ROWS)]
 
 
 def break_lines(text: str, kind: str) -> Iterator[str]:

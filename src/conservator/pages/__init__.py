@@ -3,6 +3,8 @@
 from conservator.pages.elements import Limits
 from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
 from conservator.pages.reading import name_format, read_pages
+from conservator.pages.scans import read_scan
+from conservator.pages.tesseract import Tesseract, find_tesseract
 from conservator.pages.transcript import Transcript
 
 __all__ = [
@@ -13,8 +15,11 @@ __all__ = [
     "Limits",
     "Line",
     "Page",
+    "Tesseract",
     "Transcript",
     "Word",
+    "find_tesseract",
     "name_format",
     "read_pages",
+    "read_scan",
 ]

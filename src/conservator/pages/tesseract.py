@@ -17,6 +17,10 @@ INSTALL = (
 LANGUAGE = re.compile(r"[A-Za-z0-9_]+(?:/[A-Za-z0-9_]+)?")  # eng, chi_sim, script/Latin
 VERSION = re.compile(r"tesseract v?(\d+)(\.\S*)?")
 NOISE = re.compile(r"Estimating resolution as|Detected \d+ diacritics|Invalid resolution|^Page \d+|^Warning|^\s*$")
+# How text may be laid out on a page -> Tesseract's number for it: whatever is found, one column, or one block, in which
+# blanks never part columns, as in a listing of code.
+LAYOUTS = {"auto": "3", "column": "4", "block": "6"}
+LIGHT = "thresholding_method=2"  # Sauvola's; the default has one threshold for a page, and loses what is in shadow
 SHORT = 30.0  # seconds for what needs no reading
 
 
@@ -52,16 +56,17 @@ class Tesseract:
                     "others (tesseract --list-langs names the folder)"
                 )
 
-    def read(self, image: bytes, language: str, *, symbols: bool, seconds: float) -> bytes:
+    def read(self, image: bytes, language: str, *, layout: str, symbols: bool, seconds: float) -> bytes:
         """The hOCR of an image, or of all images in a TIFF file.
 
         Args:
             image: the bytes of a file that Tesseract can decode.
             language: one that is installed, or several with ``+`` between them.
+            layout: one of LAYOUTS.
             symbols: whether every character is listed with its box, its confidence and other readings.
             seconds: after which the reading is given up.
         """
-        command = [self.path, "stdin", "stdout", "-l", language]
+        command = [self.path, "stdin", "stdout", "-l", language, "--psm", LAYOUTS[layout], "-c", LIGHT]
         if symbols:
             command += ["-c", "hocr_char_boxes=1", "-c", "lstm_choice_mode=2"]
         done = _call([*command, "hocr"], image, seconds)
