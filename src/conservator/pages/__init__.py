@@ -1,7 +1,9 @@
 """Files that readers of pages write, OCR engines mostly: hOCR, ALTO, PAGE and the tables of Tesseract, in and out."""
 
 from conservator.pages.elements import Limits
+from conservator.pages.images import check_scan, crop_line, name_scan
 from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
+from conservator.pages.pdf import text_layer
 from conservator.pages.reading import name_format, read_pages
 from conservator.pages.scans import read_scan
 from conservator.pages.tesseract import Tesseract, find_tesseract
@@ -18,8 +20,12 @@ __all__ = [
     "Tesseract",
     "Transcript",
     "Word",
+    "check_scan",
+    "crop_line",
     "find_tesseract",
     "name_format",
+    "name_scan",
     "read_pages",
     "read_scan",
+    "text_layer",
 ]
