@@ -2,8 +2,8 @@
 
     python benchmarks/rendered.py --corpora PATH --split eval --pages 16 --out FOLDER
 
-FOLDER/SPLIT.jsonl gets a row for each page, with its ``truth``, what was read (``ocr``) and the ``hocr``; a run that was
-interrupted goes on where it was. The split ``train`` is without the documents that built-in experts were trained on.
+FOLDER/SPLIT.jsonl gets a row for each page, with its ``truth``, what was read (``ocr``) and the ``hocr``; a run that
+was interrupted goes on where it was. The split ``train`` is without documents that built-in experts were trained on.
 Errors are the characters to insert, delete or replace on a whole page, over the characters of the truth, all pages of a
 row together. Empty lines and indentation, which no format of OCR has, do not count; a line end counts as a character.
 Intervals are 95 %, by a bootstrap over pages.

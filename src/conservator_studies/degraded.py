@@ -81,7 +81,8 @@ def spread_ink(ink: Pixels, damage: Damage, generator: np.random.Generator) -> P
     soft = ndimage.gaussian_filter(ink, width)
     moved = np.clip((soft - 0.5 + reach / (width * np.sqrt(2 * np.pi))) / 0.2 + 0.5, 0, 1)
     patches = patchwork(ink.shape, 0.02, generator)
-    return np.clip(moved * (1 - damage.wear * np.abs(patches)), 0, 1)
+    worn: Pixels = np.clip(moved * (1 - damage.wear * np.abs(patches)), 0, 1)
+    return worn
 
 
 def patchwork(shape: tuple[int, ...], size: float, generator: np.random.Generator) -> Pixels:

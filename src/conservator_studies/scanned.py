@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +19,9 @@ from conservator.pages import Transcript, find_tesseract, read_pages, read_scan
 from conservator_studies.corpora import read_domains
 from conservator_studies.degraded import LEVELS, degrade
 from conservator_studies.study import Track
-from conservator_studies.typeset import ROWS, Sheet, draw, paginate
+from conservator_studies.typeset import ROWS, draw, paginate
 
+REVISION = 1  # of how pages are drawn and degraded: readings of another one are not taken from a file
 LAYOUT = "block"  # the pages have one column, and lines of code have wide blanks
 FULL = ROWS // 2  # lines with text that a page must have at least
 
@@ -53,11 +54,20 @@ class Plan:
     kind: str
     name: str
 
-    def draw(self, seed: int) -> tuple[Sheet, bytes]:
-        """The page as it was typeset, and its degraded image."""
-        sheet = draw(list(self.lines), self.kind)
+    @property
+    def text(self) -> str:
+        """Its lines as a text."""
+        return "".join(line + "\n" for line in self.lines)
+
+    def draw(self, seed: int) -> bytes:
+        """The degraded image of the page."""
         drawn = int.from_bytes(hashlib.sha256(f"{seed} {self.name}".encode()).digest()[:8], "big")
-        return sheet, degrade(sheet.image, self.level, np.random.default_rng(drawn))
+        return degrade(draw(self.lines, self.kind).image, self.level, np.random.default_rng(drawn))
+
+    def key(self, seed: int, version: str) -> str:
+        """A hash of all that the reading depends on: what is drawn, how it is degraded, and the version of Tesseract."""
+        parts = [REVISION, LAYOUT, version, seed, self.name, self.kind, asdict(LEVELS[self.level]), self.text]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def choose_pages(documents: Sequence[bytes], kind: str, count: int, generator: np.random.Generator) -> list[Plan]:
@@ -109,17 +119,16 @@ class Readings:
 
     def read(self, plan: Plan, seed: int) -> Scanned:
         """A page, from the file or by Tesseract."""
-        sheet, image = plan.draw(seed)
-        made = f"{self.version} {LAYOUT} ".encode()
-        key = hashlib.sha256(made + image).hexdigest()
-        if key not in self.rows:
-            transcript = read_scan(image, layout=LAYOUT)
-            row = {"key": key, "name": plan.name, "kind": plan.kind, "level": plan.level, "truth": sheet.text}
-            self.rows[key] = row | {"ocr": transcript.text, "hocr": transcript.data.decode()}
+        key = plan.key(seed, self.version)
+        if key in self.rows:
+            transcript = read_pages(self.rows[key]["hocr"].encode())
+        else:
+            transcript = read_scan(plan.draw(seed), layout=LAYOUT)
+            row = {"key": key, "name": plan.name, "kind": plan.kind, "level": plan.level, "truth": plan.text}
+            row |= {"ocr": transcript.text, "hocr": transcript.data.decode()}
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(self.rows[key], ensure_ascii=False) + "\n")
-        row = self.rows[key]
-        return Scanned(row["truth"], read_pages(row["hocr"].encode()), row["level"], row["kind"], row["name"])
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        return Scanned(plan.text, transcript, plan.level, plan.kind, plan.name)
 
 
 def read_rows(path: Path) -> Iterator[dict[str, str]]:

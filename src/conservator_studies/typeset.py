@@ -2,7 +2,7 @@
 
 import io
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -53,7 +53,7 @@ def break_lines(text: str, kind: str) -> Iterator[str]:
             yield from (shown[at : at + COLUMNS].rstrip() for at in range(0, max(1, len(shown)), COLUMNS))
 
 
-def draw(lines: list[str], kind: str) -> Sheet:
+def draw(lines: Sequence[str], kind: str) -> Sheet:
     """A page with lines on it."""
     font = ImageFont.truetype(str(path_of(kind)), round(SIZE * POINT))
     margin, leading = round(MARGIN * POINT), LEADING * POINT

@@ -49,7 +49,6 @@ MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"wOFF", "a WOFF font"),
     (0, b"wOF2", "a WOFF font"),
     (0, b"OTTO\0", "an OpenType font"),
-    (0, b"\0\x01\0\0\0", "a TrueType font"),
     (60, b"BOOKMOBI", "a Mobipocket book"),
     (0, b"PAR1", "a Parquet table"),
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Microsoft Office document"),

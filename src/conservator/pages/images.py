@@ -1,7 +1,10 @@
 """Pictures of pages: which kind a file is, how large the picture is, and cutting out a line."""
 
 import io
-from collections.abc import Callable
+import struct
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from PIL import (
     BmpImagePlugin,
@@ -45,7 +48,20 @@ SIZE = 2**29  # bytes of a file
 PIXELS = 150_000_000  # of a page: a newspaper at 600 dots an inch
 SIDE = 32_767  # pixels; Tesseract takes no more
 PAGES = 1000
-FAULTS = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, MemoryError)
+# What Pillow raises at files that are broken.
+FAULTS = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    EOFError,
+    ArithmeticError,
+    MemoryError,
+    AttributeError,
+    struct.error,
+    Image.DecompressionBombError,
+)
 
 
 def name_scan(data: bytes) -> str | None:
@@ -70,30 +86,22 @@ def check_pixels(width: float, height: float, number: int) -> None:
         raise ConservatorError(f"page {number} has {width:.0f} x {height:.0f} pixels")
     if width * height > PIXELS or max(width, height) > SIDE:
         raise ConservatorError(
-            f"page {number} has {width:,.0f} x {height:,.0f} pixels; at most {PIXELS:,} are accepted, and {SIDE:,} a side"
+            f"page {number} has {width:,.0f} x {height:,.0f} pixels; "
+            f"at most {PIXELS:,} are accepted, and {SIDE:,} a side"
         )
 
 
 def count_pages(data: bytes) -> int:
     """How many images a file has, each of a size that is accepted. Only headers are read, nothing is decoded."""
-    image = _opened(data, check_scan(data))
-    if image.format != "TIFF":  # of an animation, Tesseract reads the first
+    with _opened(data) as image:
         check_pixels(*image.size, 1)
-        return 1
-    number = 0
-    try:
-        while True:
-            image.seek(number)
+        number = 1
+        while image.format == "TIFF" and _turn(image, number):  # of an animation, Tesseract reads the first
             number += 1
             check_pixels(*image.size, number)
             if number > PAGES:
                 raise ConservatorError(f"the file has more than {PAGES} pages; part it")
-    except EOFError:
         return number
-    except FAULTS as error:
-        if isinstance(error, ConservatorError):
-            raise
-        raise ConservatorError(f"page {number + 1} of the TIFF image cannot be read: {error}") from error
 
 
 def crop_line(data: bytes, box: Box, *, page: int = 0, margin: float = 4) -> bytes:
@@ -105,20 +113,15 @@ def crop_line(data: bytes, box: Box, *, page: int = 0, margin: float = 4) -> byt
         page: which image of a TIFF file, from 0.
         margin: pixels around the box.
     """
-    image = _opened(data, check_scan(data))
-    try:
-        if page:
-            image.seek(page)
+    with _opened(data) as image:
+        if not _turn(image, page):
+            raise ConservatorError(f"there is no page {page + 1} in the image")
         check_pixels(*image.size, page + 1)
         left, top = max(0, round(box.left - margin)), max(0, round(box.top - margin))
         right, bottom = min(image.width, round(box.right + margin)), min(image.height, round(box.bottom + margin))
         if left >= right or top >= bottom:
             raise ConservatorError(f"the box {tuple(box)} is not on page {page + 1} of {image.width} x {image.height}")
         return encode_png(image.crop((left, top, right, bottom)))
-    except ConservatorError:
-        raise
-    except FAULTS as error:
-        raise ConservatorError(f"page {page + 1} of the image cannot be decoded: {error}") from error
 
 
 def encode_png(image: Image.Image, dpi: float | None = None) -> bytes:
@@ -129,11 +132,27 @@ def encode_png(image: Image.Image, dpi: float | None = None) -> bytes:
     return made.getvalue()
 
 
-def _opened(data: bytes, kind: str) -> ImageFile.ImageFile:
-    """An image of which only the header is read."""
+def _turn(image: ImageFile.ImageFile, page: int) -> bool:
+    """Turn to a page of a file, from 0; False if there is none."""
+    try:
+        image.seek(page)
+    except EOFError:
+        return False
+    return True
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[ImageFile.ImageFile]:
+    """An image of which only the header is read; what is broken in it becomes one clear error."""
+    kind = check_scan(data)
     if kind == "pdf":
         raise ConservatorError("the file is a PDF document; its pages must be drawn first")
     try:
-        return OPENERS[kind](io.BytesIO(data))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what Pillow skips
+            yield OPENERS[kind](io.BytesIO(data))
+    except ConservatorError:
+        raise
     except FAULTS as error:
-        raise ConservatorError(f"the {kind.upper()} image has a header that cannot be read: {error}") from error
+        said = " ".join(str(error).split())
+        raise ConservatorError(f"the {kind.upper()} image is broken: {said or type(error).__name__}") from error

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from html import escape
 
 from conservator.errors import ConservatorError
@@ -68,17 +69,17 @@ def read_scan(
 
 
 def join_pages(files: Iterable[bytes]) -> bytes:
-    """One file of hOCR from Tesseract's files of one page each, with ids as Tesseract gives them to pages of one file."""
+    """One file of hOCR from Tesseract's files of one page each, with the ids that Tesseract gives to pages of one."""
     begin, bodies, end = b"", [], b""
     for number, file in enumerate(files):
         found = BODY.fullmatch(file)
         if found is None:
             raise ConservatorError(f"Tesseract wrote no hOCR for page {number + 1}")
         begin, end = begin or found[1], found[3]
-        bodies.append(PLACE.sub(lambda place, at=number: _placed(place, at), found[2]).rstrip(b" "))  # type: ignore[misc]
+        bodies.append(PLACE.sub(partial(_placed, number), found[2]).rstrip(b" "))
     return begin + b"".join(bodies) + b" " + end
 
 
-def _placed(place: re.Match[bytes], number: int) -> bytes:
+def _placed(number: int, place: re.Match[bytes]) -> bytes:
     """An id or a number of a page, on the page of that number, from 0."""
     return place["id"] + b"%d" % (number + 1) if place["id"] else place["page"] + b"%d" % number
