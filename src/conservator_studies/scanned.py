@@ -65,7 +65,7 @@ class Plan:
         return degrade(draw(self.lines, self.kind).image, self.level, np.random.default_rng(drawn))
 
     def key(self, seed: int, version: str) -> str:
-        """A hash of all that the reading depends on: what is drawn, how it is degraded, and the version of Tesseract."""
+        """A hash of all that the reading depends on: what is drawn, how it is degraded, and Tesseract's version."""
         parts = [REVISION, LAYOUT, version, seed, self.name, self.kind, asdict(LEVELS[self.level]), self.text]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
