@@ -208,7 +208,7 @@ def test_errors_are_one_line(stand_in, monkeypatch, read, message):
 
 def test_a_program_that_cannot_be_run(stand_in):
     stand_in().write_text("#!/no/such/program\n")
-    with pytest.raises(ConservatorError, match="cannot run .*tesseract: No such file"):
+    with pytest.raises(ConservatorError, match=r"cannot run .*tesseract: No such file"):
         read_scan(PNG)
 
 

@@ -114,6 +114,7 @@ def counting(monkeypatch):
     monkeypatch.setattr(scanned, "read_scan", reader)
     monkeypatch.setattr(scanned, "find_tesseract", Tesseract)
     monkeypatch.setattr(scanned, "FULL", 2)
+    monkeypatch.setattr(scanned, "degrade", lambda image, level, generator: image)
     return reader
 
 
