@@ -14,7 +14,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from conservator.errors import ConservatorError, NotTextError
-from conservator.pages import crop_line, find_tesseract, read_pages, read_scan, scans, text_layer
+from conservator.pages import crop_line, draw_page, find_tesseract, read_pages, read_scan, scans, text_layer
 from conservator.pages.scans import join_pages
 
 FONT = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSerif.ttf"
@@ -106,6 +106,10 @@ def test_pages_of_a_file_of_images_and_of_a_document():
         for wanted in ("id='page_1'", "id='page_2'", "id='word_2_1'", "ppageno 1"):
             assert found.data.count(wanted.encode()) == 1
     assert of_document.pages[0].box[2:] == pytest.approx((840, 285), abs=1)
+    with Image.open(io.BytesIO(crop_line(draw_page(pdf, 1), of_document.lines[1].box))) as line:
+        assert line.height < 90 < line.width
+    with pytest.raises(ConservatorError, match="no page 3 in the document; it has 2"):
+        draw_page(pdf, 2)
     assert text_layer(pdf) == ""
 
 
@@ -116,7 +120,7 @@ def document(*parts):
 
 
 def test_the_text_behind_the_pages_of_a_document():
-    stream = b"BT /F1 12 Tf 20 60 Td (rnodern text) Tj 0 -20 Td (of a scan) Tj ET"
+    stream = b"BT /F1 12 Tf 20 60 Td (rnodern) Tj 0 -20 Td (text recog-) Tj 0 -20 Td (nised) Tj ET"
     found = document(
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R 6 0 R 3 0 R]/Count 3>>",
@@ -125,7 +129,7 @@ def test_the_text_behind_the_pages_of_a_document():
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 100]>>",
     )
-    assert text_layer(found) == "rnodern text\nof a scan\n\nrnodern text\nof a scan\n"
+    assert text_layer(found) == "rnodern\ntext recog-\nnised\n\nrnodern\ntext recog-\nnised\n"
 
 
 def test_documents_that_cannot_be_read(stand_in):

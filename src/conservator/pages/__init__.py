@@ -3,7 +3,7 @@
 from conservator.pages.elements import Limits
 from conservator.pages.images import check_scan, crop_line, name_scan
 from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
-from conservator.pages.pdf import text_layer
+from conservator.pages.pdf import draw_page, text_layer
 from conservator.pages.reading import name_format, read_pages
 from conservator.pages.scans import read_scan
 from conservator.pages.tesseract import Tesseract, find_tesseract
@@ -22,6 +22,7 @@ __all__ = [
     "Word",
     "check_scan",
     "crop_line",
+    "draw_page",
     "find_tesseract",
     "name_format",
     "name_scan",

@@ -146,7 +146,7 @@ def _opened(data: bytes) -> Iterator[ImageFile.ImageFile]:
     """An image of which only the header is read; what is broken in it becomes one clear error."""
     kind = check_scan(data)
     if kind == "pdf":
-        raise ConservatorError("the file is a PDF document; its pages must be drawn first")
+        raise ConservatorError("the file is a PDF document; draw_page makes images of its pages")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what Pillow skips

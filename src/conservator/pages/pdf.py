@@ -10,6 +10,7 @@ from conservator.pages.images import PAGES, check_pixels, check_scan, encode_png
 
 DPI = 300  # what Tesseract was made for
 INCH = 72  # units of PDF
+HYPHEN = "\x02"  # PDFium's sign for a hyphen and the line end behind it
 PASSWORD = 4  # PDFium's number of the error
 LOCK = threading.RLock()  # PDFium is not made for several threads
 
@@ -40,12 +41,18 @@ def draw_pages(data: bytes) -> Iterator[tuple[float, bytes]]:
     with open_pdf(data) as document:
         count = len(document)
     for number in range(count):
-        with open_pdf(data) as document:
-            page = document[number]
-            width, height = (side * DPI / INCH for side in page.get_size())
-            check_pixels(width, height, number + 1)
-            image = encode_png(page.render(scale=DPI / INCH, grayscale=True).to_pil(), DPI)
-        yield number / count, image
+        yield number / count, draw_page(data, number)
+
+
+def draw_page(data: bytes, number: int) -> bytes:
+    """A page of a document, from 0, as ``read_scan`` reads it: boxes of its transcript are in pixels of this image."""
+    with open_pdf(data) as document:
+        if not 0 <= number < len(document):
+            raise ConservatorError(f"there is no page {number + 1} in the document; it has {len(document)}")
+        page = document[number]
+        width, height = (side * DPI / INCH for side in page.get_size())
+        check_pixels(width, height, number + 1)
+        return encode_png(page.render(scale=DPI / INCH, grayscale=True).to_pil(), DPI)
 
 
 def text_layer(data: bytes) -> str:
@@ -55,5 +62,6 @@ def text_layer(data: bytes) -> str:
     """
     with open_pdf(data) as document:
         pages = [document[number].get_textpage().get_text_bounded() for number in range(len(document))]
-    texts = ["\n".join(line.rstrip() for line in page.splitlines()).strip("\n") for page in pages]
-    return "".join(text + "\n" for text in ["\n\n".join(filter(None, texts))] if text)
+    parted = [page.replace(HYPHEN, "-\n") for page in pages]
+    texts = ["\n".join(line.rstrip() for line in page.splitlines()).strip("\n") for page in parted]
+    return "\n".join(text + "\n" for text in texts if text)
