@@ -144,6 +144,13 @@ def test_documents_that_cannot_be_read(stand_in):
         read_scan(document(b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R]/Count 1>>", wide))
 
 
+def test_a_locked_document():
+    lock = b"<</Filter/Standard/V 1/R 2/P -4/O<%b>/U<%b>>>" % (b"0" * 64, b"0" * 64)
+    locked = document(b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[]/Count 0>>", lock)
+    with pytest.raises(ConservatorError, match="locked by a password; save it without one"):
+        text_layer(locked.replace(b"1 0 R>>\n%%", b"1 0 R/Encrypt 3 0 R/ID[<00><00>]>>\n%%"))
+
+
 def test_without_the_package_for_documents(monkeypatch):
     monkeypatch.setitem(sys.modules, "pypdfium2", None)
     with pytest.raises(ConservatorError, match=r"pip install 'conservator\[scans\]'"):
