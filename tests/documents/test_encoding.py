@@ -109,6 +109,12 @@ NOISE = np.random.default_rng(0).bytes(4000)
         (b"wOF2\0\x01\0\0", "a WOFF font"),
         (b'\x10\0\0\0\0\0\0\0{"a":{}}\0', "a safetensors file"),
         (b"PAR1\x15\x04\x15", "a Parquet table"),
+        (b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0", "a BMP image"),
+        (b"P5\n# a comment\n2 2\n255\n\0\1\2\3", "a PNM image"),
+        (b"II+\0\x08\0\0\0", "a TIFF image"),
+        (b"\0\0\0\x0cjP  \r\n", "a JPEG 2000 image"),
+        (b"AT&TFORM\0\0\x01\x02DJVU", "a DjVu document"),
+        (b"\0\0\0\x18ftypheic\0", "an HEIC image"),
         (NOISE, "binary data"),
         (bytes(1000), "binary data"),
         (b"a\0b", "binary data"),
@@ -124,7 +130,18 @@ def test_what_is_not_text_is_named(data, kind):
 
 @pytest.mark.parametrize(
     "text",
-    ["wOFF means web open font", "PAR1 is a road", "PK", "MZ", "%PDF is a format", "BZh", "", "\x1b[1mlog\x1b[0m"],
+    [
+        "wOFF means web open font",
+        "PAR1 is a road",
+        "PK",
+        "MZ",
+        "%PDF is a format",
+        "BZh",
+        "BMW",
+        "P5 8 9 is a row",
+        "",
+        "\x1b[1mlog\x1b[0m",
+    ],
 )
 def test_a_text_may_begin_like_another_kind(text):
     assert name_kind(text.encode()) is None

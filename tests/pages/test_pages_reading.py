@@ -127,6 +127,18 @@ def test_what_tesseract_says_of_characters(name):
     assert all(other.text and 0 <= other.confidence <= 1 for other in others)
 
 
+def test_a_list_of_another_character_is_none_of_a_glyph():
+    """Tesseract 5.3 gives 8 of 16,696 characters a list without the character itself."""
+    characters = "".join(
+        f"<i class='ocrx_cinfo' title='x_bboxes 1 2 3 4; x_conf 97'>{one}</i><i class='ocrx_cinfo' id='lstm_choices_1'>"
+        f"<i class='ocrx_cinfo' title='x_confs 90'>{choice}</i><i class='ocrx_cinfo' title='x_confs 3'>o</i></i>"
+        for one, choice in (("g", "g"), ("u", "q"))
+    )
+    (word,) = read_pages(f"<html><body><b class='ocrx_word'>{characters}</b></body></html>".encode()).words
+    assert [(glyph.text, glyph.confidence) for glyph in word.glyphs] == [("g", 0.97), ("u", 0.97)]
+    assert [glyph.alternatives for glyph in word.glyphs] == [(("o", 0.03),), ()]
+
+
 def test_hyphenated_words_know_the_whole():
     words = words_of("abbyy.alto.xml")
     assert words["con-"].whole == words["servator"].whole == "conservator"

@@ -14,6 +14,12 @@ MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (8, b"AVI LIST", "an AVI film"),
     (0, b"II*\0", "a TIFF image"),
     (0, b"MM\0*", "a TIFF image"),
+    (0, b"II+\0", "a TIFF image"),
+    (0, b"MM\0+", "a TIFF image"),
+    (0, b"\0\0\0\x0cjP  ", "a JPEG 2000 image"),
+    (0, b"\xff\x4f\xff\x51", "a JPEG 2000 image"),
+    (0, b"AT&TFORM", "a DjVu document"),
+    (0, b"8BPS\0", "a Photoshop image"),
     (0, b"%PDF-", "a PDF document"),
     (0, b"PK\x03\x04", ZIP),
     (0, b"PK\x05\x06", "an empty ZIP archive"),
@@ -33,11 +39,17 @@ MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"ID3\x02", "an MP3 sound"),
     (0, b"ID3\x03", "an MP3 sound"),
     (0, b"ID3\x04", "an MP3 sound"),
+    (4, b"ftypheic", "an HEIC image"),
+    (4, b"ftypheix", "an HEIC image"),
+    (4, b"ftypmif1", "an HEIC image"),
+    (4, b"ftypavif", "an AVIF image"),
     (4, b"ftyp", "an MP4 film or sound"),
     (0, b"OggS\0", "an Ogg sound or film"),
     (0, b"fLaC\0", "a FLAC sound"),
     (0, b"wOFF", "a WOFF font"),
     (0, b"wOF2", "a WOFF font"),
+    (0, b"OTTO\0", "an OpenType font"),
+    (60, b"BOOKMOBI", "a Mobipocket book"),
     (0, b"PAR1", "a Parquet table"),
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Microsoft Office document"),
 )
@@ -54,6 +66,8 @@ PACKED: tuple[tuple[bytes, str], ...] = (
 CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")  # which no text has; escape and form feed occur in some
 MOST = 0.05  # the share of such bytes from which a file is binary data
 PROGRAM = re.compile(rb"MZ.{58}(.{4})", re.DOTALL)
+BITMAP = re.compile(rb"BM.{4}\0{4}.{3}\0", re.DOTALL)  # the size of the file, zeros, where the pixels begin
+PIXMAP = re.compile(rb"P[456](?:\s+|#[^\n]*\n)+\d+\s+\d+\s")  # width and height
 TENSORS = re.compile(rb'.{5}\0\0\0\{"', re.DOTALL)  # the length of the header, which is JSON
 SOUND = re.compile(rb"\xff[\xf2\xf3\xfa\xfb][\x10-\xef]")  # a frame of MPEG audio, layer 3
 SEEN = 2**16  # bytes at the beginning and the end in which the files of an archive are looked for
@@ -70,6 +84,10 @@ def name_kind(data: bytes) -> str | None:
     program = PROGRAM.match(data)
     if program is not None and data.startswith(b"PE\0\0", int.from_bytes(program[1], "little")):
         return "a Windows program"
+    if BITMAP.match(data):
+        return "a BMP image"
+    if PIXMAP.match(data) and not _is_plain(data):
+        return "a PNM image"
     if TENSORS.match(data):
         return "a safetensors file"
     return "an MP3 sound" if SOUND.match(data) and count_controls(data) else None

@@ -1,8 +1,12 @@
 """Files that readers of pages write, OCR engines mostly: hOCR, ALTO, PAGE and the tables of Tesseract, in and out."""
 
 from conservator.pages.elements import Limits
+from conservator.pages.images import check_scan, crop_line, name_scan
 from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
+from conservator.pages.pdf import draw_page, text_layer
 from conservator.pages.reading import name_format, read_pages
+from conservator.pages.scans import read_scan
+from conservator.pages.tesseract import Tesseract, find_tesseract
 from conservator.pages.transcript import Transcript
 
 __all__ = [
@@ -13,8 +17,16 @@ __all__ = [
     "Limits",
     "Line",
     "Page",
+    "Tesseract",
     "Transcript",
     "Word",
+    "check_scan",
+    "crop_line",
+    "draw_page",
+    "find_tesseract",
     "name_format",
+    "name_scan",
     "read_pages",
+    "read_scan",
+    "text_layer",
 ]

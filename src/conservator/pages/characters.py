@@ -56,7 +56,8 @@ def read_glyphs(markup: Markup, element: Element, text: str) -> tuple[Glyph, ...
         if is_choice(one):
             choices = _read_choices(one)
             if glyphs and not glyphs[-1].alternatives:
-                glyphs[-1] = _chosen(glyphs[-1], choices)
+                if glyphs[-1].text in choices:  # a few lists are those of another character
+                    glyphs[-1] = _chosen(glyphs[-1], choices)
             else:
                 loose.append(choices)
         elif is_kind(one, CHARACTERS) and one.text().strip():
