@@ -16,7 +16,7 @@ from conservator_studies.study import Track
 from conservator_studies.trained import Recipe, load_all, text_corpus, train_once
 
 WINDOWS = 64  # from so many on, training has its full length
-GENERAL = ("readme", "arxiv")  # the texts of a base: of many kinds in each document
+GENERAL = ("readme", "arxiv")  # the texts of a base, of kinds that its adapters are not for
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,14 @@ class Training:
         tokens: the size of the vocabulary.
         base: steps of the base.
         steps: steps of an adapter.
+        general: the texts of the base.
     """
 
     source: str = "uniform"
     tokens: int = 1024
     base: int = 2000
     steps: int = 600
+    general: tuple[str, ...] = GENERAL
 
     def for_windows(self, count: int) -> "Training":
         """Shorter if there are few windows, so that a quick try trains quickly."""
@@ -98,7 +100,7 @@ def lacking(*roles: str) -> Callable[[Adapted, Resources | None], str]:
 
 def make_base(corpora: Path, training: Training, home: Path, track: Track) -> Path:
     """The folder of a base that is trained on texts of all kinds."""
-    documents = [text for name in GENERAL for text in read_domain(corpora, name, "train").documents]
+    documents = [text for name in training.general for text in read_domain(corpora, name, "train").documents]
     wish = Wish(training.source, str(training.tokens))
     return train_once([Recipe("base", text_corpus(documents), wish, training.base)], home, track)["base"]
 

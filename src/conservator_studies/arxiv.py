@@ -1,6 +1,6 @@
 """Prose and mathematics of LaTeX documents, with adapters of one base: table "arxiv"."""
 
-from conservator_studies.adapted import adapt, lacking
+from conservator_studies.adapted import Training, adapt, lacking
 from conservator_studies.byte import OURS
 from conservator_studies.latex import math_spans
 from conservator_studies.resources import Resources
@@ -10,7 +10,7 @@ from conservator_studies.wild import LABELS, Kinds, NaturalConfig, conclude_natu
 
 KINDS = Kinds("arxiv", ("prose", "math"), math_spans)
 PRESETS = {
-    "laptop": NaturalConfig(windows=128, particles="natural, reduced"),
+    "laptop": NaturalConfig(windows=128, particles="natural, reduced", training=Training(general=("readme",))),
     "paper": NaturalConfig(particle_windows=256, training=None),
 }
 PAPER = {

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,9 +25,9 @@ from conservator.cli.options import (
     as_usage_errors,
     check_targets,
     load_named,
-    read_text,
 )
-from conservator.files import write_document
+from conservator.cli.pages import is_pages, read_any, write_pages
+from conservator.files import read_document, write_document
 from conservator.options import (
     DEFAULTS,
     EFFORTS,
@@ -50,6 +51,8 @@ EXAMPLES = (
     "  conservator restore notes.md --experts prose,code,hf:models/bert -o restored.md\n\n"
     "  conservator restore letter.txt --lost encoding:windows-1252 -o restored.txt\n\n"
     "  conservator restore page.txt --channel ocr --like archive/ -o corrected.txt\n\n"
+    "  conservator restore page.hocr -o corrected.hocr\n\n"
+    "  conservator restore scan.png --report report.html -o page.txt\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
     "Exit codes: 0 restored, 2 bad usage, 3 bad input or output (with what and where), 4 nothing to restore, "
     "130 interrupted (no file is left half-written)."
@@ -63,12 +66,19 @@ STAGES = {
     "writing again": "writing again",
     "alternatives": "weighing alternatives",
     "correcting": "correcting",
+    "scan": "reading the scan",
 }
 NAMED = 3  # references that the summary names
 
 
 def restore(
-    damaged: Annotated[str, typer.Argument(help="The damaged document; - for standard input.")],
+    damaged: Annotated[
+        str,
+        typer.Argument(
+            help="The damaged document: a text, a file of an OCR engine (hOCR, ALTO, PAGE, Tesseract's TSV), an image "
+            "or a PDF file that the installed Tesseract reads; - for standard input."
+        ),
+    ],
     out: Annotated[
         str, typer.Option("--out", "-o", help="Where to write the restored document; - for standard output.")
     ] = "-",
@@ -138,6 +148,9 @@ def restore(
             "conservator channel fit wrote.",
         ),
     ] = str(DEFAULTS.channel),
+    ocr_language: Annotated[
+        str, typer.Option(metavar="NAME", help="The language of a scan, by Tesseract's names, such as eng or deu+lat.")
+    ] = "eng",
     min_gain: Annotated[
         float,
         typer.Option(min=0.0, help="By how many nats evidence must favour a change of what a reader of pages wrote."),
@@ -196,11 +209,21 @@ def restore(
             language=DEFAULTS.language if language is None else language,
         )
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
-    document = read_text(damaged, encoding, signs=(mark, gap), stray=options.stray)
+    data = read_document(damaged)
+    name = "standard input" if damaged == "-" else os.fsencode(damaged).decode(errors="replace")
+    pages = is_pages(data)
+    if pages and channel == DEFAULTS.channel:
+        options = replace(options, channel="ocr", alternatives=0)
 
+    from conservator.documents import read_source
     from conservator.restorer import Restorer
 
     with progress_bar() as progress, as_usage_errors():
+        transcript = read_any(data, name, ocr_language, progress) if pages else None
+        if transcript is not None:
+            document = read_source(transcript.text)
+        else:
+            document = read_source(data, encoding, name=name, signs=(mark, gap), stray=options.stray)
         select, names = experts is None, expert_names(experts)
         restorer = Restorer(load_named(names, device, precision, trusted=trust_remote_code), options, select=select)
         if effort == "best" and messages.is_terminal:
@@ -211,8 +234,8 @@ def restore(
             progress("references", 0.0)
         found = restorer.restore(document, like=read_like(like or [], damaged), progress=progress)
     name = "standard input" if damaged == "-" else os.fsencode(Path(damaged).name).decode(errors="replace")
-    data, written = found.encoded
-    write_document(out, data)
+    restored, written = found.encoded
+    write_document(out, restored if transcript is None else write_pages(transcript, found, out))
     if report is not None:
         write_document(report, found.to_html(name).encode())
     if json is not None:
