@@ -198,7 +198,7 @@ def test_progress_is_told_and_may_stop_the_work():
         ("a\ufffd", {"experts": ["nowhere"]}, "no expert 'nowhere'"),
         ("a\ufffd", {"experts": [BigramExpert.random(4, 1.0, torch.Generator())]}, "different vocabularies"),
         ("a", {"channel": ReplacementChannel(256, 0.1), "alternatives": 1}, "marked gaps"),
-        ("a", {"channel": "replacement"}, "known: mask, or replacement:RATE"),
+        ("a", {"channel": "replacement"}, "known: mask, replacement:RATE"),
         ("a", {"channel": "replacement:often"}, "between 0 and 1"),
         ("a", {"channel": 0.5}, "a float; it must be a Channel"),
         ("a", {"lost": "all"}, "known: auto, bytes, invalid, characters"),

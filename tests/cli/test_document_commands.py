@@ -101,7 +101,7 @@ def test_help_has_examples_and_exit_codes():
         (["restore", "latin.txt", "--encoding", "ascii", *EXPERTS], 3, "latin.txt is not ascii: byte 3 is 0xe9"),
         (["restore", "photo.txt", *EXPERTS], 3, "photo.txt: the PNG image is broken"),
         (["restore", "damaged.txt", "--like", "photo.txt", *EXPERTS], 3, "photo.txt is a PNG image, not text"),
-        (["damage", "photo.txt"], 3, "photo.txt: the PNG image is broken"),
+        (["damage", "photo.txt"], 3, "photo.txt is a PNG image, not text; nothing was written"),
         (["compare", "clean.txt", "photo.txt", "damaged.txt"], 3, "photo.txt is a PNG image, not text"),
         (["restore", "damaged.txt", "-o", "experts", *EXPERTS], 3, "it is a folder"),
         (["restore", "damaged.txt", "--experts", "nobody"], 3, "no expert 'nobody'"),
