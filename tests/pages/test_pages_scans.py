@@ -232,7 +232,11 @@ def test_an_image_that_is_not_read_to_its_end(stand_in):
 def test_nothing_is_left_running(stand_in, tmp_path):
     """An interrupt from the keyboard ends the work and Tesseract with it."""
     stand_in(f"echo $$ >{tmp_path}/id; exec sleep 60")
-    program = "import sys; from conservator.pages import read_scan; read_scan(sys.stdin.buffer.read())"
+    program = (
+        "import signal, sys; from conservator.pages import read_scan; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "  # in the background a shell has it ignored
+        "read_scan(sys.stdin.buffer.read())"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as running:
