@@ -11,7 +11,7 @@ from conservator.errors import ConservatorError
 from conservator.experts.grams import CharacterModel, Mixture, Trie, load_characters
 from conservator.experts.grams.model import code_points
 from conservator.experts.grams.storage import read_model, write_model
-from conservator.experts.grams.trie import DISCOUNT, UNIFORM, probability
+from conservator.experts.grams.trie import DISCOUNT, UNIFORM, find_contexts, probability
 
 ORDER = 3
 WORDS = st.text(alphabet="abc ", max_size=40)
@@ -40,7 +40,9 @@ def slow_law(texts, history, character):
 
 
 def law(trie, history, character, root=0):
-    return probability(trie, root, code_points(history), ord(character))
+    path = np.zeros(trie.order, dtype=np.int64)
+    count = find_contexts(trie, root, code_points(history), path)
+    return probability(trie, path[:count], ord(character))
 
 
 @settings(max_examples=40, deadline=None)

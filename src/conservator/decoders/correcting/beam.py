@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.channels.edits import LONGEST
 from conservator.decoders.correcting.steps import Steps
-from conservator.experts.grams.model import Mixture, code_points, mix
+from conservator.experts.grams.model import Mixture, code_points, find_all, mix
 from conservator.experts.grams.trie import Trie
 from conservator.numerics import add_logs, compiled
 
@@ -124,7 +125,9 @@ def search(
     spans[0] = len(before)
     mixed[0] = weights
     heads[0, 0] = 0
-    text, now = np.zeros(reach + 3, dtype=np.int64), np.zeros(len(weights))
+    text, now = np.zeros(reach + LONGEST, dtype=np.int64), np.zeros(len(weights))
+    first, firsts = np.zeros((len(roots), trie.order), dtype=np.int64), np.zeros(len(roots), dtype=np.int64)
+    later, laters = first.copy(), firsts.copy()  # contexts of the first character of a step, and of those after it
     alive = np.zeros(room, dtype=np.int64)
     for place in range(length + 1):
         for level in range(MISSING + 1):
@@ -141,6 +144,7 @@ def search(
                 count = width
             for number in range(count):
                 node = alive[number]
+                find_all(trie, roots, histories[node, : spans[node]], first, firsts)
                 for step in range(steps.begins[place], steps.begins[place + 1]):
                     if steps.widths[step] == 0 and level == MISSING:
                         continue
@@ -153,9 +157,13 @@ def search(
                     now[:] = mixed[node]
                     said = 0.0
                     for one in range(size):
-                        begin = max(0, span + one - reach)
                         character = steps.texts[step, one]
-                        said += np.log(mix(trie, roots, weights, share, text[begin : span + one], character, now))
+                        if one == 0:
+                            said += np.log(mix(trie, first, firsts, weights, share, character, now))
+                        else:
+                            begin = max(0, span + one - reach)
+                            find_all(trie, roots, text[begin : span + one], later, laters)
+                            said += np.log(mix(trie, later, laters, weights, share, character, now))
                         text[span + one] = character
                     score = steps.chances[step] + scale * said
                     reached = top[node] + score

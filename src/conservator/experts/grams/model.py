@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from conservator.experts.grams.trie import BITS, EMPTY, ORDER, Floats, Ints, Trie, probability, slot
+from conservator.experts.grams.trie import BITS, EMPTY, ORDER, Floats, Ints, Trie, find_contexts, probability, slot
 from conservator.numerics import compiled
 
 SHARE = 0.1  # of the weights that returns to the mean weights at each character
@@ -88,19 +88,27 @@ def read(trie: Trie, roots: Ints, weights: Floats, share: float, characters: Int
     """Log p of each character from ``start`` on (n,), and the mean posterior weights (m,) of the models."""
     found = np.zeros(len(characters) - start)
     now, mean = weights.copy(), np.zeros(len(weights))
+    paths, counts = np.zeros((len(roots), trie.order), dtype=np.int64), np.zeros(len(roots), dtype=np.int64)
     for place in range(start, len(characters)):
-        history = characters[max(0, place - trie.order + 1) : place]
-        found[place - start] = np.log(mix(trie, roots, weights, share, history, characters[place], now))
+        find_all(trie, roots, characters[max(0, place - trie.order + 1) : place], paths, counts)
+        found[place - start] = np.log(mix(trie, paths, counts, weights, share, characters[place], now))
         mean += now
     return found, mean / max(1, len(found))
 
 
 @compiled
-def mix(trie: Trie, roots: Ints, weights: Floats, share: float, history: Ints, character: int, now: Floats) -> float:
+def find_all(trie: Trie, roots: Ints, history: Ints, paths: Ints, counts: Ints) -> None:
+    """Write the contexts of a place in each model into ``paths`` (m, order), and how many there are into ``counts``."""
+    for model in range(len(roots)):
+        counts[model] = find_contexts(trie, roots[model], history, paths[model])
+
+
+@compiled
+def mix(trie: Trie, paths: Ints, counts: Ints, weights: Floats, share: float, character: int, now: Floats) -> float:
     """P of a character under the mixture with weights ``now`` (m,), which become those of the next character."""
     total = 0.0
     for model in range(len(now)):
-        now[model] *= probability(trie, roots[model], history, character)
+        now[model] *= probability(trie, paths[model, : counts[model]], character)
         total += now[model]
     for model in range(len(now)):
         now[model] = (1 - share) * now[model] / total + share * weights[model]

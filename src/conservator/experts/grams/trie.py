@@ -156,9 +156,12 @@ def take_back(trie: Trie, characters: Ints, root: int) -> None:
 
 
 @compiled
-def probability(trie: Trie, root: int, history: Ints, character: int) -> float:
-    """p(character | history), in the counts of one root; the last of ``history`` stands just before it."""
-    node, found = root, UNIFORM
+def find_contexts(trie: Trie, root: int, history: Ints, path: Ints) -> int:
+    """Write the contexts of a place into ``path``, the shortest first, and return how many there are.
+
+    The last of ``history`` stands just before the place. A context that was never seen ends the path.
+    """
+    node, count = root, 0
     for back in range(trie.order):
         if back > 0:
             if back > len(history):
@@ -169,6 +172,16 @@ def probability(trie: Trie, root: int, history: Ints, character: int) -> float:
             node = trie.nodes[there]
         if trie.totals[node] <= 0:
             break
+        path[count] = node
+        count += 1
+    return count
+
+
+@compiled
+def probability(trie: Trie, path: Ints, character: int) -> float:
+    """p(character) in the contexts of a place, the shortest first."""
+    found = UNIFORM
+    for node in path:
         there = slot(trie.keys, (node << BITS) | character)
         seen = trie.counts[there] if trie.keys[there] != EMPTY else 0.0
         found = (max(seen - DISCOUNT, 0.0) + trie.rests[node] * found) / trie.totals[node]
