@@ -69,7 +69,7 @@ class Beam:
     """
 
     width: int = 16
-    margin: float = 11.0
+    margin: float = 9.0
     scale: float = 0.9
 
     def search(self, mixture: Mixture, steps: Steps, history: str) -> Lattice:
