@@ -128,6 +128,8 @@ class Restorer:
         options = with_changes(self.options, changes)
         edits = as_edits(options.channel)
         if edits is not None:
+            if known:
+                raise OptionError("known", "text is known of marked gaps, and here any character may change")
             return self.correct(as_source(document, options), edits, like, options, Meter(progress))
         generator, meter = torch.Generator().manual_seed(options.seed), Meter(progress)
         channel = as_channel(options.channel, BYTES.size)
@@ -185,13 +187,17 @@ class Restorer:
         except UnicodeDecodeError as error:
             problem = f"byte {error.start} of the document fits into no UTF-8, so there is no text to correct"
             raise ConservatorError(problem) from error
-        for name, given in (("alternatives", options.alternatives), ("effort", options.effort == "best")):
-            if given:
-                raise OptionError(name, "it is for marked gaps, and here any character may change")
+        if not self.selects:
+            names = ", ".join(one.spec.name for one in self.experts)
+            raise OptionError("experts", f"{names} restore what is lost; models of characters correct what is wrong")
+        for name in ("mark", "gap", "lost", "alternatives", "effort"):
+            if getattr(options, name) != getattr(DEFAULTS, name):
+                raise OptionError(name, "it is for what is lost, and here any character may be wrong")
         with meter.measure() as spent:
             prior = self.prior if like is None else character_prior(like_texts(like))
             with meter.stage("correcting"):
-                found = Corrector(channel, prior, min_gain=options.min_gain).correct(text, meter)
+                corrector = Corrector(channel, prior, None, options.min_gain, options.min_confidence)
+                found = corrector.correct(text, meter)
         return replace(as_restoration(found, spent.cost), encoding=source.encoding)
 
     def characters(self, damaged: Damaged, options: RestoreOptions, *, doubtful: bool) -> CharacterText | None:

@@ -37,6 +37,12 @@ def test_errors_are_put_right_and_layout_is_kept():
     assert first.gain > 1
 
 
+def test_a_change_must_be_probable_enough():
+    seen = TEXT.replace("morning", "moming")
+    assert CORRECTOR.correct(seen).changes
+    assert not Corrector(CHANNEL, CORRECTOR.prior, min_confidence=1.01).correct(seen).changes
+
+
 def test_a_clean_text_is_left_alone():
     found = CORRECTOR.correct(TEXT)
     assert found.text == TEXT
@@ -81,7 +87,12 @@ def test_the_public_call():
     assert found.text == "It was the morning of the trial."
     assert "like" in found.experts
     assert conservator.restore("", channel="ocr").text == ""
-    with pytest.raises(OptionError, match="effort"):
-        conservator.restore("x", channel="ocr", effort="best")
+    for name, value in {"effort": "best", "mark": "_", "gap": "[...]", "lost": "bytes", "alternatives": 2}.items():
+        with pytest.raises(OptionError, match=name):
+            conservator.restore("x", channel="ocr", **{name: value})
+    with pytest.raises(OptionError, match="experts"):
+        conservator.restore("x", "prose", channel="ocr")
+    with pytest.raises(OptionError, match="known"):
+        conservator.restore("x", channel="ocr", known=[(0, 1, "y")])
     with pytest.raises(ConservatorError, match="UTF-8"):
         conservator.restore(conservator.documents.Source(b"a\xff"), channel="ocr")

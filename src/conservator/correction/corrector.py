@@ -57,7 +57,14 @@ class Correction:
 class Corrector:
     """A channel and models of characters; corrects any number of texts."""
 
-    def __init__(self, channel: EditChannel, prior: Mixture, beam: Beam | None = None, min_gain: float = 1.0) -> None:
+    def __init__(
+        self,
+        channel: EditChannel,
+        prior: Mixture,
+        beam: Beam | None = None,
+        min_gain: float = 1.0,
+        min_confidence: float = 0.0,
+    ) -> None:
         """Take what texts are corrected by.
 
         Args:
@@ -65,8 +72,10 @@ class Corrector:
             prior: models of characters, of which each text gets those that know it.
             beam: how a line is searched.
             min_gain: by how many nats the evidence must favour a change.
+            min_confidence: how probable a change must be.
         """
-        self.channel, self.prior, self.beam, self.min_gain = channel, prior, beam or Beam(), min_gain
+        self.channel, self.prior, self.beam = channel, prior, beam or Beam()
+        self.min_gain, self.min_confidence = min_gain, min_confidence
 
     def correct(self, text: str, meter: Meter | None = None) -> Correction:
         """Correct a text; the meter is told of the progress."""
@@ -81,7 +90,7 @@ class Corrector:
             before += text[done:start]
             steps = table.of(piece)
             made = find_changes(piece, self.beam.search(mixture, steps, before), steps)
-            kept = [change for change in made if change.gain >= self.min_gain]
+            kept = [one for one in made if one.gain >= self.min_gain and one.probability >= self.min_confidence]
             found += [replace(change, start=start + change.start, stop=start + change.stop) for change in kept]
             before, done = apply(piece, kept), start + len(piece)
         return Correction(text, tuple(found), rate, mixture.names, tuple(mixture.weights.tolist()))
