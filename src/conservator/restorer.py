@@ -56,6 +56,7 @@ AnyExpert = Expert | DocumentExpert
 Like = str | Path | Sequence[str | Path | tuple[str, str]]  # files, folders, or texts with a name
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+IN_DOUBT = 0.25  # of the bytes of a text in which any character may be wrong, as far as the time is concerned
 OWED = 0.25  # the weight of the memory from which a byte counts as remembered
 
 
@@ -278,11 +279,14 @@ class Restorer:
         return Rewriter(self.language)
 
     def seconds_to_rewrite(self, document: Document) -> float:
-        """About how long language models take to write a document again; 0 if the effort is not ``best``."""
+        """About how long language models take with a document; 0 if the effort is not ``best``."""
         rewriter = self.rewriter(self.options)
         if rewriter is None:
             return 0.0
-        damaged = read_damaged(as_source(document, self.options).data, mark=self.options.mark, gap=self.options.gap)
+        source = as_source(document, self.options)
+        if as_edits(self.options.channel) is not None:
+            return rewriter.seconds(source.data.decode(errors="replace"), int(IN_DOUBT * len(source.data)))
+        damaged = read_damaged(source.data, mark=self.options.mark, gap=self.options.gap)
         visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
         return rewriter.seconds(visible.decode(errors="replace"), len(damaged.lost))
 

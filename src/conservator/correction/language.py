@@ -16,8 +16,7 @@ from conservator.rewriter import Rewriter
 
 WEIGHT = 0.4  # of the log-probabilities of language models, beside those of the channel and the models of characters
 ROUNDS = 2
-SETTLED = 0.99  # the probability from which a text is not judged again, unless something near it changes
-NEAR = 64  # bytes
+NEAR = 64  # bytes: what is so near to something that changes is judged again
 
 Floats = NDArray[np.float64]
 
@@ -57,11 +56,7 @@ def correct_again(rewriter: Rewriter, text: str, doubts: Sequence[Doubt], meter:
             if best != choices[number]:
                 changed.append(spans[number])
                 choices[number] = best
-        asked = [
-            number
-            for number in asked
-            if posteriors[number].max() < SETTLED or any(is_near(spans[number], one) for one in changed)
-        ]
+        asked = [number for number in asked if any(is_near(spans[number], one) for one in changed)]
     return [
         change
         for doubt, probabilities, choice in zip(doubts, posteriors, choices, strict=True)
