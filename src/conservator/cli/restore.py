@@ -221,6 +221,11 @@ def restore(
     from conservator.documents import read_source
     from conservator.restorer import Restorer
 
+    with as_usage_errors():
+        edits = as_edits(options.channel)
+    if pages and edits is None:
+        problem = f"{channel!r} is not for pages that were read; ocr or a fitted channel (NAME.json) is needed"
+        raise typer.BadParameter(problem, param_hint="--channel")
     with progress_bar() as progress, as_usage_errors():
         transcript = read_any(data, name, ocr_language, progress) if pages else None
         if transcript is not None:
@@ -228,7 +233,7 @@ def restore(
         else:
             document = read_source(data, encoding, name=name, signs=(mark, gap), stray=options.stray)
         select, loaded = experts is None, None
-        if experts is not None or as_edits(options.channel) is None:
+        if experts is not None or edits is None:
             loaded = load_named(expert_names(experts), device, precision, trusted=trust_remote_code)
         restorer = Restorer(loaded, options, select=select)
         if effort == "best" and messages.is_terminal:
@@ -348,10 +353,11 @@ def describe_change(seen: str, change: "dict[str, Any]") -> str:
     first = seen.rfind(" ", line, start) + 1 or line
     last = min(place for place in (seen.find(" ", stop), seen.find("\n", stop), len(seen)) if place >= 0)
     before, after = seen[max(first, start - AROUND) : start], seen[stop : min(last, stop + AROUND)]
-    gain = "" if change["gain"] is None else f", gain {change['gain']:.1f}"
+    gain = "beyond measure" if change["gain"] is None else f"{change['gain']:.1f}"
+    sure = "over 99" if change["probability"] > 0.995 else f"{100 * change['probability']:.0f}"
     return (
         f"  line {change['line']}: {before}{change['seen']}{after} -> {before}{change['text']}{after}  "
-        f"{100 * change['probability']:.0f} % sure{gain}"
+        f"{sure} % sure, gain {gain}"
     )
 
 
