@@ -8,6 +8,7 @@ const ConservatorView = (() => {
   const LISTED = 100; // changes that are listed at first
   const SVG = "http://www.w3.org/2000/svg";
   const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0.995 && share < 1 ? 2 : share < 0.1 ? 1 : 0)} %`);
+  const chance = (probability) => (probability > 0.9995 ? "> 99.9 %" : percent(probability)); // of a change, which is never certain
   const lowest = (values) => values.reduce((low, value) => Math.min(low, value), 1);
   const number = (value) => value.toLocaleString("en");
   const noun = (value, word) => (value === 1 ? word : `${word}s`);
@@ -192,8 +193,9 @@ const ConservatorView = (() => {
   function picture(record, changes) {
     const found = pictureOf(record, changes[0]);
     if (!found) return [];
-    const spots = changes.map((change) => {
-      const [left, top, right, bottom] = found.spots[change], spot = make("i", {});
+    const boxes = new Set(changes.map((change) => JSON.stringify(found.spots[change]))); // changes may be in one word
+    const spots = [...boxes].map((box) => {
+      const [left, top, right, bottom] = JSON.parse(box), spot = make("i", {});
       for (const [side, share] of [["left", left], ["top", top], ["width", right - left], ["height", bottom - top]]) spot.style[side] = `${100 * share}%`;
       return spot;
     });
@@ -202,6 +204,15 @@ const ConservatorView = (() => {
     image.addEventListener("load", centre);
     requestAnimationFrame(centre);
     return [box];
+  }
+
+  /** The word of a changed piece, as it was and as it is: [was, is]. */
+  function words(record, piece) {
+    const [left, was, now, right] = parted(piece.seen, piece.guess);
+    return [["s", was, (one) => one.seen ?? one.text], ["b", now, (one) => one.text]].map(([tag, text, read]) => {
+      const [before, after] = wordAround(record.pieces, piece, read);
+      return make("code", { class: "word" }, before, left, ...(text ? [make(tag, {}, shown(text))] : []), right, after);
+    });
   }
 
   /** All changes as a table: where, what was seen and what it became, how sure, what it gains; `go(piece)` goes there. */
@@ -213,12 +224,11 @@ const ConservatorView = (() => {
     let most = LISTED;
     function row(rank) {
       const change = record.changes[rank], place = home.get(rank), piece = restored[place];
-      const alone = piece && piece.changes[1] - piece.changes[0] === 1, [before, after] = alone ? wordAround(record.pieces, piece) : ["", ""];
-      const [left, was, now, right] = alone ? parted(piece.seen, piece.guess) : ["", change.seen, change.text, ""];
-      const word = (tag, text) => make("code", { class: "word" }, before, left, ...(text ? [make(tag, {}, shown(text))] : []), right, after);
+      const alone = piece && piece.changes[1] - piece.changes[0] === 1;
+      const [was, now] = alone ? words(record, piece) : [["s", change.seen], ["b", change.text]].map(([tag, text]) => make("code", { class: "word" }, make(tag, {}, shown(text))));
       const link = make("button", { type: "button", class: "link", title: "Show this change in the document" }, number(change.line));
       if (piece) link.addEventListener("click", () => go(place));
-      const cells = [link, word("s", was), word("b", now), percent(change.probability), change.gain === null ? "∞" : change.gain.toFixed(1)];
+      const cells = [link, was, now, chance(change.probability), change.gain === null ? "∞" : change.gain.toFixed(1)];
       return make("tr", {}, ...cells.map((cell, at) => make("td", { class: at > 2 || !at ? "value" : "" }, cell)));
     }
     /** The rows of changes, those of one line together, below its picture. */
@@ -251,8 +261,8 @@ const ConservatorView = (() => {
 
   const same = (one, other) => one[0] === other[0] && one[1] === other[1];
 
-  /** The parts of words on either side of a gap, which may consist of several pieces: [left, right]. */
-  function wordAround(pieces, piece) {
+  /** The parts of words on either side of a gap, which may consist of several pieces, as they are or were: [left, right]. */
+  function wordAround(pieces, piece, read = (one) => one.text) {
     const mine = (one) => one?.origin && same(one.origin, piece.origin), end = (text, by) => {
       let found = "";
       const letters = [...text];
@@ -267,7 +277,7 @@ const ConservatorView = (() => {
       let found = "";
       while (mine(pieces[place])) place += by;
       for (; pieces[place] && found.length < AROUND; place += by) {
-        const [more, ended] = end(by < 0 ? pieces[place].text.slice(-2 * AROUND) : pieces[place].text.slice(0, 2 * AROUND), by);
+        const [more, ended] = end(by < 0 ? read(pieces[place]).slice(-2 * AROUND) : read(pieces[place]).slice(0, 2 * AROUND), by);
         found = by < 0 ? more + found : found + more;
         if (ended) break;
       }
@@ -400,13 +410,12 @@ const ConservatorView = (() => {
     }
     /** A changed piece: what was seen and what it became, how sure each change is, and the line of the page. */
     function fillChange(piece) {
-      const [before, after] = wordAround(record.pieces, piece), [left, was, now, right] = parted(piece.seen, piece.guess);
-      const word = (tag, text) => make("code", { class: "word" }, before, left, ...(text ? [make(tag, {}, shown(text))] : []), right, after);
-      tip.replaceChildren(make("h3", {}, word("s", was), " became ", word("b", now)));
+      const [was, now] = words(record, piece);
+      tip.replaceChildren(make("h3", {}, was, " became ", now));
       for (let at = piece.changes[0]; at < piece.changes[1]; at++) {
         const { seen, text, probability, gain } = record.changes[at];
         const which = piece.changes[1] - piece.changes[0] > 1 ? [make("code", {}, shown(seen) || "nothing"), " to ", make("code", {}, shown(text) || "nothing"), ": "] : [];
-        tip.append(make("p", {}, ...which, `${percent(probability)} sure, gains ${gain === null ? "beyond measure" : `${gain.toFixed(1)} nats`}`), ...picture(record, [at]));
+        tip.append(make("p", {}, ...which, `${chance(probability)} sure, gains ${gain === null ? "beyond measure" : `${gain.toFixed(1)} nats`}`), ...picture(record, [at]));
       }
     }
     function fillTip(place) {

@@ -175,6 +175,7 @@
     Object.assign(state, { result, asked });
     $("empty").hidden = true;
     $("downloads").hidden = false;
+    $("done").textContent = result.correction ? "Corrected" : "Restored";
     outdate();
     state.view = ConservatorView.draw($("view"), result, result.correction ? {} : { choose, undo });
     state.view.pend(pending());
