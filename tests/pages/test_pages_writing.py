@@ -1,5 +1,7 @@
 """Files of OCR engines with corrected words: all else stays, and the original stands beside each change."""
 
+import math
+import re
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 
@@ -79,6 +81,91 @@ def test_all_but_the_change_stays(name, at, text):
     transcript, data = changed(name, (at, at + 1, text))
     assert undone(data) == undone(transcript.data)
     assert len(data) > len(transcript.data) or text == transcript.words[at].text
+
+
+def structure(data):
+    """The elements of a file with their attributes, without what a change of words may touch."""
+    root = ET.fromstring(data.replace(b"&nbsp;", b" "))
+    found = []
+    for one in root.iter():
+        tag = one.tag.rpartition("}")[2]
+        if one.get("PURPOSE") == "original" or one.get("comments") == "original" or tag in ("Unicode", "PlainText"):
+            continue
+        touched = ("data-original", "CONTENT", "SUBS_CONTENT", "WC", "conf", "index", "comments")
+        kept = {key: value for key, value in one.attrib.items() if key not in touched}
+        kept |= {"title": re.sub(r"; x_wconf \d+|x_wconf \d+(; )?", "", one.get("title", ""))}
+        found.append((tag, kept))
+    return found
+
+
+@pytest.mark.parametrize("name", XML)
+@settings(max_examples=10)
+@given(choice=st.data())
+def test_every_element_attribute_and_coordinate_stays(name, choice):
+    """Any words become others, with a confidence."""
+    transcript = read_pages(SAMPLES[name])
+    places = choice.draw(st.sets(st.integers(0, len(transcript.words) - 1), min_size=1))
+    made = transcript.with_text([Change(at, at + 1, choice.draw(WORDS), 0.5) for at in places])
+    before, after = ([one for one in structure(data) if one[0] != "HYP"] for data in (SAMPLES[name], made))
+    assert after == before
+
+
+@given(choice=st.data())
+def test_every_cell_of_a_table_stays(choice):
+    transcript = read_pages(SAMPLES["tesseract.tsv"])
+    places = choice.draw(st.sets(st.integers(0, len(transcript.words) - 1), min_size=1))
+    changes = [Change(at, at + 1, choice.draw(WORDS), 0.25) for at in places]
+    before, after = (data.decode().split("\n") for data in (transcript.data, transcript.with_text(changes)))
+    assert after[0] == before[0] + "\toriginal"
+    changed = 0
+    for old, new in zip(before[1:], after[1:], strict=True):
+        cells = new.split("\t")
+        assert cells[:10] == old.split("\t")[:10]
+        assert cells == [""] or len(cells) == 13
+        if cells[10:] != [*old.split("\t")[10:], ""] and cells != [""]:
+            assert cells[10] == "25"
+            assert cells[12] in ("", old.split("\t")[11])
+            changed += 1
+    assert changed == len(places)
+
+
+@settings(max_examples=100)
+@given(name=NAMES, choice=st.data())
+def test_changes_of_characters_are_written_with_their_probability(name, choice):
+    transcript = read_pages(SAMPLES[name])
+    text, stretches, at = transcript.text, [], 0
+    for _ in range(choice.draw(st.integers(1, 6))):
+        start = choice.draw(st.integers(at, len(text)))
+        stop = choice.draw(st.integers(start, min(len(text), start + 4)))
+        first, last = transcript.words_in(start, stop)
+        if "\n" in text[start:stop] or first == last:
+            continue
+        stretches.append((start, stop, choice.draw(st.text("ab é", max_size=3)), choice.draw(st.floats(0.1, 1))))
+        at = stop + 1
+        if at > len(text):
+            break
+    parts, done = [], 0
+    for start, stop, new, _ in stretches:
+        parts += [text[done:start], new]
+        done = stop
+    changes = transcript.changes_at(stretches)
+    again = read_pages(transcript.with_text(changes))
+    assert again.text.split() == "".join([*parts, text[done:]]).split()
+    for change in changes:
+        assert change.confidence >= math.prod(one[3] for one in stretches) - 1e-9
+        assert change.confidence <= max(one[3] for one in stretches)
+
+
+def test_a_change_of_a_space_is_one_of_both_words():
+    transcript = read_pages(SAMPLES["ocrmypdf.hocr"])
+    at = transcript.text.index("ye ar")
+    assert transcript.text[transcript.spans[4][0] :].startswith("ye ar")
+    assert transcript.changes_at([(at + 2, at + 3, "", 0.75)]) == [Change(4, 6, "year", 0.75)]
+    assert transcript.changes_at([(at, at + 1, "y", 0.5), (at + 2, at + 3, "", 0.5)]) == [Change(4, 6, "year", 0.25)]
+    assert transcript.changes_at([(at + 2, at + 2, "s", 0.5)]) == [Change(4, 5, "yes", 0.5)]
+    empty = read_pages(b"<html><div class='ocr_page'></div></html>")
+    with pytest.raises(ConservatorError, match="beside which is no word"):
+        empty.changes_at([(0, 0, "a", 0.5)])
 
 
 @settings(max_examples=60)

@@ -21,6 +21,7 @@ from PIL import (
 from conservator.documents.kinds import name_kind
 from conservator.errors import ConservatorError, NotTextError
 from conservator.pages.model import Box
+from conservator.vocabularies import BYTES
 
 # What a file is -> its short name.
 SCANS = {
@@ -130,7 +131,7 @@ def crop_lines(data: bytes, boxes: Sequence[Box], *, page: int = 0, margin: floa
     """
     with _opened(data) as image:
         _turn_to(image, page)
-        grey = image.convert("L") if boxes else image
+        grey = _as_grey(image) if boxes else image
         for box in boxes:
             cut = _pixels(image, box, page, margin)
             part = grey.crop(cut)
@@ -139,6 +140,17 @@ def crop_lines(data: bytes, boxes: Sequence[Box], *, page: int = 0, margin: floa
             made = io.BytesIO()
             small.quantize(GREYS, dither=Image.Dither.NONE).save(made, "PNG", optimize=True)
             yield made.getvalue(), Box(*cut)
+
+
+def _as_grey(image: Image.Image) -> Image.Image:
+    """An image in shades of grey, on white paper where it is transparent."""
+    if image.mode.startswith("I"):  # of 65,536 shades
+        return image.convert("I").point(lambda shade: shade / BYTES.size).convert("L")
+    if not image.has_transparency_data:
+        return image.convert("L")
+    paper = Image.new("RGBA", image.size, "white")
+    paper.alpha_composite(image.convert("RGBA"))
+    return paper.convert("L")
 
 
 def size_of(data: bytes, page: int = 0) -> tuple[int, int]:

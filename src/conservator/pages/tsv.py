@@ -101,13 +101,16 @@ def _read_pages(table: Table) -> tuple[Page, ...]:
         line = tuple(row[1:NUMBER])
         if row[0] != WORD:
             boxes[row[0], *line] = box
-        elif len(row) >= len(COLUMNS) and row[TEXT].strip():
+            continue
+        lines.setdefault(line, [])  # a word without text keeps the place of its line
+        if len(row) >= len(COLUMNS) and row[TEXT].strip():
             confidence, original = read_confidence(row[CONFIDENCE], 100), "".join(row[ORIGINAL:]) or None
             word = Word(" ".join(row[TEXT].split()), confidence, box, original=original)
-            lines.setdefault(line, []).append(word)
+            lines[line].append(word)
             found.setdefault(line, []).append(number)
     made = []
-    for page, lines in pages.items():
+    for page, every in pages.items():
+        lines = {line: words for line, words in every.items() if words}
         table.places += [place for line in lines for place in found[line]]
         blocks = {line[:3]: None for line in lines}
         numbers = {block: number for number, block in enumerate(blocks)}
