@@ -197,13 +197,14 @@ class Restorer:
         if not self.selects:
             names = ", ".join(one.spec.name for one in self.experts)
             raise OptionError("experts", f"{names} restore what is lost; models of characters correct what is wrong")
-        for name in ("mark", "gap", "lost", "alternatives", "effort"):
+        for name in ("mark", "gap", "lost", "alternatives"):
             if getattr(options, name) != getattr(DEFAULTS, name):
                 raise OptionError(name, "it is for what is lost, and here any character may be wrong")
         with meter.measure() as spent:
             prior = self.prior if like is None else character_prior(like_texts(like))
             with meter.stage("correcting"):
-                corrector = Corrector(channel, prior, None, options.min_gain, options.min_confidence)
+                rewriter = self.rewriter(options)
+                corrector = Corrector(channel, prior, None, options.min_gain, options.min_confidence, rewriter)
                 found = corrector.correct(text, meter)
         return replace(as_restoration(found, spent.cost), encoding=source.encoding)
 

@@ -87,7 +87,7 @@ def test_the_public_call():
     assert found.text == "It was the morning of the trial."
     assert "like" in found.experts
     assert conservator.restore("", channel="ocr").text == ""
-    for name, value in {"effort": "best", "mark": "_", "gap": "[...]", "lost": "bytes", "alternatives": 2}.items():
+    for name, value in {"mark": "_", "gap": "[...]", "lost": "bytes", "alternatives": 2}.items():
         with pytest.raises(OptionError, match=name):
             conservator.restore("x", channel="ocr", **{name: value})
     with pytest.raises(OptionError, match="experts"):

@@ -78,9 +78,12 @@ def pair_lines(seen: Sequence[str], clean: Sequence[str]) -> list[Pair]:
 def as_channel(
     numbers: Mapping[Edit, int], chances: Floats, expected: Floats, places: Mapping[str, int], source: str
 ) -> EditChannel:
-    """The channel of edits that were seen often enough; one sighting of a longer edit counts as chance."""
+    """The channel of edits that were seen often enough, the commonest first.
+
+    One sighting of a longer edit counts as chance.
+    """
     edits, stays = {}, {}
-    for (clean, seen), number in numbers.items():
+    for (clean, seen), number in sorted(numbers.items(), key=lambda one: (-expected[one[1]], one[0])):
         if clean == seen:
             stays[clean] = min(1.0, float(chances[number]))
             continue

@@ -33,7 +33,8 @@ class EditChannel:
     """How a reader of pages errs.
 
     Attributes:
-        edits: (clean, seen) -> the probability of the edit where ``clean`` stands; the two differ.
+        edits: (clean, seen) -> the probability of the edit where ``clean`` stands; the two differ. Those that are made
+            most often come first: for each string that is seen, only the first of them are tried.
         stays: character -> the probability that it is read as it is.
         other: that of all other characters.
         source: what it was fitted to, in words.
@@ -64,12 +65,12 @@ class EditChannel:
 
     @cached_property
     def by_seen(self) -> dict[str, list[tuple[str, float]]]:
-        """What is seen -> the clean strings that it may stand for, with their probabilities; the likeliest first."""
+        """What is seen -> the clean strings that it may stand for, with their probabilities; the commonest first."""
         found: dict[str, list[tuple[str, float]]] = {}
         for (clean, seen), value in self.edits.items():
             if value >= LEAST:
                 found.setdefault(seen, []).append((clean, value))
-        return {seen: sorted(made, key=lambda one: -one[1]) for seen, made in found.items()}
+        return found
 
     def at_rate(self, rate: float) -> "EditChannel":
         """The channel of a reader that errs ``rate`` times as often."""
@@ -102,14 +103,13 @@ class EditChannel:
 
     def to_json(self) -> str:
         """The channel as a file."""
-        edits = sorted(self.edits.items(), key=lambda one: (-one[1], one[0]))
         record = {
             "format": FORMAT,
             "version": VERSION,
             "source": self.source,
             "other": self.other,
             "stays": {key: float(f"{value:.4g}") for key, value in sorted(self.stays.items())},
-            "edits": [[clean, seen, float(f"{value:.3g}")] for (clean, seen), value in edits],
+            "edits": [[clean, seen, float(f"{value:.3g}")] for (clean, seen), value in self.edits.items()],
         }
         return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
 

@@ -37,7 +37,7 @@ def fit(
 
     found = fit_edits(pair_lines(*texts), f"{Path(seen).name} and {Path(clean).name}")
     write_document(out, found.to_json().encode())
-    often = sorted(found.edits.items(), key=lambda one: -one[1])[:SHOWN]
+    often = list(found.edits.items())[:SHOWN]
     shown = ", ".join(f"{before!r} as {after!r} ({100 * share:.1f} %)" for (before, after), share in often)
     messages.print(f"{len(found.edits)} edits; most often {shown}", soft_wrap=True, markup=False)
 

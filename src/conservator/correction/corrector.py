@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from conservator.channels.edits import EditChannel
-from conservator.decoders.correcting import Beam, Change, StepTable, find_changes
+from conservator.correction.language import WEIGHT, Doubt, correct_again
+from conservator.decoders.correcting import Beam, Change, StepTable, find_changes, find_stretches
 from conservator.decoders.correcting.changes import expected_edits
 from conservator.experts.grams import Mixture
 from conservator.experts.meter import Meter
+from conservator.rewriter import Rewriter
 
 LINE_END = re.compile(r"(\r\n|[\n\r\f\v\x85\u2028\u2029])")
 LONGEST = 400  # characters of a line that are corrected at once
@@ -64,6 +66,7 @@ class Corrector:
         beam: Beam | None = None,
         min_gain: float = 1.0,
         min_confidence: float = 0.0,
+        rewriter: Rewriter | None = None,
     ) -> None:
         """Take what texts are corrected by.
 
@@ -73,9 +76,10 @@ class Corrector:
             beam: how a line is searched.
             min_gain: by how many nats the evidence must favour a change.
             min_confidence: how probable a change must be.
+            rewriter: language models, which judge what is in doubt.
         """
         self.channel, self.prior, self.beam = channel, prior, beam or Beam()
-        self.min_gain, self.min_confidence = min_gain, min_confidence
+        self.min_gain, self.min_confidence, self.rewriter = min_gain, min_confidence, rewriter
 
     def correct(self, text: str, meter: Meter | None = None) -> Correction:
         """Correct a text; the meter is told of the progress."""
@@ -85,15 +89,31 @@ class Corrector:
         mixture = self.choose(text)
         rate = self.infer_rate([piece for _, piece in pieces], mixture)
         table, found = StepTable(self.channel.at_rate(rate)), []
+        doubts: list[Doubt] = []
         before, done = "\n", 0
-        for start, piece in (meter or Meter()).steps(pieces):
+        meter = meter or Meter()
+        for start, piece in meter.steps(pieces):
             before += text[done:start]
             steps = table.of(piece)
-            made = find_changes(piece, self.beam.search(mixture, steps, before), steps)
-            kept = [one for one in made if one.gain >= self.min_gain and one.probability >= self.min_confidence]
-            found += [replace(change, start=start + change.start, stop=start + change.stop) for change in kept]
+            lattice = self.beam.search(mixture, steps, before)
+            kept = self.keep(find_changes(piece, lattice, steps))
+            if self.rewriter is None:
+                found += [replace(change, start=start + change.start, stop=start + change.stop) for change in kept]
+            else:
+                doubts += [Doubt(start, stretch, steps) for stretch in find_stretches(piece, lattice, steps)]
             before, done = apply(piece, kept), start + len(piece)
-        return Correction(text, tuple(found), rate, mixture.names, tuple(mixture.weights.tolist()))
+        names, weights = mixture.names, mixture.weights
+        if self.rewriter is not None:
+            found = self.keep(correct_again(self.rewriter, text, doubts, meter))
+            experts = self.rewriter.experts
+            own = self.beam.scale / (self.beam.scale + WEIGHT)
+            names = (*names, *(one.spec.name for one in experts))
+            weights = np.append(own * weights, np.full(len(experts), (1 - own) / len(experts)))
+        return Correction(text, tuple(found), rate, names, tuple(weights.tolist()))
+
+    def keep(self, changes: Sequence[Change]) -> list[Change]:
+        """The changes that gain enough and are probable enough."""
+        return [one for one in changes if one.gain >= self.min_gain and one.probability >= self.min_confidence]
 
     def choose(self, text: str) -> Mixture:
         """The models that know a text, with their mean weights in it."""

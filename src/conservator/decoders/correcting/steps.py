@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from conservator.channels.edits import LONGEST, EditChannel
 from conservator.experts.grams.model import code_points
 
-WIDEST = 40  # clean strings that are tried for what is seen
+WIDEST = 24  # clean strings that are tried for what is seen, the commonest first
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
