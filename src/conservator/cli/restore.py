@@ -236,7 +236,7 @@ def restore(
         if experts is not None or edits is None:
             loaded = load_named(expert_names(experts), device, precision, trusted=trust_remote_code)
         restorer = Restorer(loaded, options, select=select)
-        if effort == "best" and messages.is_terminal:
+        if effort == "best" and edits is None and messages.is_terminal:
             messages.print(
                 f"writing it again takes about {restorer.seconds_to_rewrite(document):.0f} s", soft_wrap=True
             )
