@@ -93,14 +93,13 @@ class Restorer:
                 None, only where no experts are given.
             language: the language models of the effort ``best``, instead of those that the options name.
         """
-        self.experts: list[AnyExpert] = []
-        for one in expert_names(experts):
-            self.experts += load_experts([one]) if isinstance(one, str | Path) else [one]
+        self.given = expert_names(experts)
         self.options, self.engine, self.language = options or RestoreOptions(), engine, language
         self.selects = experts is None if select is None else select
-        frozen = [one for one in self.experts if not isinstance(one, DocumentExpert)]
-        if frozen or not self.experts:
-            Team(frozen)  # says now what is wrong with them
+        if experts is not None or as_edits(self.options.channel) is None:
+            frozen = [one for one in self.experts if not isinstance(one, DocumentExpert)]
+            if frozen or not self.experts:
+                Team(frozen)  # says now what is wrong with them
         self.like = None if like is None else like_texts(like)
         self.references = read_references(self.like, self.options.mark) if self.like is not None else None
 
@@ -173,6 +172,14 @@ class Restorer:
             found = self.fill(team, damaged, observation, options, generator)
         loss = "invalid" if options.lost == "invalid" else "bytes"
         return replace(found, cost=spent.cost, encoding=source.encoding, loss=loss)
+
+    @cached_property
+    def experts(self) -> list[AnyExpert]:
+        """The experts that were given, loaded when they are first needed: a correction needs none."""
+        loaded: list[AnyExpert] = []
+        for one in self.given:
+            loaded += load_experts([one]) if isinstance(one, str | Path) else [one]
+        return loaded
 
     @cached_property
     def prior(self) -> Mixture:

@@ -1,16 +1,22 @@
 """``conservator restore`` with files of OCR engines and scans."""
 
+import io
+import json
 import re
 import shutil
 
 import pytest
+from PIL import Image
 
 from commands import call
 from conservator.channels import EditChannel
+from conservator.pages import read_pages
+from ocr_files import WRITERS
 
 WORDS = ["The", "constable", "found", "tbe", "prisoner", "in", "the", "buming", "house."]
 LIKE = "The constable found the prisoner in the burning house in the morning.\n" * 30
 CHANNEL = EditChannel({("rn", "m"): 0.05, ("h", "b"): 0.03, ("n", "u"): 0.01}, {}, 0.97)
+FITTED = ("--channel", "court.json", "--like", "like.txt")
 
 
 def hocr():
@@ -35,7 +41,7 @@ def folder(tmp_path):
 
 
 def test_a_file_of_an_engine_is_corrected_in_place(folder):
-    words = ("restore", "page.hocr", "--channel", "court.json", "--like", "like.txt")
+    words = ("restore", "page.hocr", *FITTED)
     done = call(*words, "-o", "fixed.hocr", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "written as hOCR" in done.stderr
@@ -56,11 +62,84 @@ def test_without_a_channel_it_is_one_of_ocr(folder):
     assert "found the prisoner" in (folder / "fixed.txt").read_text()
 
 
+def test_every_change_has_its_probability_and_its_original_in_the_file(folder):
+    for kind, write in WRITERS.items():
+        (folder / kind).write_bytes(write([WORDS]))
+        done = call("restore", kind, *FITTED, "-o", f"fixed.{kind}", "--json", f"{kind}.json", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        changes = json.loads((folder / f"{kind}.json").read_text())["changes"]
+        words = read_pages((folder / f"fixed.{kind}").read_bytes()).words
+        changed = [word for word in words if word.original is not None]
+        assert [(word.original, word.text) for word in changed] == [("tbe", "the"), ("buming", "burning")]
+        for word, change in zip(changed, changes, strict=True):
+            assert word.confidence == pytest.approx(change["probability"], abs=0.006)
+        assert all(word.confidence == 0.5 for word in words if word.original is None)
+
+
+def test_a_summary_names_the_changes(folder):
+    done = call("restore", "page.hocr", *FITTED, "-o", "fixed.hocr", cwd=folder)
+    assert "3 characters of 54 changed (5.6 %), in 2 changes" in done.stdout
+    assert re.search(r"line 1: tbe -> the  over 99 % sure, gain (\d|beyond)", done.stdout)
+    assert "line 1: buming -> burning  over 99 % sure, gain" in done.stdout
+    assert "lost" not in done.stdout
+
+
+def pictures(page):
+    record = json.loads(re.search(r'id="record">(.*?)</script>', page.read_text(), re.DOTALL).group(1))
+    return record.get("pictures", [])
+
+
+def test_a_report_shows_the_lines_of_an_image_beside_the_file(folder):
+    drawn = io.BytesIO()
+    Image.new("RGB", (640, 480), "white").save(drawn, "PNG")
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    for place in (folder / "page 1.png", elsewhere / "other.png"):
+        place.write_bytes(drawn.getvalue())
+    for named, count in [("scans/page 1.png", 1), (str(elsewhere / "other.png"), 0), ("like.txt", 0), ("..", 0)]:
+        (folder / "named.hocr").write_text(hocr().replace("bbox 0 0 640 480", f'image "{named}"; bbox 0 0 640 480'))
+        done = call("restore", "named.hocr", *FITTED, "-o", "x.txt", "--report", "x.html", "-f", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        found = pictures(folder / "x.html")
+        assert len(found) == count
+    (folder / "page 1.png").write_bytes(drawn.getvalue()[:60])
+    (folder / "named.hocr").write_text(hocr().replace("bbox 0 0 640 480", 'image "page 1.png"; bbox 0 0 640 480'))
+    done = call("restore", "named.hocr", *FITTED, "-o", "x.txt", "--report", "x.html", "-f", cwd=folder)
+    assert done.returncode == 0
+    assert "no pictures of lines: the PNG image is broken" in done.stderr
+
+
+def test_a_channel_of_bytes_is_not_for_pages(folder):
+    done = call("restore", "page.hocr", "--channel", "replacement:0.05", cwd=folder)
+    assert done.returncode == 2
+    assert "is not for pages that were read" in re.sub(r"[\s│]+", " ", done.stderr)
+
+
+def test_a_correction_loads_no_network(folder, monkeypatch):
+    def load_experts(*_, **__):
+        raise AssertionError("networks are loaded")
+
+    monkeypatch.setattr("conservator.experts.load_experts", load_experts)
+    monkeypatch.setattr("conservator.restorer.load_experts", load_experts)
+    assert call("restore", "page.hocr", *FITTED, "-o", "x.txt", cwd=folder).returncode == 0
+    with pytest.raises(AssertionError, match="networks"):
+        call("restore", "like.txt", "-o", "y.txt", cwd=folder)
+
+
+def test_a_page_in_which_nothing_is_wrong(folder):
+    clean = hocr().replace("tbe", "the").replace("buming", "burning")
+    (folder / "clean.hocr").write_text(clean)
+    done = call("restore", "clean.hocr", *FITTED, "-o", "same.hocr", "--report", "same.html", cwd=folder)
+    assert done.returncode == 0
+    assert "nothing to correct: clean.hocr has no character" in done.stderr
+    assert (folder / "same.hocr").read_text() == clean
+
+
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="there is no Tesseract")
 def test_a_scan_is_read_and_corrected(tmp_path):
     from conservator_studies.typeset import render
 
     (tmp_path / "scan.png").write_bytes(render("The house was built in the following year.", "prose")[0].image)
-    done = call("restore", "scan.png", "-o", "scan.txt", cwd=tmp_path)
-    assert done.returncode in (0, 4), done.stderr
+    done = call("restore", "scan.png", "-o", "scan.txt", "--report", "scan.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "scan.txt").read_text().strip() == "The house was built in the following year."

@@ -42,18 +42,27 @@ def judge(data):
     assert transcript.with_text([]) == data
     if transcript.words:
         at = len(transcript.words) // 2
-        again = read_pages(transcript.with_text([Change(at, at + 1, "cor rected", 0.5)]))
-        texts = [word.text for word in transcript.words]
-        expected = [*texts[:at], "cor", "rected", *texts[at + 1 :]]
-        assert " ".join(word.text for word in again.words) == " ".join(expected)
+        last = at + 2 if at + 1 < len(transcript.words) and transcript.line_of(at) == transcript.line_of(at + 1) else 0
+        check(transcript, at, at + 1, "cor rected")
+        check(transcript, at, last or at + 1, "joined")
+        check(transcript, 0, 1, "")
     return True
+
+
+def check(transcript, start, stop, text):
+    """Words become others: they are read again, and so are all others."""
+    again = read_pages(transcript.with_text([Change(start, stop, text, 0.5)]))
+    texts = [word.text for word in transcript.words]
+    expected = [*texts[:start], *text.split(), *texts[stop:]]
+    assert " ".join(word.text for word in again.words) == " ".join(expected)
+    assert len(again.pages) == len(transcript.pages)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("change", [mutate, rearrange])
 def test_mutated_files(name, change):
     generator = random.Random(zlib.crc32(name.encode()))
-    count = 100 // sum(format_of(other) == format_of(name) for other in SAMPLES) + 1
+    count = 150 // sum(format_of(other) == format_of(name) for other in SAMPLES) + 1
     read = sum(judge(change(SAMPLES[name], generator)) for _ in range(count))
     assert read > 0
     assert read < count or change is rearrange
@@ -64,6 +73,15 @@ def test_entity_bombs():
         read_pages(BOMB.encode())
     with pytest.raises(ConservatorError, match="declarations of its own"):
         read_pages(BOMB.replace("alto", "html").replace("<Page>", '<Page class="ocr_page">').encode())
+
+
+@pytest.mark.parametrize("root", ["PcGts", "alto", "html"])
+@pytest.mark.parametrize("declared", ['<!ENTITY a "aaaaaaaaaa">', '<!ENTITY % a "b">%a;', "<!ATTLIST x y CDATA 'z'>"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_declarations_in_any_format_and_encoding(root, declared, encoding):
+    data = f"<!DOCTYPE {root} [{declared}]><{root} class='ocr_page'>&a;</{root}>".encode(encoding)
+    with pytest.raises(ConservatorError, match="declarations of its own"):
+        read_pages(data)
 
 
 def test_external_entities():
@@ -81,6 +99,37 @@ def test_coordinates_that_no_page_has(template, number):
     with pytest.raises(ConservatorError, match="is not a number of at most 10,000,000"):
         read_pages((template % number).encode())
     assert read_pages((template % "-3").encode()).words[0].box.left == -3
+
+
+WIDE = {
+    "ALTO": "<alto><Layout><Page WIDTH='%s' HEIGHT='9'/></Layout></alto>",
+    "hOCR": "<html><div class='ocr_page' title='bbox 0 0 %s 9'/></html>",
+    "PAGE": "<PcGts><Page imageWidth='%s' imageHeight='9'/></PcGts>",
+    "TSV": HEADER + "1\t1\t0\t0\t0\t0\t0\t0\t%s\t9\t-1\t\n",
+    "a line of ALTO": "<alto><Page><TextLine HPOS='0' VPOS='0' WIDTH='%s' HEIGHT='1'><String CONTENT='a'/></TextLine>"
+    "</Page></alto>",
+    "a line of PAGE": "<PcGts><Page><TextRegion><TextLine><Coords points='0,0 %s,1'/><TextEquiv><Unicode>a</Unicode>"
+    "</TextEquiv></TextLine></TextRegion></Page></PcGts>",
+    "a glyph of ALTO": "<alto><Page><TextLine><String CONTENT='a'><Glyph CONTENT='a' HPOS='0' VPOS='0' WIDTH='%s' "
+    "HEIGHT='1'/></String></TextLine></Page></alto>",
+    "a glyph of hOCR": "<html><div class='ocr_page'><span class='ocr_line'><span class='ocrx_word'>"
+    "<span class='ocrx_cinfo' title='x_bboxes 0 0 %s 9'>a</span></span></span></div></html>",
+}
+
+
+@pytest.mark.parametrize("template", WIDE.values(), ids=WIDE)
+@pytest.mark.parametrize("number", ["1e308", "NaN", "1" * 400, "99999999"])
+def test_sizes_that_no_page_line_or_glyph_has(template, number):
+    with pytest.raises(ConservatorError, match="is not a number of at most 10,000,000"):
+        read_pages((template % number).encode())
+    read_pages((template % "7").encode())
+
+
+@pytest.mark.parametrize("root", ["alto", "PcGts"])
+def test_deep_nesting_of_xml(root):
+    deep = 50_000
+    with pytest.raises(ConservatorError, match="more than 100 elements within each other"):
+        read_pages(f"<{root}>{'<Page>' * deep}{'</Page>' * deep}</{root}>".encode())
 
 
 @pytest.mark.parametrize("declared", ["", "<?xml version='1.0'?>"])

@@ -1,6 +1,8 @@
 """The page and the report in a real browser; skipped where there is none."""
 
+import io
 import json
+import math
 import re
 import shutil
 import threading
@@ -10,11 +12,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import uvicorn
+from PIL import Image
 from playwright import sync_api as playwright
 
 from conservator import Restoration, restore
+from conservator.correction import Correction, as_restoration
+from conservator.decoders.correcting import Change
 from conservator.documents import LOST, read_damaged
 from conservator.experts import Cost
+from conservator.pages import Box, Picture
 from conservator.report import as_page
 from conservator.restoration import as_record
 from conservator.web.app import create_app
@@ -502,3 +508,81 @@ def test_a_megabyte_opens(page, tmp_path):
     page.keyboard.press("ArrowLeft")  # to the last place
     expect(page.locator(".count")).to_have_text("24,000 of 24,000", timeout=30_000)
     assert time.perf_counter() - start < 60
+
+
+SEEN = "The constable found tbe prisoner,, <i>in</i> the buming house.\nHe saw nothing.\n"
+CHANGES = (
+    Change(21, 22, "b", "h", 0.97, 7.5),
+    Change(33, 34, ",", "", 0.6, math.inf),
+    Change(51, 52, "m", "rn", 0.4, 1.5),
+)
+SELECT = "getSelection().selectAllChildren(document.querySelector('.document'))"
+
+
+def correction():
+    return as_restoration(Correction(SEEN, CHANGES, 0.5, ("prose", "like"), (0.25, 0.75)), Cost())
+
+
+def picture():
+    drawn = io.BytesIO()
+    Image.new("L", (900, 40), 255).save(drawn, "PNG")
+    return Picture(drawn.getvalue(), {(21, 22): Box(0.1, 0.2, 0.2, 0.8), (51, 52): Box(0.7, 0.2, 0.8, 0.8)})
+
+
+def test_a_report_of_corrections(page, tmp_path):
+    (tmp_path / "report.html").write_text(correction().to_html("page.txt", [picture()]))
+    page.goto((tmp_path / "report.html").as_uri())
+    words = page.locator("#view").inner_text()
+    assert "lost" not in words.lower()
+    assert "restored" not in words.lower()
+    expect(page.locator(".card").first).to_contain_text("4characters in 3 changes")
+    rows = page.locator(".changes tbody tr:not(.line)")
+    assert [row.split("\t") for row in rows.all_inner_texts()] == [
+        ["1", "tbe", "the", "97 %", "7.5"],
+        ["1", "prisoner,,", "prisoner,", "60 %", "∞"],
+        ["1", "buming", "burning", "40 %", "1.5"],
+    ]
+    assert page.locator(".changes .picture").count() == 2
+    assert page.locator(".changes img").first.evaluate("one => one.naturalWidth") == 900
+    assert page.locator(".document s.was").all_inner_texts() == ["b", ",", "m"]
+    page.evaluate(SELECT)
+    chosen = page.evaluate("getSelection().toString()")
+    assert chosen.strip() == correction().text.strip()
+    expect(page.locator(".count")).to_have_text("3 changes")
+    page.locator(".document .r[data-i='0']").hover()
+    expect(page.locator(".tip")).to_contain_text("tbe became the")
+    expect(page.locator(".tip")).to_contain_text("97 % sure, gains 7.5 nats")
+    expect(page.locator(".tip .picture img")).to_be_visible()
+    page.locator(".changes button.link").nth(1).click()
+    expect(page.locator(".count")).to_have_text("2 of 3")
+    page.locator(".changes").locator("..").locator("select").select_option("sure")
+    assert rows.first.inner_text().split("\t")[1] == "buming"
+    page.locator(".panel .tools select").last.select_option("0.5")
+    expect(page.locator(".document s.was:visible")).to_have_count(1)
+
+
+def test_a_report_of_a_text_in_which_nothing_is_wrong(page, tmp_path):
+    clean = as_restoration(Correction("All is well.\n", (), 0.1, ("prose",), (1.0,)), Cost())
+    (tmp_path / "report.html").write_text(clean.to_html("page.txt"))
+    page.goto((tmp_path / "report.html").as_uri())
+    expect(page.locator(".warning")).to_contain_text("Nothing had to be changed")
+    expect(page.locator(".document")).to_have_text("All is well.")
+    assert page.locator(".changes").count() == 0
+
+
+def test_a_text_that_was_misread_is_corrected_on_the_page(page, address):
+    page.goto(address)
+    page.fill("#document", "The constable found tbe prisoner in the house, and saw nothing of <b>them</b>.\n")
+    page.locator("details summary").click()
+    page.select_option("#lost", "ocr")
+    page.click("#restore")
+    expect(page.locator("#view .document")).to_be_visible(timeout=90_000)
+    expect(page.locator("#done")).to_have_text("Corrected")
+    expect(page.locator(".changes tbody tr")).to_have_count(1)
+    page.locator("#view .r[data-i='0']").click()
+    expect(page.locator(".tip")).to_contain_text("tbe became the")
+    assert page.locator(".tip input").count() == 0  # there is nothing to choose
+    page.locator("details summary").scroll_into_view_if_needed()
+    with page.expect_download() as report:
+        page.click("#save-report")
+    assert '"seen":"b","text":"h"' in report.value.path().read_text()

@@ -1,14 +1,16 @@
 """Files of OCR engines and pictures of pages, as ``conservator restore`` takes and writes them."""
 
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from conservator.cli.console import messages
 from conservator.errors import ConservatorError
+from conservator.files import read_document
 
 if TYPE_CHECKING:
-    from conservator.pages import Transcript
+    from conservator.pages import Picture, Transcript
     from conservator.restoration import Restoration
 
 
@@ -32,8 +34,52 @@ def read_any(data: bytes, name: str, language: str, progress: Callable[[str, flo
 
 
 def write_pages(transcript: "Transcript", found: "Restoration", out: str) -> bytes:
-    """The file with corrected words, or their text if it goes to a .txt file."""
+    """The file with corrected words, their confidence and their originals; the text alone if it goes to a .txt file."""
     if Path(out).suffix == ".txt":
         return found.text.encode()
     messages.print(f"written as {transcript.format}; -o NAME.txt gives the text alone", soft_wrap=True)
-    return transcript.with_text(transcript.changes(found.text))
+    changes = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
+    return transcript.with_text(changes)
+
+
+def picture_changes(transcript: "Transcript", found: "Restoration", damaged: str, data: bytes) -> "list[Picture]":
+    """Pictures of the lines that were changed, the least sure first, where the image of the page is at hand.
+
+    Args:
+        transcript: of the pages.
+        found: its correction.
+        damaged: the name of the file.
+        data: its bytes.
+    """
+    from conservator.pages import picture_lines
+
+    doubtful = sorted(found.changes, key=lambda one: one.probability)
+    try:
+        return picture_lines(
+            transcript, [(one.start, one.stop) for one in doubtful], partial(find_image, transcript, damaged, data)
+        )
+    except ConservatorError as error:
+        messages.print(f"no pictures of lines: {error}", soft_wrap=True)
+        return []
+
+
+def find_image(transcript: "Transcript", damaged: str, data: bytes, number: int) -> tuple[bytes, int] | None:
+    """The image of a page, and its number in the file: of a scan itself, or of what a page file names and lies beside.
+
+    Only a name counts, not the folder that a file says: it may come from anywhere.
+    """
+    from conservator.pages import draw_page, name_scan
+
+    image, place = data, number
+    if name_scan(data) is None:
+        named = transcript.pages[number].image
+        name = PureWindowsPath(named or "").name  # after the last slash of either kind
+        path = Path(damaged).parent / name
+        if damaged == "-" or not name or not path.is_file():
+            return None
+        image = read_document(str(path))
+        place = sum(page.image == named for page in transcript.pages[:number])
+    kind = name_scan(image)
+    if kind == "pdf":
+        return draw_page(image, place), 0
+    return None if kind is None else (image, place if kind == "tiff" else 0)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -26,7 +26,7 @@ from conservator.cli.options import (
     check_targets,
     load_named,
 )
-from conservator.cli.pages import is_pages, read_any, write_pages
+from conservator.cli.pages import is_pages, picture_changes, read_any, write_pages
 from conservator.files import read_document, write_document
 from conservator.options import (
     DEFAULTS,
@@ -54,8 +54,8 @@ EXAMPLES = (
     "  conservator restore page.hocr -o corrected.hocr\n\n"
     "  conservator restore scan.png --report report.html -o page.txt\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
-    "Exit codes: 0 restored, 2 bad usage, 3 bad input or output (with what and where), 4 nothing to restore, "
-    "130 interrupted (no file is left half-written)."
+    "Exit codes: 0 restored, or corrected, also where nothing had to be corrected; 2 bad usage; 3 bad input or output "
+    "(with what and where); 4 nothing to restore: no mark was found; 130 interrupted (no file is left half-written)."
 )
 STAGES = {
     "references": "indexing references",
@@ -69,6 +69,8 @@ STAGES = {
     "scan": "reading the scan",
 }
 NAMED = 3  # references that the summary names
+LISTED = 10  # changes that it names
+AROUND = 24  # the most characters on either side of a change
 
 
 def restore(
@@ -215,18 +217,26 @@ def restore(
     if pages and channel == DEFAULTS.channel:
         options = replace(options, channel="ocr", alternatives=0)
 
+    from conservator.channels import as_edits
     from conservator.documents import read_source
     from conservator.restorer import Restorer
 
+    with as_usage_errors():
+        edits = as_edits(options.channel)
+    if pages and edits is None:
+        problem = f"{channel!r} is not for pages that were read; ocr or a fitted channel (NAME.json) is needed"
+        raise typer.BadParameter(problem, param_hint="--channel")
     with progress_bar() as progress, as_usage_errors():
         transcript = read_any(data, name, ocr_language, progress) if pages else None
         if transcript is not None:
             document = read_source(transcript.text)
         else:
             document = read_source(data, encoding, name=name, signs=(mark, gap), stray=options.stray)
-        select, names = experts is None, expert_names(experts)
-        restorer = Restorer(load_named(names, device, precision, trusted=trust_remote_code), options, select=select)
-        if effort == "best" and messages.is_terminal:
+        select, loaded = experts is None, None
+        if experts is not None or edits is None:
+            loaded = load_named(expert_names(experts), device, precision, trusted=trust_remote_code)
+        restorer = Restorer(loaded, options, select=select)
+        if effort == "best" and edits is None and messages.is_terminal:
             messages.print(
                 f"writing it again takes about {restorer.seconds_to_rewrite(document):.0f} s", soft_wrap=True
             )
@@ -237,13 +247,15 @@ def restore(
     restored, written = found.encoded
     write_document(out, restored if transcript is None else write_pages(transcript, found, out))
     if report is not None:
-        write_document(report, found.to_html(name).encode())
+        pictures = picture_changes(transcript, found, damaged, data) if transcript is not None else []
+        write_document(report, found.to_html(name, pictures).encode())
     if json is not None:
         write_document(json, found.to_json().encode())
     if not found.spans:
         read = f", read as {found.encoding}" if found.encoding != "utf-8" else ""
-        messages.print(f"nothing to restore: {name}{read} has no {describe_damage(options)}", soft_wrap=True)
-        raise typer.Exit(4)
+        doing = "correct" if found.corrects else "restore"
+        messages.print(f"nothing to {doing}: {name}{read} has no {describe_damage(options)}", soft_wrap=True)
+        raise typer.Exit(0 if options.channel != DEFAULTS.channel else 4)
     if found.encoding != "utf-8":
         told = " (detected)" if document.detected else ""
         without = (
@@ -314,16 +326,39 @@ def summary(found: "Restoration") -> list[str]:
 
 
 def describe_changes(found: "Restoration") -> list[str]:
-    """How much of what a reader of pages wrote was changed, and by whom."""
-    changes = found.changes
-    sure = sum(one.probability >= 0.9 for one in changes)
-    expected = sum(one.probability for one in changes) / len(changes)
+    """How much of what a reader of pages wrote was changed, the changes that are least sure, and by whom they are."""
+    from conservator.restoration import list_changes, sum_changes
+
+    numbers = sum_changes(found.seen, found.changes)
+    share = 100 * numbers.changed / max(1, numbers.characters)
+    listed = list_changes(found.seen, found.changes)
+    shown = sorted(listed, key=lambda one: one["probability"])[:LISTED]
     shares = (f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, found.summary.weights, strict=True))
+    rate = "" if found.rate is None else f"; the reader erred {found.rate:.2g} times as often as the channel says"
     return [
-        f"{counted(len(changes), 'change')}, {sure} of them at least 90 % sure; {100 * expected:.1f} % should be right",
-        f"read by: {', '.join(shares)}",
+        f"{counted(numbers.changed, 'character')} of {numbers.characters} changed ({share:.1f} %), in "
+        f"{counted(numbers.changes, 'change')}",
+        f"{numbers.sure} of them at least 90 % sure; {100 * (numbers.expected_accuracy or 0):.1f} % should be right",
+        *(describe_change(found.seen, one) for one in sorted(shown, key=lambda one: one["at"])),
+        *([f"and {numbers.changes - LISTED} that are surer"] if numbers.changes > LISTED else []),
+        f"read by: {', '.join(shares)}{rate}",
         f"{found.cost.seconds:.1f} s",
     ]
+
+
+def describe_change(seen: str, change: "dict[str, Any]") -> str:
+    """A change, with the words that it is in."""
+    start, stop = change["at"]
+    line = seen.rfind("\n", 0, start) + 1
+    first = seen.rfind(" ", line, start) + 1 or line
+    last = min(place for place in (seen.find(" ", stop), seen.find("\n", stop), len(seen)) if place >= 0)
+    before, after = seen[max(first, start - AROUND) : start], seen[stop : min(last, stop + AROUND)]
+    gain = "beyond measure" if change["gain"] is None else f"{change['gain']:.1f}"
+    sure = "over 99" if change["probability"] > 0.995 else f"{100 * change['probability']:.0f}"
+    return (
+        f"  line {change['line']}: {before}{change['seen']}{after} -> {before}{change['text']}{after}  "
+        f"{sure} % sure, gain {gain}"
+    )
 
 
 def describe_loss(found: "Restoration") -> str:

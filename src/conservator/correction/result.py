@@ -38,6 +38,7 @@ def as_restoration(correction: Correction, cost: Cost) -> Restoration:
         open_positions=np.empty(0, dtype=np.int64),
         alternatives=(),
         changes=correction.changes,
+        rate=correction.rate,
         cost=cost,
     )
 

@@ -4,6 +4,7 @@ from conservator.pages.elements import Limits
 from conservator.pages.images import check_scan, crop_line, name_scan
 from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
 from conservator.pages.pdf import draw_page, text_layer
+from conservator.pages.pictures import Picture, picture_lines
 from conservator.pages.reading import name_format, read_pages
 from conservator.pages.scans import read_scan
 from conservator.pages.tesseract import Tesseract, find_tesseract
@@ -17,6 +18,7 @@ __all__ = [
     "Limits",
     "Line",
     "Page",
+    "Picture",
     "Tesseract",
     "Transcript",
     "Word",
@@ -26,6 +28,7 @@ __all__ = [
     "find_tesseract",
     "name_format",
     "name_scan",
+    "picture_lines",
     "read_pages",
     "read_scan",
     "text_layer",

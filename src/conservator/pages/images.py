@@ -3,7 +3,7 @@
 import io
 import struct
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from PIL import (
@@ -21,6 +21,7 @@ from PIL import (
 from conservator.documents.kinds import name_kind
 from conservator.errors import ConservatorError, NotTextError
 from conservator.pages.model import Box
+from conservator.vocabularies import BYTES
 
 # What a file is -> its short name.
 SCANS = {
@@ -48,6 +49,7 @@ SIZE = 2**29  # bytes of a file
 PIXELS = 150_000_000  # of a page: a newspaper at 600 dots an inch
 SIDE = 32_767  # pixels; Tesseract takes no more
 PAGES = 1000
+WIDE, HIGH, GREYS = 1400, 200, 16  # of a line in a report: pixels and shades
 # What Pillow raises at files that are broken.
 FAULTS = (
     OSError,
@@ -114,14 +116,64 @@ def crop_line(data: bytes, box: Box, *, page: int = 0, margin: float = 4) -> byt
         margin: pixels around the box.
     """
     with _opened(data) as image:
-        if not _turn(image, page):
-            raise ConservatorError(f"there is no page {page + 1} in the image")
-        check_pixels(*image.size, page + 1)
-        left, top = max(0, round(box.left - margin)), max(0, round(box.top - margin))
-        right, bottom = min(image.width, round(box.right + margin)), min(image.height, round(box.bottom + margin))
-        if left >= right or top >= bottom:
-            raise ConservatorError(f"the box {tuple(box)} is not on page {page + 1} of {image.width} x {image.height}")
-        return encode_png(image.crop((left, top, right, bottom)))
+        _turn_to(image, page)
+        return encode_png(image.crop(_pixels(image, box, page, margin)))
+
+
+def crop_lines(data: bytes, boxes: Sequence[Box], *, page: int = 0, margin: float = 4) -> Iterator[tuple[bytes, Box]]:
+    """Parts of an image that has many, as small grey PNG files, and the box that each shows.
+
+    Args:
+        data: the bytes of the file of an image.
+        boxes: in pixels.
+        page: which image of a TIFF file, from 0.
+        margin: pixels around each box.
+    """
+    with _opened(data) as image:
+        _turn_to(image, page)
+        grey = _as_grey(image) if boxes else image
+        for box in boxes:
+            cut = _pixels(image, box, page, margin)
+            part = grey.crop(cut)
+            share = min(1.0, WIDE / part.width, HIGH / part.height)
+            small = part.resize((max(1, round(part.width * share)), max(1, round(part.height * share))))
+            made = io.BytesIO()
+            small.quantize(GREYS, dither=Image.Dither.NONE).save(made, "PNG", optimize=True)
+            yield made.getvalue(), Box(*cut)
+
+
+def _as_grey(image: Image.Image) -> Image.Image:
+    """An image in shades of grey, on white paper where it is transparent."""
+    if image.mode.startswith("I"):  # of 65,536 shades
+        return image.convert("I").point(lambda shade: shade / BYTES.size).convert("L")
+    if not image.has_transparency_data:
+        return image.convert("L")
+    paper = Image.new("RGBA", image.size, "white")
+    paper.alpha_composite(image.convert("RGBA"))
+    return paper.convert("L")
+
+
+def size_of(data: bytes, page: int = 0) -> tuple[int, int]:
+    """The width and height of an image; only headers are read."""
+    with _opened(data) as image:
+        _turn_to(image, page)
+        return image.size
+
+
+def _turn_to(image: ImageFile.ImageFile, page: int) -> None:
+    """Turn to a page that is there and has a size that is accepted."""
+    if not _turn(image, page):
+        raise ConservatorError(f"there is no page {page + 1} in the image")
+    check_pixels(*image.size, page + 1)
+
+
+def _pixels(image: ImageFile.ImageFile, box: Box, page: int, margin: float) -> tuple[int, int, int, int]:
+    """The pixels of an image in a box with a margin."""
+    left, top = max(0, round(box.left - margin)), max(0, round(box.top - margin))
+    right, bottom = min(image.width, round(box.right + margin)), min(image.height, round(box.bottom + margin))
+    if left >= right or top >= bottom:
+        raise ConservatorError(f"the box {tuple(box)} is not on page {page + 1} of {image.width} x {image.height}")
+    return left, top, right, bottom
 
 
 def encode_png(image: Image.Image, dpi: float | None = None) -> bytes:

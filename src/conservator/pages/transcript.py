@@ -1,11 +1,12 @@
 """A file that a reader of pages wrote: its words as plain text, and the file again with corrected words."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from math import prod
 from typing import Protocol
 
 from conservator.errors import ConservatorError
@@ -98,6 +99,42 @@ class Transcript:
         index = bisect_right(self.spans, (character, len(self.text))) - 1
         return index if index >= 0 and self.spans[index][0] <= character < self.spans[index][1] else None
 
+    def words_in(self, start: int, stop: int) -> tuple[int, int]:
+        """The half-open range of words that characters of ``text`` are in or stand beside, such as a space."""
+        first = bisect_left(self.spans, start, key=lambda span: span[1])
+        return first, max(first, bisect_right(self.spans, stop, key=lambda span: span[0]))
+
+    def line_of(self, word: int) -> int:
+        """The number of the line that a word stands in, from 0."""
+        return bisect_right(self._firsts, word) - 1
+
+    def changes_at(self, stretches: Iterable[tuple[int, int, str, float]]) -> list[Change]:
+        """The changes of words that changes of characters make; the confidence of a word is that of all in it.
+
+        Args:
+            stretches: ``(start, stop, text, probability)`` with half-open ranges of characters of ``text``, in order
+                and apart from each other; each within a line.
+        """
+        groups: list[tuple[int, int, list[tuple[int, int, str, float]]]] = []
+        for stretch in stretches:
+            first, last = self.words_in(*stretch[:2])
+            if first == last:
+                raise ConservatorError(f"a change of characters {stretch[0]} to {stretch[1]}, beside which is no word")
+            if groups and first < groups[-1][1]:
+                first, last, inside = groups[-1][0], max(last, groups[-1][1]), groups.pop()[2]
+                groups.append((first, last, [*inside, stretch]))
+            else:
+                groups.append((first, last, [stretch]))
+        made = []
+        for first, last, inside in groups:
+            at, parts = self.spans[first][0], []
+            for start, stop, text, _ in inside:
+                parts += [self.text[at:start], text]
+                at = stop
+            parts.append(self.text[at : self.spans[last - 1][1]])
+            made.append(Change(first, last, "".join(parts), prod(one[3] for one in inside)))
+        return made
+
     def changes(self, corrected: str, confidence: float | None = None) -> list[Change]:
         """The changes that make ``text`` a corrected text with the same lines.
 
@@ -143,7 +180,7 @@ class Transcript:
             raise ConservatorError(
                 f"a change of words {change.start} to {change.stop}; the transcript has {len(self.words)} words"
             )
-        line = bisect_right(self._firsts, change.start) - 1
+        line = self.line_of(change.start)
         if change.stop > self._firsts[line + 1]:
             raise ConservatorError(
                 f"a change of words {change.start} to {change.stop}, which are on several lines; change each line apart"

@@ -38,7 +38,9 @@ def asset(name: str) -> str:
 def as_page(record: Record, title: str) -> str:
     """The report as HTML. The text of the document is never markup: it is data, which the script inserts as text."""
     script, style = asset("view.js") + "\nConservatorView.start();\n", asset("view.css")
-    policy = f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; base-uri 'none'"
+    policy = (
+        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; base-uri 'none'"
+    )
     return TEMPLATE.format(
         policy=html.escape(policy),
         title=html.escape(title),

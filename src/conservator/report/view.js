@@ -5,8 +5,10 @@ const ConservatorView = (() => {
   const BLOCK = 6000; // characters of the document that are laid out together
   const LONG = 2000; // the largest number of pieces of one line that are kept in one block
   const SOURCES = 4; // the most places that a box names as those where a piece was remembered from
+  const LISTED = 100; // changes that are listed at first
   const SVG = "http://www.w3.org/2000/svg";
   const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0.995 && share < 1 ? 2 : share < 0.1 ? 1 : 0)} %`);
+  const chance = (probability) => (probability > 0.9995 ? "> 99.9 %" : percent(probability)); // of a change, which is never certain
   const lowest = (values) => values.reduce((low, value) => Math.min(low, value), 1);
   const number = (value) => value.toLocaleString("en");
   const noun = (value, word) => (value === 1 ? word : `${word}s`);
@@ -15,6 +17,7 @@ const ConservatorView = (() => {
   const hue = (record, expert) => (expert === record.memory ? "var(--memory)" : `var(--e${expert % 8})`);
   const recalls = (record) => Number.isInteger(record.memory);
   const units = (record) => `${record.unit ?? "byte"}s`; // what a mark stands for; bytes in records of old
+  const corrects = (record) => record.correction !== undefined; // any character could be wrong; else something was lost
   const level = (sure) => (sure >= 0.9 ? "sure" : sure >= 0.5 ? "fair" : "poor");
   const AROUND = 24; // the most characters of a word that are shown on either side of a fill
   const WORD = /[\p{L}\p{N}\p{M}_]/u;
@@ -32,10 +35,25 @@ const ConservatorView = (() => {
     return node;
   }
 
+  const card = (name, value, note) => make("dl", { class: "card" }, make("dt", {}, name), make("dd", {}, value, make("small", {}, note)));
+
+  /** The summary of a correction as cards. */
+  function correctionCards({ correction, cost }) {
+    const { characters, changed, changes, sure, expected_accuracy: expected, rate } = correction;
+    return make(
+      "section", { class: "cards", ariaLabel: "Summary" },
+      card("Changed", number(changed), `${noun(changed, "character")} in ${counted(changes, "change")}, ${percent(characters ? changed / characters : 0)} of ${number(characters)}`),
+      card("At least 90 % sure", number(sure), `of ${counted(changes, "change")}`),
+      card("Expected right", percent(expected), "of the changes, by their probability"),
+      ...(changes ? [card("The reader erred", `${rate.toPrecision(2)} ×`, "as often as the channel says")] : []),
+      card("Cost", `${cost.seconds.toFixed(1)} s`, cost.evaluations ? counted(cost.evaluations, "network evaluation") : "no network was asked"),
+    );
+  }
+
   /** The summary as cards. */
   function cards(record) {
-    const { summary, cost } = record;
-    const one = (name, value, note) => make("dl", { class: "card" }, make("dt", {}, name), make("dd", {}, value, make("small", {}, note)));
+    if (corrects(record)) return correctionCards(record);
+    const { summary, cost } = record, one = card;
     const share = summary.bytes ? summary.lost / summary.bytes : 0;
     const elsewhere = (record.references ?? []).filter((text) => text.remembered);
     const others = elsewhere.reduce((sum, text) => sum + text.remembered, 0);
@@ -71,10 +89,11 @@ const ConservatorView = (() => {
   /** The field as a stacked area over the document, below it the memory's weight where something is lost, and the damage; a click goes there. */
   function chart(record, go) {
     const { edges, lost, remembered } = record.field, weights = shares(record);
+    const flat = corrects(record); // the weights are those of the whole document
     const floor = recalls(record) ? 72 : 92; // of the stacked area
     const length = edges[edges.length - 1] || 1;
     const svg = document.createElementNS(SVG, "svg");
-    for (const [key, value] of [["viewBox", "0 0 1000 120"], ["preserveAspectRatio", "none"], ["class", recalls(record) ? "chart tall" : "chart"], ["role", "img"], ["aria-label", `How much each expert was trusted along the document, and where ${units(record)} were lost`]]) svg.setAttribute(key, value);
+    for (const [key, value] of [["viewBox", "0 0 1000 120"], ["preserveAspectRatio", "none"], ["class", flat ? "chart flat" : recalls(record) ? "chart tall" : "chart"], ["role", "img"], ["aria-label", flat ? "Where characters were changed" : `How much each expert was trusted along the document, and where ${units(record)} were lost`]]) svg.setAttribute(key, value);
     const x = (place) => (1000 * place / length).toFixed(2);
     const shape = (name, points, style) => {
       const node = document.createElementNS(SVG, name);
@@ -83,8 +102,8 @@ const ConservatorView = (() => {
       svg.append(node);
       return node;
     };
-    const base = record.field.weights[0].map((value) => (value === null ? null : 0));
-    weights.forEach((column, expert) => {
+    const base = (flat ? [] : record.field.weights[0]).map((value) => (value === null ? null : 0));
+    if (!flat) weights.forEach((column, expert) => {
       let path = "", top = [], bottom = [];
       const flush = () => {
         if (top.length) path += `M${top.join("L")}L${bottom.reverse().join("L")}Z`;
@@ -107,7 +126,7 @@ const ConservatorView = (() => {
       shape("rect", { x: 0, y: 76, width: 1000, height: 24, class: "lane" });
       shape("path", { d: ticks(remembered, 100, 24), class: "remembered" });
     }
-    const most = lost.reduce((high, share) => Math.max(high, share), 1e-9), height = recalls(record) ? 16 : 22;
+    const most = lost.reduce((high, share) => Math.max(high, share), 1e-9), height = flat ? 116 : recalls(record) ? 16 : 22;
     shape("path", { d: ticks(lost.map((share) => share && Math.max(0.25, share / most)), 120, height), class: "lost" });
     const cursor = shape("line", { class: "cursor", x1: -5, x2: -5, y1: 0, y2: 120 });
     const place = (event) => {
@@ -158,10 +177,92 @@ const ConservatorView = (() => {
     return found.filter((one) => one.line !== null);
   }
 
+  /** What two texts have in common at their ends, and what they have between: [left, one, other, right]. */
+  function parted(one, other) {
+    const [first, second] = [[...one], [...other]], most = Math.min(first.length, second.length);
+    let left = 0, right = 0;
+    while (left < most && first[left] === second[left]) left += 1;
+    while (right < most - left && first[first.length - 1 - right] === second[second.length - 1 - right]) right += 1;
+    const cut = (letters) => letters.slice(left, letters.length - right).join("");
+    return [first.slice(0, left).join(""), cut(first), cut(second), first.slice(first.length - right).join("")];
+  }
+
+  const pictureOf = (record, change) => (record.pictures ?? []).find(({ spots }) => spots[change]);
+
+  /** The picture of the line of changes, with their words marked; nothing if there is none. */
+  function picture(record, changes) {
+    const found = pictureOf(record, changes[0]);
+    if (!found) return [];
+    const boxes = new Set(changes.map((change) => JSON.stringify(found.spots[change]))); // changes may be in one word
+    const spots = [...boxes].map((box) => {
+      const [left, top, right, bottom] = JSON.parse(box), spot = make("i", {});
+      for (const [side, share] of [["left", left], ["top", top], ["width", right - left], ["height", bottom - top]]) spot.style[side] = `${100 * share}%`;
+      return spot;
+    });
+    const image = make("img", { alt: "The line of the page", src: found.image }), box = make("div", { class: "picture" }, make("div", {}, image, ...spots));
+    const centre = () => { box.scrollLeft = spots[0].offsetLeft + spots[0].offsetWidth / 2 - box.clientWidth / 2; };
+    image.addEventListener("load", centre);
+    requestAnimationFrame(centre);
+    return [box];
+  }
+
+  /** The word of a changed piece, as it was and as it is: [was, is]. */
+  function words(record, piece) {
+    const [left, was, now, right] = parted(piece.seen, piece.guess);
+    return [["s", was, (one) => one.seen ?? one.text], ["b", now, (one) => one.text]].map(([tag, text, read]) => {
+      const [before, after] = wordAround(record.pieces, piece, read);
+      return make("code", { class: "word" }, before, left, ...(text ? [make(tag, {}, shown(text))] : []), right, after);
+    });
+  }
+
+  /** All changes as a table: where, what was seen and what it became, how sure, what it gains; `go(piece)` goes there. */
+  function listing(record, restored, go) {
+    const home = new Map(restored.flatMap((piece, place) => Array.from({ length: piece.changes[1] - piece.changes[0] }, (_, at) => [piece.changes[0] + at, place])));
+    const order = make("select", { ariaLabel: "In which order" }, make("option", { value: "" }, "as in the document"), make("option", { value: "sure" }, "least sure first"));
+    const body = make("table", {}), more = make("button", { type: "button" });
+    const title = (name, note) => make("th", { scope: "col", title: note }, name);
+    let most = LISTED;
+    function row(rank) {
+      const change = record.changes[rank], place = home.get(rank), piece = restored[place];
+      const alone = piece && piece.changes[1] - piece.changes[0] === 1;
+      const [was, now] = alone ? words(record, piece) : [["s", change.seen], ["b", change.text]].map(([tag, text]) => make("code", { class: "word" }, make(tag, {}, shown(text))));
+      const link = make("button", { type: "button", class: "link", title: "Show this change in the document" }, number(change.line));
+      if (piece) link.addEventListener("click", () => go(place));
+      const cells = [link, was, now, chance(change.probability), change.gain === null ? "∞" : change.gain.toFixed(1)];
+      return make("tr", {}, ...cells.map((cell, at) => make("td", { class: at > 2 || !at ? "value" : "" }, cell)));
+    }
+    /** The rows of changes, those of one line together, below its picture. */
+    function rows(ranks) {
+      const groups = [];
+      for (const rank of ranks) {
+        const last = groups[groups.length - 1], found = pictureOf(record, rank);
+        if (found && last?.found === found) last.ranks.push(rank);
+        else groups.push({ found, ranks: [rank] });
+      }
+      return groups.flatMap(({ ranks: own }) => [...picture(record, own).map((line) => make("tr", { class: "line" }, make("td", { colSpan: 5 }, line))), ...own.map(row)]);
+    }
+    function fill() {
+      const ranks = record.changes.map((_, rank) => rank);
+      if (order.value) ranks.sort((one, other) => record.changes[one].probability - record.changes[other].probability);
+      body.replaceChildren(
+        make("thead", {}, make("tr", {}, title("Line", "of the document"), title("Seen", "what stood there"), title("Became", "what stands there now"), title("Sure", "the probability of the change"), title("Gain", "in nats, over the text as it was seen"))),
+        make("tbody", {}, ...rows(ranks.slice(0, most))),
+      );
+      more.hidden = ranks.length <= most;
+      more.textContent = `Show all ${number(ranks.length)}`;
+    }
+    order.addEventListener("change", fill);
+    more.addEventListener("click", () => { most = Infinity; fill(); });
+    fill();
+    const pictured = new Set((record.pictures ?? []).flatMap(({ spots }) => Object.keys(spots))).size, lacking = record.changes.length - pictured;
+    const note = pictured && lacking ? [make("p", { class: "constancy" }, `${counted(lacking, "change")} ${lacking === 1 ? "has" : "have"} no picture: the least sure come first, and a report holds so many.`)] : [];
+    return make("section", { class: "panel" }, make("header", {}, make("h2", {}, "Changes"), make("div", { class: "tools" }, order)), make("div", { class: "changes", tabIndex: 0, role: "group", ariaLabel: "All changes" }, body, more), ...note);
+  }
+
   const same = (one, other) => one[0] === other[0] && one[1] === other[1];
 
-  /** The parts of words on either side of a gap, which may consist of several pieces: [left, right]. */
-  function wordAround(pieces, piece) {
+  /** The parts of words on either side of a gap, which may consist of several pieces, as they are or were: [left, right]. */
+  function wordAround(pieces, piece, read = (one) => one.text) {
     const mine = (one) => one?.origin && same(one.origin, piece.origin), end = (text, by) => {
       let found = "";
       const letters = [...text];
@@ -176,7 +277,7 @@ const ConservatorView = (() => {
       let found = "";
       while (mine(pieces[place])) place += by;
       for (; pieces[place] && found.length < AROUND; place += by) {
-        const [more, ended] = end(by < 0 ? pieces[place].text.slice(-2 * AROUND) : pieces[place].text.slice(0, 2 * AROUND), by);
+        const [more, ended] = end(by < 0 ? read(pieces[place]).slice(-2 * AROUND) : read(pieces[place]).slice(0, 2 * AROUND), by);
         found = by < 0 ? more + found : found + more;
         if (ended) break;
       }
@@ -193,7 +294,8 @@ const ConservatorView = (() => {
    */
   function draw(root, record, { choose = null, undo = null } = {}) {
     const restored = record.pieces.filter((piece) => piece.origin);
-    const sheet = make("div", { class: "document", tabIndex: 0, role: "group", ariaLabel: "The restored document. Arrow keys go from one restored place to the next, Enter opens it." });
+    const corrected = corrects(record), called = corrected ? "change" : "restored place";
+    const sheet = make("div", { class: "document", tabIndex: 0, role: "group", ariaLabel: `The ${corrected ? "corrected" : "restored"} document. Arrow keys go from one ${called} to the next, Enter opens it.` });
     const blocks = [];
     let current = null, drawn = 0, count = 0, index = 0;
     const open = () => {
@@ -220,9 +322,18 @@ const ConservatorView = (() => {
     }
     mend(blocks);
 
+    /** A changed piece, and before it what was seen, struck out; selecting the text leaves that out. */
+    function drawChange(piece, holder) {
+      const [left, was, now, right] = parted(piece.seen, piece.guess), nodes = [];
+      if (was) nodes.push(make("s", { class: "was" }, shown(was)));
+      if (now) nodes.push(make("span", { class: `r ${level(lowest(piece.sure))}` }, now));
+      for (const node of nodes) node.dataset.i = piece.index;
+      holder.append(left, ...nodes, right);
+    }
     function drawBlock(block) {
       for (const piece of block.pieces) {
-        const holder = piece.expert === null ? block.node : make("span", { class: "of", own: hue(record, piece.expert) });
+        if (corrected && piece.origin) { drawChange(piece, block.node); continue; }
+        const holder = piece.expert === null || corrected ? block.node : make("span", { class: "of", own: hue(record, piece.expert) });
         if (!piece.origin) holder.append(piece.text);
         else
           for (const run of runs(record, piece)) {
@@ -297,8 +408,19 @@ const ConservatorView = (() => {
       (range.startContainer.parentNode.closest?.(".block") ?? sheet).scrollIntoView({ block: "nearest" }); // lays it out
       window.scrollBy(0, range.getBoundingClientRect().top - window.innerHeight / 2);
     }
+    /** A changed piece: what was seen and what it became, how sure each change is, and the line of the page. */
+    function fillChange(piece) {
+      const [was, now] = words(record, piece);
+      tip.replaceChildren(make("h3", {}, was, " became ", now));
+      for (let at = piece.changes[0]; at < piece.changes[1]; at++) {
+        const { seen, text, probability, gain } = record.changes[at];
+        const which = piece.changes[1] - piece.changes[0] > 1 ? [make("code", {}, shown(seen) || "nothing"), " to ", make("code", {}, shown(text) || "nothing"), ": "] : [];
+        tip.append(make("p", {}, ...which, `${chance(probability)} sure, gains ${gain === null ? "beyond measure" : `${gain.toFixed(1)} nats`}`), ...picture(record, [at]));
+      }
+    }
     function fillTip(place) {
       const piece = restored[place];
+      if (corrected) { fillChange(piece); return; }
       // A gap may consist of several pieces, some of them left open.
       const whole = restored.filter((one) => same(one.origin, piece.origin)), around = wordAround(record.pieces, piece);
       const least = lowest(piece.sure), [left, right] = whole.length > 1 ? ["", ""] : around;
@@ -349,7 +471,7 @@ const ConservatorView = (() => {
       pinned = false;
       if (focus) sheet.focus({ preventScroll: true });
     }
-    const target = (event) => event.target.closest?.(".r");
+    const target = (event) => event.target.closest?.("[data-i]");
     sheet.addEventListener("pointerover", (event) => { const node = target(event); if (node && !pinned && event.pointerType !== "touch") show(+node.dataset.i, false); });
     sheet.addEventListener("pointerout", (event) => { if (target(event) && !pinned) hide(); });
     sheet.addEventListener("click", (event) => { const node = target(event); if (node) { select(+node.dataset.i, false); show(+node.dataset.i, true); } });
@@ -359,13 +481,13 @@ const ConservatorView = (() => {
     window.addEventListener("resize", moved);
 
     // Navigation from one restored place to the next.
-    const filter = make("select", { ariaLabel: "Which restored places to show" },
-      ...[["all restored", 1.01], ["less than 90 % sure", 0.9], ["less than 50 % sure", 0.5]].map(([name, value]) => make("option", { value }, name)));
+    const filter = make("select", { ariaLabel: `Which ${called}s to show` },
+      ...[[corrected ? "all changes" : "all restored", 1.01], ["less than 90 % sure", 0.9], ["less than 50 % sure", 0.5]].map(([name, value]) => make("option", { value }, name)));
     const counter = make("span", { class: "count", ariaLive: "polite" });
     const wanted = () => restored.map((piece, place) => place).filter((place) => restored[place].open || lowest(restored[place].sure) < +filter.value);
     function tally() {
       const list = wanted(), rank = list.indexOf(at);
-      counter.textContent = rank < 0 ? counted(list.length, "place") : `${number(rank + 1)} of ${number(list.length)}`;
+      counter.textContent = rank < 0 ? counted(list.length, corrected ? "change" : "place") : `${number(rank + 1)} of ${number(list.length)}`;
     }
     function select(place, scroll = true) {
       all();
@@ -388,7 +510,7 @@ const ConservatorView = (() => {
       all();
       sheet.classList.toggle("quiet", +filter.value < 1);
       const kept = new Set(wanted());
-      for (const node of sheet.querySelectorAll(".r")) node.classList.toggle("muted", !kept.has(+node.dataset.i));
+      for (const node of sheet.querySelectorAll("[data-i]")) node.classList.toggle("muted", !kept.has(+node.dataset.i));
       tally();
     });
     sheet.addEventListener("keydown", (event) => {
@@ -398,8 +520,8 @@ const ConservatorView = (() => {
       else if (event.key === "Enter" && at >= 0) { event.preventDefault(); show(at, true); }
     });
     root.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(true); });
-    const before = make("button", { type: "button", title: "Previous restored place (left arrow in the document)" }, "‹ Previous");
-    const after = make("button", { type: "button", title: "Next restored place (right arrow in the document)" }, "Next ›");
+    const before = make("button", { type: "button", title: `Previous ${called} (left arrow in the document)` }, "‹ Previous");
+    const after = make("button", { type: "button", title: `Next ${called} (right arrow in the document)` }, "Next ›");
     before.addEventListener("click", () => step(-1));
     after.addEventListener("click", () => step(1));
 
@@ -409,14 +531,21 @@ const ConservatorView = (() => {
       if (near >= 0) select(near);
     }
     const kinds = make("ul", { class: "legend" },
-      ...[["sure", "at least 90 % sure"], ["fair", "50 to 90 %"], ["poor", "less"], ...(record.summary.left_open ? [["open", "left open"]] : []), ...(recalls(record) ? [["remembered", "mostly remembered"]] : []), ...(record.summary.chosen ? [["yours", "chosen"]] : [])].map(([kind, name]) => make("li", {}, make("span", { class: `r ${kind}` }, "abc"), name)));
+      ...[["sure", "at least 90 % sure"], ["fair", "50 to 90 %"], ["poor", "less"], ...(record.summary.left_open ? [["open", "left open"]] : []), ...(recalls(record) ? [["remembered", "mostly remembered"]] : []), ...(record.summary.chosen ? [["yours", "chosen"]] : [])].map(([kind, name]) => make("li", {}, make("span", { class: `r ${kind}` }, "abc"), name)),
+      ...(corrected ? [make("li", {}, make("s", { class: "was" }, "abc"), "as it was seen")] : []));
+    const axis = (about, end) => make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, about), make("span", {}, end));
+    const along = corrected
+      ? restored.length ? [make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Where it was changed"), make("span", { class: "by" }, "models:"), legend(record)), chart(record, go), axis("red: changes", counted(record.correction.characters, "character")))] : [make("p", { class: "warning", role: "note" }, "Nothing had to be changed: no other text is likely enough.")]
+      : [make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Trusted experts along the document"), legend(record)), chart(record, go),
+        axis(`${recalls(record) ? `middle: the memory, at lost ${units(record)}; ` : ""}red: where ${units(record)} were lost`, `${number(record.summary.bytes)} bytes`), ...constancy(record))];
+    const reveal = (place) => { if (select(place)) sheet.focus({ preventScroll: true }); };
     root.classList.add("view");
     root.style.position = "relative";
     root.replaceChildren(
       cards(record),
       ...warning(record),
-      make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Trusted experts along the document"), legend(record)), chart(record, go),
-        make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, `${recalls(record) ? `middle: the memory, at lost ${units(record)}; ` : ""}red: where ${units(record)} were lost`), make("span", {}, `${number(record.summary.bytes)} bytes`)), ...constancy(record)),
+      ...along,
+      ...(corrected && record.changes.length ? [listing(record, restored, reveal)] : []),
       make("section", { class: "panel" }, make("header", {}, make("h2", {}, "Document"), kinds, make("div", { class: "tools" }, filter, before, after, counter)), sheet),
       tip,
     );

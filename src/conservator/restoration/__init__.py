@@ -1,10 +1,12 @@
 """The result of a restoration, and its record, which JSON, the report and the page show."""
 
+from conservator.restoration.changes import ChangeSummary, list_changes, sum_changes
 from conservator.restoration.record import Record, as_json, as_record
 from conservator.restoration.renewal import Renewal, plan_renewal, renew
 from conservator.restoration.restoration import Restoration, Span, Summary, leave_open
 
 __all__ = [
+    "ChangeSummary",
     "Record",
     "Renewal",
     "Restoration",
@@ -13,6 +15,8 @@ __all__ = [
     "as_json",
     "as_record",
     "leave_open",
+    "list_changes",
     "plan_renewal",
     "renew",
+    "sum_changes",
 ]

@@ -1,7 +1,7 @@
 """A restoration as a record of plain values: what JSON, the report and the page show."""
 
 import json
-import math
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from conservator.decoders import Fill
 from conservator.numerics import runs
+from conservator.restoration.changes import ChangesByByte, list_changes, sum_changes
 from conservator.restoration.restoration import SURE, Restoration, Span
 
 FORMAT = "conservator restoration 1"
@@ -49,6 +50,11 @@ def as_record(restoration: Restoration) -> Record:
     restored about as much (None if that is not known). ``lost`` says what each mark stands for, as the option does;
     where these are characters, the summary counts characters, and ``lost_by`` is the encoding that lost them, if there
     is one that has them all.
+
+    Where any character could be wrong, ``correction`` has the changes in a few numbers (``ChangeSummary``) and ``rate``
+    (how often the reader of pages erred, as a multiple of what the channel says), and ``changes`` lists them
+    (``list_changes``). A changed piece then has ``seen``, what stood there, and ``changes``, the half-open range of its
+    changes in the list; one that only drops characters contains a character beside them.
     """
     summary = restoration.summary
     names = _references(restoration)
@@ -84,25 +90,19 @@ def as_record(restoration: Restoration) -> Record:
         },
         "field": _curves(restoration),
         "pieces": _pieces(restoration, names),
-        **_changes(restoration),
+        **_correction(restoration),
     }
 
 
-def _changes(restoration: Restoration) -> Record:
-    """What was changed, if a reader of pages had taken it for something else; places are characters of the document."""
-    if not restoration.changes:
+def _correction(restoration: Restoration) -> Record:
+    """What was changed, if the document could be wrong anywhere."""
+    if restoration.rate is None:
         return {}
+    numbers = asdict(sum_changes(restoration.seen, restoration.changes))
+    correction = {key: _round(value) if isinstance(value, float) else value for key, value in numbers.items()}
     return {
-        "changes": [
-            {
-                "at": [one.start, one.stop],
-                "seen": one.seen,
-                "text": one.text,
-                "probability": _round(one.probability),
-                "gain": _round(one.gain) if math.isfinite(one.gain) else None,
-            }
-            for one in restoration.changes
-        ]
+        "correction": {**correction, "rate": _round(restoration.rate)},
+        "changes": list_changes(restoration.seen, restoration.changes),
     }
 
 
@@ -122,6 +122,7 @@ def _pieces(restoration: Restoration, names: dict[str, int]) -> list[Record]:
     pieces: list[Record] = []
     done = 0
     fills = [*restoration.alternatives, *[()] * (len(restoration.spans) - len(restoration.alternatives))]
+    changes = ChangesByByte(restoration.seen, restoration.changes) if restoration.corrects else None
     places = [*zip(restoration.spans, fills, strict=True), *((span, None) for span in restoration.known)]
     for span, found in sorted(places, key=lambda place: place[0].start):
         start = span.start
@@ -136,7 +137,8 @@ def _pieces(restoration: Restoration, names: dict[str, int]) -> list[Record]:
         done = max(start, done)
         stop = int(following[span.stop])
         if stop > done:  # else an earlier piece contains the whole character already
-            pieces += _restored(restoration, span, done, stop, found, names)
+            made = _restored(restoration, span, done, stop, found, names)
+            pieces += made if changes is None else [{**one, **changes.within(*one["origin"])} for one in made]
             done = stop
     return pieces + _visible(restoration, done, length, following)
 

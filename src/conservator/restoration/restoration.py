@@ -2,9 +2,10 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,10 @@ from conservator.errors import ConservatorError
 from conservator.experts import Cost, Remembered
 from conservator.numerics import runs
 from conservator.options import are_marks_characters, encoding_of
+from conservator.restoration.changes import picture_record, undo_changes
+
+if TYPE_CHECKING:
+    from conservator.pages import Picture
 
 ENCODINGS = ("windows-1252", "windows-1250", "windows-1254", "windows-1257")  # that may have lost characters
 SURE = 0.9  # the confidence from which a byte is called sure
@@ -101,6 +106,7 @@ class Restoration:
         gain: by how much weights that follow the regions predicted such bytes better than one weight for the whole
             document, in nats a byte; None if that was not asked.
         changes: what was changed, if a reader of pages had taken it for something else.
+        rate: how often that reader erred, as a multiple of what the channel says; None if nothing could be wrong.
         loss: what each mark stands for, as the option ``lost`` names it: ``bytes``, ``invalid``, ``characters`` or
             ``encoding:NAME``.
         cost: network evaluations and seconds.
@@ -121,6 +127,7 @@ class Restoration:
     surprise: float | None = None
     gain: float | None = None
     changes: tuple[Change, ...] = ()
+    rate: float | None = None
     loss: str = "bytes"
     cost: Cost
     encoding: str = UTF8
@@ -172,6 +179,16 @@ class Restoration:
     def text(self) -> str:
         """The document as text."""
         return self.data.decode()
+
+    @property
+    def corrects(self) -> bool:
+        """Whether text that may be wrong anywhere was corrected; else what is lost was restored."""
+        return self.rate is not None
+
+    @cached_property
+    def seen(self) -> str:
+        """The text before its ``changes``."""
+        return undo_changes(self.text, self.changes)
 
     @cached_property
     def encoded(self) -> tuple[bytes, str]:
@@ -294,13 +311,13 @@ class Restoration:
 
     @property
     def unit(self) -> str:
-        """What a mark stands for: a byte, or a character."""
-        return "character" if are_marks_characters(self.loss) else "byte"
+        """What a mark stands for, or what was wrong: a byte, or a character."""
+        return "character" if self.corrects or are_marks_characters(self.loss) else "byte"
 
     @cached_property
     def lost_by(self) -> str | None:
         """Where marks are characters, the encoding that lost them (``find_encoding``); None if marks are bytes."""
-        if self.unit == "byte":
+        if self.unit == "byte" or self.corrects:
             return None
         return find_encoding(self.tokens[self.changed].astype(np.uint8).tobytes().decode(), self.loss)
 
@@ -335,12 +352,17 @@ class Restoration:
 
         return as_json(self)
 
-    def to_html(self, title: str = "Restored document") -> str:
-        """The report: one HTML file that needs nothing else."""
+    def to_html(self, title: str = "Restored document", pictures: "Sequence[Picture]" = ()) -> str:
+        """The report: one HTML file that needs nothing else.
+
+        Args:
+            title: of the page.
+            pictures: of lines in which something was changed.
+        """
         from conservator.report import as_page
         from conservator.restoration.record import as_record
 
-        return as_page(as_record(self), title)
+        return as_page({**as_record(self), **picture_record(pictures, self.changes)}, title)
 
     def _repr_html_(self) -> str:
         """The report in a frame, for notebooks."""

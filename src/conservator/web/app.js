@@ -98,7 +98,7 @@
     $("view").classList.toggle("stale", on && everything);
     if (on) report("waiting", 0);
   }
-  const STAGES = { waiting: "waiting for its turn", "choosing experts": "choosing experts", lengths: "finding lengths", inferring: "reading", decoding: "filling in", alternatives: "weighing alternatives" };
+  const STAGES = { waiting: "waiting for its turn", "choosing experts": "choosing experts", lengths: "finding lengths", inferring: "reading", decoding: "filling in", alternatives: "weighing alternatives", correcting: "correcting" };
   /** Say how far the work is, and how many choices wait until it is done. */
   function report(doing, share) {
     const percent = Math.round(100 * share), bar = $("progress"), waiting = pending().length - state.reading;
@@ -143,9 +143,10 @@
     const choices = new Map(state.choices), { text: _, ...record } = previous ?? {};
     Object.assign(state, { running: new AbortController(), reading: pending().length });
     working(true, !previous);
+    const misread = $("lost").value === "ocr";
     const wanted = {
-      data: toBase64(asked.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: $("lost").value,
-      min_confidence: +$("least").value / 100, alternatives: +$("alternatives").value, seed: +$("seed").value, encoding: UTF8,
+      data: toBase64(asked.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: misread ? "auto" : $("lost").value, channel: misread ? "ocr" : "mask",
+      min_confidence: +$("least").value / 100, alternatives: misread ? 0 : +$("alternatives").value, seed: +$("seed").value, encoding: UTF8,
       memory: $("memory").checked, like: $("memory").checked ? state.like.map(({ name, text }) => ({ name, text })) : [],
       experts: chosenExperts(), choices: [...choices.values()], previous: previous && record,
     };
@@ -174,15 +175,17 @@
     Object.assign(state, { result, asked });
     $("empty").hidden = true;
     $("downloads").hidden = false;
+    $("done").textContent = result.correction ? "Corrected" : "Restored";
     outdate();
-    state.view = ConservatorView.draw($("view"), result, { choose, undo });
+    state.view = ConservatorView.draw($("view"), result, result.correction ? {} : { choose, undo });
     state.view.pend(pending());
     if (there) {
       window.scrollTo(0, scroll);
       if (focused) $("view").querySelector(".document").focus({ preventScroll: true });
       state.view.resume(there);
     }
-    if (!result.summary.lost && !result.summary.chosen) say("nothing was lost in this document: it has no marks", "hint");
+    if (result.correction && !result.changes.length) say("nothing had to be corrected in this document", "hint");
+    else if (!result.summary.lost && !result.summary.chosen) say("nothing was lost in this document: it has no marks", "hint");
     else if (first && narrow()) $("result").scrollIntoView({ block: "start" });
   }
 
