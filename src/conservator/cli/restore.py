@@ -236,10 +236,9 @@ def restore(
         if experts is not None or edits is None:
             loaded = load_named(expert_names(experts), device, precision, trusted=trust_remote_code)
         restorer = Restorer(loaded, options, select=select)
-        if effort == "best" and edits is None and messages.is_terminal:
-            messages.print(
-                f"writing it again takes about {restorer.seconds_to_rewrite(document):.0f} s", soft_wrap=True
-            )
+        if effort == "best" and messages.is_terminal:
+            doing = "writing it again" if edits is None else "judging it by language models"
+            messages.print(f"{doing} takes about {restorer.seconds_to_rewrite(document):.0f} s", soft_wrap=True)
         if like:
             progress("references", 0.0)
         found = restorer.restore(document, like=read_like(like or [], damaged), progress=progress)
