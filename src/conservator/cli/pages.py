@@ -8,6 +8,7 @@ from conservator.cli.console import messages
 from conservator.errors import ConservatorError
 
 if TYPE_CHECKING:
+    from conservator.channels import Trust
     from conservator.pages import Transcript
     from conservator.restoration import Restoration
 
@@ -29,6 +30,13 @@ def read_any(data: bytes, name: str, language: str, progress: Callable[[str, flo
         return read_scan(data, language=language, name=name, progress=lambda _, share: progress("scan", share))
     except ConservatorError as error:
         raise ConservatorError(f"{name}: {error}") from error
+
+
+def trust_in(transcript: "Transcript") -> "Trust | None":
+    """What the reader said of each character of a transcript."""
+    from conservator.pages import trust_of
+
+    return trust_of(transcript)
 
 
 def write_pages(transcript: "Transcript", found: "Restoration", out: str) -> bytes:

@@ -26,7 +26,7 @@ from conservator.cli.options import (
     check_targets,
     load_named,
 )
-from conservator.cli.pages import is_pages, read_any, write_pages
+from conservator.cli.pages import is_pages, read_any, trust_in, write_pages
 from conservator.files import read_document, write_document
 from conservator.options import (
     DEFAULTS,
@@ -232,7 +232,8 @@ def restore(
             )
         if like:
             progress("references", 0.0)
-        found = restorer.restore(document, like=read_like(like or [], damaged), progress=progress)
+        trust = None if transcript is None or replaced(options) else trust_in(transcript)
+        found = restorer.restore(document, like=read_like(like or [], damaged), trust=trust, progress=progress)
     name = "standard input" if damaged == "-" else os.fsencode(Path(damaged).name).decode(errors="replace")
     restored, written = found.encoded
     write_document(out, restored if transcript is None else write_pages(transcript, found, out))
@@ -272,10 +273,15 @@ def progress_bar() -> "Iterator[Callable[[str, float], None]]":
         yield lambda doing, share: bar.update(task, description=STAGES[doing], completed=share)
 
 
+def replaced(options: RestoreOptions) -> bool:
+    """Whether any byte of the document may be wrong."""
+    return str(options.channel).startswith("replacement")
+
+
 def describe_damage(options: RestoreOptions) -> str:
     """What was looked for and not found."""
     if options.channel != DEFAULTS.channel:
-        unit = "byte" if str(options.channel).startswith("replacement") else "character"
+        unit = "byte" if replaced(options) else "character"
         return f"{unit} that another is more likely for"
     signs = ["mark U+FFFD" if options.mark == DEFAULTS.mark else f"mark {options.mark!r}"]
     if options.gap is not None:

@@ -8,6 +8,7 @@ from conservator.pages.reading import name_format, read_pages
 from conservator.pages.scans import read_scan
 from conservator.pages.tesseract import Tesseract, find_tesseract
 from conservator.pages.transcript import Transcript
+from conservator.pages.trust import said_of, trust_of
 
 __all__ = [
     "Alternative",
@@ -28,5 +29,7 @@ __all__ = [
     "name_scan",
     "read_pages",
     "read_scan",
+    "said_of",
     "text_layer",
+    "trust_of",
 ]
