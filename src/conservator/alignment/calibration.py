@@ -25,12 +25,11 @@ def fit_calibration(lines: Iterable[Line]) -> Calibration:
     if not glyphs:
         raise ConservatorError("there is no character with a confidence, to fit a calibration to")
     own, words = ([one for one in glyphs if one[0].of_word == of_word] for of_word in (False, True))
-    curves = [_right(one or glyphs) for one in (own, words)]
-    right = sum(truth is None for _, truth in glyphs) / len(glyphs)
+    right = _share((sum(truth is None for _, truth in glyphs), len(glyphs)))
     places = [one for line in lines for one in judge_places(*line)]
     beside = fit_curve([confidence for confidence, _ in places], [whole for _, whole in places]) if places else EVEN
-    whole = sum(whole for _, whole in places) / len(places) if places else 0.5
-    return Calibration(right, *curves, tuple(_others(glyphs)), whole, beside)
+    whole = _share((sum(whole for _, whole in places), len(places)))
+    return Calibration(right, _right(own or glyphs), _right(words or glyphs), tuple(_others(glyphs)), whole, beside)
 
 
 def judge(seen: str, clean: str, said: Sequence[Said]) -> Iterator[Judged]:

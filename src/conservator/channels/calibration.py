@@ -84,6 +84,11 @@ class Calibration:
     whole: float
     beside: Curve
 
+    def __post_init__(self) -> None:
+        """Raise an error for what is no calibration."""
+        if not (0 < self.right < 1 and 0 < self.whole < 1):
+            raise ConservatorError("the shares right and whole lie between 0 and 1")
+
     def trust(self, said: Sequence[Said]) -> Trust:
         """What was said of characters, as likelihoods."""
         right, wrong = np.zeros(len(said)), np.zeros(len(said))

@@ -40,8 +40,10 @@ def trust_in(transcript: "Transcript") -> "Trust | None":
 
 
 def write_pages(transcript: "Transcript", found: "Restoration", out: str) -> bytes:
-    """The file with corrected words, or their text if it goes to a .txt file."""
+    """The file with corrected words, or their text if it goes to a .txt file, with indentation if pages show it."""
     if Path(out).suffix == ".txt":
-        return found.text.encode()
+        from conservator.pages import indented
+
+        return indented(transcript, found.text).encode()
     messages.print(f"written as {transcript.format}; -o NAME.txt gives the text alone", soft_wrap=True)
     return transcript.with_text(transcript.changes(found.text))

@@ -109,9 +109,9 @@ class Corrector:
     def choose(self, text: str) -> Mixture:
         """The models that know a text, with their mean weights in it."""
         sample = self.unmarked(text[: FITTED // 2] + text[max(FITTED // 2, len(text) - FITTED // 2) :])
-        every = self.prior.fitted(sample)
+        every = self.prior.fitted(sample or " ")
         heard = np.flatnonzero(every.weights >= HEARD).tolist()
-        return every if len(heard) == len(every.names) else self.prior.only(heard).fitted(sample)
+        return every if len(heard) == len(every.names) else self.prior.only(heard).fitted(sample or " ")
 
     def table(self, rate: float, mixture: Mixture, mark: str | None) -> StepTable:
         """The steps of a reader that errs ``rate`` times as often as the channel says, and of marks."""

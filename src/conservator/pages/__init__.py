@@ -2,6 +2,7 @@
 
 from conservator.pages.elements import Limits
 from conservator.pages.images import check_scan, crop_line, name_scan
+from conservator.pages.indentation import indented
 from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
 from conservator.pages.pdf import draw_page, text_layer
 from conservator.pages.reading import name_format, read_pages
@@ -25,6 +26,7 @@ __all__ = [
     "crop_line",
     "draw_page",
     "find_tesseract",
+    "indented",
     "name_format",
     "name_scan",
     "read_pages",

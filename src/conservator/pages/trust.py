@@ -31,7 +31,7 @@ def said_of_word(word: Word) -> list[Said]:
         glyph.confidence is not None for glyph in word.glyphs
     ):
         return [said for glyph in word.glyphs for said in said_of_glyph(glyph)]
-    return [Said(word.confidence, of_word=True)] * len(word.text)
+    return [SILENT if word.confidence is None else Said(word.confidence, of_word=True)] * len(word.text)
 
 
 def said_of_glyph(glyph: Glyph) -> list[Said]:
