@@ -75,6 +75,8 @@ class Calibration:
             that were read wrong, by their confidence.
         whole: the share of all places between characters where nothing is missing.
         beside: that of places by the confidence of the less sure of the characters beside them.
+        weight: of what was said of a character. At 1 it is an observation beside all others; but a reader is unsure of
+            rare words, too, and there the prior is sure of what is wrong.
     """
 
     right: float
@@ -83,6 +85,7 @@ class Calibration:
     others: tuple[Curve, ...]
     whole: float
     beside: Curve
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
         """Raise an error for what is no calibration."""
@@ -95,8 +98,8 @@ class Calibration:
         for place, one in enumerate(said):
             if one.confidence is not None:
                 share = (self.words if one.of_word else self.glyphs)(one.confidence)
-                right[place] = np.log(share / self.right)
-                wrong[place] = np.log((1 - share) / (1 - self.right))
+                right[place] = self.weight * np.log(share / self.right)
+                wrong[place] = self.weight * np.log((1 - share) / (1 - self.right))
         lesser = [self.beside(one) if one is not None else self.whole for one in less_sure(said)]
         missing = np.log((1 - np.array(lesser)) / (1 - self.whole))
         return Trust(right, wrong, missing, tuple(self.readings(one.others) for one in said))
@@ -112,7 +115,7 @@ class Calibration:
         """The calibration as it stands in a file."""
 
         def curve(one: Curve) -> list[list[float]]:
-            return [[round(value, 5) for value in row] for row in (one.ends, one.shares)]
+            return [[round(value, 7) for value in row] for row in (one.ends, one.shares)]
 
         return {
             "right": round(self.right, 5),
@@ -121,6 +124,7 @@ class Calibration:
             "others": [curve(one) for one in self.others],
             "whole": round(self.whole, 5),
             "beside": curve(self.beside),
+            "weight": self.weight,
         }
 
 
@@ -152,6 +156,7 @@ def read_calibrations(text: str, name: str = "the calibration") -> dict[str, Cal
                 tuple(map(curve, one["others"])),
                 float(one["whole"]),
                 curve(one["beside"]),
+                float(one["weight"]),
             )
             for engine, one in record["engines"].items()
         }
