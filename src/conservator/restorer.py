@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from conservator.alignment import choose_lengths
-from conservator.channels import Channel, EditChannel, Excerpt, Observation, Status, as_channel, as_edits
+from conservator.channels import Channel, EditChannel, Excerpt, Observation, Status, Trust, as_channel, as_edits
 from conservator.characters import (
     Alone,
     CharacterText,
@@ -109,6 +109,7 @@ class Restorer:
         *,
         like: Like | None = None,
         known: Sequence[Known] = (),
+        trust: Trust | None = None,
         progress: Progress | None = None,
         **changes: Any,
     ) -> Restoration:
@@ -122,6 +123,7 @@ class Restorer:
             like: texts like this document, instead of the restorer's.
             known: what is known of lost places: ``(start, stop, text)`` with half-open ranges of bytes of the document
                 (of its UTF-8), in order.
+            trust: what a reader of pages said of each character of the document, as ``pages.trust_of`` tells it.
             progress: is told what is being done and which share of it is done; what it raises ends the work.
             changes: options that differ from the restorer's.
         """
@@ -130,7 +132,9 @@ class Restorer:
         if edits is not None:
             if known:
                 raise OptionError("known", "text is known of marked gaps, and here any character may change")
-            return self.correct(as_source(document, options), edits, like, options, Meter(progress))
+            return self.correct(as_source(document, options), edits, like, options, Meter(progress), trust)
+        if trust is not None:
+            raise OptionError("trust", "it is what a reader of pages said, and this channel is of none")
         generator, meter = torch.Generator().manual_seed(options.seed), Meter(progress)
         channel = as_channel(options.channel, BYTES.size)
         source = as_source(document, options)
@@ -187,7 +191,13 @@ class Restorer:
         return character_prior(self.like or [])
 
     def correct(
-        self, source: Source, channel: EditChannel, like: Like | None, options: RestoreOptions, meter: Meter
+        self,
+        source: Source,
+        channel: EditChannel,
+        like: Like | None,
+        options: RestoreOptions,
+        meter: Meter,
+        trust: Trust | None,
     ) -> Restoration:
         """Correct a document that a reader of pages wrote: the models of characters that know it are its experts."""
         try:
@@ -198,15 +208,17 @@ class Restorer:
         if not self.selects:
             names = ", ".join(one.spec.name for one in self.experts)
             raise OptionError("experts", f"{names} restore what is lost; models of characters correct what is wrong")
-        for name in ("mark", "gap", "lost", "alternatives"):
+        if trust is not None and len(trust) != len(text):
+            raise OptionError("trust", f"it is of {len(trust)} characters, and the document has {len(text)}")
+        for name in ("gap", "lost", "alternatives"):
             if getattr(options, name) != getattr(DEFAULTS, name):
                 raise OptionError(name, "it is for what is lost, and here any character may be wrong")
         with meter.measure() as spent:
             prior = self.prior if like is None else character_prior(like_texts(like))
             with meter.stage("correcting"):
-                rewriter = self.rewriter(options)
-                corrector = Corrector(channel, prior, None, options.min_gain, options.min_confidence, rewriter)
-                found = corrector.correct(text, meter)
+                rewriter, least = self.rewriter(options), (options.min_gain, options.min_confidence)
+                corrector = Corrector(channel, prior, None, *least, options.mark, rewriter)
+                found = corrector.correct(text, meter, trust)
         return replace(as_restoration(found, spent.cost), encoding=source.encoding)
 
     def characters(self, damaged: Damaged, options: RestoreOptions, *, doubtful: bool) -> CharacterText | None:

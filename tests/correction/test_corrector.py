@@ -1,12 +1,15 @@
 """Correcting whole texts: what is wrong is put right, and what is right is left alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import conservator
-from conservator.channels import EditChannel
+from conservator import Restorer
+from conservator.channels import EditChannel, Trust
 from conservator.correction import Corrector, as_restoration
 from conservator.correction.corrector import cut
 from conservator.decoders.correcting import Beam
@@ -87,12 +90,47 @@ def test_the_public_call():
     assert found.text == "It was the morning of the trial."
     assert "like" in found.experts
     assert conservator.restore("", channel="ocr").text == ""
-    for name, value in {"mark": "_", "gap": "[...]", "lost": "bytes", "alternatives": 2}.items():
+    for name, value in {"gap": "[...]", "lost": "bytes", "alternatives": 2}.items():
         with pytest.raises(OptionError, match=name):
             conservator.restore("x", channel="ocr", **{name: value})
     with pytest.raises(OptionError, match="experts"):
         conservator.restore("x", "prose", channel="ocr")
     with pytest.raises(OptionError, match="known"):
         conservator.restore("x", channel="ocr", known=[(0, 1, "y")])
+    with pytest.raises(OptionError, match="3 characters"):
+        Restorer().restore("x", channel="ocr", trust=Trust.silent(3))
+    with pytest.raises(OptionError, match="trust"):
+        Restorer().restore("x", trust=Trust.silent(1))
     with pytest.raises(ConservatorError, match="UTF-8"):
         conservator.restore(conservator.documents.Source(b"a\xff"), channel="ocr")
+
+
+def test_what_the_reader_said_counts():
+    seen = "The prisoner was in tbe house."
+    sure = Trust.silent(len(seen))
+    place = seen.index("tbe") + 1
+    assert CORRECTOR.correct(seen).text == CORRECTOR.correct(seen, trust=sure).text == seen.replace("tbe", "the")
+    sure.right[place], sure.wrong[place] = 0.03, -30.0
+    assert CORRECTOR.correct(seen, trust=sure).text == seen
+    other = "The prisoner was in tqe house."  # the channel has no such edit
+    assert CORRECTOR.correct(other).text == other
+    doubtful = replace(sure, right=sure.wrong / 10, wrong=sure.right, others=tuple((("h", 0.5),) for _ in seen))
+    assert CORRECTOR.correct(other, trust=doubtful).text == other.replace("tqe", "the")
+
+
+def test_marks_are_filled_beside_what_is_doubtful():
+    seen = TEXT.replace("prisoner", "pris_ner").replace("morning", "moming").replace("burnt", "bu__t")
+    marked = Corrector(CHANNEL, CORRECTOR.prior, mark="_")
+    assert marked.correct(seen).text == TEXT
+    assert all(change.gain == np.inf for change in marked.correct(seen).changes if change.seen == "_")
+    careful = Corrector(CHANNEL, CORRECTOR.prior, min_confidence=1.01, mark="_")
+    assert careful.correct(seen).text == seen
+    assert marked.correct("___").text.count("_") == 0
+
+
+def test_marks_of_a_document():
+    seen = "It was tbe mor\ufffding of the trial."
+    found = conservator.restore(seen, channel=CHANNEL, like=[("court", TEXT * 5)])
+    assert found.text == "It was the morning of the trial."
+    again = conservator.restore(seen.replace("\ufffd", "[?]"), channel=CHANNEL, like=[("court", TEXT * 5)], mark="[?]")
+    assert again.text == found.text

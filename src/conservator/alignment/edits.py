@@ -55,7 +55,7 @@ def fit_edits(pairs: Sequence[Pair], source: str = "", progress: Progress | None
     places = count_places([clean for _, clean in pairs], {clean for clean, _ in numbers})
     same = np.array([clean == seen for clean, seen in numbers])
     sizes = np.array([len(clean) + len(seen) for clean, seen in numbers])
-    per_place = np.array([places[clean] for clean, _ in numbers], dtype=np.float64)
+    per_place = np.array([max(1, places[clean]) for clean, _ in numbers], dtype=np.float64)
     chances = np.where(same, 0.9, 0.001 / sizes)
     expected = np.zeros(len(numbers))
     for number in range(ROUNDS):
@@ -80,12 +80,14 @@ def as_channel(
 ) -> EditChannel:
     """The channel of edits that were seen often enough, the commonest first.
 
-    One sighting of a longer edit counts as chance.
+    One sighting of a longer edit counts as chance. A character that is never clean stays as often as others: that it is
+    always wrong may be so in these pairs alone.
     """
     edits, stays = {}, {}
     for (clean, seen), number in sorted(numbers.items(), key=lambda one: (-expected[one[1]], one[0])):
         if clean == seen:
-            stays[clean] = min(1.0, float(chances[number]))
+            if places[clean]:
+                stays[clean] = min(1.0, float(chances[number]))
             continue
         short = max(len(clean), len(seen)) <= 1
         if expected[number] < TRUSTED[0 if short else 1] or "\n" in clean + seen:
@@ -122,8 +124,18 @@ def candidates(pairs: Iterable[Pair], paths: Iterable[Sequence[tuple[int, int]]]
                 before, after = clean[i:k], seen[j:m]
                 if differ_at_ends(before, after):
                     counts[before, after] += 1
-    often = {edit for edit, times in counts.items() if times >= SEEN_TWICE or max(map(len, edit)) <= 1}
+    often = {edit for edit, times in counts.items() if is_candidate(edit, times)}
     return [*kept, *(edit for edit in counts if edit in often)]
+
+
+def is_candidate(edit: Edit, times: int) -> bool:
+    """Whether an edit that stands so often in alignments with the fewest edits is one: if long, seldom by chance.
+
+    What leaves nothing to be seen is dropped character by character: where a longer string was lost depends on the
+    page, such as on bullets before lines, and it would be invented everywhere.
+    """
+    clean, seen = edit
+    return max(len(clean), len(seen)) <= 1 or (times >= SEEN_TWICE and (seen != "" or len(clean) <= 1))
 
 
 def differ_at_ends(clean: str, seen: str) -> bool:
@@ -161,7 +173,7 @@ def count_places(texts: Iterable[str], wanted: set[str]) -> Counter[str]:
         counts[""] += len(text) + 1
         for size in range(1, LONGEST + 1):
             counts.update(text[start : start + size] for start in range(len(text) - size + 1))
-    return Counter({one: max(1, counts[one]) for one in wanted})
+    return Counter({one: counts[one] for one in wanted})
 
 
 @compiled

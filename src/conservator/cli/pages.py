@@ -10,6 +10,7 @@ from conservator.errors import ConservatorError
 from conservator.files import read_document
 
 if TYPE_CHECKING:
+    from conservator.channels import Trust
     from conservator.pages import Picture, Transcript
     from conservator.restoration import Restoration
 
@@ -33,10 +34,22 @@ def read_any(data: bytes, name: str, language: str, progress: Callable[[str, flo
         raise ConservatorError(f"{name}: {error}") from error
 
 
+def trust_in(transcript: "Transcript") -> "Trust | None":
+    """What the reader said of each character of a transcript."""
+    from conservator.pages import trust_of
+
+    return trust_of(transcript)
+
+
 def write_pages(transcript: "Transcript", found: "Restoration", out: str) -> bytes:
-    """The file with corrected words, their confidence and their originals; the text alone if it goes to a .txt file."""
+    """The file with corrected words, their confidence and their originals.
+
+    The text alone if it goes to a .txt file, with indentation if pages show it.
+    """
     if Path(out).suffix == ".txt":
-        return found.text.encode()
+        from conservator.pages import indented
+
+        return indented(transcript, found.text).encode()
     messages.print(f"written as {transcript.format}; -o NAME.txt gives the text alone", soft_wrap=True)
     changes = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
     return transcript.with_text(changes)

@@ -26,7 +26,7 @@ from conservator.cli.options import (
     check_targets,
     load_named,
 )
-from conservator.cli.pages import is_pages, picture_changes, read_any, write_pages
+from conservator.cli.pages import is_pages, picture_changes, read_any, trust_in, write_pages
 from conservator.files import read_document, write_document
 from conservator.options import (
     DEFAULTS,
@@ -241,7 +241,8 @@ def restore(
             messages.print(f"{doing} takes about {restorer.seconds_to_rewrite(document):.0f} s", soft_wrap=True)
         if like:
             progress("references", 0.0)
-        found = restorer.restore(document, like=read_like(like or [], damaged), progress=progress)
+        trust = None if transcript is None else trust_in(transcript)
+        found = restorer.restore(document, like=read_like(like or [], damaged), trust=trust, progress=progress)
     name = "standard input" if damaged == "-" else os.fsencode(Path(damaged).name).decode(errors="replace")
     restored, written = found.encoded
     write_document(out, restored if transcript is None else write_pages(transcript, found, out))

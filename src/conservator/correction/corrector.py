@@ -1,7 +1,8 @@
 """Correct a text that may be wrong anywhere, line by line, with models of characters as the prior.
 
 How often the reader erred in this document is inferred from it: the rate of the channel is the one at which as many
-edits are expected as it says, so that a clean text is left alone. Line ends stay where they are.
+edits are expected as it says, so that a clean text is left alone. Line ends stay where they are. What the reader said
+of each character counts, where it said anything. A mark stands for one lost character, which the prior alone restores.
 """
 
 import re
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from conservator.channels.edits import EditChannel
+from conservator.channels.trust import Trust
 from conservator.correction.language import WEIGHT, Doubt, correct_again
 from conservator.decoders.correcting import Beam, Change, StepTable, find_changes, find_stretches
 from conservator.decoders.correcting.changes import expected_edits
@@ -66,6 +68,7 @@ class Corrector:
         beam: Beam | None = None,
         min_gain: float = 1.0,
         min_confidence: float = 0.0,
+        mark: str | None = None,
         rewriter: Rewriter | None = None,
     ) -> None:
         """Take what texts are corrected by.
@@ -76,25 +79,32 @@ class Corrector:
             beam: how a line is searched.
             min_gain: by how many nats the evidence must favour a change.
             min_confidence: how probable a change must be.
+            mark: what stands for one lost character; None if nothing does.
             rewriter: language models, which judge what is in doubt.
         """
         self.channel, self.prior, self.beam = channel, prior, beam or Beam()
-        self.min_gain, self.min_confidence, self.rewriter = min_gain, min_confidence, rewriter
+        self.min_gain, self.min_confidence, self.mark, self.rewriter = min_gain, min_confidence, mark, rewriter
 
-    def correct(self, text: str, meter: Meter | None = None) -> Correction:
-        """Correct a text; the meter is told of the progress."""
+    def correct(self, text: str, meter: Meter | None = None, trust: Trust | None = None) -> Correction:
+        """Correct a text.
+
+        Args:
+            text: what was seen.
+            meter: is told of the progress.
+            trust: what the reader said of each character of the text.
+        """
         pieces = list(cut(text))
         if not pieces:
             return Correction(text, (), 0.0, (), ())
         mixture = self.choose(text)
-        rate = self.infer_rate([piece for _, piece in pieces], mixture)
-        table, found = StepTable(self.channel.at_rate(rate)), []
-        doubts: list[Doubt] = []
+        mark = self.mark if self.mark and self.mark in text else None
+        rate = self.infer_rate(pieces, mixture, trust, mark)
+        table, found, doubts = self.table(rate, mixture, mark), list[Change](), list[Doubt]()
         before, done = "\n", 0
         meter = meter or Meter()
         for start, piece in meter.steps(pieces):
             before += text[done:start]
-            steps = table.of(piece)
+            steps = table.of(piece, trust and trust.part(start, start + len(piece)))
             lattice = self.beam.search(mixture, steps, before)
             kept = self.keep(find_changes(piece, lattice, steps))
             if self.rewriter is None:
@@ -117,28 +127,38 @@ class Corrector:
 
     def choose(self, text: str) -> Mixture:
         """The models that know a text, with their mean weights in it."""
-        sample = text[: FITTED // 2] + text[max(FITTED // 2, len(text) - FITTED // 2) :]
-        every = self.prior.fitted(sample)
+        sample = self.unmarked(text[: FITTED // 2] + text[max(FITTED // 2, len(text) - FITTED // 2) :])
+        every = self.prior.fitted(sample or " ")
         heard = np.flatnonzero(every.weights >= HEARD).tolist()
-        return every if len(heard) == len(every.names) else self.prior.only(heard).fitted(sample)
+        return every if len(heard) == len(every.names) else self.prior.only(heard).fitted(sample or " ")
 
-    def infer_rate(self, pieces: Sequence[str], mixture: Mixture) -> float:
+    def table(self, rate: float, mixture: Mixture, mark: str | None) -> StepTable:
+        """The steps of a reader that errs ``rate`` times as often as the channel says, and of marks."""
+        return StepTable(self.channel.at_rate(rate), mark, mixture.alphabet.replace(mark, "") if mark else "")
+
+    def infer_rate(
+        self, pieces: Sequence[tuple[int, str]], mixture: Mixture, trust: Trust | None, mark: str | None
+    ) -> float:
         """The rate at which as many edits are expected in a sample as the channel says."""
-        sample, size = [], 0
+        sample, size = list[tuple[int, str]](), 0
         for number in np.random.default_rng(0).permutation(len(pieces)).tolist():
             if size >= SAMPLE:
                 break
             sample.append(pieces[number])
-            size += len(pieces[number])
-        usual = sum(1 - self.channel.stay(character) for piece in sample for character in piece)
+            size += len(pieces[number][1])
+        usual = sum(1 - self.channel.stay(character) for _, piece in sample for character in self.unmarked(piece))
         rate = 1.0
         for _ in range(ROUNDS):
-            table, edits = StepTable(self.channel.at_rate(rate)), 0.0
-            for piece in sample:
-                steps = table.of(piece)
+            table, edits = self.table(rate, mixture, mark), 0.0
+            for start, piece in sample:
+                steps = table.of(piece, trust and trust.part(start, start + len(piece)))
                 edits += expected_edits(self.beam.search(mixture, steps, "\n"), steps)
             rate = float(np.clip((edits + PRIOR) / (usual + PRIOR), *RATES))
         return rate
+
+    def unmarked(self, text: str) -> str:
+        """A text without its marks."""
+        return text.replace(self.mark, "") if self.mark else text
 
 
 def cut(text: str) -> Iterator[tuple[int, str]]:

@@ -105,18 +105,20 @@ def find_changes(text: str, doubt: Doubt, probabilities: Floats, choice: int) ->
 
 
 def find_runs(one: Alternative, steps: Steps) -> list[tuple[int, int, str]]:
-    """The runs of edits in a text: where each starts and stops in what was seen, and what it writes."""
+    """The runs of edits in a text: where each starts and stops in what was seen, and what it writes.
+
+    What fills a mark is a run of its own.
+    """
     places = list(accumulate((int(steps.widths[step]) for step in one.steps), initial=0))
     found: list[tuple[int, int, str]] = []
     edited = False
     for step, place in zip(one.steps, places, strict=False):
-        if steps.stays[step]:
-            edited = False
-            continue
-        start, before = (found[-1][0], found.pop()[2]) if edited else (place, "")
-        written = "".join(map(chr, steps.texts[step, : steps.sizes[step]].tolist()))
-        found.append((start, place + int(steps.widths[step]), before + written))
-        edited = True
+        if not steps.stays[step]:
+            joins = edited and not steps.fills[step]
+            start, before = (found[-1][0], found.pop()[2]) if joins else (place, "")
+            written = "".join(map(chr, steps.texts[step, : steps.sizes[step]].tolist()))
+            found.append((start, place + int(steps.widths[step]), before + written))
+        edited = not (steps.stays[step] or steps.fills[step])
     return found
 
 

@@ -2,6 +2,7 @@
 
 from conservator.pages.elements import Limits
 from conservator.pages.images import check_scan, crop_line, name_scan
+from conservator.pages.indentation import indented
 from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
 from conservator.pages.pdf import draw_page, text_layer
 from conservator.pages.pictures import Picture, picture_lines
@@ -9,6 +10,7 @@ from conservator.pages.reading import name_format, read_pages
 from conservator.pages.scans import read_scan
 from conservator.pages.tesseract import Tesseract, find_tesseract
 from conservator.pages.transcript import Transcript
+from conservator.pages.trust import said_of, trust_of
 
 __all__ = [
     "Alternative",
@@ -26,10 +28,13 @@ __all__ = [
     "crop_line",
     "draw_page",
     "find_tesseract",
+    "indented",
     "name_format",
     "name_scan",
     "picture_lines",
     "read_pages",
     "read_scan",
+    "said_of",
     "text_layer",
+    "trust_of",
 ]

@@ -1,4 +1,7 @@
-"""The changes of a best path, with their probability and what each gains over the text as it was seen."""
+"""The changes of a best path, with their probability and what each gains over the text as it was seen.
+
+What is written for a mark is a change of its own; its gain is infinite, since a mark never was in the text.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +34,7 @@ class Change:
 
 
 def find_changes(line: str, lattice: Lattice, steps: Steps) -> list[Change]:
-    """The changes of the best path through a line: runs of edits, with nothing between them that stays."""
+    """The changes of the best path: runs of edits with nothing between them that stays, and what fills a mark."""
     taken = lattice.steps[lattice.path()].tolist()
     if all(steps.stays[step] for step in taken):
         return []
@@ -41,13 +44,13 @@ def find_changes(line: str, lattice: Lattice, steps: Steps) -> list[Change]:
     run: list[int] = []
     start = 0
     for step in [*taken, None]:
+        if run and (step is None or steps.stays[step] or steps.fills[step] or steps.fills[run[-1]]):
+            found.append(_change(line[start:place], arcs, steps, start, run))
+            run = []
         if step is not None and not steps.stays[step]:
             if not run:
                 start = place
             run.append(step)
-        elif run:
-            found.append(_change(line[start:place], arcs, steps, start, run))
-            run = []
         if step is not None:
             place += int(steps.widths[step])
     return found
@@ -58,6 +61,8 @@ def _change(seen: str, arcs: "Arcs", steps: Steps, start: int, run: Sequence[int
     stop = start + len(seen)
     text = "".join(chr(one) for step in run for one in steps.texts[step, : steps.sizes[step]])
     made = arcs.log_mass(start, run)
+    if steps.fills[run[0]]:
+        return Change(start, stop, seen, text, float(np.exp(min(0.0, made))), np.inf)
     stays = [_stay(steps, place) for place in range(start, stop)]
     kept = arcs.log_mass(start, stays) if stays else arcs.log_unbroken(start, steps)
     return Change(start, stop, seen, text, float(np.exp(min(0.0, made))), float(made - kept))
@@ -111,6 +116,6 @@ class Arcs:
 
 def expected_edits(lattice: Lattice, steps: Steps) -> float:
     """How many edits are expected in a line."""
-    made = ~steps.stays[lattice.steps]
+    made = ~(steps.stays | steps.fills)[lattice.steps]
     mass = lattice.ahead[lattice.starts] + lattice.scores + lattice.behind[lattice.stops] - lattice.behind[0]
     return float(np.exp(mass[made]).sum())

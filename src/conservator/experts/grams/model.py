@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -69,6 +70,13 @@ class Mixture:
         """Some of the models, by their numbers, with equal weights."""
         names, weights = tuple(self.names[one] for one in numbers), np.full(len(numbers), 1 / len(numbers))
         return replace(self, names=names, roots=self.roots[list(numbers)], weights=weights)
+
+    @cached_property
+    def alphabet(self) -> str:
+        """The characters that any of the models has seen, but for those that end a line."""
+        keys = self.trie.keys[self.trie.keys != EMPTY]
+        seen = np.unique(keys[np.isin(keys >> BITS, self.roots)] & ((1 << BITS) - 1))
+        return "".join(one for one in map(chr, seen.tolist()) if one.splitlines() == [one])
 
     def log_probs(self, text: str, history: str = "\n") -> Floats:
         """(n,) log p of each character of a text, after a history and the characters before it."""
