@@ -245,6 +245,13 @@ def test_hocr_parts_and_joins_words():
     assert "word_1_6" not in data
 
 
+def test_a_word_within_a_word_is_joined_with_another():
+    nested = "<span class='ocrx_word'>a</span> <span class='ocrx_word'><span class='ocrx_word'>b</span>c</span>"
+    transcript = read_pages(f"<html><div class='ocr_page'><span class='ocr_line'>{nested}</span></div></html>".encode())
+    assert transcript.text == "a b\n"
+    assert read_pages(transcript.with_text([Change(0, 2, "ab")])).text == "ab\n"
+
+
 def test_alto_keeps_the_original_as_an_alternative():
     data = corrected("abbyy.alto.xml", "tlie patient", "the patience", 0.9)
     assert (
