@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError
 from conservator.pages import Box, Change, read_pages
+from conservator.pages.elements import Edits
 from conservator.pages.spelling import distance, match_words, retell, spread
 from ocr_files import SAMPLES
 
@@ -250,6 +251,14 @@ def test_a_word_within_a_word_is_joined_with_another():
     transcript = read_pages(f"<html><div class='ocr_page'><span class='ocr_line'>{nested}</span></div></html>".encode())
     assert transcript.text == "a b\n"
     assert read_pages(transcript.with_text([Change(0, 2, "ab")])).text == "ab\n"
+
+
+def test_changes_that_overlap_are_refused():
+    edits = Edits(b"<a><b>c</b></a>")
+    edits.replace(3, 11, b"")
+    edits.replace(6, 7, b"d")
+    with pytest.raises(ConservatorError, match="byte 6 of the file: words that stand within each other"):
+        edits.apply()
 
 
 def test_alto_keeps_the_original_as_an_alternative():
