@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError
 from conservator.pages import Box, Change, read_pages
+from conservator.pages.elements import Edits
 from conservator.pages.spelling import distance, match_words, retell, spread
 from ocr_files import SAMPLES
 
@@ -243,6 +244,21 @@ def test_hocr_parts_and_joins_words():
     )
     assert 'title="bbox 210 160 320 200; x_wconf 45" data-original="ye ar">year</span>' in data
     assert "word_1_6" not in data
+
+
+def test_a_word_within_a_word_is_joined_with_another():
+    nested = "<span class='ocrx_word'>a</span> <span class='ocrx_word'><span class='ocrx_word'>b</span>c</span>"
+    transcript = read_pages(f"<html><div class='ocr_page'><span class='ocr_line'>{nested}</span></div></html>".encode())
+    assert transcript.text == "a b\n"
+    assert read_pages(transcript.with_text([Change(0, 2, "ab")])).text == "ab\n"
+
+
+def test_changes_that_overlap_are_refused():
+    edits = Edits(b"<a><b>c</b></a>")
+    edits.replace(3, 11, b"")
+    edits.replace(6, 7, b"d")
+    with pytest.raises(ConservatorError, match="byte 6 of the file: words that stand within each other"):
+        edits.apply()
 
 
 def test_alto_keeps_the_original_as_an_alternative():

@@ -203,6 +203,9 @@ class Edits:
             changes.append((tag_end(self.source, element), element.inside, content))
         made, at = [], 0
         for start, stop, new in sorted(changes, key=lambda one: one[:2]):
+            if start < at:
+                problem = "words that stand within each other cannot be changed together; change one after the other"
+                raise ConservatorError(f"byte {start} of the file: {problem}")
             made += [self.source[at:start], new]
             at = max(at, stop)
         return b"".join([*made, self.source[at:]])

@@ -71,8 +71,12 @@ class Hocr(MarkupFile):
         edits.replace(element.stop, element.stop, b" " + tag + escape(text) + end_tag(self.markup.source, element))
 
     def remove_word(self, edits: Edits, first: Place, place: Place) -> None:
-        """Take out a span."""
-        edits.delete(place.element)
+        """Take out a span; one within another word stays empty, or else that would become a word instead."""
+        element = place.element
+        if _is_within_word(element):
+            edits.replace(element.inside, element.close, b"")
+        else:
+            edits.delete(element)
 
     def regroup(
         self,
@@ -226,6 +230,14 @@ def _joinable(source: bytes, one: Element, other: Element) -> bool:
     """Whether two words can become one element: both have an end tag of one name, and only blanks between them."""
     same = one.parent is other.parent and qualified(source, one) == qualified(source, other)
     return same and other.close < other.stop and (one is other or not source[one.stop : other.start].strip())
+
+
+def _is_within_word(element: Element) -> bool:
+    """Whether an element stands within a word."""
+    above = element.parent
+    while above is not None and not is_kind(above, WORDS):
+        above = above.parent
+    return above is not None
 
 
 def _innermost(elements: Sequence[Element], kinds: dict[Element, set[str]], wanted: set[str]) -> dict[Element, None]:
