@@ -53,7 +53,7 @@ class RestoreOptions:
     max_gap: int = 32
     lost: str = "auto"
     channel: "str | Path | Channel | EditChannel" = "mask"
-    min_gain: float = 1.0
+    min_gain: float = 2.0
     min_confidence: float = 0.0
     alternatives: int = 0
     seed: int = 0

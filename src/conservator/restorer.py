@@ -404,16 +404,17 @@ def restore(
     engine: Engine | None = None,
     like: Like | None = None,
     known: Sequence[Known] = (),
+    trust: Trust | None = None,
     progress: Progress | None = None,
     language: Sequence[CausalExpert] | None = None,
     **options: Any,
 ) -> Restoration:
     """Restore one damaged document, as a ``Restorer`` with these arguments does.
 
-    ``known`` is what ``Restorer.restore`` takes.
+    ``known`` and ``trust`` are what ``Restorer.restore`` takes.
     """
     restorer = Restorer(experts, with_changes(RestoreOptions(), options), engine, like, language=language)
-    return restorer.restore(document, known=known, progress=progress)
+    return restorer.restore(document, known=known, trust=trust, progress=progress)
 
 
 def as_source(document: Document, options: RestoreOptions) -> Source:

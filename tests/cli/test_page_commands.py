@@ -56,6 +56,14 @@ def test_a_file_of_an_engine_is_corrected_in_place(folder):
     assert (folder / "fixed.txt").read_text() == "The constable found the prisoner in the burning house.\n"
 
 
+def test_a_mark_is_filled_where_any_character_may_be_wrong(folder):
+    (folder / "page.txt").write_text("The const?ble found tbe prisoner in the bu?ning house.\n")
+    words = ("restore", "page.txt", "--channel", "court.json", "--like", "like.txt", "--mark", "?", "-o", "-")
+    done = call(*words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "The constable found the prisoner in the burning house.\n"
+
+
 def test_without_a_channel_it_is_one_of_ocr(folder):
     done = call("restore", "page.hocr", "-o", "fixed.txt", cwd=folder)
     assert done.returncode == 0, done.stderr

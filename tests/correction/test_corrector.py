@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import conservator
-from conservator import Restorer
 from conservator.channels import EditChannel, Trust
 from conservator.correction import Corrector, as_restoration
 from conservator.correction.corrector import cut
@@ -98,9 +97,9 @@ def test_the_public_call():
     with pytest.raises(OptionError, match="known"):
         conservator.restore("x", channel="ocr", known=[(0, 1, "y")])
     with pytest.raises(OptionError, match="3 characters"):
-        Restorer().restore("x", channel="ocr", trust=Trust.silent(3))
+        conservator.restore("x", channel="ocr", trust=Trust.silent(3))
     with pytest.raises(OptionError, match="trust"):
-        Restorer().restore("x", trust=Trust.silent(1))
+        conservator.restore("x", trust=Trust.silent(1))
     with pytest.raises(ConservatorError, match="UTF-8"):
         conservator.restore(conservator.documents.Source(b"a\xff"), channel="ocr")
 

@@ -66,7 +66,7 @@ class Corrector:
         channel: EditChannel,
         prior: Mixture,
         beam: Beam | None = None,
-        min_gain: float = 1.0,
+        min_gain: float = 2.0,
         min_confidence: float = 0.0,
         mark: str | None = None,
         rewriter: Rewriter | None = None,
