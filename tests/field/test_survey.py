@@ -1,6 +1,7 @@
 """The survey: its sample, its evidence against enumeration, whom it chooses."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,17 +71,23 @@ def two_regions():
     return experts, observe(tokens, torch.rand(1, 6000, generator=seeded(5)) < 0.1)
 
 
-def test_regions_are_found_from_a_sample():
+@pytest.fixture(scope="module")
+def surveyed():
+    """The survey of the two regions by all."""
     experts, observation = two_regions()
-    found = Survey()(Team(experts), observation, seeded())
+    return Survey()(Team(experts), observation, seeded())
+
+
+def test_regions_are_found_from_a_sample(surveyed):
+    found = surveyed
     assert found.field[0, :2900, 0].mean() > 0.95
     assert found.field[0, 3100:, 1].mean() > 0.95
     torch.testing.assert_close(found.field.sum(-1), torch.ones(1, 6000, dtype=torch.float64))
 
 
-def test_of_a_long_text_lost_positions_have_the_same_posterior(monkeypatch):
+def test_of_a_long_text_lost_positions_have_the_same_posterior(surveyed, monkeypatch):
     experts, observation = two_regions()
-    every = Survey()(Team(experts), observation, seeded())
+    every = surveyed
     monkeypatch.setattr("conservator.field.engines.survey.LONG", 100)
     some = Survey()(Team(experts), observation, seeded())
     lost = observation.lost
@@ -106,10 +113,9 @@ def test_a_sequence_without_anything_visible_follows_the_prior():
     assert found.outcomes[0].surprise is None
 
 
-def test_the_gain_of_local_weights_is_foretold_by_the_hidden_half():
+def test_the_gain_of_local_weights_is_foretold_by_the_hidden_half(surveyed):
     experts, observation = two_regions()
-    local = Survey()(Team(experts), observation, seeded()).outcomes[0]
-    assert local.gain > 0.1
+    assert surveyed.outcomes[0].gain > 0.1
     assert Survey(priors=one_weight)(Team(experts), observation, seeded()).outcomes[0].gain == 0
     assert Survey()(Team(experts[:1]), observation, seeded()).outcomes[0].gain is None
     one_kind = observation[:, :3000]
