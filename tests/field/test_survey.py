@@ -67,8 +67,8 @@ def two_regions():
     up = 4.0 * torch.eye(SIZE).roll(1, dims=1)
     experts = [BigramExpert(torch.zeros(SIZE), table, name) for table, name in ((up, "up"), (up.T, "down"))]
     experts.append(BigramExpert(torch.zeros(SIZE), 4.0 * torch.eye(SIZE), "same"))
-    tokens = torch.cat([torch.arange(3000) % SIZE, -torch.arange(3000) % SIZE])[None]
-    return experts, observe(tokens, torch.rand(1, 6000, generator=seeded(5)) < 0.1)
+    tokens = torch.cat([torch.arange(2000) % SIZE, -torch.arange(2000) % SIZE])[None]
+    return experts, observe(tokens, torch.rand(1, 4000, generator=seeded(5)) < 0.1)
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +80,9 @@ def surveyed():
 
 def test_regions_are_found_from_a_sample(surveyed):
     found = surveyed
-    assert found.field[0, :2900, 0].mean() > 0.95
-    assert found.field[0, 3100:, 1].mean() > 0.95
-    torch.testing.assert_close(found.field.sum(-1), torch.ones(1, 6000, dtype=torch.float64))
+    assert found.field[0, :1900, 0].mean() > 0.95
+    assert found.field[0, 2100:, 1].mean() > 0.95
+    torch.testing.assert_close(found.field.sum(-1), torch.ones(1, 4000, dtype=torch.float64))
 
 
 def test_of_a_long_text_lost_positions_have_the_same_posterior(surveyed, monkeypatch):
@@ -102,7 +102,7 @@ def test_experts_that_have_nothing_to_say_are_asked_no_more():
     found = Survey(chooses=True)(team, observation, seeded())
     assert not found.field[..., 2].any()
     assert not found.composition.asked()[..., 2].any()
-    assert found.field[0, :2900, 0].mean() > 0.95
+    assert found.field[0, :1900, 0].mean() > 0.95
     assert choose_experts(team, observation, seeded()).names == ("up", "down")
 
 
@@ -118,6 +118,6 @@ def test_the_gain_of_local_weights_is_foretold_by_the_hidden_half(surveyed):
     assert surveyed.outcomes[0].gain > 0.1
     assert Survey(priors=one_weight)(Team(experts), observation, seeded()).outcomes[0].gain == 0
     assert Survey()(Team(experts[:1]), observation, seeded()).outcomes[0].gain is None
-    one_kind = observation[:, :3000]
+    one_kind = observation[:, :2000]
     assert abs(Survey()(Team(experts), one_kind, seeded()).outcomes[0].gain) < 0.01
     assert Survey(chooses=True)(Team(experts[:1] + experts[2:]), one_kind, seeded()).outcomes[0].gain == 0
