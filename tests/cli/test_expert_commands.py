@@ -7,7 +7,7 @@ import signal
 import pytest
 import torch
 
-from commands import call, run
+from commands import call
 from conservator.cli.train import Interrupt
 from conservator.experts import load_expert, save_expert
 from conservator.training.trainer import Trainer
@@ -162,7 +162,7 @@ def test_a_check_has_a_table_a_record_and_a_picture(texts):
     assert (texts / "checked" / "check.png").read_bytes().startswith(b"\x89PNG")
     assert "| domain | digits | letters | margin |\n" in (texts / "checked" / "check.md").read_text()
     assert f"{record['rows'][0]['energy']:.3f}" in done.stdout
-    piped = run(*words, *options[:4], "--json", "-", cwd=texts)
+    piped = call(*words, *options[:4], "--json", "-", cwd=texts)
     assert json.loads(piped.stdout) == record
     assert "prefers its own" in piped.stderr
 

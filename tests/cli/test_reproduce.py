@@ -91,7 +91,7 @@ def test_a_terminal_without_unicode_gets_its_table(tmp_path):
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reproduced")
-    return run("reproduce", "contextual", "--limit", 2, "--seed", 5, "--pdf", cwd=folder), folder
+    return call("reproduce", "contextual", "--limit", 2, "--seed", 5, "--pdf", cwd=folder), folder
 
 
 def test_a_study_prints_its_tables_and_writes_its_files(reproduced):
