@@ -18,6 +18,8 @@ from networks import random_network
 def texts(tmp_path, monkeypatch):
     """Two domains of text, and an expert for each that was never trained."""
     monkeypatch.setattr("conservator.cli.train.keep_memory", lambda: None)  # it lasts as long as the process
+    for windows in ("REPORTED", "WATCHED"):  # a few are enough for experts that learn nothing
+        monkeypatch.setattr(f"conservator.training.runs.{windows}", 4)
     (tmp_path / "digits").mkdir()
     (tmp_path / "letters.jsonl").write_text(
         "".join(json.dumps({"text": "the quick brown fox " * (20 + n)}) + "\n" for n in range(4))
