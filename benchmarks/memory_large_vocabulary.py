@@ -42,7 +42,7 @@ QUICK: dict[str, Engine] = {
     "Bayes": Bayes(folds=ONCE),
     "GLOBAL": replace(GLOBAL, folds=ONCE, parts=3),
     "Maximum": Maximum(folds=ONCE),
-    "Ascent": Ascent(iterations=2, folds=ONCE),
+    "Ascent": Ascent(iterations=1, folds=ONCE),
 }
 
 
@@ -90,7 +90,7 @@ def main() -> None:
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if chosen.engine and chosen.quick:
-        few = partial(maximise, max_evaluations=3)
+        few = partial(maximise, max_evaluations=2)
         with mock.patch("conservator.field.engines.solved.maximise", few):
             print(json.dumps(measure(QUICK[chosen.engine])))
     elif chosen.engine:

@@ -2,13 +2,14 @@
 
 import contextlib
 import json
+import signal
 import socket
 
 import pytest
 
-from commands import call, run_program
+from commands import call
 from conservator.cli.restore import STAGES, describe_sources
-from conservator.experts import library, load_expert, save_expert
+from conservator.experts import ByteExpert, library, load_expert, save_expert
 from networks import random_network
 
 EXPERTS = ("--experts", "experts/one,experts/two")
@@ -291,27 +292,22 @@ def test_a_page_that_cannot_be_served_is_said(folder):
     assert "no expert 'nobody'" in done.stderr
 
 
-def test_an_interrupt_leaves_no_file(folder):
-    program = f"""
-import signal, sys
-from conservator.cli import main
-from conservator.experts import ByteExpert
+def test_an_interrupt_leaves_no_file(folder, monkeypatch):
+    predict, asked = ByteExpert.predict, []
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
-predict, asked = ByteExpert.predict, []
+    def interrupted(self, *rest):
+        asked.append(1)
+        if len(asked) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return predict(self, *rest)
 
-def interrupted(self, *rest):
-    asked.append(1)
-    if len(asked) == 5:
-        signal.raise_signal(signal.SIGINT)
-    return predict(self, *rest)
-
-ByteExpert.predict = interrupted
-sys.argv = ["conservator", "restore", "damaged.txt", "-o", "out.txt", "--report", "r.html", *{EXPERTS}]
-main()
-"""
+    monkeypatch.setattr(ByteExpert, "predict", interrupted)
     before = sorted(folder.iterdir())
-    done = run_program(program, folder)
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
+    try:
+        done = call("restore", "damaged.txt", "-o", "out.txt", "--report", "r.html", *EXPERTS, cwd=folder)
+    finally:
+        signal.signal(signal.SIGINT, usual)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert sorted(folder.iterdir()) == before

@@ -7,9 +7,10 @@ import signal
 import pytest
 import torch
 
-from commands import call, run, run_program
+from commands import call
 from conservator.cli.train import Interrupt
 from conservator.experts import load_expert, save_expert
+from conservator.training.trainer import Trainer
 from networks import random_network
 
 
@@ -17,6 +18,8 @@ from networks import random_network
 def texts(tmp_path, monkeypatch):
     """Two domains of text, and an expert for each that was never trained."""
     monkeypatch.setattr("conservator.cli.train.keep_memory", lambda: None)  # it lasts as long as the process
+    for windows in ("REPORTED", "WATCHED"):  # a few are enough for experts that learn nothing
+        monkeypatch.setattr(f"conservator.training.runs.{windows}", 4)
     (tmp_path / "digits").mkdir()
     (tmp_path / "letters.jsonl").write_text(
         "".join(json.dumps({"text": "the quick brown fox " * (20 + n)}) + "\n" for n in range(4))
@@ -80,31 +83,22 @@ def test_an_expert_is_trained_listed_and_resumed(texts):
     assert (folder / "README.md").read_text() == card
 
 
-INTERRUPTED = """
-import signal, sys
-from conservator.cli import main
-from conservator.training import trainer
+def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts, monkeypatch):
+    step = Trainer.step
 
-step = trainer.Trainer.step
+    def interrupted(self, *rest):
+        if self.steps_done == 1:
+            signal.raise_signal(signal.SIGINT)
+        return step(self, *rest)
 
-def interrupted(self, *rest):
-    if self.steps_done == 1:
-        signal.raise_signal(signal.SIGINT)
-    return step(self, *rest)
-
-trainer.Trainer.step = interrupted
-sys.argv = ["conservator", "train", "--data", "digits", "--out", "mine", "--steps", "3"]
-main()
-"""
-
-
-def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts):
-    done = run_program(INTERRUPTED, texts)
+    words = ("train", "--data", "digits", "--out", "mine", "--steps", 3)
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "step", interrupted)
+        done = call(*words, cwd=texts)
     assert done.returncode == 130
     assert "stopped at step 2; --resume goes on" in done.stderr
     assert "Traceback" not in done.stderr
     assert not load_expert(texts / "mine").about["finished"]
-    words = ("train", "--data", "digits", "--out", "mine", "--steps", 3)
     other = call(*words, "--seed", 1, "--resume", cwd=texts)
     assert other.returncode == 3
     assert "its seed is 0, not 1" in other.stderr
@@ -170,7 +164,7 @@ def test_a_check_has_a_table_a_record_and_a_picture(texts):
     assert (texts / "checked" / "check.png").read_bytes().startswith(b"\x89PNG")
     assert "| domain | digits | letters | margin |\n" in (texts / "checked" / "check.md").read_text()
     assert f"{record['rows'][0]['energy']:.3f}" in done.stdout
-    piped = run(*words, *options[:4], "--json", "-", cwd=texts)
+    piped = call(*words, *options[:4], "--json", "-", cwd=texts)
     assert json.loads(piped.stdout) == record
     assert "prefers its own" in piped.stderr
 
@@ -202,9 +196,9 @@ def test_a_second_interrupt_is_not_held_back():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_help_has_examples_and_exit_codes():
+def test_help_has_examples_and_exit_codes(tmp_path):
     for command in ("train", "check", "experts"):
-        done = run(command, "--help")
+        done = call(command, "--help", cwd=tmp_path)
         assert done.returncode == 0
         assert f"  conservator {command}" in done.stdout
         assert "Exit codes" in done.stdout
@@ -218,16 +212,16 @@ def test_added_models_are_listed_and_removed(tmp_path, monkeypatch):
     (folder / "tokenizer.json").write_text("{}")
     (folder / "model.safetensors").write_bytes(b"weights")
     (folder / "conservator.json").write_text('{"licence": "Apache-2.0"}')
-    listed = run("experts")
+    listed = call("experts", cwd=tmp_path)
     assert "Apache-2.0" in listed.stdout
     assert "prose" in listed.stdout
-    (row,) = json.loads(run("experts", "small", "--json").stdout)
+    (row,) = json.loads(call("experts", "small", "--json", cwd=tmp_path).stdout)
     assert (row["name"], row["kind"], row["bytes"], row["licence"]) == ("small", "llama", 7, "Apache-2.0")
-    assert run("experts", "remove", "small").returncode == 0
+    assert call("experts", "remove", "small", cwd=tmp_path).returncode == 0
     assert not folder.exists()
-    again = run("experts", "remove", "small")
+    again = call("experts", "remove", "small", cwd=tmp_path)
     assert again.returncode == 3
     assert "no model 'small' was added" in again.stderr
-    unknown = run("experts", "add", "huge")
+    unknown = call("experts", "add", "huge", cwd=tmp_path)
     assert unknown.returncode == 3
     assert "known: gemma3-270m, smollm2" in unknown.stderr

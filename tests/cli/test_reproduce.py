@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from unittest import mock
 
 import pytest
 
 import conservator
-from commands import run, run_program
-from conservator_studies import STUDIES
+from commands import call, run
+from conservator_studies import STUDIES, contextual, execution, result
 
 
 def test_version():
@@ -17,15 +19,15 @@ def test_version():
     assert (done.returncode, done.stdout) == (0, f"conservator {conservator.__version__}\n")
 
 
-def test_help_has_examples():
-    done = run("reproduce", "--help")
+def test_help_has_examples(tmp_path):
+    done = call("reproduce", "--help", cwd=tmp_path)
     assert done.returncode == 0
     assert "conservator reproduce simulator" in done.stdout
     assert "Exit codes" in done.stdout
 
 
-def test_the_list_names_every_study():
-    done = run("reproduce", "--list")
+def test_the_list_names_every_study(tmp_path):
+    done = call("reproduce", "--list", cwd=tmp_path)
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines() if not line.startswith(" ")] == list(STUDIES)
 
@@ -43,8 +45,8 @@ def test_the_list_names_every_study():
         (["restitute"], "restitute"),
     ],
 )
-def test_bad_usage_is_said_with_exit_code_2(words, message):
-    done = run(*words)
+def test_bad_usage_is_said_with_exit_code_2(words, message, tmp_path):
+    done = call(*words, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -53,7 +55,7 @@ def test_bad_usage_is_said_with_exit_code_2(words, message):
 
 def test_a_folder_that_cannot_be_made_is_said_before_the_work(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    done = run("reproduce", "contextual", "--out", tmp_path / "file" / "out")
+    done = call("reproduce", "contextual", "--out", "file/out", cwd=tmp_path)
     assert done.returncode == 3
     assert done.stderr.startswith("error: cannot create the folder")
     assert "Traceback" not in done.stderr
@@ -62,18 +64,18 @@ def test_a_folder_that_cannot_be_made_is_said_before_the_work(tmp_path):
 @pytest.mark.parametrize("target", [".", "", "file/x.json"])
 def test_a_result_file_that_cannot_be_written_is_said_before_the_work(target, tmp_path):
     (tmp_path / "file").write_text("in the way")
-    done = run("reproduce", "contextual", "--json", target, cwd=tmp_path)
+    done = call("reproduce", "contextual", "--json", target, cwd=tmp_path)
     assert done.returncode == 3
     assert done.stderr.startswith("error: cannot")
     assert done.stdout == ""
 
 
 def test_brackets_in_a_path_are_not_markup(tmp_path):
-    done = run("reproduce", "contextual", "--limit", 1, "--out", "[red]a[/]b", "--parents", cwd=tmp_path)
+    done = call("reproduce", "contextual", "--limit", 1, "--out", "[red]a[/]b", "--parents", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "wrote [red]a[/]b/contextual.json" in done.stderr
     (tmp_path / "file").write_text("in the way")
-    done = run("reproduce", "contextual", "--out", "file/[/]z", cwd=tmp_path)
+    done = call("reproduce", "contextual", "--out", "file/[/]z", cwd=tmp_path)
     assert done.returncode == 3
     assert "[/]z" in done.stderr
 
@@ -89,7 +91,7 @@ def test_a_terminal_without_unicode_gets_its_table(tmp_path):
 @pytest.fixture(scope="module")
 def reproduced(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reproduced")
-    return run("reproduce", "contextual", "--limit", 2, "--seed", 5, "--pdf", cwd=folder), folder
+    return call("reproduce", "contextual", "--limit", 2, "--seed", 5, "--pdf", cwd=folder), folder
 
 
 def test_a_study_prints_its_tables_and_writes_its_files(reproduced):
@@ -116,7 +118,7 @@ def test_no_progress_bar_where_there_is_no_terminal(reproduced):
 
 
 def test_json_to_standard_output_is_nothing_but_json(reproduced, tmp_path):
-    done = run("reproduce", "contextual", "--limit", 2, "--seed", 5, "--json", "-", cwd=tmp_path)
+    done = call("reproduce", "contextual", "--limit", 2, "--seed", 5, "--json", "-", cwd=tmp_path)
     record = json.loads(done.stdout)
     assert "paper" in done.stderr
     before = json.loads((reproduced[1] / "out" / "contextual.json").read_text())
@@ -124,26 +126,17 @@ def test_json_to_standard_output_is_nothing_but_json(reproduced, tmp_path):
 
 
 def test_json_to_a_file(tmp_path):
-    done = run("reproduce", "contextual", "--limit", 1, "--json", "deep/copy.json", "--parents", cwd=tmp_path)
+    done = call("reproduce", "contextual", "--limit", 1, "--json", "deep/copy.json", "--parents", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "deep" / "copy.json").read_bytes() == (tmp_path / "out" / "contextual.json").read_bytes()
 
 
-def test_an_interrupt_leaves_nothing_half_written(tmp_path):
-    program = """
-import sys
-from dataclasses import replace
-from conservator.cli import main
-from conservator_studies import contextual
+def test_an_interrupt_leaves_nothing_half_written(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
 
-def interrupted(*_):
-    raise KeyboardInterrupt
-
-contextual.STUDY = replace(contextual.STUDY, run=interrupted)
-sys.argv = ["conservator", "reproduce", "contextual"]
-main()
-"""
-    done = run_program(program, tmp_path)
+    monkeypatch.setattr(contextual, "STUDY", replace(contextual.STUDY, run=interrupted))
+    done = call("reproduce", "contextual", cwd=tmp_path)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert list((tmp_path / "out").iterdir()) == []
@@ -160,44 +153,44 @@ main()
 )
 def test_what_a_byte_study_lacks_is_said(words, message, tmp_path, monkeypatch):
     monkeypatch.delenv("CONSERVATOR_CORPORA", raising=False)
-    done = run("reproduce", "byte3", *words, cwd=tmp_path)
+    done = call("reproduce", "byte3", *words, cwd=tmp_path)
     assert done.returncode == 3
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-RUN_ALL = """
-import sys
-from conservator.cli import main
-from conservator_studies import STUDIES, execution, result
+@pytest.fixture
+def run_all(tmp_path, monkeypatch):
+    """Runs ``reproduce all``, of the studies that it is given."""
+    monkeypatch.setattr(execution, "commit", lambda: "abc")
+    monkeypatch.setattr(result, "commit", lambda: "abc")
 
-for name in list(STUDIES):
-    if name not in {studies}:
-        del STUDIES[name]
-execution.commit = result.commit = lambda: "abc"
-sys.argv = ["conservator", "reproduce", "all", "--limit", "1", "--corpora", "{corpora}", "--out", "made"]
-main()
-"""
+    def run_these(studies, corpora):
+        with mock.patch.dict(STUDIES):  # which come back in their order
+            for name in STUDIES.keys() - studies:
+                del STUDIES[name]
+            return call("reproduce", "all", "--limit", 1, "--corpora", corpora, "--out", "made", cwd=tmp_path)
+
+    return run_these
 
 
-def test_all_leaves_out_a_study_whose_texts_are_not_there(tmp_path):
-    done = run_program(RUN_ALL.format(studies=["contextual", "readme"], corpora="."), tmp_path)
+def test_all_leaves_out_a_study_whose_texts_are_not_there(run_all, tmp_path):
+    done = run_all({"contextual", "readme"}, ".")
     assert done.returncode == 0, done.stderr
     assert "readme: left out, these corpora have no readme" in done.stderr
     assert "## readme" not in (tmp_path / "made" / "RESULTS.md").read_text()
 
 
-def test_all_leaves_out_a_study_whose_language_models_are_not_there(tmp_path, monkeypatch):
+def test_all_leaves_out_a_study_whose_language_models_are_not_there(run_all, tmp_path, monkeypatch):
     monkeypatch.setenv("CONSERVATOR_HOME", str(tmp_path))
-    done = run_program(RUN_ALL.format(studies=["contextual", "language-models"], corpora="demo"), tmp_path)
+    done = run_all({"contextual", "language-models"}, "demo")
     assert done.returncode == 0, done.stderr
     assert "language-models: left out, " in done.stderr
     assert "## language-models" not in (tmp_path / "made" / "RESULTS.md").read_text()
 
 
-def test_all_runs_what_is_not_there_yet_and_writes_the_report(tmp_path):
-    program = RUN_ALL.format(studies=["contextual", "recoverability"], corpora="demo")
-    first, second = (run_program(program, tmp_path) for _ in range(2))
+def test_all_runs_what_is_not_there_yet_and_writes_the_report(run_all, tmp_path):
+    first, second = (run_all({"contextual", "recoverability"}, "demo") for _ in range(2))
     assert first.returncode == second.returncode == 0, first.stderr
     assert "recoverability: " in first.stderr
     assert "done before" not in first.stderr

@@ -10,7 +10,9 @@ from conservator_studies import simulator
 from conservator_studies.simulation import divergence, draw_experts, true_field
 from conservator_studies.study import untracked
 
-SMALL = replace(simulator.PRESETS["laptop"], repeats=2, training_steps=200, training_sequences=4000)
+SMALL = replace(
+    simulator.PRESETS["laptop"], repeats=2, training_steps=200, training_sequences=4000, scored_sequences=250
+)
 
 
 @pytest.fixture(scope="module")

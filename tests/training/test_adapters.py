@@ -32,6 +32,11 @@ def predict(expert, seed=0):
     return expert.predict(seen, seen.everywhere())
 
 
+@pytest.fixture(autouse=True)
+def few_windows(monkeypatch):
+    monkeypatch.setattr("conservator.training.runs.REPORTED", 16)  # for figures that no test here reads
+
+
 @pytest.fixture
 def base(tmp_path):
     save_random(tmp_path / "base", UNIFORM)

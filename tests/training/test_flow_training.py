@@ -56,7 +56,7 @@ def test_a_short_text_is_memorised(network):
     tokens = torch.tensor([VOCABULARY.cut(text.decode())])
     length = tokens.shape[1]
     config = small(replace(network, context=length, width=32), long=0)
-    _, trainer = train(replace(config, window=length), [text], 300)
+    _, trainer = train(replace(config, window=length), [text], 180)
     expert = trainer.learner.freeze(trainer.network, "memory")
     wrong = tokens.clone()
     wrong[0, 3] = (wrong[0, 3] + 1) % TOKENS

@@ -15,7 +15,7 @@ from conservator.training.scoring import cut_windows, ratio, score
 
 
 def bigram(seed, name="bigram", scale=1.0):
-    return BigramExpert.random(256, scale, torch.Generator().manual_seed(seed), name)
+    return BigramExpert.random(128, scale, torch.Generator().manual_seed(seed), name)
 
 
 def test_the_figures_are_those_of_all_maskings():

@@ -4,6 +4,8 @@ import base64
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from fastapi.testclient import TestClient
@@ -284,25 +286,31 @@ def test_loopback_is_known(host, local):
 
 
 def test_too_long_and_too_many_are_refused(folders, monkeypatch):
-    release = threading.Event()
+    clock = SimpleNamespace(now=0.0)
+    begun, release = threading.Event(), threading.Event()
 
     def slow(self, document, *, progress, **_):
-        while not release.wait(0.01):
-            progress("inferring", 0.5)
+        progress("inferring", 0.1)  # there is time left
+        begun.set()
+        release.wait()
+        clock.now += 0.4
+        progress("inferring", 0.5)
 
+    monkeypatch.setattr("conservator.web.jobs.time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr("conservator.restorer.Restorer.restore", slow)
-    with client_of(experts=folders, max_seconds=0.3, running=1, waiting=0) as client:
-        first = threading.Thread(target=client.post, args=("/v1/restore",), kwargs={"json": {"text": MARK}})
-        first.start()
-        while client.get("/healthz").json()["restorations"] == 0:
-            time.sleep(0.01)
-        assert client.post("/v1/restore", json={"text": MARK}).status_code == 429
-        first.join()
-        answer = client.post("/v1/restore", json={"text": MARK})
-        assert answer.status_code == 504
-        assert "0.3 s" in answer.json()["detail"]
-        assert client.get("/healthz").json()["restorations"] == 0
-    release.set()
+    with client_of(experts=folders, max_seconds=0.3, running=1, waiting=0) as client, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(client.post, "/v1/restore", json={"text": MARK})
+        first.add_done_callback(lambda _: begun.set())
+        begun.wait()
+        try:
+            assert client.get("/healthz").json()["restorations"] == 1
+            assert client.post("/v1/restore", json={"text": MARK}).status_code == 429
+        finally:
+            release.set()
+        for answer in (first.result(), client.post("/v1/restore", json={"text": MARK})):
+            assert answer.status_code == 504
+            assert "0.3 s" in answer.json()["detail"]
+            assert client.get("/healthz").json()["restorations"] == 0
 
 
 def test_work_that_nobody_waits_for_ends(monkeypatch):

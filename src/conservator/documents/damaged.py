@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,11 +100,16 @@ class Damaged:
         cut = (start + first > 0, stop - len(tokens) + last < len(self.tokens))
         return Surroundings(tokens[first:last], before - first, *cut)
 
+    @cached_property
+    def _ends(self) -> tuple[Ints, Ints]:
+        """(n,) where each sign ends, and (n + 1,) how many bytes longer the input is than the tokens before each."""
+        longer = np.cumsum(self.spans[:, 1] - self.spans[:, 0] - self.lengths)
+        return self.places + self.lengths, np.concatenate([[0], longer])
+
     def origins(self, positions: Ints) -> Ints:
         """(k, 2) the ranges of the input document that ``positions`` (k,) are from; for a lost byte, its whole sign."""
-        ends = self.places + self.lengths
+        ends, longer = self._ends
         before = np.searchsorted(ends, positions, side="right")  # how many signs end before each byte
-        longer = np.concatenate([[0], np.cumsum(self.spans[:, 1] - self.spans[:, 0] - self.lengths)])
         found = positions + longer[before]
         found = np.stack([found, found + 1], axis=1)
         within = before < len(ends)

@@ -14,6 +14,7 @@ from conservator.training.path import mislead, noise
 from conservator.vocabularies import BYTES, Tokens, Vocabulary
 
 RESAMPLES = 2000
+DRAWN = 2**18  # documents that are drawn at a time in resampling
 CHUNK = 2**28  # bytes of predictions that are computed at a time
 LATEST = 1 - 1e-4  # the paper's t_epsilon, the largest kappa in the schedule's weight 1 / (1 - kappa)
 
@@ -183,7 +184,7 @@ def resampled_ratios(numerator: Tensor, denominator: Tensor, documents: Tensor) 
     below.index_add_(0, cluster, denominator.double())
     generator = torch.Generator().manual_seed(0)
     ratios = []
-    for _ in range(RESAMPLES):
-        drawn = torch.randint(count, (count,), generator=generator)
-        ratios.append(above[drawn].sum() / below[drawn].sum())
-    return torch.stack(ratios)
+    for some in torch.arange(RESAMPLES).split(max(1, DRAWN // count)):
+        drawn = torch.randint(count, (len(some), count), generator=generator)
+        ratios.append(above[drawn].sum(1) / below[drawn].sum(1))
+    return torch.cat(ratios)

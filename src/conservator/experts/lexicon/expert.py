@@ -12,9 +12,9 @@ of another: names travel.
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -198,15 +198,18 @@ def tell_languages(text: str, languages: Mapping[str, Language]) -> dict[str, fl
 
 
 def joined(one: Language, other: Language) -> Language:
-    """A language with the words of another besides."""
-    words = {word: count for known in one.words.values() for word, count in known}
-    for known in other.words.values():
-        for word, count in known:
-            words[word] = words.get(word, 0.0) + count
-    around = {key: Counter(one.around.get(key, {})) for key in one.around.keys() | other.around.keys()}
+    """A language with the words of another besides. It has very many, of which few change."""
+    words, around = dict(one.words), dict(one.around)
+    for pattern, known in other.words.items():
+        words[pattern] = tuple(added(dict(words.get(pattern, ())), dict(known)).items())
     for key, counts in other.around.items():
-        around[key].update(counts)
-    return replace(Language.of(words, around), total=one.total)
+        around[key] = added(around.get(key, {}), counts)
+    return Language(words, around, one.total)
+
+
+def added(one: Counts, other: Counts) -> Law:
+    """The sums of counts."""
+    return {**one, **{key: one.get(key, 0.0) + count for key, count in other.items()}}
 
 
 def joined_law(counts: Counts, strength: float, law: Law) -> Law:
