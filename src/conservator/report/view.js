@@ -6,6 +6,7 @@ const ConservatorView = (() => {
   const LONG = 2000; // the largest number of pieces of one line that are kept in one block
   const SOURCES = 4; // the most places that a box names as those where a piece was remembered from
   const LISTED = 100; // changes that are listed at first
+  const LOW = 22; // pixels: the least height of a line of a page that is made to fit
   const SVG = "http://www.w3.org/2000/svg";
   const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0.995 && share < 1 ? 2 : share < 0.1 ? 1 : 0)} %`);
   const chance = (probability) => (probability > 0.9995 ? "> 99.9 %" : percent(probability)); // of a change, which is never certain
@@ -200,7 +201,12 @@ const ConservatorView = (() => {
       return spot;
     });
     const image = make("img", { alt: "The line of the page", src: found.image }), box = make("div", { class: "picture" }, make("div", {}, image, ...spots));
-    const centre = () => { box.scrollLeft = spots[0].offsetLeft + spots[0].offsetWidth / 2 - box.clientWidth / 2; };
+    const centre = () => {
+      // A line that is a little too wide becomes smaller; one that could not be read then is scrolled.
+      const fitting = box.parentElement && image.naturalWidth ? (box.parentElement.clientWidth - 2) * image.naturalHeight / image.naturalWidth : 0;
+      if (fitting >= LOW && fitting < image.offsetHeight) image.style.height = `${fitting}px`;
+      box.scrollLeft = spots[0].offsetLeft + spots[0].offsetWidth / 2 - box.clientWidth / 2;
+    };
     image.addEventListener("load", centre);
     requestAnimationFrame(centre);
     return [box];
