@@ -12,8 +12,6 @@ soon as it is done, so that a run that was interrupted goes on where it was.
 
 import argparse
 import json
-import shlex
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -66,8 +64,9 @@ def main() -> None:
             f"{one['group']:8} {one['method']:24} {one['rate']:7.2%} [{one['rate_low']:.2%}, {one['rate_high']:.2%}]  "
             f"corrected {one['corrected']:5.0f} harmed {one['harmed']:5.0f}  {one['seconds']:.0f} s"
         )
-    record = {"commit": commit(), "versions": versions(), "command": shlex.join(["python", *sys.argv])}
-    record |= {"seed": SEED, "resamples": RESAMPLES, "rows": rows, "pages": list(done.values())}
+    command = f"python benchmarks/corrected_pages.py --pages FOLDER/{options.pages.name} --json FILE"
+    record = {"commit": commit(), "versions": versions(), "command": command}
+    record |= {"seed": SEED, "resamples": RESAMPLES, "rows": rows}
     write_atomically(options.json, (json.dumps(record, indent=1) + "\n").encode())
 
 
