@@ -5,8 +5,8 @@
 
 The pages were typeset, degraded and read by Tesseract; all of them are used. The channel (ocr.json) and the calibration
 (ocr_trust.json) are fitted to the lines that were read, beside those that stood there.
-The weight of what was said was chosen on a third of these pages, with all else fitted to the others. Other engines
-get the calibration of Tesseract's words with half that weight: theirs is not known.
+The weight of what was said was chosen on 14 of these pages, of code and config, with all else fitted to 84 others.
+Other engines get the calibration of Tesseract's words with half that weight: theirs is not known.
 """
 
 import argparse
