@@ -21,7 +21,7 @@ from conservator.files import write_atomically
 from conservator.pages import Transcript, read_pages, said_of
 from conservator_studies.scanned import pair_lines, read_rows
 
-WEIGHT = 0.5
+WEIGHT = 0.25
 
 
 def main() -> None:
