@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument("--tune", action="store_true", help="report on a twelfth of the articles of train")
     parser.add_argument("--articles", type=int, help="only so many")
     parser.add_argument("--efforts", default="fast,best", help="of ours; best needs: conservator experts add smollm2")
+    parser.add_argument("--alone", action="store_true", help="ours alone, with the fitted channel")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     train, test = (read(options.corpora / "bln600" / f"{name}.jsonl.gz") for name in ("train", "test"))
@@ -74,10 +75,11 @@ def main() -> None:
     }
     ways: dict[str, Callable[[list[dict[str, str]]], list[str]]] = {"OCR": partial(field, "ocr")}
     ways |= {name: partial(restore, restorer, "ocr") for name, restorer in ours.items()}
-    plain = Restorer(options=RestoreOptions(channel="ocr"))
-    ways["ours, fast, built-in channel and models"] = partial(restore, plain, "ocr")
-    ways |= {name: partial(field, name) for name in MODELS if name in lines[0]}
-    ways |= {name: partial(by_word, fix) for name, fix in list(checkers())}
+    if not options.alone:
+        plain = Restorer(options=RestoreOptions(channel="ocr"))
+        ways["ours, fast, built-in channel and models"] = partial(restore, plain, "ocr")
+        ways |= {name: partial(field, name) for name in MODELS if name in lines[0]}
+        ways |= {name: partial(by_word, fix) for name, fix in list(checkers())}
     rows = []
     for name, way in ways.items():
         began = time.process_time()

@@ -15,6 +15,7 @@ from conservator.experts import Meter
 from conservator.rewriter import Rewriter
 
 WEIGHT = 0.4  # of the log-probabilities of language models, beside those of the channel and the models of characters
+SURE = 0.95  # the probability of a text from which it is not judged
 ROUNDS = 2
 NEAR = 64  # bytes: what is so near to something that changes is judged again
 
@@ -42,7 +43,7 @@ def correct_again(rewriter: Rewriter, text: str, doubts: Sequence[Doubt], meter:
     """
     choices = [0] * len(doubts)
     posteriors = [posterior(np.array([one.score for one in doubt.stretch.alternatives])) for doubt in doubts]
-    asked = [number for number, doubt in enumerate(doubts) if len(doubt.stretch.alternatives) > 1]
+    asked = [number for number, one in enumerate(posteriors) if one.max() < SURE]
     for _ in meter.steps(range(ROUNDS)):
         data, spans = write(text, doubts, choices)
         texts = [tuple(one.text.encode() for one in doubts[number].stretch.alternatives) for number in asked]

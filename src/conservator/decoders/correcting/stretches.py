@@ -12,8 +12,8 @@ from conservator.decoders.correcting.steps import Steps
 FIRM = 0.999  # the probability with which a space that ends a stretch stays, and nothing is missing at it
 SURE = 0.98  # the probability of staying from which a character is not in doubt
 FAR = 14.0  # nats: steps that are less probable than this are left out
-MOST = 12  # clean texts of a stretch
-CLOSE = 8.0  # nats: clean texts that are less likely than the best by more than this are left out
+MOST = 6  # clean texts of a stretch
+CLOSE = 5.0  # nats: clean texts that are less likely than the best by more than this are left out
 
 
 class Alternative(NamedTuple):

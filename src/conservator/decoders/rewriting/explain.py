@@ -22,7 +22,9 @@ def explain(trunk: Trunk, texts: Sequence[tuple[Region, bytes]]) -> NDArray[np.f
                 node = nodes.setdefault((node, before), trunk.nodes + len(nodes)) if known is None else known
             steps[node].append((number, token))
             before = token
-    trunk.read([node for node, _ in nodes], [token for _, token in nodes])
+    new = list(nodes)
+    for begin in range(0, len(new), ROWS):  # the nodes of a step attend to each other's ancestors, mostly in vain
+        trunk.read([node for node, _ in new[begin : begin + ROWS]], [token for _, token in new[begin : begin + ROWS]])
     scores = np.zeros(len(texts))
     asked = sorted(steps)
     for begin in range(0, len(asked), ROWS):
