@@ -39,6 +39,13 @@ def test_errors_are_put_right_and_layout_is_kept():
     assert first.gain > 1
 
 
+def test_blanks_that_are_layout_stay():
+    channel = EditChannel({("", " "): 0.05, (" ", ""): 0.05, ("h", "b"): 0.02}, {}, 0.9)
+    seen = "  " + TEXT.replace("house was", "house   was").replace("the burning", "theburning").replace("\n", " \n  ")
+    found = Corrector(channel, CORRECTOR.prior, min_gain=0.0).correct(seen.replace("the pris", "tbe pris"))
+    assert found.text == seen.replace("theburning", "the burning")
+
+
 def test_a_change_must_be_probable_enough():
     seen = TEXT.replace("morning", "moming")
     assert CORRECTOR.correct(seen).changes

@@ -353,12 +353,10 @@ def describe_change(seen: str, change: "dict[str, Any]") -> str:
     first = seen.rfind(" ", line, start) + 1 or line
     last = min(place for place in (seen.find(" ", stop), seen.find("\n", stop), len(seen)) if place >= 0)
     before, after = seen[max(first, start - AROUND) : start], seen[stop : min(last, stop + AROUND)]
+    old, new = (change[name].replace(" ", "\u2423") for name in ("seen", "text"))  # a blank that can be seen
     gain = "beyond measure" if change["gain"] is None else f"{change['gain']:.1f}"
     sure = "over 99" if change["probability"] > 0.995 else f"{100 * change['probability']:.0f}"
-    return (
-        f"  line {change['line']}: {before}{change['seen']}{after} -> {before}{change['text']}{after}  "
-        f"{sure} % sure, gain {gain}"
-    )
+    return f"  line {change['line']}: {before}{old}{after} -> {before}{new}{after}  {sure} % sure, gain {gain}"
 
 
 def describe_loss(found: "Restoration") -> str:

@@ -1,8 +1,9 @@
 """Correct a text that may be wrong anywhere, line by line, with models of characters as the prior.
 
 How often the reader erred in this document is inferred from it: the rate of the channel is the one at which as many
-edits are expected as it says, so that a clean text is left alone. Line ends stay where they are. What the reader said
-of each character counts, where it said anything. A mark stands for one lost character, which the prior alone restores.
+edits are expected as it says, so that a clean text is left alone. Line ends stay where they are, and so do blanks
+beside others. What the reader said of each character counts, where it said anything. A mark stands for one lost
+character, which the prior alone restores.
 """
 
 import re
@@ -106,7 +107,7 @@ class Corrector:
             before += text[done:start]
             steps = table.of(piece, trust and trust.part(start, start + len(piece)))
             lattice = self.beam.search(mixture, steps, before)
-            kept = self.keep(find_changes(piece, lattice, steps))
+            kept = self.keep(piece, find_changes(piece, lattice, steps))
             if self.rewriter is None:
                 found += [replace(change, start=start + change.start, stop=start + change.stop) for change in kept]
             else:
@@ -114,16 +115,20 @@ class Corrector:
             before, done = apply(piece, kept), start + len(piece)
         names, weights = mixture.names, mixture.weights
         if self.rewriter is not None:
-            found = self.keep(correct_again(self.rewriter, text, doubts, meter))
+            found = self.keep(text, correct_again(self.rewriter, text, doubts, meter))
             experts = self.rewriter.experts
             own = self.beam.scale / (self.beam.scale + WEIGHT)
             names = (*names, *(one.spec.name for one in experts))
             weights = np.append(own * weights, np.full(len(experts), (1 - own) / len(experts)))
         return Correction(text, tuple(found), rate, names, tuple(weights.tolist()))
 
-    def keep(self, changes: Sequence[Change]) -> list[Change]:
-        """The changes that gain enough and are probable enough."""
-        return [one for one in changes if one.gain >= self.min_gain and one.probability >= self.min_confidence]
+    def keep(self, text: str, changes: Sequence[Change]) -> list[Change]:
+        """The changes of a text that gain enough, are probable enough, and leave its layout alone."""
+        return [
+            one
+            for one in changes
+            if one.gain >= self.min_gain and one.probability >= self.min_confidence and not is_layout(text, one)
+        ]
 
     def choose(self, text: str) -> Mixture:
         """The models that know a text, with their mean weights in it."""
@@ -175,6 +180,12 @@ def cut(text: str) -> Iterator[tuple[int, str]]:
                 yield start + done, part[done:stop]
                 done = stop
         start += len(part)
+
+
+def is_layout(text: str, change: Change) -> bool:
+    """Whether a change is of blanks alone, beside other blanks or at the edge of a line."""
+    beside = (text[change.start - 1 : change.start], text[change.stop : change.stop + 1])
+    return not (change.seen + change.text).strip() and not all(one.strip() for one in beside)
 
 
 def apply(text: str, changes: Sequence[Change]) -> str:
