@@ -1,7 +1,8 @@
 """The ledger: what is done, in one SQLite file that the driver alone writes, in transactions.
 
-A document is done when its row stands here, with its restored bytes. These stay until the file that holds it has been
-written whole; only then is the file's own row written. So a run that was killed at any moment goes on where it was.
+A document is done when its row stands here, with its restored bytes. These stay until all files are whole: a file gets
+its own row only then, and any other may hold the same document. So a run that was killed at any moment goes on where it
+was.
 """
 
 import json
@@ -157,15 +158,8 @@ class Ledger:
             (os.fsencode(target), coming),
         )
 
-    def complete(self, target: str, known: WrittenFile, places: Iterable[Place], *, keep: bool = False) -> None:
-        """Write down that a file is whole, with the documents in it, whose bytes are not needed any more.
-
-        Args:
-            target: the file.
-            known: what is known of it.
-            places: the documents in it.
-            keep: their bytes stay, for another try of those that were given up.
-        """
+    def complete(self, target: str, known: WrittenFile, places: Iterable[Place]) -> None:
+        """Write down that a file is whole, and which documents are in it."""
         base, place, config = self.base, os.fsencode(target), known.config
         base.execute("BEGIN IMMEDIATE")
         try:
@@ -175,16 +169,23 @@ class Ledger:
                 base.execute("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?)", row)
             query = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, NULL)"
             base.execute(query, (place, known.source, config, known.gave_up, known.written))
-            if not keep:
-                base.execute(
-                    "UPDATE documents SET data = NULL WHERE config = ? AND data IS NOT NULL "
-                    "AND key IN (SELECT key FROM places WHERE target = ?)",
-                    (config, place),
-                )
         except BaseException:
             base.execute("ROLLBACK")
             raise
         base.execute("COMMIT")
+
+    def number_of(self, target: str) -> int:
+        """How many documents are in a file that is whole."""
+        query = "SELECT count(*) FROM places WHERE target = ?"
+        return int(self.base.execute(query, (os.fsencode(target),)).fetchone()[0])
+
+    def forget_data(self) -> None:
+        """Let go of restored bytes: every file is whole. Those beside a document that was given up stay for a retry."""
+        self.base.execute(
+            "UPDATE documents SET data = NULL WHERE data IS NOT NULL AND key NOT IN (SELECT key FROM places "
+            "WHERE target IN (SELECT places.target FROM places JOIN documents AS other ON other.key = places.key "
+            "AND other.config = places.config WHERE other.gave_up))"
+        )
 
     def rows(self, order: str = "present.rowid, number") -> Iterator[dict[str, Any]]:
         """The documents of the files of this run, in the order of the inputs, or another."""

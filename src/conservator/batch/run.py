@@ -1,5 +1,6 @@
 """The driver of a batch: it reads, asks the engine, writes down what came, and writes the files that are whole."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -85,6 +86,7 @@ class Batch:
                 for number, done in results:
                     self._receive(ledger, number, done)
             self._write_tables(ledger)
+            ledger.forget_data()
             clean(self.out, REFERENCES)
             return sum_up(ledger.rows())
 
@@ -126,8 +128,10 @@ class Batch:
             if state == "else" and not self.force and not self._is_done(ledger, holder):
                 clashes.append(place)
             try:
+                if not os.access(holder.path, os.R_OK) and not holder.found:
+                    raise ConservatorError(f"cannot read {shown(str(holder.path))}: no permission")
                 self._total += holder.count()
-            except ConservatorError:
+            except (ConservatorError, OSError):
                 if not holder.found:
                     raise  # the user named it, and should know now
                 self._total += 1
@@ -151,9 +155,15 @@ class Batch:
         for holder in self.inputs.holders():
             if ledger.state(holder.target) is None:
                 continue  # it came after the survey: the next run takes it
-            source = hash_file(holder.path)
+            try:
+                source = hash_file(holder.path)
+            except OSError as error:  # it may not be read, or is gone: it cannot even be copied
+                problem = f"cannot read it: {error.strerror}"
+                self._finish(ledger, OpenFile(holder, "", is_read=True, leaves=True, problem=problem))
+                self._count(1)
+                continue
             if self._is_complete(ledger, holder, source):
-                self._count(holder.count())
+                self._count(ledger.number_of(holder.target))
                 continue
             file = OpenFile(holder, source)
             try:
@@ -241,7 +251,7 @@ class Batch:
             file.problem = str(error)
             written = self._write(ledger, file)
         known = WrittenFile(file.source, self.config, gave_up, written)
-        ledger.complete(file.holder.target, known, places_of(file), keep=file.gave_up)
+        ledger.complete(file.holder.target, known, places_of(file))
 
     def _write(self, ledger: Ledger, file: OpenFile) -> str:
         """Write a file of the results; return its hash. A file with a problem is copied as it is."""
@@ -278,8 +288,8 @@ def is_settled(known: WrittenFile, place: Path) -> bool:
 def places_of(file: OpenFile) -> Iterator[Place]:
     """The documents of a file, or the file itself if it could not be read."""
     if file.problem:
-        size = file.holder.path.stat().st_size
-        yield Place(str(file.holder.path), size, f"{file.source}-", file.problem)
+        path = file.holder.path
+        yield Place(str(path), path.stat().st_size if path.exists() else 0, f"{file.source}-", file.problem)
         return
     for item in file.holder.items():
         yield Place(item.name, item.size, item.key if item.data is not None else f"{item.key}-", item.problem)

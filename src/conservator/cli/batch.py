@@ -126,8 +126,8 @@ def batch(
 ) -> None:
     """Restore many documents; each result depends on the document and the options alone.
 
-    A file of a folder goes to the same place in the folder of the results; tables and archives become such with restored
-    texts. The folder also gets a summary of all documents, and overview.html with the worst first.
+    A file of a folder goes to the same place in the folder of the results; tables and archives become such with
+    restored texts. The folder also gets a summary of all documents, and overview.html with the worst first.
     """
     if (like or like_corpus) and no_memory:
         raise typer.BadParameter("the memory reads these texts, and --no-memory leaves it out", param_hint="--like")
