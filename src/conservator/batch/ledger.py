@@ -73,18 +73,27 @@ class Ledger:
         self.path = folder / NAME
         try:
             self.base = sqlite3.connect(self.path, isolation_level=None)
-            self.base.execute("PRAGMA auto_vacuum=FULL")
-            self.base.execute("PRAGMA journal_mode=WAL")
-            self.base.execute("PRAGMA synchronous=NORMAL")
-            (version,) = self.base.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                self.base.executescript(f"BEGIN; {TABLES} PRAGMA user_version={FORMAT}; COMMIT;")
-                version = FORMAT
-            self.base.execute("CREATE TEMP TABLE present (target BLOB PRIMARY KEY, path TEXT, state TEXT)")
         except sqlite3.Error as error:
             raise ConservatorError(f"cannot use {self.path}: {error}") from error
-        if version != FORMAT:
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self.close()
+            raise ConservatorError(f"cannot use {self.path}: {error}") from error
+        except ConservatorError:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        self.base.execute("PRAGMA auto_vacuum=FULL")
+        self.base.execute("PRAGMA journal_mode=WAL")
+        self.base.execute("PRAGMA synchronous=NORMAL")
+        (version,) = self.base.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            self.base.executescript(f"BEGIN; {TABLES} PRAGMA user_version={FORMAT}; COMMIT;")
+        elif version != FORMAT:
             raise ConservatorError(f"{self.path} was written by another version; --out needs a new folder")
+        self.base.execute("CREATE TEMP TABLE present (target BLOB PRIMARY KEY, path TEXT, state TEXT)")
 
     def close(self) -> None:
         """Close the file."""
