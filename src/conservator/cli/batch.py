@@ -155,13 +155,16 @@ def batch(
     from conservator.batch import Batch, Inputs, LocalEngine, Setup, hash_configuration
     from conservator.batch.folder import REFERENCES
     from conservator.batch.references import build_references, gather_texts
-    from conservator.channels import as_edits
+    from conservator.channels import as_channel, as_edits
+    from conservator.vocabularies import BYTES
 
     named = None if experts is None else tuple(expert_names(experts))
     setup = Setup(options, named, device, precision or "float32", trust_remote_code)
     found = Inputs(inputs, out, field, include or (), ignore or (), max_bytes)
     with as_usage_errors():
         corrects = as_edits(channel) is not None
+        if not corrects:
+            as_channel(channel, BYTES.size)  # says now what is wrong with it
         if corrects and like_corpus:
             raise OptionError("like_corpus", "documents that may be wrong anywhere cannot be each other's reference")
         if corrects and like:
