@@ -1,5 +1,6 @@
 """What an engine is given, what it gives back, and what it is: the seam between a batch and who computes."""
 
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -91,3 +92,8 @@ class Engine(Protocol):
         part of its result.
         """
         ...
+
+
+def gave_up(reason: str, began: float) -> Done:
+    """The result for a document that a worker began with at a time and could not finish."""
+    return Done(COPIED, reason=reason, gave_up=True, seconds=time.monotonic() - began)

@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from conservator.batch.engine import COPIED, Done, Setup, Task
+from conservator.batch.engine import Done, Setup, Task, gave_up
 from conservator.batch.usage import is_known, memory_of
 from conservator.batch.worker import serve
 from conservator.errors import ConservatorError, OptionError
@@ -135,7 +135,7 @@ class LocalEngine:
         if self._deaths[one.task.number] < DEATHS:
             waiting.append(one.task)
             return []
-        return [(one.task.number, gave_up(f"{DEATHS} workers died on it: {how}", one))]
+        return [(one.task.number, gave_up(f"{DEATHS} workers died on it: {how}", one.began))]
 
     def _check_limits(self) -> list[tuple[int, Done]]:
         """End workers that take too long or too much memory; their documents are given up."""
@@ -147,7 +147,7 @@ class LocalEngine:
             elif self.memory_limit is not None and memory_of(one.process.pid or 0) > self.memory_limit:
                 reason = f"it took more than {self.memory_limit / 2**20:g} MB of memory"
             if reason and one.task is not None:
-                results.append((one.task.number, gave_up(reason, one)))
+                results.append((one.task.number, gave_up(reason, one.began)))
                 self._end([one])
         return results
 
@@ -175,11 +175,6 @@ class _for_children:  # noqa: N801
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def gave_up(reason: str, one: Process) -> Done:
-    """The result for a document that a worker could not finish."""
-    return Done(COPIED, reason=reason, gave_up=True, seconds=time.monotonic() - one.began)
 
 
 def describe_end(code: int | None) -> str:
