@@ -17,7 +17,7 @@ from conservator.batch.worker import serve
 from conservator.errors import ConservatorError, OptionError
 
 DEATHS = 3  # of workers on one document, after which it is copied; a chance kill or two is not its fault
-STARTS = 3  # workers in a row that end before they are ready, after which something must be wrong with all
+STARTS = 5  # workers in a row that end before they are ready, after which something must be wrong with all
 WATCH = 0.1  # seconds between two looks at time and memory
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
