@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from conservator.batch.engine import COPIED, Done, Setup, Task
+from conservator.batch.engine import COPIED, Done, Results, Setup, Task
 from conservator.batch.usage import is_known, memory_of
 from conservator.batch.worker import serve
 from conservator.errors import ConservatorError, OptionError
@@ -54,7 +54,7 @@ class LocalEngine:
     _deaths: Counter[int] = field(default_factory=Counter, init=False)
     _failed: int = field(default=0, init=False)
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Done]]:
+    def run(self, tasks: Iterable[Task]) -> Results:
         """Restore documents; see ``Engine``."""
         if self.memory_limit is not None and not is_known():
             raise ConservatorError("--memory-limit: this system does not tell how much memory a process takes")
