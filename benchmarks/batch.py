@@ -226,7 +226,7 @@ def main() -> None:
     one.add_argument("--alone", type=int, default=5, help="documents that get a process each")
     two = ways.add_parser("kills")
     two.add_argument("--kills", type=int, default=200)
-    two.add_argument("--later", type=float, default=0.995, help="how likely it is to wait 10 ms more for workers")
+    two.add_argument("--later", type=float, default=0.9995, help="how likely it is to wait 10 ms more for workers")
     two.add_argument("--pause", type=float, default=2.0, help="the longest time between two kills")
     for way, number in ((one, 2000), (two, 400)):
         way.add_argument("--documents", type=int, default=number)

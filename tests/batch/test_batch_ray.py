@@ -6,8 +6,8 @@ import sys
 from dataclasses import replace
 
 import pytest
-from batch_stub import LOG
 
+from batch_stub import LOG
 from conservator.batch import LocalEngine, Setup
 from conservator.batch.engine import Task
 from conservator.batch.ray import RayEngine
@@ -66,11 +66,7 @@ def test_poison_documents_do_not_stop_the_rest():
 
 
 def test_what_is_wrong_is_said():
-    for mark, error, words in (
-        ("bad", OptionError, "a bad one"),
-        ("dead", ConservatorError, "actors of Ray end before they are ready"),
-    ):
-        with pytest.raises(error, match=words):
-            results(RayEngine(replace(SETUP, options=RestoreOptions(mark=mark)), jobs=1), TEXTS[:1])
-    with pytest.raises(ConservatorError, match="no cluster of Ray at 127.0.0.1:1"):
+    with pytest.raises(OptionError, match="a bad one"):
+        results(RayEngine(replace(SETUP, options=RestoreOptions(mark="bad")), jobs=1), TEXTS[:1])
+    with pytest.raises(ConservatorError, match=r"no cluster of Ray at 127\.0\.0\.1:1"):
         results(RayEngine(SETUP, address="127.0.0.1:1"), TEXTS[:1])

@@ -138,6 +138,30 @@ def test_what_cannot_be_restored_is_copied_or_left_out(tmp_path, log):
     assert len(log()) <= number + 2  # a document of a torn file, which has nowhere to stay
 
 
+def test_inputs_that_go_away_do_not_stop_the_rest(tmp_path):
+    inputs, out = make_inputs(tmp_path / "in", 2), tmp_path / "out"
+    task = batch(inputs, out)
+    task.prepare = lambda: [path.unlink() for path in (inputs / "sub").iterdir()]  # after the survey
+    totals = task.run()
+    assert totals.outcomes["restored"] == 4  # of the table and the archive
+    assert (totals.copied, "sub/0.txt" in contents(out)) == (0, False)
+
+
+def test_an_input_that_is_gone_when_it_is_written_is_left_out(tmp_path):
+    inputs, out = make_inputs(tmp_path / "in", 2), tmp_path / "out"
+    task = batch(inputs, out)
+    receive = task._receive
+
+    def receive_later(ledger, number, done):
+        (inputs / "sub" / "1.txt").unlink(missing_ok=True)
+        receive(ledger, number, done)
+
+    task._receive = receive_later
+    task.run()
+    assert "sub/1.txt" not in contents(out)
+    assert contents(out)["sub/0.txt"] == b"document 0 has last same"
+
+
 def test_a_named_file_of_the_wrong_kind_is_an_error(tmp_path):
     (tmp_path / "torn.tar").write_bytes(b"x" * 700)
     with pytest.raises(ConservatorError, match="cannot read"):

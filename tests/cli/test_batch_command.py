@@ -89,3 +89,13 @@ def test_help_is_instant_and_names_the_exit_codes():
     done = run("batch", "--help")
     assert done.returncode == 0
     assert "130 interrupted" in re.sub(r"\s+", " ", done.stdout)
+
+
+def test_an_interrupted_batch_says_how_to_go_on(folder, monkeypatch):
+    def stop(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("conservator.batch.Batch.run", stop)
+    done = call("batch", "in", "--out", "out", cwd=folder)
+    assert done.returncode == 130
+    assert "the same command goes on from here" in done.stderr

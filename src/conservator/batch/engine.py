@@ -1,7 +1,7 @@
 """What an engine is given, what it gives back, and what it is: the seam between a batch and who computes."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -81,13 +81,16 @@ class Done:
     peak_bytes: int = 0
 
 
+Results = Generator[tuple[int, Done], None, None]
+
+
 class Engine(Protocol):
     """Who restores the documents of a batch."""
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Done]]:
+    def run(self, tasks: Iterable[Task]) -> Results:
         """Restore documents: the number and the result of each, exactly once, in any order.
 
-        Tasks are taken one after the other, only as they are needed, in the thread of the caller. Closing the iterator
+        Tasks are taken one after the other, only as they are needed, in the thread of the caller. Closing the generator
         ends all work. What is wrong with the setup is raised as a ConservatorError; what is wrong with a document is
         part of its result.
         """

@@ -21,7 +21,10 @@ REFERENCES = ".conservator.references"
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a folder for this process alone. The lock ends with the process, however it ends."""
-    handle = os.open(folder, os.O_RDONLY)
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise ConservatorError(f"cannot use {folder}: {error.strerror}") from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -44,6 +47,10 @@ def clean(folder: Path, name: str = PARTS) -> None:
     shutil.rmtree(found, ignore_errors=True)
 
 
+class UnwritableError(ConservatorError):
+    """A result cannot be written."""
+
+
 class Hashing:
     """A file that is written, and hashed on the way."""
 
@@ -54,7 +61,10 @@ class Hashing:
     def write(self, data: bytes) -> int:
         """Write some bytes."""
         self.digest.update(data)
-        return self.handle.write(data)
+        try:
+            return self.handle.write(data)
+        except OSError as error:
+            raise UnwritableError(f"cannot write {self.handle.name}: {error.strerror}") from error
 
     def tell(self) -> int:
         """How many bytes were written."""

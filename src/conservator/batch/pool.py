@@ -11,13 +11,13 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from conservator.batch.engine import Done, Setup, Task, gave_up
+from conservator.batch.engine import Done, Results, Setup, Task, gave_up
 from conservator.batch.usage import is_known, memory_of
 from conservator.batch.worker import serve
 from conservator.errors import ConservatorError, OptionError
 
 DEATHS = 3  # of workers on one document, after which it is copied; a chance kill or two is not its fault
-STARTS = 3  # workers in a row that end before they are ready, after which something must be wrong with all
+STARTS = 5  # workers in a row that end before they are ready, after which something must be wrong with all
 WATCH = 0.1  # seconds between two looks at time and memory
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -54,7 +54,7 @@ class LocalEngine:
     _deaths: Counter[int] = field(default_factory=Counter, init=False)
     _failed: int = field(default=0, init=False)
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Done]]:
+    def run(self, tasks: Iterable[Task]) -> Results:
         """Restore documents; see ``Engine``."""
         if self.memory_limit is not None and not is_known():
             raise ConservatorError("--memory-limit: this system does not tell how much memory a process takes")

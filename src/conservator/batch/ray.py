@@ -4,16 +4,17 @@ import os
 import socket
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from conservator.batch.engine import Done, Setup, Task, gave_up
+from conservator.batch.engine import Done, Results, Setup, Task, gave_up
 from conservator.batch.pool import DEATHS, STARTS, THREADS, WATCH
-from conservator.errors import ConservatorError, OptionError
+from conservator.errors import Advice, ConservatorError, OptionError
 
 ANSWER = 10.0  # seconds in which a cluster must answer
 STORE = 256 * 2**20  # bytes for documents on their way, where Ray is started here
+Problem = tuple[str | None, str, tuple[Advice, ...]]  # with an option, in words, and what may help
 NEEDED = 'ray is not installed; pip install "conservator[ray]" brings it'
 
 
@@ -50,7 +51,7 @@ class RayEngine:
     _deaths: Counter[int] = field(default_factory=Counter, init=False)
     _failed: int = field(default=0, init=False)
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[tuple[int, Done]]:
+    def run(self, tasks: Iterable[Task]) -> Results:
         """Restore documents; see ``Engine``."""
         ray = self._connect()
         jobs = self.jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -165,13 +166,13 @@ class Worker:
         """Load what is needed."""
         from conservator.batch.work import load_worker
 
-        self.wrong: tuple[str | None, str, tuple[str, ...]] | None = None
+        self.wrong: Problem | None = None
         try:
             self.work = load_worker(setup)
         except ConservatorError as error:
             self.wrong = (error.option if isinstance(error, OptionError) else None, error.problem, error.advice)
 
-    def problem(self) -> tuple[str | None, str, tuple[str, ...]] | None:
+    def problem(self) -> Problem | None:
         """What is wrong with the setup; None if nothing is."""
         return self.wrong
 

@@ -1,14 +1,15 @@
 """The driver of a batch: it reads, asks the engine, writes down what came, and writes the files that are whole."""
 
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from conservator.batch.engine import Done, Engine, Task
 from conservator.batch.files import TextFile
-from conservator.batch.folder import PARTS, REFERENCES, clean, locked, putting, whose
+from conservator.batch.folder import PARTS, REFERENCES, UnwritableError, clean, locked, putting, whose
 from conservator.batch.inputs import Inputs
 from conservator.batch.items import Holder, Item, hash_file
 from conservator.batch.ledger import Ledger, Place, WrittenFile, shown
@@ -82,7 +83,7 @@ class Batch:
         """Restore what is not done yet; the numbers are about everything."""
         with self._opened() as ledger:
             self._survey(ledger)
-            with closing(self.engine.run(self._tasks(ledger))) as results:  # type: ignore[type-var]
+            with closing(self.engine.run(self._tasks(ledger))) as results:
                 for number, done in results:
                     self._receive(ledger, number, done)
             self._write_tables(ledger)
@@ -103,6 +104,8 @@ class Batch:
             with closing(Ledger(self.out)) as ledger:
                 try:
                     yield ledger
+                except sqlite3.Error as error:  # a full disk, mostly
+                    raise ConservatorError(f"cannot write {ledger.path}: {error}") from error
                 finally:
                     clean(self.out, PARTS)
 
@@ -243,13 +246,15 @@ class Batch:
         if file.waiting or not file.is_read:
             return
         gave_up = self.limits_or_none if file.gave_up or file.is_cut else ""
-        try:
-            written = None if file.leaves else self._write(ledger, file)
-        except (ConservatorError, OSError) as error:
-            if file.problem or not isinstance(error, UnreadableInputError):
-                raise
-            file.problem = str(error)
-            written = self._write(ledger, file)
+        written = None
+        while not file.leaves:
+            try:
+                written = self._write(ledger, file)
+                break
+            except (
+                UnreadableInputError
+            ) as error:  # it could be read before; what cannot be read cannot be copied either
+                file.problem, file.leaves = str(error), bool(file.problem)
         known = WrittenFile(file.source, self.config, gave_up, written)
         ledger.complete(file.holder.target, known, places_of(file))
 
@@ -261,7 +266,9 @@ class Batch:
         with putting(self.out, holder.target, ledger, like=holder.path) as handle:
             try:
                 holder.write(handle, lambda key: ledger.data(key, self.config))
-            except ConservatorError as error:
+            except UnwritableError:
+                raise
+            except (ConservatorError, OSError) as error:
                 raise UnreadableInputError(str(error)) from error
         known = ledger.file(holder.target)
         return known.coming if known is not None and known.coming is not None else ""
@@ -291,5 +298,6 @@ def places_of(file: OpenFile) -> Iterator[Place]:
         path = file.holder.path
         yield Place(str(path), path.stat().st_size if path.exists() else 0, f"{file.source}-", file.problem)
         return
-    for item in file.holder.items():
-        yield Place(item.name, item.size, item.key if item.data is not None else f"{item.key}-", item.problem)
+    with suppress(ConservatorError, OSError):  # it is gone by now: it is in its place, and the next run will see
+        for item in file.holder.items():
+            yield Place(item.name, item.size, item.key if item.data is not None else f"{item.key}-", item.problem)

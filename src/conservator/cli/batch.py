@@ -41,7 +41,7 @@ from conservator.files import check_folder
 from conservator.options import DEFAULTS, RestoreOptions, expert_names
 
 if TYPE_CHECKING:
-    from conservator.batch import Batch, Inputs, Setup, Totals
+    from conservator.batch import Batch, Engine, Inputs, Setup, Totals
     from conservator.batch.estimate import Estimate
     from conservator.batch.references import Texts
 
@@ -51,6 +51,7 @@ EXAMPLES = (
     "  conservator batch archive/ --out restored/ --include '*.md' --ignore drafts --jobs 4\n\n"
     "  conservator batch notes.jsonl.gz table.parquet --field body --out restored/\n\n"
     "  conservator batch archive.tar --out restored/ --like-corpus --time-limit 60\n\n"
+    "  conservator batch archive/ --out restored/ --engine ray --address auto\n\n"
     "  conservator batch archive/ --out restored/ --dry-run\n\n"
     "A run that was interrupted goes on where it was if the same command is given again.\n\n"
     "Exit codes: 0 all restored, or nothing to do; 2 bad usage; 3 bad input or output (with what and where); 4 some "
@@ -58,6 +59,7 @@ EXAMPLES = (
 )
 REASONS = 5  # why documents were copied: so many reasons are named
 MEGABYTE = 2**20
+ENGINES = ("local", "ray")
 
 
 def batch(
@@ -83,6 +85,17 @@ def batch(
             "--jobs", "-j", min=1, max=1024, help="Worker processes; one a core by default.", show_default=False
         ),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(help="Who computes: local (processes here), or ray (a cluster; without --address, here)."),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(help="The cluster of --engine ray, such as auto or ray://head:10001.", show_default=False),
+    ] = None,
+    gpus: Annotated[
+        float, typer.Option(min=0, help="The share of a graphics processor that each worker of Ray takes.")
+    ] = 0.0,
     time_limit: Annotated[
         float | None,
         typer.Option(min=0.001, metavar="SECONDS", help="A document that takes longer is copied as it is."),
@@ -150,9 +163,15 @@ def batch(
             effort=effort,
             language=DEFAULTS.language if language is None else language,
         )
+    if engine not in ENGINES:
+        raise typer.BadParameter(f"{engine!r}; known: {', '.join(ENGINES)}", param_hint="--engine")
+    if engine == "local" and (address is not None or gpus):
+        raise typer.BadParameter("a cluster is for --engine ray", param_hint="--address")
+    if engine == "ray" and memory_limit is not None:
+        raise typer.BadParameter("Ray watches the memory of its machines itself", param_hint="--memory-limit")
     workers = jobs or available_cores()
 
-    from conservator.batch import Batch, Inputs, LocalEngine, Setup, hash_configuration
+    from conservator.batch import Batch, Inputs, LocalEngine, RayEngine, Setup, hash_configuration
     from conservator.batch.folder import REFERENCES
     from conservator.batch.references import build_references, gather_texts
     from conservator.channels import as_channel, as_edits
@@ -174,13 +193,15 @@ def batch(
             setup = replace(setup, references=str(out / REFERENCES))
         config = hash_configuration(setup, texts)
         memory = None if memory_limit is None else int(memory_limit * MEGABYTE)
-        engine = LocalEngine(setup, workers, time_limit, memory)
+        chosen: Engine = LocalEngine(setup, workers, time_limit, memory)
+        if engine == "ray":
+            chosen = RayEngine(setup, jobs, address, gpus, time_limit)
         if dry_run:
             say_cost(found, setup, options, texts, workers)
             return
         check_folder(out, parents=parents)
         limits = f"time {time_limit}, memory {memory_limit}, bytes {max_bytes}"
-        task = Batch(found, engine, config, limits, force, retry)
+        task = Batch(found, chosen, config, limits, force, retry)
         if setup.references is not None:
             task.prepare = lambda: build_references(texts, mark, out / REFERENCES)
         began = time.monotonic()
