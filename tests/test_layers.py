@@ -25,7 +25,7 @@ LAYERS = [
     {"correction"},
     {"characters"},
     {"restorer"},
-    {"web"},
+    {"web", "batch"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import conservator
-from conservator.cli import channel, check, compare, convert, damage, experts, reproduce, restore, serve, train
+from conservator.cli import batch, channel, check, compare, convert, damage, experts, reproduce, restore, serve, train
 from conservator.cli.console import messages
 from conservator.cli.options import as_option
 from conservator.errors import ConservatorError, NotTextError
@@ -37,6 +37,7 @@ def root(
 
 
 app.command(epilog=restore.EXAMPLES)(restore.restore)
+app.command(epilog=batch.EXAMPLES)(batch.batch)
 app.command(epilog=damage.EXAMPLES)(damage.damage)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.command(epilog=serve.EXAMPLES)(serve.serve)

@@ -12,7 +12,7 @@ import typer
 from conservator.cli.console import messages
 from conservator.errors import Advice, OptionError
 from conservator.files import check_writable, read_document
-from conservator.options import LARGEST_SEED
+from conservator.options import DEFAULTS, EFFORTS, EXPERTS, LARGEST_SEED, LONGEST_GAP
 
 if TYPE_CHECKING:
     from conservator.documents import Source
@@ -77,6 +77,72 @@ TrustRemoteCode = Annotated[
     typer.Option("--trust-remote-code", help="Run the code that some pretrained models (hf:) have in their folders."),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The seed that everything random follows from.")]
+Experts = Annotated[
+    str | None,
+    typer.Option(
+        help="Experts that may be trusted: built-in names, folders, or pretrained models over tokens "
+        "(hf:OWNER/NAME, hf:FOLDER), with commas between; by default those of "
+        f"{', '.join(EXPERTS)} that have something to say about the document.",
+        show_default=False,
+    ),
+]
+Like = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH",
+        help="A text like the document, which is remembered where it fits: a file, a folder of text files, or a "
+        ".jsonl or .jsonl.gz file with a field text. May be given several times.",
+        show_default=False,
+    ),
+]
+Effort = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(EFFORTS),
+        help="fast: small networks and the memory. best: language models write again what these leave in doubt; "
+        "more comes back, and it takes ten times as long.",
+    ),
+]
+LanguageModel = Annotated[
+    str | None,
+    typer.Option(
+        "--language-model",
+        metavar="NAME",
+        help="The language model of --effort best, or several with commas between: names that conservator experts "
+        f"add knows, hf:OWNER/NAME, folders or .gguf files; {DEFAULTS.language} by default.",
+        show_default=False,
+    ),
+]
+NoMemory = Annotated[
+    bool, typer.Option("--no-memory", help="Remember nothing of the document's other parts, nor of other texts.")
+]
+Mark = Annotated[
+    str, typer.Option(help="What stands for one lost byte or character; U+FFFD by default.", show_default=False)
+]
+Gap = Annotated[str | None, typer.Option(help='What stands for a stretch of unknown length, such as "[...]".')]
+MaxGap = Annotated[int, typer.Option(min=1, max=LONGEST_GAP, help="The longest such stretch, in bytes.")]
+Lost = Annotated[
+    str,
+    typer.Option(
+        metavar="WHAT",
+        help="What is lost: a byte at each mark (bytes), bytes that are not UTF-8 as well (invalid), a character "
+        "outside ASCII at each mark (characters), or one of an encoding (encoding:windows-1252). auto tells bytes "
+        "and characters apart, unless experts or a mark are named.",
+    ),
+]
+Channel = Annotated[
+    str,
+    typer.Option(
+        help="How the document was damaged: mask (what is not marked is right), replacement:RATE (any byte may be "
+        "wrong, and about that share is), ocr (a reader of pages took some characters for others), or a file that "
+        "conservator channel fit wrote.",
+    ),
+]
+MinGain = Annotated[
+    float,
+    typer.Option(min=0.0, help="By how many nats evidence must favour a change of what a reader of pages wrote."),
+]
+MinConfidence = Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave what is less sure than this as it was.")]
 
 
 def read_text(

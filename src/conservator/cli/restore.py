@@ -13,9 +13,21 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conservator.cli.console import messages
 from conservator.cli.options import (
+    Channel,
     Device,
+    Effort,
     Encoding,
+    Experts,
     Force,
+    Gap,
+    LanguageModel,
+    Like,
+    Lost,
+    Mark,
+    MaxGap,
+    MinConfidence,
+    MinGain,
+    NoMemory,
     Parents,
     Precision,
     Quiet,
@@ -30,9 +42,6 @@ from conservator.cli.pages import is_pages, picture_changes, read_any, trust_in,
 from conservator.files import read_document, write_document
 from conservator.options import (
     DEFAULTS,
-    EFFORTS,
-    EXPERTS,
-    LONGEST_GAP,
     SHOWN_ALTERNATIVES,
     RestoreOptions,
     expert_names,
@@ -84,82 +93,22 @@ def restore(
     out: Annotated[
         str, typer.Option("--out", "-o", help="Where to write the restored document; - for standard output.")
     ] = "-",
-    experts: Annotated[
-        str | None,
-        typer.Option(
-            help="Experts that may be trusted: built-in names, folders, or pretrained models over tokens "
-            "(hf:OWNER/NAME, hf:FOLDER), with commas between; by default those of "
-            f"{', '.join(EXPERTS)} that have something to say about the document.",
-            show_default=False,
-        ),
-    ] = None,
-    like: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH",
-            help="A text like the document, which is remembered where it fits: a file, a folder of text files, or a "
-            ".jsonl or .jsonl.gz file with a field text. May be given several times.",
-            show_default=False,
-        ),
-    ] = None,
-    effort: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(EFFORTS),
-            help="fast: small networks and the memory. best: language models write again what these leave in doubt; "
-            "more comes back, and it takes ten times as long.",
-        ),
-    ] = DEFAULTS.effort,
-    language: Annotated[
-        str | None,
-        typer.Option(
-            "--language-model",
-            metavar="NAME",
-            help="The language model of --effort best, or several with commas between: names that conservator experts "
-            f"add knows, hf:OWNER/NAME, folders or .gguf files; {DEFAULTS.language} by default.",
-            show_default=False,
-        ),
-    ] = None,
-    no_memory: Annotated[
-        bool, typer.Option("--no-memory", help="Remember nothing of the document's other parts, nor of other texts.")
-    ] = not DEFAULTS.memory,
-    mark: Annotated[
-        str, typer.Option(help="What stands for one lost byte or character; U+FFFD by default.", show_default=False)
-    ] = DEFAULTS.mark,
-    gap: Annotated[
-        str | None, typer.Option(help='What stands for a stretch of unknown length, such as "[...]".')
-    ] = DEFAULTS.gap,
-    max_gap: Annotated[
-        int, typer.Option(min=1, max=LONGEST_GAP, help="The longest such stretch, in bytes.")
-    ] = DEFAULTS.max_gap,
-    lost: Annotated[
-        str,
-        typer.Option(
-            metavar="WHAT",
-            help="What is lost: a byte at each mark (bytes), bytes that are not UTF-8 as well (invalid), a character "
-            "outside ASCII at each mark (characters), or one of an encoding (encoding:windows-1252). auto tells bytes "
-            "and characters apart, unless experts or a mark are named.",
-        ),
-    ] = DEFAULTS.lost,
+    experts: Experts = None,
+    like: Like = None,
+    effort: Effort = DEFAULTS.effort,
+    language: LanguageModel = None,
+    no_memory: NoMemory = not DEFAULTS.memory,
+    mark: Mark = DEFAULTS.mark,
+    gap: Gap = DEFAULTS.gap,
+    max_gap: MaxGap = DEFAULTS.max_gap,
+    lost: Lost = DEFAULTS.lost,
     encoding: Encoding = DEFAULTS.encoding,
-    channel: Annotated[
-        str,
-        typer.Option(
-            help="How the document was damaged: mask (what is not marked is right), replacement:RATE (any byte may be "
-            "wrong, and about that share is), ocr (a reader of pages took some characters for others), or a file that "
-            "conservator channel fit wrote.",
-        ),
-    ] = str(DEFAULTS.channel),
+    channel: Channel = str(DEFAULTS.channel),
     ocr_language: Annotated[
         str, typer.Option(metavar="NAME", help="The language of a scan, by Tesseract's names, such as eng or deu+lat.")
     ] = "eng",
-    min_gain: Annotated[
-        float,
-        typer.Option(min=0.0, help="By how many nats evidence must favour a change of what a reader of pages wrote."),
-    ] = DEFAULTS.min_gain,
-    min_confidence: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Leave what is less sure than this as it was.")
-    ] = DEFAULTS.min_confidence,
+    min_gain: MinGain = DEFAULTS.min_gain,
+    min_confidence: MinConfidence = DEFAULTS.min_confidence,
     alternatives: Annotated[
         int | None,
         typer.Option(

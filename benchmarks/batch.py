@@ -1,0 +1,252 @@
+"""Batches: throughput by workers, beside one process a file; and kills at random moments.
+
+    python benchmarks/batch.py throughput --corpora PATH [--documents 2000] [--size 1000] [--jobs 1 2] [--json FILE]
+    python benchmarks/batch.py kills [--kills 200] [--documents 400]
+
+Throughput: documents are pieces of README files from ``eval``, of about ``--size`` bytes each, a tenth of whose bytes
+are lost. ``conservator batch`` restores all of them with each number of ``--jobs``, and ``conservator restore`` some of
+them, one process a file. Seconds are of the clock, with the start of Python and the loading of experts; CPU seconds, of
+all processes, are given beside them, as other work may share the cores. The results have to be the same byte for byte.
+
+Kills: documents with marks, that a stand-in for the experts restores in some milliseconds each, so that most of the
+time is spent in what is tested. Workers and drivers are killed (SIGKILL) at random moments, until there have been
+``--kills``; a killed driver is started again, and a run that was done begins anew. What is left must be what an
+undisturbed run writes, and no other file.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conservator.batch import Batch, Done, Inputs, LocalEngine, Setup, Task
+from conservator.batch.engine import RESTORED
+from conservator.batch.ledger import NAME
+from conservator.files import write_atomically
+from conservator.options import RestoreOptions
+from conservator.provenance import commit, versions
+
+RATE = 0.1
+MARK = "\ufffd"
+TABLES = ("overview.html", "summary.csv", "summary.parquet", NAME)
+
+
+def make_documents(corpora: Path, number: int, size: int, seed: int) -> list[bytes]:
+    """Damaged pieces of README files, taken from one after the other."""
+    import torch
+
+    from conservator.channels import MaskChannel
+    from conservator.vocabularies import BYTES
+    from conservator_studies.corpora import read_domain
+
+    texts = read_domain(corpora, "readme", "eval").documents
+    pieces, place = [], 0
+    while len(pieces) < number:
+        fresh = [text[place : place + size].decode(errors="ignore").strip().encode() for text in texts]
+        pieces += [piece for piece in fresh if len(piece) > size // 2]
+        place += size
+        if not any(fresh):
+            raise SystemExit(f"the corpus has only {len(pieces)} such pieces; --size must be smaller")
+    channel, generator = MaskChannel(BYTES.size, RATE), torch.Generator().manual_seed(seed)
+    found = []
+    for piece in pieces[:number]:
+        tokens = channel.corrupt(torch.tensor([list(piece)]), generator).tokens[0].tolist()
+        found.append(b"".join(MARK.encode() if one == BYTES.mask else bytes([one]) for one in tokens))
+    return found
+
+
+def timed(command: list[str]) -> tuple[float, float]:
+    """The seconds that a command takes, and the CPU seconds of it and its processes."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - began, spent
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    """The files of a folder of results, but for the tables, in which seconds stand."""
+    files = (path for path in out.rglob("*") if path.is_file() and path.name not in TABLES)
+    return {str(path.relative_to(out)): path.read_bytes() for path in files}
+
+
+def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    """Restore the documents in every way."""
+    inputs = folder / "in"
+    inputs.mkdir()
+    for number, data in enumerate(make_documents(options.corpora, options.documents, options.size, options.seed)):
+        (inputs / f"{number:05}.md").write_bytes(data)
+    conservator, rows, first = [sys.executable, "-m", "conservator"], [], None
+    for jobs in options.jobs:
+        out = folder / f"jobs{jobs}"
+        command = [*conservator, "batch", str(inputs), "--out", str(out), "--jobs", str(jobs), "--lost", "bytes"]
+        seconds, spent = timed(command)
+        found = contents(out)
+        first = first or found
+        if found != first:
+            raise SystemExit("the results depend on the number of jobs")
+        with sqlite3.connect(out / NAME) as base:
+            within, cpu = base.execute("SELECT sum(seconds), sum(cpu_seconds) FROM documents").fetchone()
+        rows.append(describe(f"batch, jobs {jobs}", len(found), seconds, spent, within, cpu))
+        print(rows[-1], flush=True)
+    seconds = spent = 0.0
+    alone = sorted(inputs.iterdir())[:: max(1, options.documents // options.alone)][: options.alone]
+    for path in alone:
+        out = folder / "alone.md"
+        took = timed(
+            [*conservator, "restore", str(path), "-o", str(out), "--force", "--lost", "bytes", "--threads", "1"]
+        )
+        seconds, spent = seconds + took[0], spent + took[1]
+        if first is not None and out.read_bytes() != first[path.name]:
+            raise SystemExit("the results differ from those of one process a file")
+    rows.append(describe("one process a file", len(alone), seconds, spent, None, None))
+    print(rows[-1], flush=True)
+    return rows
+
+
+def describe(
+    way: str, documents: int, seconds: float, spent: float, within: float | None, cpu: float | None
+) -> dict[str, Any]:
+    """A row: what was done, and how quickly."""
+    return {
+        "way": way,
+        "documents": documents,
+        "seconds": round(seconds, 2),
+        "cpu_seconds": round(spent, 2),
+        "documents_a_second": round(documents / seconds, 4),
+        "documents_a_cpu_second": round(documents / spent, 4),
+        "seconds_in_workers": within and round(within, 2),
+        "cpu_seconds_in_workers": cpu and round(cpu, 2),
+    }
+
+
+def make_quick(setup: Setup) -> Callable[[Task], Done]:
+    """A stand-in for a restorer, which takes some milliseconds."""
+
+    def work(task: Task) -> Done:
+        time.sleep(0.02)
+        lost = task.data.count(MARK.encode())
+        return Done(RESTORED, task.data.replace(MARK.encode(), b"x"), lost=lost, restored=lost, sure=lost)
+
+    return work
+
+
+def drive(inputs: Path, out: Path, jobs: int) -> None:
+    """A batch with the stand-in."""
+    out.mkdir(exist_ok=True)
+    setup = Setup(RestoreOptions(), factory="batch:make_quick")
+    Batch(Inputs([inputs], out), LocalEngine(setup, jobs), "one").run()
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process has started and that still run, but for the tracker of Python's own."""
+    try:
+        found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        return [int(one) for one in found if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
+    except OSError:
+        return []
+
+
+def kill_at_random(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Kill workers and drivers, and compare what is left with an undisturbed run."""
+    inputs, out, calm = folder / "in", folder / "out", folder / "calm"
+    (inputs / "sub").mkdir(parents=True)
+    drawn = random.Random(options.seed)
+    half = options.documents // 2
+    for number in range(half):
+        (inputs / "sub" / f"{number:05}.txt").write_text(f"document {number} has l\ufffdst something")
+    lines = (json.dumps({"id": number, "text": f"row {number} is d\ufffdmaged"}) for number in range(half))
+    (inputs / "rows.jsonl").write_text("\n".join(lines))
+    drive(inputs, calm, 2)
+    killed, starts, rounds, stray = {"worker": 0, "driver": 0}, 0, 0, 0
+    driver: subprocess.Popen[bytes] | None = None
+    while sum(killed.values()) < options.kills:
+        if driver is None or driver.poll() is not None:
+            if driver is not None and driver.returncode == 0:  # it was done before there were enough kills
+                stray += compare(out, calm)
+                shutil.rmtree(out)
+                rounds += 1
+            driver = subprocess.Popen([sys.executable, __file__, "drive", str(inputs), str(out)])
+            starts += 1
+            while drawn.random() < options.later and driver.poll() is None and not children(driver.pid):
+                time.sleep(0.01)  # most kills are for those at work, some for those that are just beginning
+        time.sleep(drawn.uniform(0.0, options.pause))
+        found = children(driver.pid)
+        whom = drawn.choice(("worker", "driver"))
+        victim = drawn.choice(found) if whom == "worker" and found else driver.pid
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        killed["driver" if victim == driver.pid else "worker"] += 1
+        if victim == driver.pid:
+            driver.wait()
+        if sum(killed.values()) % 20 == 0:
+            print(killed, "starts", starts, "rounds", rounds, flush=True)
+    if driver is not None:
+        driver.wait()
+    drive(inputs, out, 2)
+    stray += compare(out, calm)
+    return {"killed": killed, "starts": starts, "rounds": rounds + 1, "stray_files": stray}
+
+
+def compare(out: Path, calm: Path) -> int:
+    """Check that the results are those of an undisturbed run; return how many other files there are."""
+    found, right = contents(out), contents(calm)
+    for name, data in right.items():
+        if found.get(name) != data:
+            raise SystemExit(f"{name} is {'lost' if name not in found else 'another'}")
+    with sqlite3.connect(out / NAME) as base:
+        (twice,) = base.execute("SELECT count(*) - count(DISTINCT key) FROM documents").fetchone()
+        (copied,) = base.execute("SELECT count(*) FROM documents WHERE outcome = 'copied'").fetchone()
+    if twice or copied:
+        raise SystemExit(f"{twice} documents stand twice in the ledger, {copied} were given up")
+    return len(found) - len(right)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ways = parser.add_subparsers(dest="way", required=True)
+    one = ways.add_parser("throughput")
+    one.add_argument("--corpora", type=Path, required=True, help="the folder with readme.eval.jsonl.gz")
+    one.add_argument("--size", type=int, default=1000, help="bytes of a document")
+    one.add_argument("--jobs", nargs="+", type=int, default=[1, 2])
+    one.add_argument("--alone", type=int, default=5, help="documents that get a process each")
+    two = ways.add_parser("kills")
+    two.add_argument("--kills", type=int, default=200)
+    two.add_argument("--later", type=float, default=0.9995, help="how likely it is to wait 10 ms more for workers")
+    two.add_argument("--pause", type=float, default=2.0, help="the longest time between two kills")
+    for way, number in ((one, 2000), (two, 400)):
+        way.add_argument("--documents", type=int, default=number)
+        way.add_argument("--seed", type=int, default=0)
+        way.add_argument("--json", type=Path)
+    driven = ways.add_parser("drive")
+    driven.add_argument("inputs", type=Path)
+    driven.add_argument("out", type=Path)
+    options = parser.parse_args()
+    if options.way == "drive":
+        drive(options.inputs, options.out, 2)
+        return
+    with tempfile.TemporaryDirectory(prefix="conservator.") as folder:
+        run = measure if options.way == "throughput" else kill_at_random
+        rows = run(options, Path(folder))
+    record = {"commit": commit(), "versions": versions(), "seed": options.seed, "cores": os.cpu_count(), "rows": rows}
+    print(json.dumps(rows, indent=2))
+    if options.json:
+        write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""What an engine is given, what it gives back, and what it is: the seam between a batch and who computes."""
+
+import time
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from conservator.options import RestoreOptions
+
+RESTORED, WHOLE, COPIED = "restored", "nothing lost", "copied"
+FACTORY = "conservator.batch.work:make_worker"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a worker is made of; it can be pickled, and says nothing about the machine.
+
+    Attributes:
+        options: of every restoration.
+        experts: names of experts; None lets each document choose among the built-in ones.
+        device: where experts compute.
+        precision: how pretrained models compute: the same on every machine, so that the results are.
+        trust_remote_code: whether code that comes with pretrained models may be run.
+        like: files and folders of texts like the documents, for the correction of text that may be wrong anywhere.
+        references: the folder of an index of such texts, which workers share; None without one.
+        factory: ``module:function`` of what makes a worker of a Setup: a callable of a Task that returns Done.
+    """
+
+    options: RestoreOptions
+    experts: tuple[str, ...] | None = None
+    device: str = "cpu"
+    precision: str = "float32"
+    trust_remote_code: bool = False
+    like: tuple[str, ...] = ()
+    references: str | None = None
+    factory: str = FACTORY
+
+
+class Task(NamedTuple):
+    """A document to restore: its number in this run, its bytes, and whether these are known to be text in UTF-8."""
+
+    number: int
+    data: bytes
+    is_text: bool = False
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a document.
+
+    Attributes:
+        outcome: RESTORED, WHOLE (nothing was lost) or COPIED (it cannot be restored, and stays as it was).
+        data: the restored document; None where it stays as it was.
+        reason: why it is copied.
+        binary: whether it is copied because it is not text.
+        gave_up: whether it is copied because of time, memory or a worker that died: another try may do better.
+        lost: how many bytes or characters were lost, or were changed.
+        restored: how many of them were filled in.
+        sure: how many of these with a confidence of at least 0.9.
+        left_open: how many were left open.
+        expected: which share of what was filled in should be right.
+        shares: expert -> its mean weight where something was lost.
+        seconds: that it took.
+        cpu_seconds: of the processor.
+        peak_bytes: the most memory that the worker had in use meanwhile; 0 if that is not known.
+    """
+
+    outcome: str
+    data: bytes | None = None
+    reason: str = ""
+    binary: bool = False
+    gave_up: bool = False
+    lost: int = 0
+    restored: int = 0
+    sure: int = 0
+    left_open: int = 0
+    expected: float | None = None
+    shares: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_bytes: int = 0
+
+
+Results = Generator[tuple[int, Done], None, None]
+
+
+class Engine(Protocol):
+    """Who restores the documents of a batch."""
+
+    def run(self, tasks: Iterable[Task]) -> Results:
+        """Restore documents: the number and the result of each, exactly once, in any order.
+
+        Tasks are taken one after the other, only as they are needed, in the thread of the caller. Closing the generator
+        ends all work. What is wrong with the setup is raised as a ConservatorError; what is wrong with a document is
+        part of its result.
+        """
+        ...
+
+
+def gave_up(reason: str, began: float) -> Done:
+    """The result for a document that a worker began with at a time and could not finish."""
+    return Done(COPIED, reason=reason, gave_up=True, seconds=time.monotonic() - began)

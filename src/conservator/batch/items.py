@@ -1,0 +1,98 @@
+"""Documents and the files that hold them: what every kind of input has in common."""
+
+import gzip
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol, cast
+
+CHUNK = 1 << 20
+Lookup = Callable[[str], bytes | None]  # the key of a document -> its restored bytes; None where it stays as it was
+
+
+@dataclass(frozen=True)
+class Item:
+    """A document of an input.
+
+    Attributes:
+        name: the path of its file; ``path#row`` in a table and ``path!member`` in an archive.
+        size: its bytes.
+        key: tells its content from any other: a document with the same key has the same restoration.
+        data: its bytes; None if it cannot be restored.
+        is_text: whether it is known to be text, as a field of a table is, so that it has no encoding to tell.
+        problem: why it cannot be restored, or "".
+    """
+
+    name: str
+    size: int
+    key: str
+    data: bytes | None
+    is_text: bool = False
+    problem: str = ""
+
+
+class Holder(Protocol):
+    """A file that holds documents, and becomes one file of the same kind."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        ...
+
+    @property
+    def target(self) -> str:
+        """Where the restored file goes, relative to the folder of the results."""
+        ...
+
+    @property
+    def found(self) -> bool:
+        """Whether it was found in a folder, not named."""
+        ...
+
+    def count(self) -> int:
+        """How many documents it holds."""
+        ...
+
+    def items(self) -> Iterator[Item]:
+        """Its documents, in order, read one after the other."""
+        ...
+
+    def write(self, handle: BinaryIO, restored: Lookup) -> None:
+        """Write the file with restored documents; everything else in it stays as it is."""
+        ...
+
+
+def key_of(data: bytes, *, is_text: bool = False) -> str:
+    """The key of a document: the hash of its content, and whether it is known to be text."""
+    return hashlib.sha256(data).hexdigest() + ("t" if is_text else "")
+
+
+def too_large(size: int, largest: int) -> str:
+    """What is wrong with a document that is too large."""
+    return f"it has {size:,} bytes; --max-bytes allows {largest:,}"
+
+
+def hash_file(path: Path) -> str:
+    """The sha256 of a file, which is never in memory as a whole."""
+    with path.open("rb") as handle:
+        return hash_handle(handle)
+
+
+def hash_handle(handle: BinaryIO) -> str:
+    """The sha256 of what can be read from here on."""
+    digest = hashlib.sha256()
+    while chunk := handle.read(CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+@contextmanager
+def packing(handle: BinaryIO, *, packed: bool) -> Iterator[BinaryIO]:
+    """Where to write, so that it is compressed if it has to be; the same content gives the same bytes."""
+    if not packed:
+        yield handle
+        return
+    with gzip.GzipFile("", "wb", fileobj=handle, mtime=0) as out:
+        yield cast(BinaryIO, out)

@@ -1,0 +1,230 @@
+"""The ledger: what is done, in one SQLite file that the driver alone writes, in transactions.
+
+A document is done when its row stands here, with its restored bytes. These stay until all files are whole: a file gets
+its own row only then, and any other may hold the same document. So a run that was killed at any moment goes on where it
+was.
+"""
+
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from conservator.batch.engine import COPIED, Done
+from conservator.errors import ConservatorError
+
+NAME = ".conservator.sqlite"
+FORMAT = 1
+TABLES = """
+CREATE TABLE documents (
+  key TEXT, config TEXT, outcome TEXT, reason TEXT, binary INTEGER, gave_up INTEGER, limits TEXT, lost INTEGER,
+  restored INTEGER, sure INTEGER, left_open INTEGER, expected REAL, shares TEXT, seconds REAL, cpu_seconds REAL,
+  peak_bytes INTEGER, changed INTEGER, data BLOB, PRIMARY KEY (key, config)
+) WITHOUT ROWID;
+CREATE TABLE files (
+  target BLOB PRIMARY KEY, source TEXT, config TEXT, gave_up INTEGER, written TEXT, coming TEXT
+) WITHOUT ROWID;
+CREATE TABLE places (
+  target BLOB, number INTEGER, name TEXT, size INTEGER, key TEXT, config TEXT, problem TEXT,
+  PRIMARY KEY (target, number)
+) WITHOUT ROWID;
+"""
+CHANGED = "its file changed while the batch was running; another run takes it as it is then"
+NUMBERS = tuple(one.name for one in fields(Done) if one.name not in ("data", "shares"))
+
+
+class Place(NamedTuple):
+    """A document in a file: its name, size and key, and why it was not tried."""
+
+    name: str
+    size: int
+    key: str
+    problem: str
+
+
+class WrittenFile(NamedTuple):
+    """A file of the results.
+
+    Attributes:
+        source: the hash of the input; None if it is not complete.
+        config: the hash of the configuration.
+        gave_up: the limits under which documents in it were given up, or were too large; "" if none were.
+        written: the hash of the file as it was written last, or None.
+        coming: the hash of what was about to take its place.
+    """
+
+    source: str | None
+    config: str | None
+    gave_up: str
+    written: str | None
+    coming: str | None = None
+
+
+class Ledger:
+    """The records of all runs with one folder of results."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the ledger of a folder, or make it."""
+        self.path = folder / NAME
+        try:
+            self.base = sqlite3.connect(self.path, isolation_level=None)
+        except sqlite3.Error as error:
+            raise ConservatorError(f"cannot use {self.path}: {error}") from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self.close()
+            raise ConservatorError(f"cannot use {self.path}: {error}") from error
+        except ConservatorError:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        self.base.execute("PRAGMA auto_vacuum=FULL")
+        self.base.execute("PRAGMA journal_mode=WAL")
+        self.base.execute("PRAGMA synchronous=NORMAL")
+        (version,) = self.base.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            self.base.executescript(f"BEGIN; {TABLES} PRAGMA user_version={FORMAT}; COMMIT;")
+        elif version != FORMAT:
+            raise ConservatorError(f"{self.path} was written by another version; --out needs a new folder")
+        self.base.execute("CREATE TEMP TABLE present (target BLOB PRIMARY KEY, path TEXT, state TEXT)")
+
+    def close(self) -> None:
+        """Close the file."""
+        self.base.close()
+
+    def expect(self, target: str, path: str, state: str) -> str | None:
+        """Note that a file is a result of this run; return the input that another one with this name is of.
+
+        Args:
+            target: the file.
+            path: the input that it is made of.
+            state: whose file stands there now.
+        """
+        try:
+            self.base.execute("INSERT INTO present VALUES (?, ?, ?)", (os.fsencode(target), shown(path), state))
+        except sqlite3.IntegrityError:
+            query = "SELECT path FROM present WHERE target = ?"
+            (other,) = self.base.execute(query, (os.fsencode(target),)).fetchone()
+            return str(other)
+        return None
+
+    def state(self, target: str) -> str | None:
+        """Whose file stood there when the run began; None for a file that was not expected."""
+        row = self.base.execute("SELECT state FROM present WHERE target = ?", (os.fsencode(target),)).fetchone()
+        return None if row is None else str(row[0])
+
+    def find(self, key: str, config: str) -> Done | None:
+        """What came of a document, without its bytes; None if it is not done."""
+        columns = ", ".join(NUMBERS)
+        query = f"SELECT {columns}, shares FROM documents WHERE key = ? AND config = ?"
+        row = self.base.execute(query, (key, config)).fetchone()
+        return None if row is None else self._done(row)
+
+    def has_data(self, key: str, config: str) -> bool:
+        """Whether the restored bytes of a document that is done are still here, or are those that it had."""
+        query = "SELECT data IS NOT NULL OR NOT changed FROM documents WHERE key = ? AND config = ?"
+        row = self.base.execute(query, (key, config)).fetchone()
+        return bool(row and row[0])
+
+    def limits_of(self, key: str, config: str) -> str:
+        """The limits under which a document was tried."""
+        query = "SELECT limits FROM documents WHERE key = ? AND config = ?"
+        return str(self.base.execute(query, (key, config)).fetchone()[0])
+
+    def data(self, key: str, config: str) -> bytes | None:
+        """The restored bytes of a document; None if it stays as it was."""
+        query = "SELECT data FROM documents WHERE key = ? AND config = ?"
+        row = self.base.execute(query, (key, config)).fetchone()
+        return None if row is None or row[0] is None else zlib.decompress(row[0])
+
+    def record(self, key: str, config: str, done: Done, limits: str) -> None:
+        """Write down what came of a document."""
+        row = {name: getattr(done, name) for name in NUMBERS} | {"reason": shown(done.reason)}
+        row |= {"key": key, "config": config, "limits": limits, "shares": json.dumps(done.shares)}
+        row |= {"changed": done.data is not None, "data": None if done.data is None else zlib.compress(done.data, 1)}
+        names = ", ".join(row)
+        places = ", ".join(f":{name}" for name in row)
+        self.base.execute(f"INSERT OR REPLACE INTO documents ({names}) VALUES ({places})", row)
+
+    def file(self, target: str) -> WrittenFile | None:
+        """What is known of a file of the results."""
+        query = "SELECT source, config, gave_up, written, coming FROM files WHERE target = ?"
+        row = self.base.execute(query, (os.fsencode(target),)).fetchone()
+        return None if row is None else WrittenFile(*row)
+
+    def announce(self, target: str, coming: str) -> None:
+        """Write down that a file is about to be put in its place: from now on it is ours."""
+        self.base.execute(
+            "INSERT INTO files (target, gave_up, coming) VALUES (?, '', ?) "
+            "ON CONFLICT (target) DO UPDATE SET coming = excluded.coming",
+            (os.fsencode(target), coming),
+        )
+
+    def complete(self, target: str, known: WrittenFile, places: Iterable[Place]) -> None:
+        """Write down that a file is whole, and which documents are in it."""
+        base, place, config = self.base, os.fsencode(target), known.config
+        base.execute("BEGIN IMMEDIATE")
+        try:
+            base.execute("DELETE FROM places WHERE target = ?", (place,))
+            for number, one in enumerate(places):
+                row = (place, number, shown(one.name), one.size, one.key, config, shown(one.problem))
+                base.execute("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            query = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, NULL)"
+            base.execute(query, (place, known.source, config, known.gave_up, known.written))
+        except BaseException:
+            base.execute("ROLLBACK")
+            raise
+        base.execute("COMMIT")
+
+    def number_of(self, target: str) -> int:
+        """How many documents are in a file that is whole."""
+        query = "SELECT count(*) FROM places WHERE target = ?"
+        return int(self.base.execute(query, (os.fsencode(target),)).fetchone()[0])
+
+    def forget_data(self) -> None:
+        """Let go of restored bytes: every file is whole. Those beside a document that was given up stay for a retry."""
+        self.base.execute(
+            "UPDATE documents SET data = NULL WHERE data IS NOT NULL AND key NOT IN (SELECT key FROM places "
+            "WHERE target IN (SELECT places.target FROM places JOIN documents AS other ON other.key = places.key "
+            "AND other.config = places.config WHERE other.gave_up))"
+        )
+
+    def rows(self, order: str = "present.rowid, number") -> Iterator[dict[str, Any]]:
+        """The documents of the files of this run, in the order of the inputs, or another."""
+        columns = ", ".join(f"documents.{name}" for name in (*NUMBERS, "shares"))
+        query = (
+            f"SELECT places.name, places.size, places.target, places.problem, {columns} FROM present "
+            "JOIN places ON places.target = present.target LEFT JOIN documents "
+            f"ON documents.key = places.key AND documents.config = places.config ORDER BY {order}"
+        )
+        with closing(self.base.execute(query)) as cursor:
+            for name, size, target, problem, *rest in cursor:
+                done = Done(COPIED, reason=problem or CHANGED) if rest[0] is None else self._done(rest)
+                yield {"document": name, "target": os.fsdecode(target), "bytes": size, "done": done}
+
+    def _done(self, row: Any) -> Done:
+        *numbers, shares = row
+        found = dict(zip(NUMBERS, numbers, strict=True)) | {"shares": json.loads(shares)}
+        return Done(**found | {"binary": bool(found["binary"]), "gave_up": bool(found["gave_up"])})
+
+
+def shown(name: str) -> str:
+    """A name as it can be shown: what is not valid Unicode, or controls a terminal, is replaced."""
+    text = name.encode(errors="surrogateescape").decode(errors="replace") if not _has_halves(name) else ascii(name)
+    return "".join(one if one.isprintable() else "\ufffd" for one in text)
+
+
+def _has_halves(name: str) -> bool:
+    """Whether a name has half a surrogate that no file name has."""
+    try:
+        name.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return True
+    return False

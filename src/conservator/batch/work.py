@@ -1,0 +1,149 @@
+"""The work on one document, and who does it: a pure function of its bytes and the setup."""
+
+import hashlib
+import time
+from codecs import BOM_UTF8
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from conservator.batch.engine import COPIED, RESTORED, WHOLE, Done, Setup, Task
+from conservator.batch.usage import peak_memory, reset_peak
+from conservator.errors import ConservatorError, NotTextError
+from conservator.options import DEFAULTS
+
+if TYPE_CHECKING:
+    from conservator.batch.references import SharedReferences
+    from conservator.experts.language.precision import Precision
+    from conservator.restoration import Restoration
+    from conservator.restorer import Restorer
+
+Worker = Callable[[Task], Done]
+WARM = "A small document, in which a letter is l{mark}st."
+
+
+def load_worker(setup: Setup) -> Worker:
+    """What the factory of a setup makes of it."""
+    module, _, name = setup.factory.partition(":")
+    return cast(Worker, getattr(import_module(module), name)(setup))
+
+
+def make_worker(setup: Setup) -> Worker:
+    """A worker with the experts of a setup loaded, which has restored a small document already.
+
+    So the first document takes no longer than others, and options that fit no document are known before it.
+    """
+    import torch
+
+    from conservator.batch.references import SharedReferences
+    from conservator.channels import as_edits
+    from conservator.experts import load_experts
+    from conservator.options import expert_names
+    from conservator.restorer import Restorer
+
+    torch.set_num_threads(1)
+    precision = cast("Precision", setup.precision)
+    loaded = None
+    if setup.experts is not None or as_edits(setup.options.channel) is None:
+        names = expert_names(setup.experts)
+        trusted = setup.trust_remote_code
+        loaded = load_experts(names, setup.device, precision=precision, trust_remote_code=trusted)
+    like = [Path(one) for one in setup.like] or None
+    language = None
+    if setup.options.effort == "best":
+        from conservator.experts.language import load_language_model
+
+        names = [name.strip() for name in setup.options.language.split(",")]
+        language = [load_language_model(name, precision) for name in names]
+    restorer = Restorer(loaded, setup.options, like=like, select=setup.experts is None, language=language)
+    references = None if setup.references is None else SharedReferences.open(Path(setup.references))
+    if references is not None:
+        restorer.references = references.texts
+    restorer.restore(WARM.format(mark=setup.options.mark if as_edits(setup.options.channel) is None else "o"))
+    return lambda task: restore_one(restorer, task, references)
+
+
+def restore_one(restorer: "Restorer", task: Task, references: "SharedReferences | None" = None) -> Done:
+    """Restore one document. The result depends on its bytes, the restorer and the references alone.
+
+    Args:
+        restorer: experts and options.
+        task: the document.
+        references: the index of texts like the documents, of which this document itself is left out.
+    """
+    reset_peak()
+    began, cpu = time.perf_counter(), time.process_time()
+    try:
+        done = restore_bytes(restorer, task, references)
+    except NotTextError as error:
+        done = Done(COPIED, reason=str(error), binary=True)
+    except ConservatorError as error:
+        done = Done(COPIED, reason=str(error))
+    except MemoryError:
+        done = Done(COPIED, reason="there was not enough memory", gave_up=True)
+    except Exception as error:  # a fault of ours must not stop the rest of a corpus
+        done = Done(COPIED, reason=f"unexpected {type(error).__name__}: {error}", gave_up=True)
+    return replace(
+        done,
+        seconds=time.perf_counter() - began,
+        cpu_seconds=time.process_time() - cpu,
+        peak_bytes=peak_memory(),
+    )
+
+
+def restore_bytes(restorer: "Restorer", task: Task, references: "SharedReferences | None") -> Done:
+    """Restore one document, or raise a ConservatorError that says why it cannot be restored."""
+    from conservator.documents import UTF8, Source
+    from conservator.pages import name_format
+    from conservator.restorer import as_source
+
+    if not task.data:
+        return Done(WHOLE)
+    if not task.is_text and name_format(task.data) is not None:
+        return restore_pages(restorer, task.data)
+    source = Source(task.data, UTF8) if task.is_text else as_source(task.data, restorer.options)
+    own = hashlib.sha256(source.data.removeprefix(BOM_UTF8)).hexdigest()
+    with nullcontext() if references is None else references.without(own):
+        found = restorer.restore(source)
+    return describe(found, found.encoded[0], task.data)
+
+
+def restore_pages(restorer: "Restorer", data: bytes) -> Done:
+    """Correct the words in a file of an OCR engine."""
+    from conservator.documents import read_source
+    from conservator.pages import read_pages
+
+    transcript = read_pages(data)
+    changes: dict[str, Any] = (
+        {"channel": "ocr", "alternatives": 0} if restorer.options.channel == DEFAULTS.channel else {}
+    )
+    found = restorer.restore(read_source(transcript.text), **changes)
+    changed = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
+    return describe(found, transcript.with_text(changed) if found.changes else data, data)
+
+
+def describe(found: "Restoration", written: bytes, original: bytes) -> Done:
+    """The restoration in numbers, and the document as it is written."""
+    if not found.spans:
+        return Done(WHOLE)
+    one = found.summary
+    lost, sure = one.lost, one.sure
+    restored = one.restored
+    if found.corrects:
+        from conservator.restoration import sum_changes
+
+        numbers = sum_changes(found.seen, found.changes)
+        lost, restored, sure = numbers.changes, numbers.changes, numbers.sure
+    return Done(
+        RESTORED,
+        data=None if written == original else written,
+        lost=lost,
+        restored=restored,
+        sure=sure,
+        left_open=one.left_open,
+        expected=one.expected_accuracy,
+        shares={name: round(share, 6) for name, share in zip(found.experts, one.weights, strict=True)},
+    )

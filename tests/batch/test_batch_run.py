@@ -1,0 +1,294 @@
+"""The laws of a batch: order, workers, retries and kills change nothing; what is done is not done again."""
+
+import gzip
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import pytest
+
+from batch_stub import LOG, batch
+from conservator.batch.folder import PARTS, locked
+from conservator.batch.ledger import NAME, Ledger
+from conservator.errors import ConservatorError, OptionError
+
+TABLES = {"overview.html", "summary.csv", "summary.parquet"}
+
+
+def make_inputs(folder, number=6):
+    """Texts, a table and an archive."""
+    (folder / "sub").mkdir(parents=True)
+    for one in range(number):
+        (folder / "sub" / f"{one}.txt").write_text(f"document {one} has l\ufffdst s\ufffdme")
+    (folder / "whole.txt").write_text("nothing is lost")
+    (folder / "empty.txt").write_text("")
+    lines = [json.dumps({"id": one, "text": f"row {one} is d\ufffdmaged"}) for one in range(number)]
+    (folder / "rows.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    with tarfile.open(folder / "all.tar", "w") as archive:
+        archive.add(folder / "sub", "sub")
+    return folder
+
+
+def contents(out):
+    """The files of the results but for the tables, in which seconds stand; nothing else may be there."""
+    files = {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert NAME in files
+    assert not {name for name in files if name.startswith(".") and name != NAME}
+    return {name: data for name, data in files.items() if name != NAME and name not in TABLES}
+
+
+@pytest.fixture
+def log(tmp_path, monkeypatch):
+    """What was worked on, by a line for each document."""
+    path = tmp_path / "log"
+    path.touch()
+    monkeypatch.setenv(LOG, str(path))
+    return lambda: path.read_text().splitlines()
+
+
+def test_order_and_workers_change_no_byte(tmp_path):
+    inputs = make_inputs(tmp_path / "in")
+    totals = batch(inputs, tmp_path / "one").run()
+    assert totals.outcomes == {"restored": 18, "nothing lost": 2}
+    first = contents(tmp_path / "one")
+    assert first["sub/3.txt"] == b"document 3 has last same"
+    assert [json.loads(line) for line in gzip.decompress(first["rows.jsonl.gz"]).splitlines()][4] == {
+        "id": 4,
+        "text": "row 4 is damaged",
+    }
+    batch(inputs, tmp_path / "three", jobs=3).run()
+    assert contents(tmp_path / "three") == first
+    parts = [inputs / name for name in ("whole.txt", "sub", "rows.jsonl.gz", "empty.txt", "all.tar")]
+    batch(parts[::-1], tmp_path / "turned", jobs=2).run()
+    assert contents(tmp_path / "turned") == first
+
+
+def test_what_is_done_is_not_done_again(tmp_path, log):
+    inputs, out = make_inputs(tmp_path / "in"), tmp_path / "out"
+    batch(inputs, out).run()
+    first, number = contents(out), len(log())
+    assert number == 6 + 6 + 2  # the archive holds what the folder does
+    again = batch(inputs, out)
+    assert again.run().outcomes == {"restored": 18, "nothing lost": 2}
+    assert (len(log()), again.tried) == (number, 0)
+    (inputs / "sub" / "3.txt").write_text("an\ufffdther")
+    (inputs / "new.txt").write_text("n\ufffdw")
+    (out / "sub" / "5.txt").unlink()
+    batch(inputs, out).run()
+    assert len(log()) == number + 3
+    assert contents(out) == first | {"sub/3.txt": b"anather", "new.txt": b"naw"}
+    batch(inputs, out, seed=1).run()
+    assert contents(out)["new.txt"] == b"nbw"
+
+
+def test_files_of_others_are_left_alone(tmp_path):
+    inputs, out = make_inputs(tmp_path / "in", 1), tmp_path / "out"
+    out.mkdir()
+    (out / "whole.txt").write_text("mine")
+    with pytest.raises(ConservatorError, match=r"whole\.txt: not written by a batch"):
+        batch(inputs, out).run()
+    assert contents(out) == {"whole.txt": b"mine"}
+    batch(inputs, out, force=True).run()
+    assert contents(out)["whole.txt"] == b"nothing is lost"
+    (out / "sub" / "0.txt").write_text("edited by hand")
+    kept = batch(inputs, out)
+    kept.run()
+    assert (kept.kept, contents(out)["sub/0.txt"]) == (1, b"edited by hand")
+    with pytest.raises(ConservatorError, match="changed since"):
+        batch(inputs, out, seed=1).run()
+    batch(inputs, out, force=True).run()
+    assert contents(out)["sub/0.txt"] == b"document 0 has last same"
+
+
+def test_inputs_are_not_overwritten_and_do_not_meet(tmp_path):
+    make_inputs(tmp_path / "in", 1)
+    with pytest.raises(ConservatorError, match="overwritten by its restoration"):
+        batch(tmp_path / "in" / "whole.txt", tmp_path / "in", force=True).run()
+    make_inputs(tmp_path / "other" / "in", 1)
+    with pytest.raises(ConservatorError, match="would both become"):
+        batch([tmp_path / "in", tmp_path / "other" / "in"], tmp_path / "out").run()
+    (tmp_path / "none").mkdir()
+    with pytest.raises(ConservatorError, match="no documents"):
+        batch(tmp_path / "none", tmp_path / "out").run()
+
+
+def test_what_cannot_be_restored_is_copied_or_left_out(tmp_path, log):
+    inputs, out = make_inputs(tmp_path / "in", 1), tmp_path / "out"
+    (inputs / "refused.txt").write_text("REFUSED \ufffd")
+    (inputs / "binary.png").write_text("BINARY \ufffd")
+    (inputs / "torn.tar").write_bytes((inputs / "all.tar").read_bytes()[:700])
+    (inputs / "torn.jsonl.gz").write_bytes((inputs / "rows.jsonl.gz").read_bytes()[:-6])
+    (inputs / "script.sh").write_text("\ufffd")
+    (inputs / "script.sh").chmod(0o755)
+    totals = batch(inputs, out).run()
+    assert (totals.copied, totals.left_out) == (3, 1)
+    found = contents(out)
+    assert "binary.png" not in found
+    for name in ("refused.txt", "torn.tar", "torn.jsonl.gz"):
+        assert found[name] == (inputs / name).read_bytes()
+    assert (out / "script.sh").stat().st_mode & 0o777 == 0o755
+    number = len(log())
+    assert batch(inputs, out).run().copied == 3
+    assert len(log()) <= number + 2  # a document of a torn file, which has nowhere to stay
+
+
+def test_inputs_that_go_away_do_not_stop_the_rest(tmp_path):
+    inputs, out = make_inputs(tmp_path / "in", 2), tmp_path / "out"
+    task = batch(inputs, out)
+    task.prepare = lambda: [path.unlink() for path in (inputs / "sub").iterdir()]  # after the survey
+    totals = task.run()
+    assert totals.outcomes["restored"] == 4  # of the table and the archive
+    assert (totals.copied, "sub/0.txt" in contents(out)) == (0, False)
+
+
+def test_an_input_that_is_gone_when_it_is_written_is_left_out(tmp_path):
+    inputs, out = make_inputs(tmp_path / "in", 2), tmp_path / "out"
+    task = batch(inputs, out)
+    receive = task._receive
+
+    def receive_later(ledger, number, done):
+        (inputs / "sub" / "1.txt").unlink(missing_ok=True)
+        receive(ledger, number, done)
+
+    task._receive = receive_later
+    task.run()
+    assert "sub/1.txt" not in contents(out)
+    assert contents(out)["sub/0.txt"] == b"document 0 has last same"
+
+
+def test_a_named_file_of_the_wrong_kind_is_an_error(tmp_path):
+    (tmp_path / "torn.tar").write_bytes(b"x" * 700)
+    with pytest.raises(ConservatorError, match="cannot read"):
+        batch(tmp_path / "torn.tar", tmp_path / "out").run()
+
+
+def test_names_that_are_not_unicode_or_control_a_terminal(tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in (b"\xff\xfe.txt", b"\x1b[31m.txt"):
+        Path(os.fsdecode(os.fsencode(tmp_path / "in") + b"/" + name)).write_text("l\ufffdst")
+    totals = batch(tmp_path / "in", tmp_path / "out").run()
+    assert totals.outcomes == {"restored": 2}
+    assert (tmp_path / "out" / "\x1b[31m.txt").read_bytes() == b"last"
+    assert Path(os.fsdecode(os.fsencode(tmp_path / "out") + b"/\xff\xfe.txt")).read_bytes() == b"last"
+    assert batch(tmp_path / "in", tmp_path / "out").run().outcomes == {"restored": 2}
+    page = (tmp_path / "out" / "overview.html").read_text()
+    assert "\x1b" not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "limits", "reason"),
+    [
+        ("KILL \ufffd", {}, "3 workers died on it: ended by SIGKILL"),
+        ("SLEEP \ufffd", {"time_limit": 0.3}, "it took longer than 0.3 s"),
+        ("MEMORY \ufffd", {"memory_limit": 200 * 2**20}, "it took more than 200 MB of memory"),
+    ],
+)
+def test_a_poison_document_does_not_stop_the_rest(tmp_path, log, text, limits, reason):
+    inputs, out = make_inputs(tmp_path / "in", 2), tmp_path / "out"
+    (inputs / "aaa.txt").write_text(text)
+    lines = [json.dumps({"text": one}) for one in ("a\ufffd", text, "b\ufffd")]
+    (inputs / "poison.jsonl").write_text("\n".join(lines))
+    totals = batch(inputs, out, jobs=2, **limits).run()
+    assert totals.reasons == {reason: 2}
+    found = contents(out)
+    assert found["aaa.txt"] == text.encode()
+    assert found["poison.jsonl"].decode() == "\n".join(
+        [lines[0].replace("\\ufffd", "a"), lines[1], lines[2].replace("\\ufffd", "a")]
+    )
+    assert found["sub/1.txt"] == b"document 1 has last same"
+    number = len(log())
+    assert batch(inputs, out, jobs=2, **limits).run().copied == 2
+    assert len(log()) == number
+    again = batch(inputs, out, jobs=2, retry=True, **limits)
+    assert again.run().copied == 2
+    assert again.tried == 2  # the poison alone, as a file and as a text
+    assert contents(out) == found
+
+
+def test_what_is_wrong_with_the_setup_is_raised(tmp_path):
+    inputs = make_inputs(tmp_path / "in", 1)
+    with pytest.raises(OptionError, match="a bad one"):
+        batch(inputs, tmp_path / "out", mark="bad").run()
+    with pytest.raises(ConservatorError, match="workers end before they are ready: exit code 7"):
+        batch(inputs, tmp_path / "out", mark="dead").run()
+
+
+def test_two_drivers_do_not_share_a_folder(tmp_path):
+    inputs, out = make_inputs(tmp_path / "in", 1), tmp_path / "out"
+    out.mkdir()
+    with locked(out), pytest.raises(ConservatorError, match="another run writes"):
+        batch(inputs, out).run()
+    batch(inputs, out).run()
+
+
+def test_a_ledger_of_another_version_is_refused(tmp_path):
+    ledger = Ledger(tmp_path)
+    ledger.base.execute("PRAGMA user_version=99")
+    ledger.close()
+    with pytest.raises(ConservatorError, match="another version"):
+        Ledger(tmp_path)
+    (tmp_path / NAME).write_bytes(b"no database" * 100)
+    with pytest.raises(ConservatorError, match="cannot use"):
+        Ledger(tmp_path)
+
+
+def drive(inputs, out, log, jobs=2):
+    """A driver in a process of its own, which can be killed."""
+    stub = Path(__file__).parent.parent / "batch_stub.py"
+    environment = {**os.environ, LOG: str(log), "BATCH_SECONDS": "0.01"}
+    return subprocess.Popen([sys.executable, stub, inputs, out, str(jobs)], env=environment)
+
+
+def test_kills_at_random_moments_lose_nothing_and_leave_nothing(tmp_path):
+    inputs, out, log = make_inputs(tmp_path / "in", 40), tmp_path / "out", tmp_path / "log"
+    batch(inputs, tmp_path / "calm").run()
+    log.touch()
+    moments, kills = random.Random(0), 0
+    while kills < 10:
+        driver = drive(inputs, out, log)
+        seen = len(log.read_text().splitlines()) + moments.randrange(1, 12)
+        while driver.poll() is None and len(log.read_text().splitlines()) < seen:
+            time.sleep(0.002)
+        if driver.poll() is not None:
+            break
+        victim = driver.pid if kills % 2 else int(log.read_text().splitlines()[-1].split()[0])
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        kills += 1
+        if kills % 2:
+            driver.send_signal(signal.SIGINT)  # Ctrl-C after the death of a worker
+        driver.wait()
+    assert kills > 4
+    assert drive(inputs, out, log).wait() == 0
+    assert contents(out) == contents(tmp_path / "calm")
+    assert not (out / PARTS).exists()
+    assert len(log.read_text().splitlines()) <= 40 + 40 + 2 + 2 * kills  # only what was under way was done again
+
+
+def test_workers_end_with_their_driver(tmp_path):
+    inputs, log = tmp_path / "in", tmp_path / "log"
+    inputs.mkdir()
+    (inputs / "a.txt").write_text("SLEEP")
+    log.touch()
+    driver = drive(inputs, tmp_path / "out", log)
+    while not log.read_text().endswith("\n"):
+        time.sleep(0.01)
+    driver.kill()
+    driver.wait()
+    worker = int(log.read_text().split()[0])
+    while True:
+        try:
+            os.kill(worker, 0)
+        except ProcessLookupError:
+            break
+        if Path(f"/proc/{worker}/stat").is_file() and Path(f"/proc/{worker}/stat").read_text().split()[2] == "Z":
+            break
+        time.sleep(0.01)

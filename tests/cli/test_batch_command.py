@@ -1,0 +1,101 @@
+"""``conservator batch`` with real experts, as a person uses it."""
+
+import csv
+import json
+import re
+
+import pytest
+
+from commands import call, run
+
+DAMAGED = "The quick br\ufffdwn fox jumps over the l\ufffdzy dog.\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text(DAMAGED)
+    (tmp_path / "in" / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (tmp_path / "in" / "rows.jsonl").write_text(json.dumps({"text": DAMAGED, "n": 1}) + "\n")
+    return tmp_path
+
+
+def test_a_batch_is_what_restore_does_to_each(folder):
+    alone = call("restore", "in/a.txt", "--experts", "prose", "-o", "alone.txt", cwd=folder)
+    assert alone.returncode == 0
+    words = ("batch", "in", "--out", "out", "--experts", "prose", "--jobs", "1")
+    done = call(*words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "2 documents: 2 restored" in done.stdout
+    assert "1 that are not text" in done.stdout
+    restored = (folder / "alone.txt").read_text()
+    assert (folder / "out" / "a.txt").read_text() == restored
+    assert json.loads((folder / "out" / "rows.jsonl").read_text()) == {"text": restored, "n": 1}
+    page = (folder / "out" / "overview.html").read_text()
+    assert "a.txt" in page
+    assert not re.search(r"https?://|<script", page)
+    again = call(*words, cwd=folder)
+    assert again.returncode == 0
+    assert "0 documents in this run" in again.stdout
+
+
+def test_a_corpus_is_its_own_reference_and_a_dry_run_writes_nothing(folder):
+    (folder / "in" / "b.txt").write_text(DAMAGED.replace("br\ufffdwn", "brown"))
+    words = ("batch", "in/a.txt", "in/b.txt", "--out", "out", "--experts", "prose", "--like-corpus", "--jobs", "1")
+    dry = call(*words, "--dry-run", cwd=folder)
+    assert dry.returncode == 0, dry.stderr
+    assert "2 documents" in dry.stdout
+    assert "3 marks" in dry.stdout
+    assert not (folder / "out").exists()
+    done = call(*words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "brown" in (folder / "out" / "a.txt").read_text()
+    assert sorted(one.name for one in (folder / "out").iterdir() if one.name.startswith(".")) == [".conservator.sqlite"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("in", "--out", "out", "--no-memory", "--like-corpus"), 2, "--no-memory leaves it out"),
+        (("in", "--out", "out", "--channel", "ocr", "--like-corpus"), 2, "each other's reference"),
+        (("in", "--out", "out", "--precision", "int4"), 2, "expected float32 or bfloat16"),
+        (("in", "--out", "out", "--channel", "nothing"), 2, "no channel"),
+        (("in", "--out", "in"), 3, "both an input and the folder"),
+        (("none", "--out", "out"), 3, "cannot read none"),
+        (("in", "--out", "no/out"), 3, "--parents makes it"),
+        (("in", "--out", "out", "--experts", "nobody"), 3, "no expert 'nobody'"),
+        (("in/rows.jsonl", "--out", "out", "--field", "body"), 3, "--field names another"),
+    ],
+)
+def test_what_is_wrong_is_said(folder, words, code, said):
+    done = call("batch", *words, cwd=folder)
+    assert done.returncode == code, done.stderr
+    assert said in re.sub(r"[\s│]+", " ", done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_document_that_is_named_and_not_text_is_copied(folder, monkeypatch):
+    monkeypatch.setattr("conservator.batch.summary.find_spec", lambda name: None)
+    words = ("batch", "in/picture.png", "in/a.txt", "--out", "out", "--max-bytes", "20", "--experts", "prose")
+    done = call(*words, "--jobs", "1", cwd=folder)
+    assert done.returncode == 4, done.stderr
+    rows = list(csv.DictReader((folder / "out" / "summary.csv").read_text(encoding="utf-8").splitlines()))
+    assert [row["outcome"] for row in rows] == ["copied", "copied"]
+    assert (folder / "out" / "a.txt").read_text() == DAMAGED
+    assert (folder / "out" / "picture.png").exists()
+
+
+def test_help_is_instant_and_names_the_exit_codes():
+    done = run("batch", "--help")
+    assert done.returncode == 0
+    assert "130 interrupted" in re.sub(r"\s+", " ", done.stdout)
+
+
+def test_an_interrupted_batch_says_how_to_go_on(folder, monkeypatch):
+    def stop(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("conservator.batch.Batch.run", stop)
+    done = call("batch", "in", "--out", "out", cwd=folder)
+    assert done.returncode == 130
+    assert "the same command goes on from here" in done.stderr
