@@ -6,7 +6,8 @@
 Throughput: documents are pieces of README files from ``eval``, of about ``--size`` bytes each, a tenth of whose bytes
 are lost. ``conservator batch`` restores all of them with each number of ``--jobs``, and ``conservator restore`` some of
 them, one process a file. Seconds are of the clock, with the start of Python and the loading of experts; CPU seconds, of
-all processes, are given beside them, as other work may share the cores. The results have to be the same byte for byte.
+all processes, and the load of the machine are given beside them, as other work may share the cores; on a machine with
+other work, seconds of the clock say little about workers. The results have to be the same byte for byte.
 
 Kills: documents with marks, that a stand-in for the experts restores in some milliseconds each, so that most of the
 time is spent in what is tested. Workers and drivers are killed (SIGKILL) at random moments, until there have been
@@ -88,6 +89,8 @@ def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     for number, data in enumerate(make_documents(options.corpora, options.documents, options.size, options.seed)):
         (inputs / f"{number:05}.md").write_bytes(data)
     conservator, rows, first = [sys.executable, "-m", "conservator"], [], None
+    one = str(inputs / "00000.md")
+    timed([*conservator, "batch", one, "--out", str(folder / "warm"), "--jobs", "1"])  # kernels are compiled once
     for jobs in options.jobs:
         out = folder / f"jobs{jobs}"
         command = [*conservator, "batch", str(inputs), "--out", str(out), "--jobs", str(jobs), "--lost", "bytes"]
@@ -126,6 +129,7 @@ def describe(
         "cpu_seconds": round(spent, 2),
         "documents_a_second": round(documents / seconds, 4),
         "documents_a_cpu_second": round(documents / spent, 4),
+        "load": round(os.getloadavg()[0], 1),
         "seconds_in_workers": within and round(within, 2),
         "cpu_seconds_in_workers": cpu and round(cpu, 2),
     }
