@@ -5,11 +5,10 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from conservator.cli.console import messages
+from conservator.cli.console import SafeConsole, messages
 
 EXAMPLES = (
     "Examples:\n\n  conservator experts\n\n  conservator experts ./notes prose\n\n"
@@ -69,7 +68,7 @@ def list_experts(
     if not rows:
         messages.print("no experts come with this package; name folders that conservator train wrote")
         return
-    console = Console(highlight=False, markup=False)
+    console = SafeConsole(highlight=False, markup=False)
     tables = {network_table: "nats_per_masked_byte", token_table: "tokens", model_table: "licence"}
     for number, (table, field) in enumerate(tables.items()):
         some = [row for row in rows if field in row]

@@ -16,7 +16,7 @@ from safetensors.torch import save as format_safetensors
 from conservator.errors import ConservatorError
 from conservator.experts import CONFIG, read_config
 from conservator.experts.flow import is_flow, read_flow_config
-from conservator.files import make_folder, write_atomically
+from conservator.files import make_folder, open_file, real_path, write_atomically
 from conservator.training.corpus import Corpus, as_stream, draw_blocks, hold_out
 from conservator.training.learners import Learner
 from conservator.training.scoring import Scores, Windows, cut_windows, score
@@ -120,7 +120,7 @@ def run_training(
     if config.blocks:
         stream = draw_blocks(stream, config.blocks, config.window, plan.seed)
     make_folder(folder)
-    name = folder.resolve().name
+    name = real_path(folder).name
     trainer = Trainer(config, plan.seed, torch.device(device), learner)
     curve: list[Point] = []
     recent: list[float] = []  # the losses since the last point of the curve
@@ -233,7 +233,7 @@ def _restore(path: Path, plan: Plan, trainer: Trainer) -> tuple[float, list[Poin
     if not path.exists():
         raise ConservatorError(f"there is nothing to resume: no {path}")
     try:
-        with safe_open(path, framework="pt") as handle:
+        with open_file(path), safe_open(path, framework="pt") as handle:
             record = json.loads(handle.metadata()["run"])
             tensors = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
         theirs, ours = _flat(record["plan"]), _flat(asdict(plan))

