@@ -210,7 +210,7 @@ def _temporary_in(folder: Path) -> Iterator[IO[bytes]]:
                 _lock(handle)
                 if not os.fstat(handle.fileno()).st_nlink:  # swept before it was locked: once more
                     continue
-                yield handle  # type: ignore[misc]
+                yield handle
                 return
             finally:
                 Path(handle.name).unlink(missing_ok=True)

@@ -120,6 +120,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise ConservatorError(f"{path} does not describe an expert: expected the format {FORMAT!r}")
     weights, name = config.get("weights"), config.get("name")
     sound = isinstance(weights, dict) and isinstance(weights.get("sha256"), str) and type(weights.get("bytes")) is int
+    sound = sound and 0 <= weights["bytes"] <= LARGEST["weights"]
     if not sound or not isinstance(name, str) or not name or not isinstance(config.get("about"), dict):
         raise ConservatorError(f"{path} is incomplete: expected name, network, weights (bytes, sha256) and about")
     _check_network(config.get("network"), path)

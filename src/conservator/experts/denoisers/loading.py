@@ -104,12 +104,12 @@ def describe_denoiser(name: str | Path) -> dict[str, Any]:
     if is_flow(folder):
         base = settings.get("base")
         about = read_settings(folder / str(base.get("folder"))) if isinstance(base, dict) else settings
-        source, shown = about.get("source"), settings.get("name") or shown
+        source, shown = str(about.get("source")), str(settings.get("name") or shown)
     else:
         source = "mask" if family_of(kind).source.shows_noise else "uniform"
     weights = sorted(folder.glob(WEIGHTS[0]))
     size = sum(path.stat().st_size for path in weights)
-    found = {"name": shown, "kind": kind, "bytes": size, "tokens": about.get("vocab_size"), "source": source}
+    found = {"name": shown, "kind": str(kind), "bytes": size, "tokens": about.get("vocab_size"), "source": source}
     return found | {"sha256": hash_files(weights)}
 
 
