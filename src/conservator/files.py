@@ -243,8 +243,12 @@ def _lock(handle: Any) -> bool:
 
 
 def is_special(path: Path) -> bool:
-    """Whether ``path`` exists and is neither a file nor a folder, such as a device or a pipe."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    """Whether ``path`` exists and is neither a file nor a folder, such as a device or a pipe; OSError if it cannot."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _umask() -> int:

@@ -142,7 +142,7 @@ def loss_of(about: dict[str, Any]) -> dict[str, float] | None:
     held_out = about.get("held_out")
     found = held_out.get("nats_per_masked_byte") if isinstance(held_out, dict) else None
     values = [found.get(key) for key in ("value", "low", "high")] if isinstance(found, dict) else [None]
-    sound = all(type(value) in (int, float) and abs(value) < WORST for value in values)
+    sound = all(isinstance(value, int | float) and abs(value) < WORST for value in values)
     return found if sound else None
 
 

@@ -119,8 +119,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise ConservatorError(f"{path} does not describe an expert: expected the format {FORMAT!r}")
     weights, name = config.get("weights"), config.get("name")
-    sound = isinstance(weights, dict) and isinstance(weights.get("sha256"), str) and type(weights.get("bytes")) is int
-    sound = sound and 0 <= weights["bytes"] <= LARGEST["weights"]
+    size, digest = (weights.get("bytes"), weights.get("sha256")) if isinstance(weights, dict) else (None, None)
+    sound = isinstance(digest, str) and type(size) is int and 0 <= size <= LARGEST["weights"]
     if not sound or not isinstance(name, str) or not name or not isinstance(config.get("about"), dict):
         raise ConservatorError(f"{path} is incomplete: expected name, network, weights (bytes, sha256) and about")
     _check_network(config.get("network"), path)
