@@ -101,7 +101,8 @@ def main() -> None:
         unharmed = "; nothing was written" if isinstance(error, NotTextError) else ""
         fail(f"{error.worded(as_option)}{unharmed}")
     except OSError as error:  # a name that is too long, a loop of links, a folder that may not be entered, a full disk
-        fail(": ".join(map(str, (*filter(None, [error.filename]), error.strerror or error))))
+        what = "cannot write standard output" if error.filename is None else f"cannot use {error.filename}"
+        fail(f"{what}: {error.strerror or error}")
 
 
 def finish_output() -> None:

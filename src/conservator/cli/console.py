@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
+from rich.text import Text
 
 # Controls but for newlines and tabs, and what turns the direction of a text: a terminal would obey them.
 OBEYED = [*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
@@ -19,6 +20,10 @@ def printable(text: str) -> str:
 
 class SafeConsole(Console):
     """A terminal that obeys rich alone: controls in the texts that it is given are shown instead."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """A string as what is measured and written."""
+        return super().render_str(printable(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What is written, in parts of one style each."""
