@@ -50,7 +50,7 @@ class InBytes:
         """Return log p(x_l = v | visible bytes) at the positions ``at``: (n, 256), float32."""
         check_context(self.spec, context)
         rows = torch.where(context.hidden, BYTES.mask, context.tokens)
-        found = torch.full((len(at[0]), BYTES.size), -math.log(BYTES.size))
+        found = torch.full((len(at[0]), BYTES.size), -math.log(BYTES.size), dtype=torch.float32)
         for number in at[0][context.hidden[at]].unique().tolist():
             row = rows[number][context.real[number]].numpy()
             laws = self.byte_laws(row)

@@ -77,7 +77,7 @@ class Hiding(LeaveOneOut):
         """Return log p(x_l = v | visible tokens) at the positions ``at``: (n, V), float32."""
         check_context(self.spec, context)
         hidden = context.hidden & context.real
-        table = torch.full((len(at[0]), self.spec.vocabulary.size), IMPOSSIBLE)
+        table = torch.full((len(at[0]), self.spec.vocabulary.size), IMPOSSIBLE, dtype=torch.float32)
         wanted = hidden[at].nonzero()[:, 0]
         if len(wanted):
             row, place = (one[wanted] for one in at)
