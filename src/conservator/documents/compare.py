@@ -12,7 +12,7 @@ from conservator.errors import ConservatorError
 from conservator.numerics import runs
 from conservator.vocabularies.utf8 import ASCII
 
-LONGEST = 2**16  # bytes in a row that differ and are aligned at once; the time grows with the square
+LONGEST = 2**14  # bytes in a row that differ and are aligned at once; the time grows with the square
 WIDEST = 4  # bytes of a character
 
 
@@ -108,7 +108,7 @@ def _compare_characters(original: bytes, restored: bytes, damaged: bytes, mark: 
 
 def _character_runs(truth: np.ndarray, now: np.ndarray) -> list[tuple[int, int]]:
     """The ranges in which ``truth`` and ``now`` differ, widened to whole characters of both; long ones in parts."""
-    inside = ((truth & 0xC0) == 0x80) | ((now & 0xC0) == 0x80) & (now != LOST)
+    inside = (((truth & 0xC0) == 0x80) | ((now & 0xC0) == 0x80) & (now != LOST)).tolist()
     spans: list[tuple[int, int]] = []
     for start, stop in runs(truth != now):
         while start > 0 and inside[start]:
@@ -121,11 +121,11 @@ def _character_runs(truth: np.ndarray, now: np.ndarray) -> list[tuple[int, int]]
     return [part for span in spans for part in _parts(*span, inside)]
 
 
-def _parts(start: int, stop: int, inside: np.ndarray) -> Iterator[tuple[int, int]]:
+def _parts(start: int, stop: int, inside: list[bool]) -> Iterator[tuple[int, int]]:
     """A range in parts of about LONGEST bytes, each of whole characters if these are UTF-8."""
     while stop - start > LONGEST:
-        ends = np.flatnonzero(~inside[start + LONGEST : start + LONGEST + WIDEST])
-        end = start + LONGEST + (int(ends[0]) if len(ends) else 0)
+        end = start + LONGEST
+        end += next((more for more, one in enumerate(inside[end : end + WIDEST]) if not one), 0)
         yield start, end
         start = end
     yield start, stop
@@ -133,6 +133,8 @@ def _parts(start: int, stop: int, inside: np.ndarray) -> Iterator[tuple[int, int
 
 def _text(tokens: np.ndarray, start: int, stop: int) -> str:
     """The tokens from ``start`` to ``stop`` as text, with U+FFFD for what is lost or not UTF-8."""
-    return b"".join(MARK.encode() if token == LOST else bytes([token]) for token in tokens[start:stop].tolist()).decode(
-        errors="replace"
-    )
+    part = tokens[start:stop]
+    if not (part == LOST).any():
+        return part.astype(np.uint8).tobytes().decode(errors="replace")
+    signs = (MARK.encode() if token == LOST else bytes([token]) for token in part.tolist())
+    return b"".join(signs).decode(errors="replace")

@@ -135,7 +135,9 @@ class Team:
                 predictions = torch.full(shape, -math.log(self.vocabulary.size), dtype=predicted.dtype)
             predictions[number, chosen] = predicted.to(predictions.dtype)
             del predicted  # before the next expert makes its own
-        return torch.full(shape, -math.log(self.vocabulary.size)) if predictions is None else predictions
+        if predictions is None:
+            return torch.full(shape, -math.log(self.vocabulary.size), dtype=torch.float32)
+        return predictions
 
     def read(
         self,
