@@ -120,8 +120,10 @@ def run_training(
     token_bytes = (sum(map(len, training)) + len(training) - 1) / len(stream) if is_cut(learner) else 1
     if config.blocks:
         stream = draw_blocks(stream, config.blocks, config.window, plan.seed)
-    make_folder(folder)
     name = real_path(folder).name
+    if not name:
+        raise ConservatorError(f"{folder} has no name, and the expert needs one; name a folder in it")
+    make_folder(folder)
     trainer = Trainer(config, plan.seed, torch.device(device), learner)
     curve: list[Point] = []
     recent: list[float] = []  # the losses since the last point of the curve
