@@ -178,8 +178,11 @@ def test_usage_errors_are_shown():
         ["restore", "/dev/zero"],
         ["restore", "d.txt", "--like", "/dev/zero", "-o", "x"],
         ["restore", "."],
+        ["damage", "d.txt", "--mark", "\udc80", "-o", "x"],
+        ["compare", "d.txt", "d.txt", "d.txt", "--mark", "\udc80"],
+        ["train", "--data", "d.txt", "--out", "/", "--steps", "1"],
     ],
-    ids=lambda words: " ".join(words).replace("a" * 300, "LONG"),
+    ids=lambda words: " ".join(words).replace("a" * 300, "LONG").replace("\udc80", "HALF"),
 )
 def test_names_that_cannot_be_are_said(folder, words):
     (folder / "d.txt").write_text("one mark: \ufffd, and some text around it that is long enough for a window\n" * 9)
