@@ -180,7 +180,6 @@ def test_usage_errors_are_shown():
         ["restore", "."],
         ["damage", "d.txt", "--mark", "\udc80", "-o", "x"],
         ["compare", "d.txt", "d.txt", "d.txt", "--mark", "\udc80"],
-        ["train", "--data", "d.txt", "--out", "/", "--steps", "1"],
     ],
     ids=lambda words: " ".join(words).replace("a" * 300, "LONG").replace("\udc80", "HALF"),
 )

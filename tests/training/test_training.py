@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -235,6 +236,13 @@ def test_a_state_that_is_a_pipe_is_refused(stopped):
         run_training(Plan(SMALL, 0, 4, None, "abc"), CORPUS, folder, resume=True)
     state.unlink()
     state.write_bytes(data)
+
+
+def test_a_folder_without_a_name_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "real_path", lambda _: Path("/"))
+    with pytest.raises(ConservatorError, match="has no name, and the expert needs one"):
+        run_training(Plan(SMALL, 0, 1, None, "abc"), CORPUS, tmp_path / "x")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_card_of_what_training_did_not_record_is_refused(tmp_path):
