@@ -1,16 +1,30 @@
-"""Reading whole files, writing files atomically, and the names of their encodings."""
+"""Reading files whole, up to a limit; writing them atomically; and the names of their encodings."""
 
 import codecs
+import io
+import json
 import os
 import re
 import stat
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
 from conservator.errors import ConservatorError, OptionError
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
 ENCODINGS = ("utf-8", "utf-16", "windows-1252", "iso-8859-15", "windows-1250", "windows-1251", "cp850", "mac-roman")
+LARGEST_DOCUMENT = 2**30  # bytes that are read at most
+LARGEST_JSON = 2**28  # of a config, a card or a tokenizer
+CHUNK = 2**20
+LITTER = ".conservator."  # what the names of temporary files begin with
 ESCAPES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")  # ways to write text in ASCII
 
 
@@ -38,6 +52,13 @@ def check_writable(path: Path, *, force: bool = False, parents: bool = False) ->
         force: an existing file may be overwritten.
         parents: missing folders are created.
     """
+    try:
+        return _writable(path, force=force, parents=parents)
+    except OSError as error:  # a name that is too long, a loop of links, a folder that may not be entered
+        raise ConservatorError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _writable(path: Path, *, force: bool, parents: bool) -> Path:
     if is_special(path):
         return path
     if not path.parent.is_dir():
@@ -68,27 +89,82 @@ def check_encoding(name: str) -> str:
     return re.sub(r"^cp(?=125\d$)", "windows-", found).replace("iso8859-", "iso-8859-")
 
 
-def read_document(name: str) -> bytes:
-    """The bytes of a file, or of standard input if its name is ``-``; raise a ConservatorError if it cannot be read."""
+@contextmanager
+def open_file(path: Path, *, pipes: bool = False) -> Iterator[IO[bytes]]:
+    """Open a file to read it, and turn what goes wrong meanwhile into a ConservatorError that names it.
+
+    A device may have no end, and a pipe no beginning, so that reading them would take forever: neither is a file. With
+    ``pipes``, a pipe or a terminal may stand for one, for a document that the user named.
+    """
     try:
-        if name != "-":
-            return Path(name).read_bytes()
-        if sys.stdin is None:
-            raise ConservatorError("cannot read -: standard input is closed")
-        return sys.stdin.buffer.read()
+        with path.open("rb") if pipes else open(path, "rb", opener=_at_once) as handle:
+            mode = os.fstat(handle.fileno()).st_mode
+            piped = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or handle.isatty()
+            if not stat.S_ISREG(mode) and not (pipes and piped):
+                what = "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "a pipe"
+                raise ConservatorError(f"cannot read {path}: it is {what}; a file is needed")
+            yield handle
+    except OSError as error:
+        raise ConservatorError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """The bytes of a file that has at most ``limit`` of them."""
+    with open_file(path) as handle:
+        return _read_up_to(handle, limit, path)
+
+
+def read_json(path: Path, limit: int = LARGEST_JSON) -> Any:
+    """What a file of JSON holds."""
+    data = read_file(path, limit)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ConservatorError(f"{path} is not JSON: {error}") from error
+
+
+def check_files(folder: Path) -> None:
+    """Raise a ConservatorError if something in ``folder``, which others will read, is a device or a pipe."""
+    try:
+        for path in sorted(folder.iterdir()):
+            if is_special(path):
+                raise ConservatorError(f"cannot read {path}: it is a device or a pipe; a file is needed")
+    except OSError as error:
+        raise ConservatorError(f"cannot read {folder}: {error.strerror}") from error
+
+
+def read_document(name: str, limit: int = LARGEST_DOCUMENT) -> bytes:
+    """The bytes of a file or a pipe, or of standard input if its name is ``-``; at most ``limit`` of them."""
+    if name != "-":
+        with open_file(Path(name), pipes=True) as handle:
+            return _read_up_to(handle, limit, name)
+    if sys.stdin is None:
+        raise ConservatorError("cannot read -: standard input is closed")
+    try:
+        return _read_up_to(sys.stdin.buffer, limit, "standard input")
     except OSError as error:
         raise ConservatorError(f"cannot read {name}: {error.strerror}") from error
 
 
-def write_document(name: str, data: bytes) -> None:
-    """Write ``data`` to a file, atomically, or to standard output if its name is ``-``."""
+def real_path(path: Path) -> Path:
+    """The path without symbolic links, as far as these lead anywhere; what is wrong with it shows when it is used."""
+    return Path(os.path.realpath(path))
+
+
+def shown(name: str | Path) -> str:
+    """A name as text: bytes of it that are not UTF-8 are replaced."""
+    return os.fsencode(name).decode(errors="replace")
+
+
+def write_document(name: str, content: bytes | str) -> None:
+    """Write ``content`` to a file, atomically, or to standard output if its name is ``-``."""
     if name != "-":
-        write_atomically(Path(name), data)
+        write_atomically(Path(name), content)
         return
     if sys.stdout is None:
         raise ConservatorError("cannot write -: standard output is closed")
     try:
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.write(_as_bytes(content))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise  # the process at the other end has stopped reading, which is not an error of ours
@@ -96,37 +172,83 @@ def write_document(name: str, data: bytes) -> None:
         raise ConservatorError(f"cannot write standard output: {error.strerror}") from error
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write ``data`` to a temporary file beside ``path``, then rename it over ``path``.
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Write ``content`` to a temporary file beside ``path``, then rename it over ``path``.
 
-    An interrupted write leaves the previous file, or none, but never half a file. An existing file keeps its
-    permissions, and a symbolic link keeps its target. A device or a pipe cannot be replaced, so it is written to
-    directly.
+    An interrupted write leaves the previous file, or none, but never half a file. What a killed process left is removed
+    by the next that writes into the same folder. An existing file keeps its permissions, and a symbolic link keeps its
+    target. A device or a pipe cannot be replaced, so it is written to directly.
     """
-    temporary = None
+    data = _as_bytes(content)
     try:
         if is_special(path):
             path.write_bytes(data)
             return
-        target = path.resolve() if path.is_symlink() else path
+        target = real_path(path) if path.is_symlink() else path
         if not target.parent.is_dir():
             raise ConservatorError(f"cannot write {path}: there is no folder {target.parent}")
         mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".conservator.", delete=False) as handle:
-            temporary = Path(handle.name)
+        _sweep(target.parent)
+        with _temporary_in(target.parent) as handle:
             handle.write(data)
-        temporary.chmod(mode)
-        temporary.replace(target)
+            handle.flush()
+            temporary = Path(handle.name)
+            temporary.chmod(mode)
+            if fcntl is None:
+                handle.close()  # an open file cannot be renamed there
+            temporary.replace(target)
     except OSError as error:
         raise ConservatorError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _temporary_in(folder: Path) -> Iterator[IO[bytes]]:
+    """A new file in ``folder``, locked by this process for as long as it is open, which is gone at the end."""
+    while True:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=LITTER, delete=False) as handle:
+            try:
+                _lock(handle)
+                if not os.fstat(handle.fileno()).st_nlink:  # swept before it was locked: once more
+                    continue
+                yield handle
+                return
+            finally:
+                Path(handle.name).unlink(missing_ok=True)
+
+
+_swept: set[tuple[int, str]] = set()  # process and folder; a process cleans a folder before it first writes there
+
+
+def _sweep(folder: Path) -> None:
+    """Remove temporary files in ``folder`` that no living process has locked."""
+    key = (os.getpid(), os.path.realpath(folder))
+    if key in _swept or fcntl is None:
+        return
+    _swept.add(key)
+    with os.scandir(folder) as entries:
+        found = [Path(entry.path) for entry in entries if entry.name.startswith(LITTER)]
+    for path in found:
+        with suppress(OSError, ConservatorError), open_file(path) as handle:
+            if _lock(handle):
+                path.unlink(missing_ok=True)
+
+
+def _lock(handle: Any) -> bool:
+    """Lock a file until it is closed, or its process is gone; False if another has it, or files have no locks here."""
+    try:
+        fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (OSError, AttributeError):
+        return False
+    return True
 
 
 def is_special(path: Path) -> bool:
-    """Whether ``path`` exists and is neither a file nor a folder, such as a device or a pipe."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    """Whether ``path`` exists and is neither a file nor a folder, such as a device or a pipe; OSError if it cannot."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _umask() -> int:
@@ -134,3 +256,29 @@ def _umask() -> int:
     current = os.umask(0o077)
     os.umask(current)
     return current
+
+
+def _at_once(name: str, flags: int) -> int:
+    """Open a file; a pipe that nobody writes to does not make it wait."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _read_up_to(handle: IO[bytes], limit: int, name: object) -> bytes:
+    """What is left of ``handle``; raise a ConservatorError if that is more than ``limit`` bytes."""
+    try:
+        size = os.fstat(handle.fileno()).st_size  # 0 for a pipe
+    except io.UnsupportedOperation:  # a stream in memory
+        size = 0
+    if size > limit:
+        raise ConservatorError(f"{name} has {size} bytes; at most {limit} are read")
+    found = io.BytesIO()
+    while chunk := handle.read(CHUNK):
+        found.write(chunk)
+        if found.tell() > limit:
+            raise ConservatorError(f"{name} has more than {limit} bytes; at most {limit} are read")
+    return found.getvalue()
+
+
+def _as_bytes(content: bytes | str) -> bytes:
+    """Text in UTF-8; half a surrogate, as in the name of a file that is not UTF-8, is no text and becomes ``?``."""
+    return content.encode(errors="replace") if isinstance(content, str) else content

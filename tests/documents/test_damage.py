@@ -29,6 +29,26 @@ def test_what_is_not_lost_stays(text, rate, burst, seed):
     assert (found.right, found.filled, found.false_changes, found.character_errors) == (found.lost, found.lost, 0, 0)
 
 
+def test_a_burst_may_be_longer_than_any_memory():
+    document = b"some 600 bytes, more or less " * 20
+    for seed in range(5):
+        assert len(read_damaged(damage(document, 0.2, burst=10**9, seed=seed)).tokens) == len(document)
+    assert damage(b"", 0.5, burst=10**9) == b""
+    assert damage(b"ab", 1.0, burst=10**30) == "\ufffd\ufffd".encode()
+    assert damage(b"ab", 0.0, burst=10**30) == b"ab"
+
+
+def test_the_law_of_long_bursts_is_that_of_short_ones():
+    """Each byte is lost with the rate, and two neighbours together as often as bursts that begin anywhere say."""
+    rate, burst, count = 0.4, 5, 4000
+    losses = [damage(b"abc", rate, burst=burst, seed=seed).decode() for seed in range(count)]
+    lost = [[sign == "\ufffd" for sign in text] for text in losses]
+    for place in range(3):
+        assert sum(one[place] for one in lost) / count == pytest.approx(rate, abs=0.03)
+    kept = (1 - rate) ** ((burst + 2) / burst)  # no burst begins at any of the places that reach one of the three
+    assert sum(not any(one) for one in lost) / count == pytest.approx(kept, abs=0.03)
+
+
 def test_replacement_marks_nothing():
     document = bytes(range(256)) * 8
     damaged = damage(document, 0.5, channel="replacement")

@@ -1,15 +1,20 @@
 """Training: it learns, it can be repeated, and a run that was stopped goes on as if it had not been."""
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save
 
 from conservator.errors import ConservatorError
-from conservator.experts import load_expert
+from conservator.experts import load_expert, save_expert
+from conservator.training import runs, write_card
 from conservator.training.corpus import Corpus, as_stream
 from conservator.training.learners import ByteLearner
 from conservator.training.path import noise
@@ -166,6 +171,86 @@ def test_a_folder_is_never_overwritten_and_a_run_never_mixed_up(tmp_path):
         state.write_bytes(damage)
         with pytest.raises(ConservatorError, match="is damaged"):
             run_training(plan, CORPUS, tmp_path / "x", resume=True)
+
+
+ODD = st.sampled_from([None, True, -1, 0, 3, 10**30, 1.5, 1e400, float("nan"), "text", [], [1], {}, {"a": 1}])
+PARTS = ["plan", "steps_done", "seconds", "curve", "recent", ("plan", "seed"), ("plan", "config"), ("curve", "step")]
+TENSORS = ["missing", "shape", "nan", "whole numbers", "of another name", "of an optimiser that is not there"]
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A run that was stopped after two steps of four."""
+    folder = tmp_path_factory.mktemp("stopped") / "x"
+    asked = iter([False, True])
+    run_training(Plan(SMALL, 0, 4, None, "abc"), CORPUS, folder, stopped=lambda: next(asked))
+    return folder, (folder / "training.safetensors").read_bytes()
+
+
+@given(st.sampled_from(PARTS) | st.none(), ODD, st.sampled_from(TENSORS), st.integers(0, 10**6))
+def test_a_state_that_is_not_what_was_saved_goes_on_or_is_refused(stopped, part, value, change, which):
+    folder, data = stopped
+    state = folder / "training.safetensors"
+    state.write_bytes(data)
+    with safe_open(state, "pt") as handle:
+        record = json.loads(handle.metadata()["run"])
+    tensors = load_file(state)
+    if part is None:
+        name = sorted(tensors)[which % len(tensors)]
+        old = tensors.pop(name)
+        added = {
+            "missing": {},
+            "shape": {name: torch.ones(3, 1, 2)},
+            "nan": {name: torch.full_like(old, torch.nan)},
+            "whole numbers": {name: old.long()},
+            "of another name": {f"{name}.x": old},
+            "of an optimiser that is not there": {name: old, "optimiser.-1.0.momentum": torch.ones(1)},
+        }
+        tensors |= added[change]
+    elif isinstance(part, str):
+        record[part] = value
+    elif part[0] == "curve":
+        record["curve"] = [{"step": value, "bytes": 1, "seconds": 1.0, "loss": 1.0, "held_out": 1.0}]
+    else:
+        record[part[0]][part[1]] = value
+    state.write_bytes(save(tensors, {"run": json.dumps(record)}))
+    trainer = Trainer(SMALL, 0, torch.device("cpu"))
+    try:
+        seconds, curve, recent = runs._restore(state, Plan(SMALL, 0, 4, None, "abc"), trainer)
+    except ConservatorError as error:
+        assert "training.safetensors" in str(error)  # noqa: PT017
+        return
+    assert 1 <= trainer.steps_done <= 4
+    assert seconds >= 0
+    assert sum(recent) >= 0
+    runs.format_curve(curve)
+    trainer.step(as_stream(TEXTS), 0.5)
+
+
+def test_a_state_that_is_a_pipe_is_refused(stopped):
+    folder, data = stopped
+    state = folder / "training.safetensors"
+    state.unlink()
+    os.mkfifo(state)
+    with pytest.raises(ConservatorError, match="it is a pipe"):
+        run_training(Plan(SMALL, 0, 4, None, "abc"), CORPUS, folder, resume=True)
+    state.unlink()
+    state.write_bytes(data)
+
+
+def test_a_folder_without_a_name_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "real_path", lambda _: Path("/"))
+    with pytest.raises(ConservatorError, match="has no name, and the expert needs one"):
+        run_training(Plan(SMALL, 0, 1, None, "abc"), CORPUS, tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_card_of_what_training_did_not_record_is_refused(tmp_path):
+    save_expert(tmp_path / "x", Trainer(SMALL, 0, torch.device("cpu")).network, "x", {"finished": True, "held_out": 3})
+    for curve in (b"", b"step,loss\n1,2\n", b"\xff", b"step,loss,held_out\n1,x,y\n"):
+        (tmp_path / "x" / "loss.csv").write_bytes(curve)
+        with pytest.raises(ConservatorError, match="cannot write the card"):
+            write_card(tmp_path / "x")
 
 
 def test_a_loss_that_is_no_number_ends_the_training():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from conservator.cli.console import messages, track
+from conservator.cli.console import SafeConsole, messages, track
 from conservator.cli.options import (
     Device,
     Force,
@@ -109,7 +109,7 @@ def check(
         sys.stdout.write(text)
     elif json is not None:
         write_atomically(Path(json), text.encode())
-    show(result, messages if json == "-" else Console(highlight=False, markup=False))
+    show(result, messages if json == "-" else SafeConsole(highlight=False, markup=False))
     if not result.passed:
         raise typer.Exit(1)
 

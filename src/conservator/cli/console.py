@@ -1,12 +1,37 @@
-"""What the commands share: messages and progress, on standard error."""
+"""What the commands share: messages and progress, on standard error; and terminals that show no foreign escapes."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.segment import Segment
+from rich.text import Text
 
-messages = Console(stderr=True, highlight=False, markup=False)
+# Controls but for newlines and tabs, and what turns the direction of a text: a terminal would obey them.
+OBEYED = [*range(9), *range(11, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+SHOWN = {code: f"\\x{code:02x}" if code < 160 else f"\\u{code:04x}" for code in OBEYED}
+
+
+def printable(text: str) -> str:
+    """A text from anywhere (the name of a file, the card of an expert) with its controls as escapes that show."""
+    return text.translate(SHOWN)
+
+
+class SafeConsole(Console):
+    """A terminal that obeys rich alone: controls in the texts that it is given are shown instead."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """A string as what is measured and written."""
+        return super().render_str(printable(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What is written, in parts of one style each."""
+        for part in super().render(renderable, options):
+            yield part if part.control else Segment(printable(part.text), part.style)
+
+
+messages = SafeConsole(stderr=True, highlight=False, markup=False)
 
 
 class Bars:

@@ -5,11 +5,10 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from conservator.cli.console import messages
+from conservator.cli.console import SafeConsole, messages
 
 EXAMPLES = (
     "Examples:\n\n  conservator experts\n\n  conservator experts ./notes prose\n\n"
@@ -24,6 +23,7 @@ ADD_EXAMPLES = (
 REMOVE_EXAMPLES = (
     "Examples:\n\n  conservator experts remove smollm2\n\nExit codes: 0 removed, 2 bad usage, 3 it was not added."
 )
+WORST = 1e6  # nats; what is more is no loss
 
 
 class Experts(TyperGroup):
@@ -69,7 +69,7 @@ def list_experts(
     if not rows:
         messages.print("no experts come with this package; name folders that conservator train wrote")
         return
-    console = Console(highlight=False, markup=False)
+    console = SafeConsole(highlight=False, markup=False)
     tables = {network_table: "nats_per_masked_byte", token_table: "tokens", model_table: "licence"}
     for number, (table, field) in enumerate(tables.items()):
         some = [row for row in rows if field in row]
@@ -124,17 +124,26 @@ def describe_expert(name: str) -> dict[str, Any]:
 def describe(config: dict[str, Any]) -> dict[str, Any]:
     """What is known of an expert, from its config."""
     about = config["about"]
-    figures = about.get("held_out")
+    data, steps = about.get("data"), about.get("steps")
     return {
         "name": config["name"],
         "kind": "bytes",
         "bytes": config["weights"]["bytes"],
-        "data": list(map(str, about.get("data", []))),
-        "steps": about.get("steps"),
-        "nats_per_masked_byte": figures.get("nats_per_masked_byte") if isinstance(figures, dict) else None,
+        "data": list(map(str, data)) if isinstance(data, list) else [],
+        "steps": steps if type(steps) is int else None,
+        "nats_per_masked_byte": loss_of(about),
         "reads": config["network"]["context"],
         "sha256": config["weights"]["sha256"],
     }
+
+
+def loss_of(about: dict[str, Any]) -> dict[str, float] | None:
+    """The loss that training measured, with its interval; None if nothing of that kind is recorded."""
+    held_out = about.get("held_out")
+    found = held_out.get("nats_per_masked_byte") if isinstance(held_out, dict) else None
+    values = [found.get(key) for key in ("value", "low", "high")] if isinstance(found, dict) else [None]
+    sound = all(isinstance(value, int | float) and abs(value) < WORST for value in values)
+    return found if sound else None
 
 
 def describe_model(model: Any) -> dict[str, Any]:

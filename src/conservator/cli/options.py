@@ -11,7 +11,7 @@ import typer
 
 from conservator.cli.console import messages
 from conservator.errors import Advice, OptionError
-from conservator.files import check_writable, read_document
+from conservator.files import check_writable, read_document, real_path, shown
 from conservator.options import DEFAULTS, EFFORTS, EXPERTS, LARGEST_SEED, LONGEST_GAP
 
 if TYPE_CHECKING:
@@ -153,8 +153,8 @@ def read_text(
 
     from conservator.documents import read_source
 
-    shown = "standard input" if name == "-" else os.fsencode(name).decode(errors="replace")
-    return read_source(data, encoding, name=shown, signs=signs, stray=stray)
+    told = "standard input" if name == "-" else shown(name)
+    return read_source(data, encoding, name=told, signs=signs, stray=stray)
 
 
 def load_named(
@@ -189,7 +189,7 @@ def check_targets(targets: dict[str, str | None], *, force: bool, parents: bool)
     given = {option: name for option, name in targets.items() if name is not None}
     known: dict[object, str] = {}
     for option, name in given.items():
-        place: object = name if name == "-" else Path(name).resolve()
+        place: object = name if name == "-" else real_path(Path(name))
         if place in known:
             where = "standard output" if name == "-" else name
             raise typer.BadParameter(f"{known[place]} goes to {where}, too; each needs its own", param_hint=option)

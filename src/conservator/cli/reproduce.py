@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from conservator.cli.console import messages, track
+from conservator.cli.console import SafeConsole, messages, track
 from conservator.cli.options import Force, Parents, Quiet, Seed, Threads, TrustRemoteCode, check_targets
 from conservator.errors import ConservatorError
 from conservator.files import check_folder, check_writable, write_atomically
@@ -110,7 +109,7 @@ def reproduce(
     if copy is not None:
         write_atomically(copy, record)
         written.append(copy)
-    console = messages if json == "-" else Console(highlight=False, markup=False)
+    console = messages if json == "-" else SafeConsole(highlight=False, markup=False)
     for title, lines in tables(name, result.rows):
         console.print(as_table(title, lines))
     console.print(f"{describe_size(request)}; preset {preset}, seed {seed}.")
@@ -163,4 +162,4 @@ def list_studies() -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for name, entry in STUDIES.items():
         table.add_row(name, entry.summary)
-    Console(highlight=False).print(table)
+    SafeConsole(highlight=False).print(table)

@@ -1,6 +1,5 @@
 """``conservator restore``: a damaged document, whole again."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from conservator.cli.console import messages
+from conservator.cli.console import SafeConsole, messages
 from conservator.cli.options import (
     Channel,
     Device,
@@ -39,7 +37,7 @@ from conservator.cli.options import (
     load_named,
 )
 from conservator.cli.pages import is_pages, picture_changes, read_any, trust_in, write_pages
-from conservator.files import read_document, write_document
+from conservator.files import read_document, shown, write_document
 from conservator.options import (
     DEFAULTS,
     SHOWN_ALTERNATIVES,
@@ -134,9 +132,9 @@ def restore(
 
     Visible bytes stay as they are. The document is written in the encoding that it was read in.
     """
-    shown = report is not None or json is not None
+    explained = report is not None or json is not None
     if alternatives is None:
-        alternatives = SHOWN_ALTERNATIVES if shown and channel == DEFAULTS.channel else DEFAULTS.alternatives
+        alternatives = SHOWN_ALTERNATIVES if explained and channel == DEFAULTS.channel else DEFAULTS.alternatives
     if like and no_memory:
         raise typer.BadParameter("the memory reads these texts, and --no-memory leaves it out", param_hint="--like")
     if language is not None and effort != "best":
@@ -161,7 +159,7 @@ def restore(
         )
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
     data = read_document(damaged)
-    name = "standard input" if damaged == "-" else os.fsencode(damaged).decode(errors="replace")
+    name = "standard input" if damaged == "-" else shown(damaged)
     pages = is_pages(data)
     if pages and channel == DEFAULTS.channel:
         options = replace(options, channel="ocr", alternatives=0)
@@ -192,14 +190,14 @@ def restore(
             progress("references", 0.0)
         trust = None if transcript is None else trust_in(transcript)
         found = restorer.restore(document, like=read_like(like or [], damaged), trust=trust, progress=progress)
-    name = "standard input" if damaged == "-" else os.fsencode(Path(damaged).name).decode(errors="replace")
+    name = "standard input" if damaged == "-" else shown(Path(damaged).name)
     restored, written = found.encoded
     write_document(out, restored if transcript is None else write_pages(transcript, found, out))
     if report is not None:
         pictures = picture_changes(transcript, found, damaged, data) if transcript is not None else []
-        write_document(report, found.to_html(name, pictures).encode())
+        write_document(report, found.to_html(name, pictures))
     if json is not None:
-        write_document(json, found.to_json().encode())
+        write_document(json, found.to_json())
     if not found.spans:
         read = f", read as {found.encoding}" if found.encoding != "utf-8" else ""
         doing = "correct" if found.corrects else "restore"
@@ -211,7 +209,7 @@ def restore(
             "" if written == found.encoding else f", because a restored character has no place in {found.encoding}"
         )
         messages.print(f"read as {found.encoding}{told}; written as {written}{without}", soft_wrap=True)
-    console = messages if "-" in targets else Console(highlight=False, markup=False, quiet=quiet)
+    console = messages if "-" in targets else SafeConsole(highlight=False, markup=False, quiet=quiet)
     console.print("\n".join(summary(found)), soft_wrap=True)
 
 

@@ -1,14 +1,19 @@
 """Compare a restored document with its original."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from rapidfuzz.distance import Levenshtein
 
 from conservator.documents.damaged import LOST, MARK, TWICE, read_damaged
 from conservator.errors import ConservatorError
-from conservator.numerics import compiled, runs
+from conservator.numerics import runs
 from conservator.vocabularies.utf8 import ASCII
+
+LONGEST = 2**14  # bytes in a row that differ and are aligned at once; the time grows with the square
+WIDEST = 4  # bytes of a character
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,8 @@ class Comparison:
         filled: how many of them were filled in.
         right: how many of those are right.
         false_changes: undamaged bytes that the restoration changed.
-        character_errors: the edit distance of the restored text to the original, in characters.
+        character_errors: the edit distance of the restored text to the original, in characters; where more than LONGEST
+            bytes in a row differ, that of one part after the other, which may be a few more.
         characters: the number of characters of the original.
         unit: what a mark stands for: ``byte`` or ``character``.
     """
@@ -71,7 +77,7 @@ def compare_documents(original: bytes, restored: bytes, damaged: bytes, *, mark:
             f"{truth[strange[0]]:#04x}, and {was[strange[0]]:#04x} there"
         )
     false_changes = int((now != was)[~wrong].sum())
-    errors = sum(_edit_distance(_text(truth, *span), _text(now, *span)) for span in _character_runs(truth, now))
+    errors = sum(Levenshtein.distance(_text(truth, *span), _text(now, *span)) for span in _character_runs(truth, now))
     filled = int((now != was)[wrong].sum())
     right = int((now == truth)[wrong].sum())
     return Comparison(int(wrong.sum()), filled, right, false_changes, errors, len(_text(truth, 0, len(truth))))
@@ -101,8 +107,8 @@ def _compare_characters(original: bytes, restored: bytes, damaged: bytes, mark: 
 
 
 def _character_runs(truth: np.ndarray, now: np.ndarray) -> list[tuple[int, int]]:
-    """The ranges in which ``truth`` and ``now`` differ, widened to whole characters of both."""
-    inside = ((truth & 0xC0) == 0x80) | ((now & 0xC0) == 0x80) & (now != LOST)
+    """The ranges in which ``truth`` and ``now`` differ, widened to whole characters of both; long ones in parts."""
+    inside = (((truth & 0xC0) == 0x80) | ((now & 0xC0) == 0x80) & (now != LOST)).tolist()
     spans: list[tuple[int, int]] = []
     for start, stop in runs(truth != now):
         while start > 0 and inside[start]:
@@ -112,29 +118,23 @@ def _character_runs(truth: np.ndarray, now: np.ndarray) -> list[tuple[int, int]]
         if spans and start < spans[-1][1]:
             start = spans.pop()[0]
         spans.append((start, stop))
-    return spans
+    return [part for span in spans for part in _parts(*span, inside)]
+
+
+def _parts(start: int, stop: int, inside: list[bool]) -> Iterator[tuple[int, int]]:
+    """A range in parts of about LONGEST bytes, each of whole characters if these are UTF-8."""
+    while stop - start > LONGEST:
+        end = start + LONGEST
+        end += next((more for more, one in enumerate(inside[end : end + WIDEST]) if not one), 0)
+        yield start, end
+        start = end
+    yield start, stop
 
 
 def _text(tokens: np.ndarray, start: int, stop: int) -> str:
     """The tokens from ``start`` to ``stop`` as text, with U+FFFD for what is lost or not UTF-8."""
-    return b"".join(MARK.encode() if token == LOST else bytes([token]) for token in tokens[start:stop].tolist()).decode(
-        errors="replace"
-    )
-
-
-def _edit_distance(one: str, other: str) -> int:
-    """The least number of characters to insert, delete or change."""
-    letters = (np.array([ord(letter) for letter in text], dtype=np.int64) for text in (one, other))
-    return int(edit_kernel(*letters))
-
-
-@compiled
-def edit_kernel(one: np.ndarray, other: np.ndarray) -> int:
-    """The edit distance of two arrays of code points."""
-    row = np.arange(len(other) + 1)
-    for line in range(len(one)):
-        diagonal, row[0] = row[0], line + 1
-        for column in range(len(other)):
-            cost = min(row[column + 1] + 1, row[column] + 1, diagonal + (one[line] != other[column]))
-            diagonal, row[column + 1] = row[column + 1], cost
-    return int(row[-1])
+    part = tokens[start:stop]
+    if not (part == LOST).any():
+        return part.astype(np.uint8).tobytes().decode(errors="replace")
+    signs = (MARK.encode() if token == LOST else bytes([token]) for token in part.tolist())
+    return b"".join(signs).decode(errors="replace")

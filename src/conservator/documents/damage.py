@@ -47,9 +47,13 @@ def damage(
     # A byte is undamaged if no burst begins at it or at the burst - 1 places before it, some of which are before the
     # start of the document.
     begin = 1 - (1 - rate) ** (1 / burst)
-    begins = torch.rand(len(document) + burst - 1, generator=generator, dtype=torch.float64).numpy() < begin
+    reach = min(burst, max(len(document), 1))
+    drawn = torch.rand(len(document) + reach - 1, generator=generator, dtype=torch.float64).numpy()
+    begins = drawn < begin
+    if burst > reach:  # a burst from any of these places covers the whole document; one draw stands for all of them
+        begins[reach - 1 : reach] = drawn[reach - 1 : reach] < 1 - (1 - rate) ** ((burst - reach + 1) / burst)
     counts = np.concatenate([[0], np.cumsum(begins)])
-    damaged = counts[burst:] > counts[:-burst]
+    damaged = counts[reach:] > counts[:-reach]
     if channel == "replacement":
         if isinstance(document, str):
             raise ConservatorError("bytes are replaced, not characters; give bytes")

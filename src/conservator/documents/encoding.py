@@ -159,5 +159,5 @@ def _holds_mark(encoding: str) -> bool:
 def _without(data: bytes, signs: tuple[str | None, ...]) -> bytes:
     """The bytes without the signs."""
     for sign in signs:
-        data = data.replace(sign.encode(), b"") if sign else data
+        data = data.replace(encode(sign, "the mark"), b"") if sign else data
     return data

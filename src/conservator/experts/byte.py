@@ -16,7 +16,7 @@ from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
 from conservator.experts.weights import CONFIG, WEIGHTS, check_weights
-from conservator.files import make_folder, write_atomically
+from conservator.files import make_folder, read_file, read_json, write_atomically
 from conservator.vocabularies import BYTES
 
 FORMAT = "conservator byte expert 1"
@@ -89,7 +89,7 @@ def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
     """Read an expert from ``folder``; raise a ConservatorError with the reason if ``save_expert`` did not write it."""
     config = read_config(folder)
     network_config = NetworkConfig(**config["network"])
-    data = _read(folder / WEIGHTS, LARGEST["weights"])
+    data = read_file(folder / WEIGHTS, LARGEST["weights"])
     digest = hashlib.sha256(data).hexdigest()
     if digest != config["weights"]["sha256"]:
         expected = config["weights"]["bytes"]
@@ -115,14 +115,12 @@ def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
 def read_config(folder: Path) -> dict[str, Any]:
     """Read and check the ``config.json`` of an expert."""
     path = folder / CONFIG
-    try:
-        config = json.loads(_read(path, LARGEST["config"]))
-    except (ValueError, RecursionError) as error:
-        raise ConservatorError(f"{path} is not JSON: {error}") from error
+    config = read_json(path, LARGEST["config"])
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise ConservatorError(f"{path} does not describe an expert: expected the format {FORMAT!r}")
     weights, name = config.get("weights"), config.get("name")
-    sound = isinstance(weights, dict) and isinstance(weights.get("sha256"), str) and type(weights.get("bytes")) is int
+    size, digest = (weights.get("bytes"), weights.get("sha256")) if isinstance(weights, dict) else (None, None)
+    sound = isinstance(digest, str) and type(size) is int and 0 <= size <= LARGEST["weights"]
     if not sound or not isinstance(name, str) or not name or not isinstance(config.get("about"), dict):
         raise ConservatorError(f"{path} is incomplete: expected name, network, weights (bytes, sha256) and about")
     _check_network(config.get("network"), path)
@@ -142,14 +140,3 @@ def _check_network(values: Any, path: Path) -> None:
             raise ConservatorError(f"{path}: {name} is {value!r}; expected a number from {least} to {largest}")
     if values["width"] % (2 * values["heads"]):
         raise ConservatorError(f"{path}: a width of {values['width']} is no even multiple of {values['heads']} heads")
-
-
-def _read(path: Path, limit: int) -> bytes:
-    """The bytes of a file that is not larger than ``limit``."""
-    try:
-        size = path.stat().st_size
-        if size > limit:
-            raise ConservatorError(f"{path} has {size} bytes; at most {limit} are read")
-        return path.read_bytes()
-    except OSError as error:
-        raise ConservatorError(f"cannot read {path}: {error.strerror}") from error

@@ -1,7 +1,7 @@
 """The expert contract: what the composition requires of a frozen model (section "Expert requirements")."""
 
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -38,6 +38,10 @@ class ExpertSpec:
     takes_time: bool = False
     fingerprint: str = ""
     recalls: bool = False
+
+    def __post_init__(self) -> None:
+        """A name is text: half a surrogate, as in the name of a folder that is not UTF-8, becomes ``?``."""
+        object.__setattr__(self, "name", self.name.encode(errors="replace").decode())
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,21 @@ def check_context(spec: ExpertSpec, context: Context) -> None:
         raise ConservatorError(
             f"the sequences have {tokens.shape[1]} positions; the expert {spec.name!r} reads at most {spec.max_length}"
         )
+
+
+def ask(expert: Expert, context: Context, at: At) -> Tensor:
+    """What an expert predicts at the positions ``at``; raise unless that is what the contract says, and finite."""
+    rows: Any = expert.predict(context, at)
+    name, shape = expert.spec.name, (len(at[0]), expert.spec.vocabulary.size)
+    if not isinstance(rows, Tensor) or tuple(rows.shape) != shape or not rows.is_floating_point():
+        found = f"{rows.dtype} of the shape {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
+        raise ConservatorError(
+            f"the expert {name!r} predicted {found}; it must be floating-point log-probabilities of the shape "
+            f"{shape}: positions asked for, tokens"
+        )
+    if not torch.isfinite(rows.sum()):
+        raise ConservatorError(f"the expert {name!r} predicted what is not a finite number: its weights are damaged")
+    return rows
 
 
 def copy_visible(log_probs: Tensor, context: Context, at: At) -> Tensor:

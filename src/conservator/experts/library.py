@@ -13,6 +13,7 @@ from conservator.experts.flow import is_flow, load_flow
 from conservator.experts.language.loading import HUB
 from conservator.experts.uniform import Hiding
 from conservator.experts.weights import CONFIG
+from conservator.files import real_path
 from conservator.vocabularies import Tokens
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def load_experts(
             found.append(load_denoiser(name, precision=precision, device=device, trust_remote_code=trust_remote_code))
         else:
             folder = name if isinstance(name, Path) else expert_folder(name)
-            found.append(_load_once(folder.resolve(), _stamp(folder), device))
+            found.append(_load_once(real_path(folder), _stamp(folder), device))
     if not found:
         raise ConservatorError(f"no expert named; built in are {', '.join(builtin_names()) or 'none'}")
     return found if own_tokens else [in_bytes(one) for one in found]

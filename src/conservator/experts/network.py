@@ -113,7 +113,7 @@ def rotate(x: Tensor, rotation: tuple[Tensor, Tensor]) -> Tensor:
 
 def rotation_of(length: int, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """The cosines and sines (N, size/2) of the angles n * 10000^(-2k/size)."""
-    frequency = 10000.0 ** (-torch.arange(size // 2, device=device) / (size // 2))
+    frequency = 10000.0 ** (-torch.arange(size // 2, device=device, dtype=torch.float32) / (size // 2))
     angle = torch.arange(length, device=device)[:, None] * frequency
     return angle.cos(), angle.sin()
 

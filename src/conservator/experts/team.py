@@ -12,7 +12,7 @@ from torch import Tensor
 
 from conservator.channels import Excerpt, Observation
 from conservator.errors import ConservatorError
-from conservator.experts.expert import At, Context, Expert, ExpertSpec
+from conservator.experts.expert import At, Context, Expert, ExpertSpec, ask
 from conservator.experts.meter import Meter
 from conservator.experts.windows import MARGIN, Window, margin_of, windows_around
 from conservator.vocabularies import Vocabulary
@@ -130,13 +130,14 @@ class Team:
                 if not len(chosen):
                     continue
             with self.meter.evaluating(0 if expert.spec.recalls else len(seen.tokens)):
-                predicted = expert.predict(seen, rows)
-                check_predictions(expert.spec, predicted, (len(rows[0]), self.vocabulary.size))
+                predicted = ask(expert, seen, rows)
             if predictions is None:
                 predictions = torch.full(shape, -math.log(self.vocabulary.size), dtype=predicted.dtype)
             predictions[number, chosen] = predicted.to(predictions.dtype)
             del predicted  # before the next expert makes its own
-        return torch.full(shape, -math.log(self.vocabulary.size)) if predictions is None else predictions
+        if predictions is None:
+            return torch.full(shape, -math.log(self.vocabulary.size), dtype=torch.float32)
+        return predictions
 
     def read(
         self,
@@ -259,15 +260,3 @@ def shared_vocabulary(specs: Sequence[ExpertSpec]) -> Vocabulary:
     if len(set(prints.values())) > 1:
         raise ConservatorError(f"the experts have different vocabularies: {prints}; they have to share one")
     return specs[0].vocabulary
-
-
-def check_predictions(spec: ExpertSpec, rows: Any, shape: tuple[int, int]) -> None:
-    """Raise unless an expert returned finite, floating-point predictions of the right ``shape``."""
-    if not isinstance(rows, Tensor) or tuple(rows.shape) != shape or not rows.is_floating_point():
-        found = f"{rows.dtype} of the shape {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
-        raise ConservatorError(
-            f"the expert {spec.name!r} predicted {found}; it must be floating-point log-probabilities of the shape "
-            f"{shape}: positions asked for, tokens"
-        )
-    if not torch.isfinite(rows.sum()):
-        raise ConservatorError(f"the expert {spec.name!r} predicted what is not a finite number")

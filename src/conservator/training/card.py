@@ -4,18 +4,31 @@ import csv
 import io
 from pathlib import Path
 
-from conservator.experts import WEIGHTS, ByteExpert, Source, load_expert
+from conservator.errors import ConservatorError
+from conservator.experts import CONFIG, WEIGHTS, ByteExpert, Source, load_expert
 from conservator.experts.flow import FlowExpert, is_flow, load_flow
 from conservator.experts.flow.adapters import ADAPTER_WEIGHTS
 from conservator.figures import BLUE, GREY, new_figure, render
-from conservator.files import write_atomically
+from conservator.files import read_file, write_atomically
 from conservator.training.runs import CURVE
 
 PICTURE, CARD = "loss.png", "README.md"
+LARGEST = 2**24  # bytes of a curve
 
 
 def write_card(folder: Path) -> None:
     """Write the card and the curve of the finished expert in ``folder``."""
+    try:
+        _write_card(folder)
+    except ConservatorError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ConservatorError(
+            f"cannot write the card of {folder}: {CONFIG} or {CURVE} is not what training wrote ({error!r})"
+        ) from error
+
+
+def _write_card(folder: Path) -> None:
     expert = load_flow(folder) if is_flow(folder) else load_expert(folder)
     about, per, weights = expert.about, predicted(expert.spec.source), WEIGHTS
     config = expert.network.config if isinstance(expert, ByteExpert) else expert.base.network.config
@@ -26,7 +39,7 @@ def write_card(folder: Path) -> None:
         kind = f"A flow-matching expert with a {expert.base.network.config.source} source; it reads the time."
         if expert.adapter is not None:
             weights, kind = ADAPTER_WEIGHTS, f"{kind} An adapter of the base `{expert.base.fingerprint[:16]}`."
-    points = list(csv.DictReader(io.StringIO((folder / CURVE).read_text())))
+    points = list(csv.DictReader(io.StringIO(read_file(folder / CURVE, LARGEST).decode())))
     steps = [int(point["step"]) for point in points]
     figure = new_figure(5, 3)
     axes = figure.subplots()
@@ -54,7 +67,7 @@ def write_card(folder: Path) -> None:
     lines = [f"| {key} | {' '.join(value.replace('|', '/').split())} |" for key, value in rows.items()]
     text = f"# {expert.spec.name}\n\n{kind}\n\n"
     text += "\n".join(["| | |", "|---|---|", *lines]) + f"\n\n![loss curve]({PICTURE})\n"
-    write_atomically(folder / CARD, text.encode())
+    write_atomically(folder / CARD, text)
 
 
 def predicted(source: Source) -> str:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from conservator.documents import read_source
 from conservator.errors import ConservatorError
+from conservator.files import open_file
 from conservator.training.strip import Filter
 from conservator.vocabularies import BYTES, Tokens, Vocabulary
 
@@ -193,12 +194,12 @@ def _texts_of_file(path: Path, *, known: bool) -> Iterator[tuple[str, str]]:
     """The texts of one file, with their names; errors name it, and the line or the byte."""
     try:
         if _kind(path) in ("text", None):
-            with path.open("rb") as handle:
+            with open_file(path, pipes=True) as handle:
                 yield str(path), _decode(handle.read(LIMIT + 1), path, strict=known)
             return
         packed = path.suffix.lower() == ".gz"
-        lines: IO[bytes]
-        with gzip.open(path) if packed else path.open("rb") as lines:  # type: ignore[assignment]
+        with open_file(path, pipes=True) as handle:
+            lines: IO[bytes] = gzip.GzipFile(fileobj=handle) if packed else handle  # type: ignore[assignment]
             number = 0
             while line := lines.readline(LIMIT + 1):
                 number += 1

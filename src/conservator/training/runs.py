@@ -16,7 +16,7 @@ from safetensors.torch import save as format_safetensors
 from conservator.errors import ConservatorError
 from conservator.experts import CONFIG, read_config
 from conservator.experts.flow import is_flow, read_flow_config
-from conservator.files import make_folder, write_atomically
+from conservator.files import make_folder, open_file, real_path, write_atomically
 from conservator.training.corpus import Corpus, as_stream, draw_blocks, hold_out
 from conservator.training.learners import Learner
 from conservator.training.scoring import Scores, Windows, cut_windows, score
@@ -27,6 +27,7 @@ STATE, CURVE = "training.safetensors", "loss.csv"
 POINTS = 40  # points of the loss curve
 SPAN = 4  # bytes of text for each token that a network reads; what is too much is cut off
 WATCHED, REPORTED = 32, 512  # held-out windows for a point of the curve, and for the figures at the end
+MOST_STEPS = 10**12
 CHECKPOINT_SECONDS = 120.0
 
 
@@ -119,8 +120,10 @@ def run_training(
     token_bytes = (sum(map(len, training)) + len(training) - 1) / len(stream) if is_cut(learner) else 1
     if config.blocks:
         stream = draw_blocks(stream, config.blocks, config.window, plan.seed)
+    name = real_path(folder).name
+    if not name:
+        raise ConservatorError(f"{folder} has no name, and the expert needs one; name a folder in it")
     make_folder(folder)
-    name = folder.resolve().name
     trainer = Trainer(config, plan.seed, torch.device(device), learner)
     curve: list[Point] = []
     recent: list[float] = []  # the losses since the last point of the curve
@@ -181,7 +184,8 @@ def is_finished(folder: Path) -> bool:
     if not path.exists():
         return False
     config = read_flow_config(folder) if is_flow(folder) else read_config(folder)
-    return bool(config.get("about", {}).get("finished"))
+    about = config.get("about")
+    return isinstance(about, dict) and bool(about.get("finished"))
 
 
 def is_begun(folder: Path) -> bool:
@@ -233,18 +237,33 @@ def _restore(path: Path, plan: Plan, trainer: Trainer) -> tuple[float, list[Poin
     if not path.exists():
         raise ConservatorError(f"there is nothing to resume: no {path}")
     try:
-        with safe_open(path, framework="pt") as handle:
-            record = json.loads(handle.metadata()["run"])
+        with open_file(path), safe_open(path, framework="pt") as handle:
+            record = json.loads((handle.metadata() or {})["run"])
             tensors = {name: handle.get_tensor(name) for name in handle.keys()}  # noqa: SIM118
+        if not isinstance(record, dict) or not isinstance(record["plan"], dict):
+            raise ValueError("it does not say what run it is of")
         theirs, ours = _flat(record["plan"]), _flat(asdict(plan))
         for key in theirs | ours:
             if theirs.get(key) != ours.get(key):
                 raise ConservatorError(f"{path} is of another run: its {key} is {theirs.get(key)}, not {ours.get(key)}")
-        trainer.restore(tensors, record["steps_done"])
-        before = float(record["seconds"]), [Point(**point) for point in record["curve"]], list(record["recent"])
-    except (OSError, SafetensorError, KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+        steps, seconds = record["steps_done"], _number(record["seconds"])
+        if type(steps) is not int or not 1 <= steps <= (plan.steps or MOST_STEPS):
+            raise ValueError(f"{steps!r} steps were done, of {plan.steps or MOST_STEPS} at most")
+        curve = [Point(**{key: _number(value) for key, value in point.items()}) for point in record["curve"]]
+        recent = list(map(_number, record["recent"]))
+        trainer.restore(tensors, steps)
+    except ConservatorError:
+        raise
+    except (SafetensorError, AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ConservatorError(f"{path} is damaged: {error}") from error
-    return before
+    return seconds, curve, recent
+
+
+def _number(value: Any) -> Any:
+    """A number that is not negative, as it is."""
+    if type(value) not in (int, float) or not 0 <= value < 2**53:
+        raise ValueError(f"{value!r} is no number from 0 to 2^53")
+    return value
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

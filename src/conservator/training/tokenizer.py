@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conservator.errors import ConservatorError
+from conservator.files import LARGEST_JSON, read_file, read_json
 from conservator.vocabularies import BYTES, Tokens
 from conservator.vocabularies.pieces import byte_signs, make_tokens
 
@@ -35,10 +36,10 @@ def read_tokenizer(path: Path) -> bytes:
         return read_pairs(path)
     file = path / NAME if path.is_dir() else path
     try:
-        return file.read_bytes()
-    except OSError as error:
+        return read_file(file, LARGEST_JSON)
+    except ConservatorError as error:
         raise ConservatorError(
-            f"no tokenizer at {path}: {error.strerror}; accepted are a {NAME}, a folder with one, a folder with "
+            f"no tokenizer at {path}: {error}; accepted are a {NAME}, a folder with one, a folder with "
             "encoder.json and vocab.bpe"
         ) from error
 
@@ -48,12 +49,12 @@ def read_pairs(folder: Path) -> bytes:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     try:
-        numbers = json.loads((folder / "encoder.json").read_text(encoding="utf-8"))
-        lines = (folder / "vocab.bpe").read_text(encoding="utf-8").splitlines()
+        numbers = read_json(folder / "encoder.json")
+        lines = read_file(folder / "vocab.bpe", LARGEST_JSON).decode().splitlines()
         pairs = [line.split() for line in lines if line and not line.startswith("#version")]
         merges = [(first, second) for first, second in pairs]
         tokenizer = Tokenizer(models.BPE(vocab=numbers, merges=merges))
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise ConservatorError(f"{folder} holds no tokenizer: {error}") from error
     except Exception as error:  # the library raises nothing more special
         raise ConservatorError(f"{folder}: encoder.json and vocab.bpe do not fit: {error}") from error

@@ -172,7 +172,14 @@ class Trainer:
         return tensors
 
     def restore(self, tensors: dict[str, Tensor], steps_done: int) -> None:
-        """Load a ``state`` that was saved after ``steps_done`` steps."""
+        """Load a ``state`` that was saved after ``steps_done`` steps; raise a ValueError for what cannot be one."""
+        shapes = self.shapes()
+        if tensors.keys() != shapes.keys():
+            raise ValueError(f"{min(tensors.keys() ^ shapes.keys())} is missing, or not of this network")
+        for key, shape in shapes.items():
+            found = tensors[key]
+            if found.shape != shape or found.dtype != torch.float32 or not found.isfinite().all():
+                raise ValueError(f"{key} is no tensor of finite numbers of the shape {tuple(shape)}")
         self.steps_done = steps_done
         with torch.no_grad():
             for name, weight in self.trained().items():
@@ -183,8 +190,16 @@ class Trainer:
                 optimiser = self.optimisers[int(number)]
                 parameter = _parameters(optimiser)[int(place)]
                 optimiser.state[parameter][name] = value.to(parameter.device).clone()
-        if any(not optimiser.state[parameter] for optimiser in self.optimisers for parameter in _parameters(optimiser)):
-            raise ValueError("the state of an optimiser is missing")
+
+    def shapes(self) -> dict[str, torch.Size]:
+        """The shape of each tensor of a ``state`` after at least one step."""
+        found = {f"network.{name}": weight.shape for name, weight in self.trained().items()}
+        for number, optimiser in enumerate(self.optimisers):
+            kept = ("momentum",) if isinstance(optimiser, Muon) else ("step", "exp_avg", "exp_avg_sq")
+            for place, parameter in enumerate(_parameters(optimiser)):
+                sizes = {key: torch.Size() if key == "step" else parameter.shape for key in kept}
+                found |= {f"optimiser.{number}.{place}.{key}": size for key, size in sizes.items()}
+        return found
 
 
 def byte_learner(config: TrainingConfig) -> ByteLearner:

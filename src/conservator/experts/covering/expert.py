@@ -12,7 +12,7 @@ from conservator.errors import ConservatorError
 from conservator.experts.covering.lattice import Covers
 from conservator.experts.covering.readings import COUNTS, Reading, as_reading, likely_counts, log_prior, window_of
 from conservator.experts.covering.stretches import find_stretches, visible_parts
-from conservator.experts.expert import At, Context, Expert, ExpertSpec, check_context, copy_visible
+from conservator.experts.expert import At, Context, Expert, ExpertSpec, ask, check_context, copy_visible
 from conservator.vocabularies import BYTES, Tokens
 
 USUAL, PRIOR = 4.0, 16  # bytes of a token, as if so many tokens had been seen
@@ -50,7 +50,7 @@ class InBytes:
         """Return log p(x_l = v | visible bytes) at the positions ``at``: (n, 256), float32."""
         check_context(self.spec, context)
         rows = torch.where(context.hidden, BYTES.mask, context.tokens)
-        found = torch.full((len(at[0]), BYTES.size), -math.log(BYTES.size))
+        found = torch.full((len(at[0]), BYTES.size), -math.log(BYTES.size), dtype=torch.float32)
         for number in at[0][context.hidden[at]].unique().tolist():
             row = rows[number][context.real[number]].numpy()
             laws = self.byte_laws(row)
@@ -102,7 +102,7 @@ class InBytes:
         at = torch.arange(len(prefixes)), torch.tensor([first + len(prefix) for prefix in prefixes])
         after: dict[tuple[int, ...], Laws] = {(): log_probs[0]}
         if prefixes:
-            rows = self.expert.predict(Context(tokens, tokens == self.tokens.mask), at).numpy()
+            rows = ask(self.expert, Context(tokens, tokens == self.tokens.mask), at).numpy()
             after |= dict(zip(prefixes, rows, strict=True))
         joint = {
             cover: math.fsum(after[one[:place]][token] for place, token in enumerate(one))
@@ -121,6 +121,6 @@ class InBytes:
             spans = [reading.masks[number] for number in numbers]
             places = torch.cat([torch.arange(first, first + count) - start for first, count in spans])
             at = torch.zeros_like(places), places
-            rows = self.expert.predict(Context(tokens, tokens == self.tokens.mask), at).numpy()
+            rows = ask(self.expert, Context(tokens, tokens == self.tokens.mask), at).numpy()
             found |= dict(zip(numbers, np.split(rows, np.cumsum([count for _, count in spans])[:-1]), strict=True))
         return [found[number] for number in range(len(reading.masks))]

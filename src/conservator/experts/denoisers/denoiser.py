@@ -84,7 +84,7 @@ class Denoiser:
         tokens, real = context.tokens.long().cpu(), context.real.cpu()
         hidden, row, place = context.hidden.cpu() & real, at[0].cpu(), at[1].cpu()
         self._check(tokens, hidden, real, context.time)
-        rows = self._normalised(torch.zeros(1, self.spec.vocabulary.size)).repeat(len(row), 1)
+        rows = self._normalised(torch.zeros(1, self.spec.vocabulary.size, dtype=torch.float32)).repeat(len(row), 1)
         wanted = real[row, place] if self._uniform else hidden[row, place]
         lengths = real.sum(-1)
         for length in lengths[row[wanted]].unique().tolist():
@@ -127,7 +127,7 @@ class Denoiser:
         ends = [torch.tensor(part, dtype=torch.long).expand(len(tokens), -1) for part in (self._before, self._after)]
         given: dict[str, Any] = {"input_ids": torch.cat([ends[0], tokens, ends[1]], dim=1).to(device)}
         if self.family.time == "zeros":
-            given["timesteps"] = torch.zeros(len(tokens), device=device)
+            given["timesteps"] = torch.zeros(len(tokens), device=device, dtype=torch.float32)
         elif self.family.time == "sigma" and time is not None:
             given["timesteps"] = -time.to(device, torch.float32).clamp(LEAST, 1.0).log()
         row, place = row.to(device), place.to(device) + len(self._before) - self.family.shift

@@ -88,7 +88,7 @@ PLAIN = {
 
 def family_of(kind: Any) -> Family:
     """The family of a model by its model_type; raise a ConservatorError if it is not known."""
-    if kind not in FAMILIES:
+    if not isinstance(kind, str) or kind not in FAMILIES:
         known = ", ".join([*FAMILIES, FLOW])
         raise ConservatorError(
             f"a model of type {kind!r} is not known as one that reads both sides; known: {known}. One that writes from "

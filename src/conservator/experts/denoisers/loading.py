@@ -13,6 +13,7 @@ from conservator.experts.expert import Expert
 from conservator.experts.flow import is_flow, load_flow
 from conservator.experts.language.home import hash_files
 from conservator.experts.language.loading import HUB, WEIGHTS, find_repository, needs_extra, stamp_of
+from conservator.files import check_files, open_file, read_json, real_path
 from conservator.vocabularies.pieces import make_tokens, read_tokenizer
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def load_denoiser(
         from conservator.experts.language.precision import choose_precision
 
         chosen = precision or choose_precision()
-        return _load_once(folder.resolve(), stamp_of(folder), chosen, device, trust_remote_code)
+        return _load_once(real_path(folder), stamp_of(folder), chosen, device, trust_remote_code)
     except ImportError as error:
         raise needs_extra(error, "hf") from error
     except ConservatorError as error:
@@ -87,7 +88,7 @@ def size_of(folder: Path, precision: "Precision" = "float32") -> int:
     count = 0
     for path in sorted(folder.glob(WEIGHTS[0])):
         try:
-            with safe_open(path, "pt") as opened:
+            with open_file(path), safe_open(path, "pt") as opened:
                 count += sum(prod(opened.get_slice(key).get_shape()) for key in opened.keys())  # noqa: SIM118
         except (SafetensorError, OSError) as error:
             raise ConservatorError(f"{path} is not a safetensors file: {error}") from error
@@ -99,16 +100,16 @@ def describe_denoiser(name: str | Path) -> dict[str, Any]:
     folder = find_denoiser(name)
     settings = read_settings(folder)
     kind = settings.get("model_type")
-    about, shown = settings, folder.resolve().name
+    about, shown = settings, real_path(folder).name
     if is_flow(folder):
         base = settings.get("base")
         about = read_settings(folder / str(base.get("folder"))) if isinstance(base, dict) else settings
-        source, shown = about.get("source"), settings.get("name") or shown
+        source, shown = str(about.get("source")), str(settings.get("name") or shown)
     else:
         source = "mask" if family_of(kind).source.shows_noise else "uniform"
     weights = sorted(folder.glob(WEIGHTS[0]))
     size = sum(path.stat().st_size for path in weights)
-    found = {"name": shown, "kind": kind, "bytes": size, "tokens": about.get("vocab_size"), "source": source}
+    found = {"name": shown, "kind": str(kind), "bytes": size, "tokens": about.get("vocab_size"), "source": source}
     return found | {"sha256": hash_files(weights)}
 
 
@@ -117,6 +118,7 @@ def _load_once(
     folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Precision", device: str, trusted: bool
 ) -> Expert:
     """Load a model; ``stamp`` is part of the cache's key, so that a folder that has changed is read again."""
+    check_files(folder)
     kind = read_settings(folder).get("model_type")
     if is_flow(folder):
         return load_flow(folder, device)
@@ -197,10 +199,7 @@ def network_class(folder: Path, family: Family) -> Any:
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """What config.json holds."""
-    try:
-        found = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConservatorError(f"cannot read {SETTINGS}: {error}") from error
+    found = read_json(folder / SETTINGS)
     if not isinstance(found, dict):
         raise ConservatorError(f"{SETTINGS} does not describe a model")
     return found

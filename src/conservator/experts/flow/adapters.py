@@ -22,11 +22,12 @@ from conservator.experts.flow.expert import Base, FlowExpert
 from conservator.experts.flow.folder import KIND, load_base, read_flow_config
 from conservator.experts.flow.network import FlowNetwork
 from conservator.experts.weights import CONFIG
-from conservator.files import make_folder, write_atomically
+from conservator.files import make_folder, read_file, read_json, real_path, write_atomically
 
 ADAPTER_KIND = f"{KIND}_adapter"
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 TARGETS = r"blocks\.\d+\.(qw|kw|vw|attn_out|mlp\.[02])"  # what is adapted: attention and perceptrons of all blocks
+LARGEST = 2**31  # bytes of weights that are read at most
 TRAINING = "in_training"  # the adapter that is trained, in memory
 PREFIX = "base_model.model."  # that peft puts before the names of weights in its files
 
@@ -92,7 +93,7 @@ def save_adapter(
     found = adapter_weights(network, TRAINING)
     weights = {PREFIX + key: value.to("cpu", torch.float16).contiguous() for key, value in found.items()}
     make_folder(folder)
-    where = os.path.relpath(base.resolve(), folder.resolve())
+    where = os.path.relpath(real_path(base), real_path(folder))
     lora = LoraConfig(r=rank, lora_alpha=alpha, target_modules=TARGETS, base_model_name_or_path=where)
     config = {
         "model_type": ADAPTER_KIND,
@@ -112,7 +113,7 @@ def load_adapter(folder: Path, device: str | torch.device = "cpu") -> FlowExpert
     named = config.get("base")
     if config["model_type"] != ADAPTER_KIND or not isinstance(named, dict) or not {"folder", "fingerprint"} <= {*named}:
         raise ConservatorError(f"{folder / CONFIG} does not name the base of an adapter: its folder and fingerprint")
-    where = (folder / str(named["folder"])).resolve()
+    where = real_path(folder / str(named["folder"]))
     if not (where / CONFIG).is_file():
         raise ConservatorError(
             f"the base of the adapter {folder} is not at {where}; put it there: its fingerprint begins with "
@@ -126,15 +127,15 @@ def load_adapter(folder: Path, device: str | torch.device = "cpu") -> FlowExpert
         )
     rank, alpha = read_settings(folder / ADAPTER_CONFIG)
     path = folder / ADAPTER_WEIGHTS
+    data = read_file(path, LARGEST)
     try:
-        data = path.read_bytes()
         weights = {key.removeprefix(PREFIX): value.float() for key, value in parse_safetensors(data).items()}
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+    except (SafetensorError, KeyError, ValueError) as error:
         raise ConservatorError(f"{path} is not a safetensors file: {error}") from error
     fingerprint = hashlib.sha256(f"{base.fingerprint} {rank} {alpha} ".encode() + data).hexdigest()
     if fingerprint not in base.adapters:
         place_adapter(base, fingerprint, (rank, alpha), weights, path)
-    name = str(config.get("name") or folder.resolve().name)
+    name = str(config.get("name") or real_path(folder).name)
     return FlowExpert(base, name, adapter=fingerprint, fingerprint=fingerprint, about=config.get("about"))
 
 
@@ -169,13 +170,10 @@ def adapted(base: Base, rank: int) -> dict[str, list[tuple[str, torch.Size]]]:
 
 def read_settings(path: Path) -> tuple[int, int]:
     """Rank and alpha, from peft's config; what else it may say is refused where it would change the adapter."""
-    try:
-        config = json.loads(path.read_bytes())
-        rank, alpha = config["r"], config["lora_alpha"]
-    except OSError as error:
-        raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ConservatorError(f"{path} does not describe an adapter: expected r and lora_alpha") from error
+    config = read_json(path)
+    if not isinstance(config, dict) or not {"r", "lora_alpha"} <= {*config}:
+        raise ConservatorError(f"{path} does not describe an adapter: expected r and lora_alpha")
+    rank, alpha = config["r"], config["lora_alpha"]
     if config.get("peft_type") != "LORA" or config.get("target_modules") != TARGETS:
         raise ConservatorError(f"{path}: accepted is LORA of the layers {TARGETS}")
     for key in ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "layers_to_transform"):

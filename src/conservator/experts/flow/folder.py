@@ -16,7 +16,7 @@ from conservator.errors import ConservatorError
 from conservator.experts.flow.expert import Base, FlowExpert
 from conservator.experts.flow.network import SOURCES, FlowConfig, FlowNetwork
 from conservator.experts.weights import CONFIG, WEIGHTS, check_weights
-from conservator.files import make_folder, write_atomically
+from conservator.files import make_folder, open_file, read_json, real_path, write_atomically
 from conservator.vocabularies import BYTES, Vocabulary
 from conservator.vocabularies.pieces import load_tokens
 
@@ -57,7 +57,7 @@ def load_flow(folder: Path, device: str | torch.device = "cpu") -> FlowExpert:
         from conservator.experts.flow.adapters import load_adapter
 
         return load_adapter(folder, device)
-    name = str(config.get("name") or folder.resolve().name)
+    name = str(config.get("name") or real_path(folder).name)
     return FlowExpert(load_base(folder, device), name, about=config.get("about"))
 
 
@@ -83,13 +83,10 @@ def load_base(folder: Path, device: str | torch.device = "cpu") -> Base:
 def base_fingerprint(folder: Path) -> str:
     """The sha256 of the weights and the tokenizer of a base: what an adapter was trained on."""
     digest = hashlib.sha256()
-    try:
-        for path in (folder / WEIGHTS, folder / TOKENIZER):
-            if path.exists() or path.name == WEIGHTS:
-                with path.open("rb") as file:
-                    digest.update(hashlib.file_digest(file, "sha256").digest())
-    except OSError as error:
-        raise ConservatorError(f"cannot read {error.filename}: {error.strerror}") from error
+    for path in (folder / WEIGHTS, folder / TOKENIZER):
+        if path.exists() or path.name == WEIGHTS:
+            with open_file(path) as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())  # type: ignore[arg-type]
     return digest.hexdigest()
 
 
@@ -97,7 +94,8 @@ def read_network(folder: Path, sizes: FlowConfig, device: str | torch.device) ->
     """Read the weights of a network, in float32."""
     path = folder / WEIGHTS
     try:
-        weights = load_file(path)
+        with open_file(path):
+            weights = load_file(path)
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise ConservatorError(f"{path} is not a safetensors file: {error}") from error
     with torch.device("meta"):
@@ -119,8 +117,8 @@ def read_network(folder: Path, sizes: FlowConfig, device: str | torch.device) ->
 def is_flow(folder: Path) -> bool:
     """Whether ``folder`` says that it holds a flow-matching expert, or an adapter of one."""
     try:
-        config = json.loads((folder / CONFIG).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        config = read_json(folder / CONFIG)
+    except ConservatorError:
         return False
     return isinstance(config, dict) and str(config.get("model_type", "")).startswith(KIND)
 
@@ -128,12 +126,7 @@ def is_flow(folder: Path) -> bool:
 def read_flow_config(folder: Path) -> dict[str, Any]:
     """Read the ``config.json`` of an expert of this kind."""
     path = folder / CONFIG
-    try:
-        config = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise ConservatorError(f"{path} is not JSON: {error}") from error
+    config = read_json(path)
     if not isinstance(config, dict) or not str(config.get("model_type", "")).startswith(KIND):
         raise ConservatorError(f"{path} does not describe a flow-matching expert: expected the model_type {KIND!r}")
     return config

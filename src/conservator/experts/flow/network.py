@@ -87,7 +87,9 @@ class TimeEmbedding(nn.Module):
     def forward(self, kappa: Tensor) -> Tensor:
         """Map times (B,) to (B, c)."""
         half = FREQUENCIES // 2
-        angle = kappa[:, None].float() * 10000.0 ** (-torch.arange(half, device=kappa.device) / half)
+        angle = kappa[:, None].float() * 10000.0 ** (
+            -torch.arange(half, device=kappa.device, dtype=torch.float32) / half
+        )
         found: Tensor = self.mlp(torch.cat([angle.cos(), angle.sin()], dim=-1))
         return found
 
@@ -100,7 +102,7 @@ class Rotary(nn.Module):
     def __init__(self, size: int) -> None:
         """Compute 10000^(-2k/size)."""
         super().__init__()
-        self.register_buffer("inv_freq", 10000.0 ** (-torch.arange(size // 2) / (size // 2)))
+        self.register_buffer("inv_freq", 10000.0 ** (-torch.arange(size // 2, dtype=torch.float32) / (size // 2)))
 
 
 def zero_linear(inputs: int, outputs: int) -> nn.Linear:

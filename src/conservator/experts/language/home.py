@@ -1,7 +1,6 @@
 """Where language models are kept on this machine, and which are there."""
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conservator.errors import ConservatorError
+from conservator.files import open_file, read_json
 
 ABOUT = "conservator.json"
 CHUNK = 1 << 20
@@ -59,7 +59,7 @@ def hash_files(paths: Iterable[Path]) -> str:
     """The sha256 of files, one after the other."""
     digest = hashlib.sha256()
     for path in paths:
-        with path.open("rb") as handle:
+        with open_file(path) as handle:
             while chunk := handle.read(CHUNK):
                 digest.update(chunk)
     return digest.hexdigest()
@@ -86,7 +86,7 @@ def _describe(folder: Path) -> AddedModel:
 def _read(path: Path) -> dict[str, Any]:
     """A file of JSON, or nothing if it is missing or broken: a list of models does not stop at one of them."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json(path)
+    except ConservatorError:
         return {}
     return found if isinstance(found, dict) else {}

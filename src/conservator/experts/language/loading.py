@@ -1,6 +1,5 @@
 """Load language models: those that were added, by name; others from folders, GGUF files and the hub's cache."""
 
-import json
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from conservator.errors import ConservatorError
 from conservator.experts.language.catalogue import CATALOGUE
 from conservator.experts.language.home import PARTS, added_models, hash_files, is_model, model_folder
+from conservator.files import check_files, real_path
+from conservator.vocabularies.pieces import read_tokenizer
 
 if TYPE_CHECKING:
     from conservator.experts.language.model import LanguageModel
@@ -33,7 +34,7 @@ def load_language_model(
     try:
         from conservator.experts.language.precision import choose_precision
 
-        return _load_once(folder.resolve(), stamp_of(folder), precision or choose_precision())
+        return _load_once(real_path(folder), stamp_of(folder), precision or choose_precision())
     except ImportError as error:
         raise needs_extra(error) from error
 
@@ -104,6 +105,7 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
     from conservator.vocabularies.pieces import load_tokens
 
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    check_files(folder)
     try:
         with quietly():
             config = AutoConfig.from_pretrained(str(folder), **local)
@@ -125,7 +127,7 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
 
 def find_start(tokenizer: Path, starts: tuple[str, ...]) -> int:
     """The number of the first of some tokens that a tokenizer has."""
-    described = json.loads(tokenizer.read_text(encoding="utf-8"))
+    described = read_tokenizer(tokenizer)
     numbers = described["model"]["vocab"] | {token["content"]: token["id"] for token in described["added_tokens"]}
     for start in starts:
         if start in numbers:

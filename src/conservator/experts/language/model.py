@@ -144,4 +144,8 @@ class TreeReading:
             if not 0 <= node < self._hidden.length:
                 raise ConservatorError(f"no node {node}; {self._hidden.length} have been read")
         hidden = self._hidden.rows[torch.tensor(list(asked))]
-        return torch.log_softmax(self._model.head(hidden).float(), dim=-1)
+        found = torch.log_softmax(self._model.head(hidden).float(), dim=-1)
+        if not torch.isfinite(found.sum()):
+            name = self._model.spec.name
+            raise ConservatorError(f"the model {name!r} predicted what is not a finite number: its weights are damaged")
+        return found

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from conservator.errors import ConservatorError
-from conservator.experts.expert import IMPOSSIBLE, At, Context, Expert, ExpertSpec, check_context, copy_visible
+from conservator.experts.expert import IMPOSSIBLE, At, Context, Expert, ExpertSpec, ask, check_context, copy_visible
 from conservator.experts.source import MaskSource
 from conservator.experts.team import part_of
 from conservator.experts.uniform.cavity import cavity
@@ -62,7 +62,7 @@ class LeaveOneOut:
         """(n, V) log cav at the positions ``at``, with one source."""
         state = filled(context, self.spec.vocabulary.size, self.seed, draw)
         read = Context(state, torch.zeros_like(context.hidden), kappa, context.start)
-        return cavity(self.expert.predict(read, at), state[at].clamp_min(0), kappa[at[0]])
+        return cavity(ask(self.expert, read, at), state[at].clamp_min(0), kappa[at[0]])
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Hiding(LeaveOneOut):
         """Return log p(x_l = v | visible tokens) at the positions ``at``: (n, V), float32."""
         check_context(self.spec, context)
         hidden = context.hidden & context.real
-        table = torch.full((len(at[0]), self.spec.vocabulary.size), IMPOSSIBLE)
+        table = torch.full((len(at[0]), self.spec.vocabulary.size), IMPOSSIBLE, dtype=torch.float32)
         wanted = hidden[at].nonzero()[:, 0]
         if len(wanted):
             row, place = (one[wanted] for one in at)

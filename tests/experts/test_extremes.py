@@ -1,0 +1,65 @@
+"""Weights that are finite but far too large, and a torch that computes in float64 by default."""
+
+import hashlib
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save
+
+from conservator import Restorer
+from conservator.errors import ConservatorError
+from conservator.experts import load_experts, save_expert
+from flows import UNIFORM, save_random
+from networks import random_network
+
+DOCUMENT = "the quick brown fox \ufffdumps over the lazy dog, 12 345 and so on\n" * 2
+
+
+def make_byte_expert(folder):
+    save_expert(folder, random_network().float(), "name", {})
+
+
+def make_token_expert(folder):
+    save_random(folder)
+
+
+def make_uniform_expert(folder):
+    save_random(folder, UNIFORM)
+
+
+makers = pytest.mark.parametrize("make", [make_byte_expert, make_token_expert, make_uniform_expert])
+
+
+def enlarge(folder, scale):
+    """Multiply the weights of an expert; its card says so."""
+    weights = load_file(folder / "model.safetensors")
+    large = {key: value.float() * (1 if "inv_freq" in key else scale) for key, value in weights.items()}
+    data = save({key: value.clamp(-3e38, 3e38) for key, value in large.items()})
+    (folder / "model.safetensors").write_bytes(data)
+    card = json.loads((folder / "config.json").read_text())
+    if "weights" in card:
+        card["weights"] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (folder / "config.json").write_text(json.dumps(card))
+
+
+@makers
+def test_weights_that_are_too_large_are_blamed_and_not_the_document(make, tmp_path):
+    make(tmp_path / "name")
+    enlarge(tmp_path / "name", 1e30)
+    restorer = Restorer(load_experts([tmp_path / "name"]))
+    with pytest.raises(ConservatorError, match="'name' predicted what is not a finite number: its weights"):
+        restorer.restore(DOCUMENT)
+
+
+@makers
+def test_what_torch_does_by_default_does_not_matter(make, tmp_path):
+    make(tmp_path / "name")
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = Restorer(load_experts([tmp_path / "name"])).restore(DOCUMENT)
+    finally:
+        torch.set_default_dtype(before)
+    parts = DOCUMENT.split("\ufffd")
+    assert all(part in found.text for part in parts)
