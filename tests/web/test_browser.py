@@ -34,6 +34,8 @@ pytestmark = [
 ]
 MARK = "\ufffd"
 DOCUMENT = f"The lo{MARK} hill <script>alert(1)</script> abov{MARK}{MARK}the river.\nline {MARK}wo\n"
+PATIENCE = 120_000  # milliseconds: a busy machine fails no test
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,7 @@ def address(folders):
 def page(browser):
     """A page on which nothing may go wrong unseen."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+    context.set_default_timeout(PATIENCE)
     one = context.new_page()
     wrong = []
     one.on("pageerror", lambda error: wrong.append(str(error)))
