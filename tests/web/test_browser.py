@@ -35,7 +35,6 @@ pytestmark = [
 MARK = "\ufffd"
 DOCUMENT = f"The lo{MARK} hill <script>alert(1)</script> abov{MARK}{MARK}the river.\nline {MARK}wo\n"
 PATIENCE = 120_000  # milliseconds: a busy machine fails no test
-expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +76,12 @@ def page(browser):
 
 
 def expect(locator):
+    playwright.expect.set_options(timeout=PATIENCE)
     return playwright.expect(locator)
 
 
 def restored(page):
-    expect(page.locator("#progress")).to_be_hidden(timeout=30_000)
+    expect(page.locator("#progress")).to_be_hidden()
     expect(page.locator("#view .document")).to_be_visible(timeout=30_000)
 
 
