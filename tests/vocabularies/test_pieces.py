@@ -115,7 +115,7 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
     with pytest.raises(ConservatorError, match="cannot read"):
         load_tokens(path, 400)
     path.write_text("{")
-    with pytest.raises(ConservatorError, match="is not a tokenizer"):
+    with pytest.raises(ConservatorError, match=r"tokenizer.json is not JSON"):
         load_tokens(path, 400)
 
 
