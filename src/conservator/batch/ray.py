@@ -13,7 +13,7 @@ from conservator.batch.pool import DEATHS, STARTS, THREADS, WATCH
 from conservator.errors import Advice, ConservatorError, OptionError
 
 ANSWER = 10.0  # seconds in which a cluster must answer
-STORE = 256 * 2**20  # bytes for documents on their way, where Ray is started here
+STORE = 2**28  # bytes for documents on their way, where Ray is started here
 Problem = tuple[str | None, str, tuple[Advice, ...]]  # with an option, in words, and what may help
 NEEDED = 'ray is not installed; pip install "conservator[ray]" brings it'
 

@@ -49,7 +49,9 @@ def start_adapter(base: Base, rank: int, alpha: int) -> FlowNetwork:
         if TRAINING in base.adapters:
             from peft.functional import delete_adapter
 
-            delete_adapter(network, TRAINING, prefix="lora_")
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Adapter in_training was active")  # the next one takes its place
+                delete_adapter(network, TRAINING, prefix="lora_")
         add_adapter(network, TRAINING, rank, alpha)
         base.adapters.add(TRAINING)
         switch(network, TRAINING)

@@ -25,7 +25,7 @@ TOKENIZER = "tokenizer.json"
 FREQUENCIES = "rotary_emb.inv_freq"
 # Upper bounds of the sizes of a network, larger than any usable one. A config that exceeds one is refused.
 BOUNDS = FlowConfig(2**20, "", 2**16, 2**14, 2**8, 2**8, 2**14, 0.9, 2**4)
-_bases: WeakValueDictionary[tuple[str, str], Base] = WeakValueDictionary()  # those in memory, by weights and device
+_bases: WeakValueDictionary[tuple[object, ...], Base] = WeakValueDictionary()  # those in memory, by what makes them
 
 
 def save_flow(
@@ -62,11 +62,11 @@ def load_flow(folder: Path, device: str | torch.device = "cpu") -> FlowExpert:
 
 
 def load_base(folder: Path, device: str | torch.device = "cpu") -> Base:
-    """The base in ``folder``; the one that is in memory if it has the same weights, tokens and device."""
+    """The base in ``folder``; the one that is in memory if it has the same weights, sizes, tokens and device."""
     config = read_flow_config(folder)
     sizes = sizes_of(config, folder / CONFIG)
     fingerprint = base_fingerprint(folder)
-    key = (fingerprint, str(device))
+    key = (fingerprint, sizes, str(config.get("vocabulary")), str(device))
     known = _bases.get(key)
     if known is not None:
         return known
