@@ -264,7 +264,7 @@ def test_kills_at_random_moments_lose_nothing_and_leave_nothing(tmp_path):
             continue
         kills += 1
         if kills % 2:
-            driver.send_signal(signal.SIGINT)  # Ctrl-C after the death of a worker
+            driver.kill()  # after the death of a worker
         driver.wait()
     assert kills > 1
     assert drive(inputs, out, log).wait() == 0
