@@ -1,13 +1,15 @@
 """Batches: throughput by workers, beside one process a file; and kills at random moments.
 
-    python benchmarks/batch.py throughput --corpora PATH [--documents 2000] [--size 1000] [--jobs 1 2] [--json FILE]
+    python benchmarks/batch.py throughput --corpora PATH [--documents 2000] [--size 1000] [--jobs 1 2] [--ray 2]
+        [--json FILE]
     python benchmarks/batch.py kills [--kills 200] [--documents 400]
 
-Throughput: documents are pieces of README files from ``eval``, of about ``--size`` bytes each, a tenth of whose bytes
-are lost. ``conservator batch`` restores all of them with each number of ``--jobs``, and ``conservator restore`` some of
-them, one process a file. Seconds are of the clock, with the start of Python and the loading of experts; CPU seconds, of
-all processes, and the load of the machine are given beside them, as other work may share the cores; on a machine with
-other work, seconds of the clock say little about workers. The results have to be the same byte for byte.
+Throughput: documents are pieces of README files from ``train``, which has enough of them, of about ``--size`` bytes
+each, a tenth of whose bytes are lost. ``conservator batch`` restores all of them with each number of ``--jobs``, then
+with so many actors of Ray here, and ``conservator restore`` some of them, one process a file. Seconds are of the clock,
+with the start of Python and the loading of experts; CPU seconds, of all processes, and the load of the machine are
+given beside them, as other work may share the cores; on a machine with other work, seconds of the clock say little
+about workers. The results have to be the same byte for byte.
 
 Kills: documents with marks, that a stand-in for the experts restores in some milliseconds each, so that most of the
 time is spent in what is tested. Workers and drivers are killed (SIGKILL) at random moments, until there have been
@@ -51,7 +53,7 @@ def make_documents(corpora: Path, number: int, size: int, seed: int) -> list[byt
     from conservator.vocabularies import BYTES
     from conservator_studies.corpora import read_domain
 
-    texts = read_domain(corpora, "readme", "eval").documents
+    texts = read_domain(corpora, "readme", "train").documents
     pieces, place = [], 0
     while len(pieces) < number:
         fresh = [text[place : place + size].decode(errors="ignore").strip().encode() for text in texts]
@@ -91,17 +93,18 @@ def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     conservator, rows, first = [sys.executable, "-m", "conservator"], [], None
     one = str(inputs / "00000.md")
     timed([*conservator, "batch", one, "--out", str(folder / "warm"), "--jobs", "1"])  # kernels are compiled once
-    for jobs in options.jobs:
-        out = folder / f"jobs{jobs}"
+    ways = [("local", jobs) for jobs in options.jobs] + [("ray", jobs) for jobs in options.ray]
+    for engine, jobs in ways:
+        out = folder / f"{engine}{jobs}"
         command = [*conservator, "batch", str(inputs), "--out", str(out), "--jobs", str(jobs), "--lost", "bytes"]
-        seconds, spent = timed(command)
+        seconds, spent = timed([*command, "--engine", engine])
         found = contents(out)
         first = first or found
         if found != first:
-            raise SystemExit("the results depend on the number of jobs")
+            raise SystemExit(f"the results of {engine} with {jobs} jobs are others than those of the first run")
         with sqlite3.connect(out / NAME) as base:
             within, cpu = base.execute("SELECT sum(seconds), sum(cpu_seconds) FROM documents").fetchone()
-        rows.append(describe(f"batch, jobs {jobs}", len(found), seconds, spent, within, cpu))
+        rows.append(describe(f"{engine}, jobs {jobs}", len(found), seconds, spent, within, cpu))
         print(rows[-1], flush=True)
     seconds = spent = 0.0
     alone = sorted(inputs.iterdir())[:: max(1, options.documents // options.alone)][: options.alone]
@@ -224,9 +227,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ways = parser.add_subparsers(dest="way", required=True)
     one = ways.add_parser("throughput")
-    one.add_argument("--corpora", type=Path, required=True, help="the folder with readme.eval.jsonl.gz")
+    one.add_argument("--corpora", type=Path, required=True, help="the folder with readme.train.jsonl.gz")
     one.add_argument("--size", type=int, default=1000, help="bytes of a document")
     one.add_argument("--jobs", nargs="+", type=int, default=[1, 2])
+    one.add_argument("--ray", nargs="*", type=int, default=[], help="numbers of actors of Ray")
     one.add_argument("--alone", type=int, default=5, help="documents that get a process each")
     two = ways.add_parser("kills")
     two.add_argument("--kills", type=int, default=200)

@@ -12,7 +12,7 @@ LIBRARY, STUDIES = ROOT / "src" / "conservator", ROOT / "src" / "conservator_stu
 # From the bottom to the top; those on one line do not import each other.
 LAYERS = [
     {"errors"},
-    {"numerics", "files", "figures", "tables", "provenance"},
+    {"numerics", "files", "figures", "tables", "provenance", "processes"},
     {"vocabularies"},
     {"documents", "channels"},
     {"options", "pages"},

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import multiprocessing
-import os
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 import torch
 
 from conservator.experts import Expert, load_experts
+from conservator.processes import available_cores
 from conservator.training import Corpus, Plan, Wish, hold_out, is_begun, is_finished, run_training
 from conservator_studies.study import Track
 
@@ -78,8 +78,7 @@ def train(job: tuple[Recipe, Path]) -> None:
 
 def start_workers(count: int) -> Pool:
     """Processes for so many trainings, as many as there are cores at most; they end with the ``with`` block."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return multiprocessing.get_context("spawn").Pool(min(cores, count), prepare_worker)
+    return multiprocessing.get_context("spawn").Pool(min(available_cores(), count), prepare_worker)
 
 
 def prepare_worker() -> None:

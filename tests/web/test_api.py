@@ -2,26 +2,25 @@
 
 import base64
 import json
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
+from contextlib import contextmanager
 
 import pytest
 from fastapi.testclient import TestClient
 
-from conservator import Restorer
 from conservator.web.app import FILES, create_app
 from conservator.web.guard import host_of, is_loopback
 from conservator.web.jobs import Jobs
 from conservator.web.settings import Settings
-from fakes import FakeExpert
 
 MARK = "\ufffd"
+STUB = "web_stub:Stub"
 
 
+@contextmanager
 def client_of(**settings):
-    return TestClient(create_app(Settings(**settings)), base_url="http://127.0.0.1:8000")
+    chosen = Settings(**settings)
+    with Jobs(chosen) as jobs, TestClient(create_app(chosen, jobs), base_url="http://127.0.0.1:8000") as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +131,9 @@ def test_memory_can_be_left_out(client):
     assert found["memory"] is None
 
 
-def test_references_have_limits(folders):
+def test_references_have_limits():
     most = {"name": "a", "text": "b" * 50}
-    with client_of(experts=folders, max_bytes=100, max_references=2) as client:
+    with client_of(factory=STUB, max_bytes=100, max_references=2) as client:
         for like, message in (
             ([most, most], None),
             ([most, {"name": "c", "text": "é" * 26}], "the references have 102 bytes together; at most 100 are read"),
@@ -267,9 +266,9 @@ def test_hosts(name, host):
     assert host_of(name) == host
 
 
-def test_on_loopback_other_names_are_refused(client, folders):
+def test_on_loopback_other_names_are_refused(client):
     assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 421
-    with client_of(experts=folders, host="0.0.0.0") as open_one:
+    with client_of(factory=STUB, host="0.0.0.0") as open_one:
         assert open_one.get("/healthz", headers={"Host": "box.example"}).status_code == 200
 
 
@@ -283,58 +282,3 @@ def test_work_for_other_pages_is_refused(client):
 @pytest.mark.parametrize(("host", "local"), [("127.0.0.2", True), ("::1", True), ("0.0.0.0", False), ("box", False)])
 def test_loopback_is_known(host, local):
     assert is_loopback(host) is local
-
-
-def test_too_long_and_too_many_are_refused(folders, monkeypatch):
-    clock = SimpleNamespace(now=0.0)
-    begun, release = threading.Event(), threading.Event()
-
-    def slow(self, document, *, progress, **_):
-        progress("inferring", 0.1)  # there is time left
-        begun.set()
-        release.wait()
-        clock.now += 0.4
-        progress("inferring", 0.5)
-
-    monkeypatch.setattr("conservator.web.jobs.time", SimpleNamespace(monotonic=lambda: clock.now))
-    monkeypatch.setattr("conservator.restorer.Restorer.restore", slow)
-    with client_of(experts=folders, max_seconds=0.3, running=1, waiting=0) as client, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(client.post, "/v1/restore", json={"text": MARK})
-        first.add_done_callback(lambda _: begun.set())
-        begun.wait()
-        try:
-            assert client.get("/healthz").json()["restorations"] == 1
-            assert client.post("/v1/restore", json={"text": MARK}).status_code == 429
-        finally:
-            release.set()
-        for answer in (first.result(), client.post("/v1/restore", json={"text": MARK})):
-            assert answer.status_code == 504
-            assert "0.3 s" in answer.json()["detail"]
-            assert client.get("/healthz").json()["restorations"] == 0
-
-
-def test_work_that_nobody_waits_for_ends(monkeypatch):
-    import asyncio
-
-    ended = threading.Event()
-
-    def slow(self, document, *, progress, **_):
-        try:
-            while True:
-                time.sleep(0.01)
-                progress("inferring", 0.5)
-        finally:
-            ended.set()
-
-    monkeypatch.setattr("conservator.restorer.Restorer.restore", slow)
-
-    async def leave():
-        jobs = Jobs(Settings())
-        stream = jobs.stream(Restorer([FakeExpert()]), "text", {})
-        assert await anext(stream) == ("inferring", 0.5)
-        await stream.aclose()
-        while jobs.admitted:
-            await asyncio.sleep(0.01)
-        assert ended.is_set()  # its place was not free before
-
-    asyncio.run(leave())

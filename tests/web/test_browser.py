@@ -5,13 +5,10 @@ import json
 import math
 import re
 import shutil
-import threading
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import uvicorn
 from PIL import Image
 from playwright import sync_api as playwright
 
@@ -23,9 +20,9 @@ from conservator.experts import Cost
 from conservator.pages import Box, Picture
 from conservator.report import as_page
 from conservator.restoration import as_record
-from conservator.web.app import create_app
 from conservator.web.settings import Settings
 from fakes import FakeExpert
+from web_server import running
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
@@ -47,14 +44,8 @@ def browser():
 
 @pytest.fixture(scope="module")
 def address(folders):
-    server = uvicorn.Server(uvicorn.Config(create_app(Settings(experts=folders)), port=0, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/"
-    server.should_exit = True
-    thread.join(10)
+    with running(Settings(experts=folders)) as server:
+        yield f"http://127.0.0.1:{server.port}/"
 
 
 @pytest.fixture

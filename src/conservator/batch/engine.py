@@ -1,14 +1,19 @@
 """What an engine is given, what it gives back, and what it is: the seam between a batch and who computes."""
 
 import time
+from collections import Counter, deque
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from conservator.errors import ConservatorError
 from conservator.options import RestoreOptions
 
 RESTORED, WHOLE, COPIED = "restored", "nothing lost", "copied"
 FACTORY = "conservator.batch.work:make_worker"
+DEATHS = 3  # of workers on one document, after which it is copied; a chance kill or two is not its fault
+STARTS = 5  # workers in a row that end before they are ready, after which something must be wrong with all
+WATCH = 0.1  # seconds between two looks at what workers are at
 
 
 @dataclass(frozen=True)
@@ -100,3 +105,25 @@ class Engine(Protocol):
 def gave_up(reason: str, began: float) -> Done:
     """The result for a document that a worker began with at a time and could not finish."""
     return Done(COPIED, reason=reason, gave_up=True, seconds=time.monotonic() - began)
+
+
+@dataclass
+class Deaths:
+    """The workers of a run that have died: on each document, and in a row before they were ready."""
+
+    on: Counter[int] = field(default_factory=Counter)
+    early: int = 0
+
+    def count_early(self, how: str) -> None:
+        """A worker has died before it was ready; raise a ConservatorError if so many did that more will."""
+        self.early += 1
+        if self.early >= STARTS:
+            raise ConservatorError(f"workers end before they are ready: {how}; fewer --jobs need less memory")
+
+    def count(self, task: Task, began: float, how: str, waiting: deque[Task]) -> list[tuple[int, Done]]:
+        """A worker has died on a document: it is tried again, unless too many have died on it."""
+        self.on[task.number] += 1
+        if self.on[task.number] < DEATHS:
+            waiting.append(task)
+            return []
+        return [(task.number, gave_up(f"{DEATHS} workers died on it: {how}", began))]

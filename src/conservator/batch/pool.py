@@ -1,33 +1,24 @@
 """The local engine: processes on this machine, each with its own experts, which do not fight for threads."""
 
-import os
-import signal
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import wait
 
-from conservator.batch.engine import Done, Results, Setup, Task, gave_up
+from conservator.batch.engine import WATCH, Deaths, Done, Results, Setup, Task, gave_up
 from conservator.batch.usage import is_known, memory_of
 from conservator.batch.worker import serve
-from conservator.errors import ConservatorError, OptionError
-
-DEATHS = 3  # of workers on one document, after which it is copied; a chance kill or two is not its fault
-STARTS = 5  # workers in a row that end before they are ready, after which something must be wrong with all
-WATCH = 0.1  # seconds between two looks at time and memory
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+from conservator.errors import ConservatorError
+from conservator.processes import Problem, Worker
 
 
 @dataclass
 class Process:
     """A worker process, and what it is at."""
 
-    process: BaseProcess
-    connection: Connection
+    worker: Worker
     is_ready: bool = False
     task: Task | None = None
     began: float = 0.0
@@ -51,8 +42,7 @@ class LocalEngine:
     time_limit: float | None = None
     memory_limit: int | None = None
     _processes: list[Process] = field(default_factory=list, init=False)
-    _deaths: Counter[int] = field(default_factory=Counter, init=False)
-    _failed: int = field(default=0, init=False)
+    _deaths: Deaths = field(default_factory=Deaths, init=False)
 
     def run(self, tasks: Iterable[Task]) -> Results:
         """Restore documents; see ``Engine``."""
@@ -84,14 +74,8 @@ class LocalEngine:
 
     def _start(self, wanted: int) -> None:
         """Start workers, as many as there are tasks."""
-        context = get_context("spawn")
         while len(self._processes) < min(self.jobs, wanted):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=serve, args=(theirs, self.setup), daemon=True)
-            with _for_children():
-                process.start()
-            theirs.close()
-            self._processes.append(Process(process, ours))
+            self._processes.append(Process(Worker.start(serve, self.setup)))
 
     def _send(self, waiting: deque[Task]) -> None:
         """Give each idle worker a task."""
@@ -99,43 +83,37 @@ class LocalEngine:
             if one.is_ready and one.task is None and waiting:
                 one.task, one.began = waiting.popleft(), time.monotonic()
                 with suppress(OSError):  # a worker that has just died is found out by ``_changed``
-                    one.connection.send(one.task)
+                    one.worker.connection.send(one.task)
 
     def _changed(self) -> list[Process]:
         """The workers that have said something, or have died."""
         watched = self.time_limit is not None or self.memory_limit is not None
-        found = wait([one.connection for one in self._processes], WATCH if watched else None)
-        return [one for one in self._processes if one.connection in found]
+        found = wait([one.worker.connection for one in self._processes], WATCH if watched else None)
+        return [one for one in self._processes if one.worker.connection in found]
 
     def _receive(self, one: Process, waiting: deque[Task]) -> list[tuple[int, Done]]:
         """What a worker says: that it is ready, what is wrong with the setup, or a result."""
         try:
-            said = one.connection.recv()
+            said = one.worker.connection.recv()
         except (EOFError, OSError):
             return self._bury(one, waiting)
-        if isinstance(said, tuple):
-            option, problem, advice = said
-            raise ConservatorError(problem, *advice) if option is None else OptionError(option, problem)
+        if isinstance(said, Problem):
+            said.throw()
         if one.task is None:
-            one.is_ready, self._failed = True, 0
+            one.is_ready, self._deaths.early = True, 0
             return []
         number, one.task = one.task.number, None
         return [(number, said)]
 
     def _bury(self, one: Process, waiting: deque[Task]) -> list[tuple[int, Done]]:
-        """A worker has died: its document is tried again, unless too many have died on it."""
+        """A worker has died, with a document or without."""
         self._end([one])
-        how = describe_end(one.process.exitcode)
-        if one.task is None:
-            self._failed += not one.is_ready
-            if self._failed >= STARTS:
-                raise ConservatorError(f"workers end before they are ready: {how}; fewer --jobs need less memory")
-            return []
-        self._deaths[one.task.number] += 1
-        if self._deaths[one.task.number] < DEATHS:
-            waiting.append(one.task)
-            return []
-        return [(one.task.number, gave_up(f"{DEATHS} workers died on it: {how}", one.began))]
+        how = one.worker.how_it_ended
+        if one.task is not None:
+            return self._deaths.count(one.task, one.began, how, waiting)
+        if not one.is_ready:
+            self._deaths.count_early(how)
+        return []
 
     def _check_limits(self) -> list[tuple[int, Done]]:
         """End workers that take too long or too much memory; their documents are given up."""
@@ -144,7 +122,7 @@ class LocalEngine:
             reason = ""
             if self.time_limit is not None and time.monotonic() - one.began > self.time_limit:
                 reason = f"it took longer than {self.time_limit:g} s"
-            elif self.memory_limit is not None and memory_of(one.process.pid or 0) > self.memory_limit:
+            elif self.memory_limit is not None and memory_of(one.worker.process.pid or 0) > self.memory_limit:
                 reason = f"it took more than {self.memory_limit / 2**20:g} MB of memory"
             if reason and one.task is not None:
                 results.append((one.task.number, gave_up(reason, one.began)))
@@ -155,31 +133,4 @@ class LocalEngine:
         """End workers at once."""
         for one in list(processes):
             self._processes.remove(one)
-            one.process.kill()
-            one.process.join()
-            one.connection.close()
-
-
-class _for_children:  # noqa: N801
-    """While a worker is started: one thread for it, and Ctrl-C is not for it but for the driver."""
-
-    def __enter__(self) -> None:
-        self.before = {name: os.environ.get(name) for name in (*THREADS, "OMP_WAIT_POLICY")}
-        os.environ.update(dict.fromkeys(THREADS, "1"), OMP_WAIT_POLICY="PASSIVE")
-        self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-
-    def __exit__(self, *_: object) -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
-        for name, value in self.before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def describe_end(code: int | None) -> str:
-    """How a process ended."""
-    if code is not None and code < 0:
-        with suppress(ValueError):
-            return f"ended by {signal.Signals(-code).name}"
-    return f"exit code {code}"
+            one.worker.end()

@@ -3,18 +3,17 @@
 import os
 import socket
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from conservator.batch.engine import Done, Results, Setup, Task, gave_up
-from conservator.batch.pool import DEATHS, STARTS, THREADS, WATCH
-from conservator.errors import Advice, ConservatorError, OptionError
+from conservator.batch.engine import WATCH, Deaths, Done, Results, Setup, Task, gave_up
+from conservator.errors import ConservatorError
+from conservator.processes import THREADS, Problem
 
 ANSWER = 10.0  # seconds in which a cluster must answer
 STORE = 2**28  # bytes for documents on their way, where Ray is started here
-Problem = tuple[str | None, str, tuple[Advice, ...]]  # with an option, in words, and what may help
 NEEDED = 'ray is not installed; pip install "conservator[ray]" brings it'
 
 
@@ -48,8 +47,7 @@ class RayEngine:
     gpus: float = 0.0
     time_limit: float | None = None
     _actors: list[Actor] = field(default_factory=list, init=False)
-    _deaths: Counter[int] = field(default_factory=Counter, init=False)
-    _failed: int = field(default=0, init=False)
+    _deaths: Deaths = field(default_factory=Deaths, init=False)
 
     def run(self, tasks: Iterable[Task]) -> Results:
         """Restore documents; see ``Engine``."""
@@ -126,9 +124,8 @@ class RayEngine:
         if one.task is not None:
             results.append((one.task.number, said))
         elif said is not None:
-            option, problem, advice = said
-            raise ConservatorError(problem, *advice) if option is None else OptionError(option, problem)
-        self._failed = 0
+            said.throw()
+        self._deaths.early = 0
         if waiting:
             one.task, one.began = waiting.popleft(), time.monotonic()
             one.asked = one.handle.restore.remote(one.task)
@@ -138,18 +135,12 @@ class RayEngine:
         return results
 
     def _bury(self, one: Actor, waiting: deque[Task], how: str) -> list[tuple[int, Done]]:
-        """An actor has died: its document is tried again, unless too many have died on it."""
+        """An actor has died, with a document or without."""
         self._actors.remove(one)
-        if one.task is None:
-            self._failed += 1
-            if self._failed >= STARTS:
-                raise ConservatorError(f"actors of Ray end before they are ready: {how}")
-            return []
-        self._deaths[one.task.number] += 1
-        if self._deaths[one.task.number] < DEATHS:
-            waiting.append(one.task)
-            return []
-        return [(one.task.number, gave_up(f"{DEATHS} workers died on it: {how}", one.began))]
+        if one.task is not None:
+            return self._deaths.count(one.task, one.began, how, waiting)
+        self._deaths.count_early(how)
+        return []
 
 
 def check_address(address: str) -> None:
@@ -170,7 +161,7 @@ class Worker:
         try:
             self.work = load_worker(setup)
         except ConservatorError as error:
-            self.wrong = (error.option if isinstance(error, OptionError) else None, error.problem, error.advice)
+            self.wrong = Problem.of(error)
 
     def problem(self) -> Problem | None:
         """What is wrong with the setup; None if nothing is."""

@@ -6,7 +6,6 @@ from codecs import BOM_UTF8
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +13,7 @@ from conservator.batch.engine import COPIED, RESTORED, WHOLE, Done, Setup, Task
 from conservator.batch.usage import peak_memory, reset_peak
 from conservator.errors import ConservatorError, NotTextError
 from conservator.options import DEFAULTS
+from conservator.processes import find_factory
 
 if TYPE_CHECKING:
     from conservator.batch.references import SharedReferences
@@ -27,8 +27,7 @@ WARM = "A small document, in which a letter is l{mark}st."
 
 def load_worker(setup: Setup) -> Worker:
     """What the factory of a setup makes of it."""
-    module, _, name = setup.factory.partition(":")
-    return cast(Worker, getattr(import_module(module), name)(setup))
+    return cast(Worker, find_factory(setup.factory)(setup))
 
 
 def make_worker(setup: Setup) -> Worker:

@@ -1,6 +1,5 @@
 """``conservator batch``: many documents, with the experts loaded once."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,6 +38,7 @@ from conservator.cli.options import (
 from conservator.errors import ConservatorError, OptionError
 from conservator.files import check_folder
 from conservator.options import DEFAULTS, RestoreOptions, expert_names
+from conservator.processes import available_cores
 
 if TYPE_CHECKING:
     from conservator.batch import Batch, Engine, Inputs, Setup, Totals
@@ -209,11 +209,6 @@ def batch(
     console = Console(highlight=False, markup=False, quiet=quiet)
     console.print("\n".join(summary(totals, task, time.monotonic() - began)), soft_wrap=True)
     raise typer.Exit(4 if totals.copied else 0)
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_to_the_end(task: "Batch") -> "Totals":

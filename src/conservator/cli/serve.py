@@ -1,7 +1,11 @@
 """``conservator serve``: the page, on this machine."""
 
+import os
+import signal
+import socket
 from contextlib import suppress
-from typing import Annotated
+from types import FrameType
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -9,13 +13,14 @@ from conservator.cli.console import messages
 from conservator.cli.options import Threads
 from conservator.errors import ConservatorError
 from conservator.options import EXPERTS
+from conservator.processes import available_cores
 
 EXAMPLES = (
     "Examples:\n\n"
     "  conservator serve\n\n"
     "  conservator serve --port 9000 --experts prose,./notes\n\n"
     "  curl -s localhost:8000/v1/restore -H 'Content-Type: application/json' -d '{\"text\": \"one mark: \ufffd\"}'\n\n"
-    "Exit codes: 0 stopped, 2 bad usage, 3 no such expert, or the port is taken."
+    "Exit codes: 0 stopped (Ctrl-C, SIGTERM), 2 bad usage, 3 no such expert, or nobody can listen there."
 )
 
 
@@ -30,38 +35,50 @@ def serve(
     max_bytes: Annotated[
         int, typer.Option(min=1, help="The largest document, and the most that files like it may have together.")
     ] = 1_000_000,
-    max_seconds: Annotated[float, typer.Option(min=1, help="The longest time for one document.")] = 600,
-    running: Annotated[int, typer.Option(min=1, help="Restorations at a time.")] = 1,
+    max_seconds: Annotated[
+        float, typer.Option(min=1, help="The longest time for one document; what was reached by then is the result.")
+    ] = 600,
+    running: Annotated[int, typer.Option(min=1, help="Restorations at a time, each in a process of its own.")] = 1,
     waiting: Annotated[int, typer.Option(min=0, help="Restorations that may wait; more are refused.")] = 8,
     threads: Threads = None,
 ) -> None:
     """Serve a page to restore documents on, and a JSON API under it; on this machine alone unless told otherwise."""
-    import socket
-
+    signal.signal(signal.SIGTERM, stop)
     try:
-        import uvicorn
-
-        from conservator.web.app import create_app
+        from conservator.web.jobs import Jobs
+        from conservator.web.server import Server
     except ImportError as error:
         raise ConservatorError(f"{error.name} is not installed; pip install 'conservator[web]' brings it") from error
     from conservator.web.guard import is_loopback
     from conservator.web.settings import Settings
 
-    settings = Settings(experts, host, max_bytes, max_seconds, running, waiting)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-        except OSError as error:
-            raise ConservatorError(f"cannot listen on {host}, port {port}: {error.strerror}") from error
-        app = create_app(settings)
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    each = int(asked) if asked.isdecimal() else max(1, available_cores() // running)
+    settings = Settings(experts, host, max_bytes, max_seconds, running, waiting, threads=each)
+    with listen(host, port) as listener, Jobs(settings) as jobs:
+        server = Server(settings, jobs)
         shown = f"[{host}]" if ":" in host else host
         messages.print(f"http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C stops it)", soft_wrap=True)
         if not is_loopback(host):
             messages.print("other machines can reach it: it has no passwords", soft_wrap=True)
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=1)
-        )
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on an address: who comes before the server is ready waits for it."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen()
+    except (OSError, UnicodeError, ValueError) as error:
+        listener.close()
+        why = error.strerror if isinstance(error, OSError) else "this is no name of a machine"
+        raise ConservatorError(f"cannot listen on {host}, port {port}: {why}") from error
+    return listener
+
+
+def stop(number: int, frame: FrameType | None) -> NoReturn:
+    """End the program as one that was told to: uvicorn raises the signal again when it has stopped."""
+    raise SystemExit(0)

@@ -10,7 +10,7 @@
   // had (crlf). asked is the document that the shown result belongs to. like holds references. choices says what the
   // reader chose, by the place in the document, and read which of that the result knows of; history is for undoing.
   // opening is the reading of a file, and running a restoration.
-  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], like: [], result: null, asked: null, view: null, opening: null, running: null, reading: 0, told: [] };
+  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], like: [], result: null, asked: null, view: null, opening: null, running: null, reading: 0, told: null };
   // What the settings are called on this page, by the names of the API.
   const SETTINGS = {
     mark: "Mark of a lost byte or character", gap: "Mark of a gap of unknown length", max_gap: "Longest such gap", lost: "What is lost", encoding: "Encoding of the file",
@@ -96,15 +96,15 @@
     $("cancel").hidden = !on;
     $("progress").hidden = !on;
     $("view").classList.toggle("stale", on && everything);
-    if (on) report("waiting", 0);
+    if (on) report({ doing: "waiting" });
   }
   const STAGES = { waiting: "waiting for its turn", "choosing experts": "choosing experts", lengths: "finding lengths", inferring: "reading", decoding: "filling in", alternatives: "weighing alternatives", correcting: "correcting" };
-  /** Say how far the work is, and how many choices wait until it is done. */
-  function report(doing, share) {
+  /** Say how far the work is, or how many are served before, and how many choices wait until it is done. */
+  function report({ doing, share = 0, place }) {
     const percent = Math.round(100 * share), bar = $("progress"), waiting = pending().length - state.reading;
-    state.told = [doing, share];
+    state.told = { doing, share, place };
     bar.firstElementChild.style.width = `${percent}%`;
-    bar.lastElementChild.textContent = `${doing === "waiting" ? STAGES[doing] : `${STAGES[doing]} ${percent} %`}${waiting ? `; ${waiting} more ${waiting === 1 ? "choice waits" : "choices wait"}` : ""}`;
+    bar.lastElementChild.textContent = `${STAGES[doing]}${doing !== "waiting" ? ` ${percent} %` : place ? `: number ${place} in the line` : ""}${waiting ? `; ${waiting} more ${waiting === 1 ? "choice waits" : "choices wait"}` : ""}`;
     bar.setAttribute("aria-valuenow", percent);
   }
 
@@ -157,7 +157,7 @@
         if (line.result) {
           state.read = choices;
           show({ ...line.result, encoding: asked.encoding }, asked);
-        } else report(line.doing, line.share);
+        } else report(line);
       }
       return true;
     } catch (error) {
@@ -207,7 +207,7 @@
     state.choices = choices;
     $("undo").hidden = !state.history.length;
     show(state.result, state.asked);
-    if (state.running) report(...state.told);
+    if (state.running) report(state.told);
     readChoices();
   }
   async function readChoices() {

@@ -1,97 +1,160 @@
-"""Restorations in threads: a few run at a time, a few more wait, none runs for longer than allowed."""
+"""Restorations in processes: so many run at a time, so many more wait in a line, none takes longer than allowed."""
 
 import asyncio
+import math
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import Any
+from typing import Any, Self
 
-from anyio import to_thread
-
-from conservator.experts import Progress
-from conservator.restoration import Restoration
-from conservator.restorer import Restorer
+from conservator.errors import ConservatorError
+from conservator.processes import Problem, Worker
+from conservator.web.requests import RefusedError, RestoreRequest
 from conservator.web.settings import Settings
+from conservator.web.worker import Offered, serve
 
-Update = tuple[str, float] | Restoration
-
-
-class BusyError(Exception):
-    """Too many restorations wait already."""
-
-
-class TooSlowError(Exception):
-    """A restoration took longer than is allowed."""
+Update = dict[str, Any]  # what is being done and which share of it is done, or the place in the line
+GRACE = 1.0  # seconds that a process has to stop when it is asked to; then it is ended
+LATE = 5.0  # seconds after the time limit in which a process has to say what it reached
+TICK = 0.05  # seconds between two looks whether somebody still waits
+STOPPING = "the server is stopping"
 
 
-class StoppedError(Exception):
-    """The client does not wait for the result any more."""
+class Seat:
+    """A place where one document at a time is restored, in a process; if that has to be ended, another takes its seat.
+
+    Attributes:
+        offered: the experts that the process has.
+        is_closed: whether the server is stopping.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Start a process; ``wait`` until it is ready."""
+        self.settings, self.is_closed = settings, False
+        self.offered: Offered = []
+        self._start()
+
+    def _start(self) -> None:
+        self._worker = Worker.start(serve, self.settings, threads=self.settings.threads)
+
+    def wait(self) -> None:
+        """Wait until the process is ready; raise a ConservatorError if it cannot be."""
+        try:
+            said = self._worker.connection.recv()
+        except (EOFError, OSError):
+            self._worker.process.join()
+            how = self._worker.how_it_ended
+            raise ConservatorError(f"the process that restores could not start: {how}") from None
+        if isinstance(said, Problem):
+            said.throw()
+        self.offered = said
+
+    def close(self) -> None:
+        """End the process for good."""
+        self.is_closed = True
+        self._worker.end()
+
+    def ask(self, request: RestoreRequest, tell: Callable[[Update], None], stopped: threading.Event) -> bytes:
+        """The answer to a request. It is called in a thread, and so is ``tell``; ``stopped`` ends the work."""
+        try:
+            if not self._worker.process.is_alive():
+                self._replace()
+            return self._converse(request, tell, stopped)
+        except (EOFError, OSError):  # the process is gone
+            self._worker.process.join()
+            how = self._worker.how_it_ended
+            self._replace()
+            raise RefusedError(500, f"the process that restored it is gone: {how}") from None
+
+    def _converse(self, request: RestoreRequest, tell: Callable[[Update], None], stopped: threading.Event) -> bytes:
+        connection, limit = self._worker.connection, self.settings.max_seconds
+        deadline, is_asked = time.monotonic() + limit + LATE, False
+        connection.send(request)
+        while True:
+            said = connection.recv() if connection.poll(TICK) else None
+            if isinstance(said, bytes):
+                return said
+            if isinstance(said, RefusedError):
+                raise said
+            if said is not None:
+                tell({"doing": said[0], "share": round(said[1], 4)})
+            if stopped.is_set() and not is_asked:
+                connection.send(None)
+                deadline, is_asked = min(deadline, time.monotonic() + GRACE), True
+            if time.monotonic() > deadline:
+                self._replace()
+                raise RefusedError(504, f"it took longer than {limit:g} s, the longest that is allowed")
+
+    def _replace(self) -> None:
+        """End the process, and wait for another."""
+        if self.is_closed:
+            raise RefusedError(503, STOPPING)
+        self._worker.end()
+        self._start()
+        try:
+            self.wait()
+        except ConservatorError as error:
+            raise RefusedError(503, str(error)) from error
 
 
 class Jobs:
-    """The restorations that run or wait."""
+    """The seats, and the line of those who wait for one. Used in a ``with`` block, at whose end all processes end."""
 
     def __init__(self, settings: Settings) -> None:
-        """Begin with none."""
+        """Start the processes, and wait until they are ready."""
         self.settings = settings
-        self.admitted = 0
-        self.slots = asyncio.Semaphore(settings.running)
-
-    @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Wait for a free slot and hold it during the ``with`` block; raise BusyError if too many wait already."""
-        if self.admitted >= self.settings.running + self.settings.waiting:
-            raise BusyError(f"{self.admitted} restorations are running or waiting, as many as are allowed; try later")
-        self.admitted += 1
+        self.seats = [Seat(settings) for _ in range(settings.running)]
+        self.free = list(self.seats)
+        self.line: deque[tuple[asyncio.Future[Seat], Callable[[Update], None]]] = deque()
+        self.threads = ThreadPoolExecutor(settings.running)
+        self.seconds = 1.0  # that a restoration took lately, for those who have to come again
+        self.is_closed = False
         try:
-            async with self.slots:
-                yield
-        finally:
-            self.admitted -= 1
+            for seat in self.seats:
+                seat.wait()
+        except BaseException:
+            self.close()
+            raise
 
-    async def run(
-        self, restorer: Restorer, document: str | bytes, tell: Progress, options: dict[str, Any]
-    ) -> Restoration:
-        """Restore a document in a thread; ``tell`` is called in that thread."""
-        async with self.place():
-            deadline, stopped = time.monotonic() + self.settings.max_seconds, threading.Event()
+    def __enter__(self) -> Self:
+        """The processes are ready."""
+        return self
 
-            def progress(doing: str, share: float) -> None:
-                if stopped.is_set():
-                    raise StoppedError
-                if time.monotonic() > deadline:
-                    raise TooSlowError(
-                        f"it took longer than {self.settings.max_seconds:g} s, the longest that is allowed"
-                    )
-                tell(doing, share)
+    def __exit__(self, *_: object) -> None:
+        """End them."""
+        self.close()
 
-            work = asyncio.ensure_future(
-                to_thread.run_sync(partial(restorer.restore, document, progress=progress, **options))
-            )
-            try:
-                return await asyncio.shield(work)
-            except asyncio.CancelledError:
-                stopped.set()
-                await asyncio.wait([work])  # the slot is free when the thread has ended
-                work.exception()
-                raise
+    @property
+    def offered(self) -> Offered:
+        """The experts that requests choose among."""
+        return self.seats[0].offered
 
-    async def stream(
-        self, restorer: Restorer, document: str | bytes, options: dict[str, Any]
-    ) -> AsyncGenerator[Update, None]:
-        """Yield the stage and its share that is done, again and again, then the restoration.
+    @property
+    def running(self) -> int:
+        """How many restorations run."""
+        return len(self.seats) - len(self.free)
 
-        The restoration is stopped if the generator is closed.
+    def close(self) -> None:
+        """End all processes, and send everybody away."""
+        self.is_closed = True
+        for seat in self.seats:
+            seat.close()
+        while self.line:
+            ticket, _ = self.line.popleft()
+            if not ticket.done():
+                ticket.set_exception(RefusedError(503, STOPPING))
+        self.threads.shutdown(wait=False)
+
+    async def stream(self, request: RestoreRequest) -> AsyncGenerator[Update | bytes, None]:
+        """Yield the place in the line when it changes, then what is being done, again and again, then the answer.
+
+        The restoration is stopped if the generator is closed, and its place is free as soon as it has stopped.
         """
-        loop = asyncio.get_running_loop()
-        updates: asyncio.Queue[tuple[str, float] | None] = asyncio.Queue()
-
-        def tell(doing: str, share: float) -> None:
-            loop.call_soon_threadsafe(updates.put_nowait, (doing, share))
-
-        task = asyncio.create_task(self.run(restorer, document, tell, options))
+        updates: asyncio.Queue[Update | None] = asyncio.Queue()
+        task = asyncio.create_task(self._run(request, updates.put_nowait))
         task.add_done_callback(lambda _: updates.put_nowait(None))
         try:
             while (one := await updates.get()) is not None:
@@ -99,3 +162,63 @@ class Jobs:
             yield await task
         finally:
             task.cancel()
+
+    async def _run(self, request: RestoreRequest, tell: Callable[[Update], None]) -> bytes:
+        """Wait for a seat, and have a request answered there, in a thread."""
+        loop, stopped = asyncio.get_running_loop(), threading.Event()
+
+        def tell_loop(update: Update) -> None:
+            loop.call_soon_threadsafe(tell, update)
+
+        async with self._seated(tell) as seat:
+            began = time.monotonic()
+            work = loop.run_in_executor(self.threads, seat.ask, request, tell_loop, stopped)
+            try:
+                found = await asyncio.shield(work)
+            except asyncio.CancelledError:
+                stopped.set()
+                await asyncio.wait([work])  # the seat is free when the thread has ended
+                work.exception()
+                raise
+            self.seconds += 0.2 * (time.monotonic() - began - self.seconds)
+            return found
+
+    @asynccontextmanager
+    async def _seated(self, tell: Callable[[Update], None]) -> AsyncIterator[Seat]:
+        """Wait for a seat and have it during the ``with`` block; those who come when the line is full are refused."""
+        if self.is_closed:
+            raise RefusedError(503, STOPPING)
+        if not self.free and len(self.line) >= self.settings.waiting:
+            there = self.running + len(self.line)
+            later = max(1, math.ceil(self.seconds * (len(self.line) + 1) / len(self.seats)))
+            problem = f"{there} restorations are running or waiting, as many as are allowed; try again in {later} s"
+            raise RefusedError(429, problem, later=later)
+        ticket: asyncio.Future[Seat] = asyncio.get_running_loop().create_future()
+        self.line.append((ticket, tell))
+        self._move_up()
+        try:
+            seat = await ticket
+        except asyncio.CancelledError:
+            if ticket.done() and not ticket.cancelled():  # it was called at the same moment
+                self._leave(ticket.result())
+            else:
+                self.line = deque(one for one in self.line if one[0] is not ticket)
+                self._move_up()
+            raise
+        try:
+            yield seat
+        finally:
+            self._leave(seat)
+
+    def _leave(self, seat: Seat) -> None:
+        self.free.append(seat)
+        self._move_up()
+
+    def _move_up(self) -> None:
+        """Give free seats to the first in the line, and tell the others where they stand."""
+        while self.free and self.line:
+            ticket, _ = self.line.popleft()
+            if not ticket.done():
+                ticket.set_result(self.free.pop())
+        for place, (_, tell) in enumerate(self.line, 1):
+            tell({"doing": "waiting", "place": place})

@@ -13,10 +13,13 @@ class Settings:
         experts: built-in names or folders, with commas between; requests choose among them by name.
         host: the address to listen on; on a loopback address, requests for other hosts are refused.
         max_bytes: the largest document, and the most bytes of all references of one.
-        max_seconds: the longest that a restoration may take, without the time that it waits.
-        running: how many restorations run at a time.
+        max_seconds: the longest that a restoration may take, without the time that it waits; what was reached by then
+            is the result.
+        running: how many restorations run at a time, each in a process of its own.
         waiting: how many restorations may wait for their turn; more are refused.
         max_references: the most references of a document.
+        threads: of one restoration.
+        factory: ``module:function`` of what a process makes of these settings: ``Restoring``, or a stand-in for it.
     """
 
     experts: str = ",".join(EXPERTS)
@@ -26,3 +29,5 @@ class Settings:
     running: int = 1
     waiting: int = 8
     max_references: int = 100
+    threads: int = 1
+    factory: str = "conservator.web.restoring:Restoring"

@@ -1,0 +1,38 @@
+"""The server: HTTP on a socket that listens already, until it is told to stop."""
+
+import socket
+from typing import Any
+
+import uvicorn
+
+from conservator.web.app import create_app
+from conservator.web.connections import allowed_files, limited
+from conservator.web.jobs import Jobs
+from conservator.web.settings import Settings
+
+GRACEFUL = 1  # seconds in which answers that are under way may end when the server stops
+
+
+class Server(uvicorn.Server):
+    """A server of uvicorn that stops its restorations before it waits for its connections."""
+
+    def __init__(self, settings: Settings, jobs: Jobs) -> None:
+        """Make the application."""
+        self.jobs = jobs
+        super().__init__(
+            uvicorn.Config(
+                create_app(settings, jobs),
+                http=limited(allowed_files()),
+                ws="none",
+                lifespan="off",
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACEFUL,
+            )
+        )
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> Any:
+        """Send everybody away, and stop."""
+        self.jobs.close()
+        await super().shutdown(sockets)
