@@ -37,23 +37,20 @@ from conservator.experts import (
     Remembered,
     Team,
     load_experts,
-    load_phrases,
-    make_references,
 )
 from conservator.experts.causal import CausalExpert
-from conservator.experts.grams import CharacterModel, Mixture, load_characters
+from conservator.experts.grams import Mixture
 from conservator.experts.windows import excerpt_around
 from conservator.field import Bayes, Engine, Survey, choose_experts
 from conservator.files import read_document
+from conservator.like import Like, character_prior, known_texts, like_texts, read_references
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters, expert_names
 from conservator.restoration import Restoration, leave_open
 from conservator.rewriter import Again, Rewriter
-from conservator.training import read_texts
 from conservator.vocabularies import BYTES, CHARACTERS
 
 Document = str | bytes | Path | Source
 AnyExpert = Expert | DocumentExpert
-Like = str | Path | Sequence[str | Path | tuple[str, str]]  # files, folders, or texts with a name
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 IN_DOUBT = 0.25  # of the bytes of a text in which any character may be wrong, as far as the time is concerned
@@ -424,33 +421,6 @@ def as_source(document: Document, options: RestoreOptions) -> Source:
     name = str(document) if isinstance(document, Path) else "the document"
     content = read_document(name) if isinstance(document, Path) else document
     return read_source(content, options.encoding, name=name, signs=(options.mark, options.gap), stray=options.stray)
-
-
-def character_prior(texts: Sequence[tuple[str, str]]) -> Mixture:
-    """The models of characters that come with the package, and one of texts, if there are any."""
-    own = [CharacterModel.of("like", (one for _, one in texts))] if texts else []
-    return Mixture.of([*load_characters(), *own])
-
-
-def like_texts(like: Like) -> list[tuple[str, str]]:
-    """The texts of files and folders, or texts by name."""
-    texts: list[tuple[str, str]] = []
-    for one in [like] if isinstance(like, str | Path) else like:
-        texts += [one] if isinstance(one, tuple) else read_texts(Path(one))
-    return texts
-
-
-def read_references(like: Like, mark: str) -> References | None:
-    """The texts of files and folders, or texts by name, as references for a memory; their marks are lost bytes."""
-    return make_references(
-        (name, np.where((tokens := read_damaged(text, mark=mark).tokens) == BYTES.mask, -1, tokens))
-        for name, text in like_texts(like)
-    )
-
-
-def known_texts(damaged: Damaged, references: References | None) -> list[NDArray[np.int16]]:
-    """The texts that the memory recalls: the document, the references and the common phrases."""
-    return [damaged.tokens, *([references.index.text] if references else []), load_phrases().text]
 
 
 def with_changes(options: RestoreOptions, changes: dict[str, Any]) -> RestoreOptions:
