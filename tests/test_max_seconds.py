@@ -221,7 +221,7 @@ def test_without_time_for_them_there_are_no_alternatives():
 @pytest.mark.parametrize("worms", [1, 2])
 def test_without_time_for_language_models_the_text_is_that_of_networks(worms):
     text = "Zwölf Boxkämpfer jagen Viktor quer über den Deich. "
-    document = text.replace("ä", MARK).replace("q", MARK).replace("D", MARK)
+    document = text.replace("ä", MARK).replace("D", MARK)
     fast = run(document)[0]
     stages = []
     for found, _ in run_all(document, language=worms * [text.encode()], effort="best", alternatives=1):
@@ -255,7 +255,7 @@ def test_a_limit_is_a_positive_number(seconds):
 
 
 def test_characters_that_were_not_reached_stay_marks():
-    text = " ".join(itertools.chain(*([one] if isinstance(one, str) else one for one in SENTENCES.values())))[:600]
+    text = " ".join(itertools.chain(*([one] if isinstance(one, str) else one for one in SENTENCES.values())))[:300]
     document = "".join(letter if letter.isascii() else MARK for letter in text)
     with mock.patch("conservator.experts.team.CHUNK", 2**16), mock.patch("conservator.experts.team.LONGEST", 64):
         restorer, opened = Restorer([FakeExpert()], select=True), []
@@ -383,7 +383,7 @@ def test_the_command_says_that_nothing_was_changed_in_time(tmp_path):
     (tmp_path / "page.txt").write_text("A clean line.\n" * 3)
     with clocked(itertools.count().__next__):
         codes = {}
-        for seconds in itertools.count(9):
+        for seconds in itertools.count(11, 2):
             done = call("restore", "page.txt", "--channel", "ocr", "--max-seconds", seconds, cwd=tmp_path)
             codes.setdefault(done.returncode, done)
             if "nothing to correct" in done.stderr:
