@@ -18,7 +18,7 @@ LAYERS = [
     {"options", "pages"},
     {"experts"},
     {"training", "field"},
-    {"decoders", "alignment"},
+    {"decoders", "alignment", "like"},
     {"report"},
     {"restoration"},
     {"rewriter"},

@@ -120,7 +120,7 @@ def as_bytes(found: Restoration, text: CharacterText, loss: str, least: float) -
     """What was restored of characters as a restoration of bytes: a mark stands for the bytes of its character.
 
     Args:
-        found: the restoration of ``text.damaged``.
+        found: the restoration of ``text.damaged``; what was not reached in time is open.
         text: the document.
         loss: what each mark stands for.
         least: a character with a confidence below this is left open.
@@ -136,6 +136,7 @@ def as_bytes(found: Restoration, text: CharacterText, loss: str, least: float) -
     times = widths[found.positions]
     positions = np.repeat(starts[found.positions] - (np.cumsum(times) - times), times) + np.arange(times.sum())
     confidence = np.repeat(found.read_confidence, times)
+    unread = np.repeat(found.left_open[found.positions], times)
     return replace(
         found,
         damaged=damaged,
@@ -144,7 +145,7 @@ def as_bytes(found: Restoration, text: CharacterText, loss: str, least: float) -
         read_confidence=confidence,
         read_field=np.repeat(found.read_field, times, axis=0),
         read_regions=np.repeat(found.read_regions, times),
-        open_positions=positions[(damaged.tokens[positions] == CHARACTERS.mask) & (confidence < least)],
+        open_positions=positions[(damaged.tokens[positions] == CHARACTERS.mask) & (unread | (confidence < least))],
         remembered={int(starts[place]): one for place, one in found.remembered.items()},
         loss=loss,
     )

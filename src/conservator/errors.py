@@ -52,5 +52,9 @@ class OptionError(ConservatorError):
         return f"{self.option}: {self.problem}"
 
 
+class TooSlowError(ConservatorError):
+    """Nothing was restored in the time that was allowed: the message says how far it got."""
+
+
 class NotTextError(ConservatorError):
     """A file is not text: the message says what it is."""

@@ -46,6 +46,8 @@ class RestoreOptions:
         encoding: the encoding of a document that is given as a file or as bytes; None tells it by the bytes.
         effort: ``fast`` (networks and memory) or ``best`` (language models write what these leave in doubt again).
         language: the language models of ``best``: names with commas between, or folders.
+        max_seconds: how long the restoration may take, without loading experts; what was reached by then is kept. None
+            sets no limit. The result then depends on how fast the machine is.
     """
 
     mark: str = "\ufffd"
@@ -62,6 +64,7 @@ class RestoreOptions:
     encoding: str | None = None
     effort: str = "fast"
     language: str = LANGUAGE
+    max_seconds: float | None = None
 
     def __post_init__(self) -> None:
         """Raise an OptionError for an invalid value."""
@@ -79,7 +82,7 @@ class RestoreOptions:
             "alternatives",
             f"{self.alternatives!r}; it must be a whole number, not negative",
         )
-        gain = isinstance(self.min_gain, int | float) and not isinstance(self.min_gain, bool) and self.min_gain >= 0
+        gain = _number(self.min_gain) and self.min_gain >= 0
         _check(gain, "min_gain", f"{self.min_gain!r}; it must be a number, not negative")
         _check(_whole(self.seed), "seed", f"{self.seed!r}; it must be a whole number")
         _check(isinstance(self.memory, bool), "memory", f"{self.memory!r}; it must be true or false")
@@ -89,6 +92,11 @@ class RestoreOptions:
         if self.encoding is not None:
             _check(isinstance(self.encoding, str), "encoding", f"{self.encoding!r}; it must be a name, or None")
             check_encoding(self.encoding)
+        _check(
+            self.max_seconds is None or (_number(self.max_seconds) and self.max_seconds > 0),
+            "max_seconds",
+            f"{self.max_seconds!r}; it must be a positive number, or None",
+        )
         near = self.near is None or (_whole(self.near) and self.near >= 0)
         _check(near, "near", f"{self.near!r}; it must be a number of bytes, or None")
 
@@ -141,6 +149,10 @@ def expert_names(experts: str | Sequence[Any] | None) -> list[Any]:
 def _check(holds: bool, option: str, problem: str) -> None:
     if not holds:
         raise OptionError(option, problem)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _whole(value: object) -> bool:

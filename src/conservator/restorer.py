@@ -24,39 +24,38 @@ from conservator.correction import Corrector, as_restoration
 from conservator.decoders import DecodedText, Fill, best_fills, decode_text
 from conservator.decoders.beam import MARGIN
 from conservator.documents import Damaged, Known, Source, read_damaged, read_source
-from conservator.errors import ConservatorError, OptionError
+from conservator.errors import ConservatorError, OptionError, TooSlowError
 from conservator.experts import (
     Cost,
     DocumentExpert,
     Expert,
     Memory,
     Meter,
+    OutOfTimeError,
     Progress,
     Recollection,
     References,
     Remembered,
     Team,
     load_experts,
-    load_phrases,
-    make_references,
 )
 from conservator.experts.causal import CausalExpert
-from conservator.experts.grams import CharacterModel, Mixture, load_characters
+from conservator.experts.grams import Mixture
 from conservator.experts.windows import excerpt_around
 from conservator.field import Bayes, Engine, Survey, choose_experts
 from conservator.files import read_document
+from conservator.like import Like, character_prior, known_texts, like_texts, read_references
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters, expert_names
 from conservator.restoration import Restoration, leave_open
 from conservator.rewriter import Again, Rewriter
-from conservator.training import read_texts
 from conservator.vocabularies import BYTES, CHARACTERS
 
 Document = str | bytes | Path | Source
 AnyExpert = Expert | DocumentExpert
-Like = str | Path | Sequence[str | Path | tuple[str, str]]  # files, folders, or texts with a name
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 IN_DOUBT = 0.25  # of the bytes of a text in which any character may be wrong, as far as the time is concerned
+DOING = {"lengths": "finding lengths", "inferring": "reading", "decoding": "filling in"}  # stages in plain words
 OWED = 0.25  # the weight of the memory from which a byte counts as remembered
 
 
@@ -126,16 +125,37 @@ class Restorer:
             trust: what a reader of pages said of each character of the document, as ``pages.trust_of`` tells it.
             progress: is told what is being done and which share of it is done; what it raises ends the work.
             changes: options that differ from the restorer's.
+
+        Raises:
+            TooSlowError: nothing was reached within ``max_seconds``.
         """
         options = with_changes(self.options, changes)
+        meter = Meter(progress, options.max_seconds)
+        try:
+            return self.restore_metered(document, options, meter, like, known, trust)
+        except OutOfTimeError as error:
+            doing = DOING.get(error.stage, error.stage)
+            problem = f"nothing was restored within {options.max_seconds:g} s: it was still {doing}; allow more time"
+            raise TooSlowError(problem) from error
+
+    def restore_metered(
+        self,
+        document: Document,
+        options: RestoreOptions,
+        meter: Meter,
+        like: Like | None,
+        known: Sequence[Known],
+        trust: Trust | None,
+    ) -> Restoration:
+        """Restore a damaged document; arguments as in ``restore``, and what counts the cost and the time."""
         edits = as_edits(options.channel)
         if edits is not None:
             if known:
                 raise OptionError("known", "text is known of marked gaps, and here any character may change")
-            return self.correct(as_source(document, options), edits, like, options, Meter(progress), trust)
+            return self.correct(as_source(document, options), edits, like, options, meter, trust)
         if trust is not None:
             raise OptionError("trust", "it is what a reader of pages said, and this channel is of none")
-        generator, meter = torch.Generator().manual_seed(options.seed), Meter(progress)
+        generator = torch.Generator().manual_seed(options.seed)
         channel = as_channel(options.channel, BYTES.size)
         source = as_source(document, options)
         damaged = read_damaged(source.data, mark=options.mark, gap=options.gap, known=known)
@@ -324,7 +344,7 @@ class Restorer:
         options: RestoreOptions,
         generator: torch.Generator,
     ) -> Restoration:
-        """Infer the composition of what was observed, and decode it."""
+        """Infer the composition of what was observed, and decode it; if time runs out, what was reached is kept."""
         engine = self.engine or self.default_engine(observation, options)
         with team.meter.stage("inferring"):
             inferred = engine(team, observation, generator)
@@ -333,17 +353,21 @@ class Restorer:
         excerpt = observation.excerpt
         positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
         again: Again | None = None
-        rewriter = self.rewriter(options)
-        if rewriter is not None:
-            with team.meter.stage("writing again"):
-                again = rewriter(damaged, positions, decoded, team.meter)
-            decoded = again.decoded
+        out_of_time = decoded.out_of_time
+        rewriter = self.rewriter(options) if out_of_time is None else None
         fills: list[tuple[Fill, ...]] = []
-        if options.alternatives:
-            with team.meter.stage("alternatives"):
-                fills = best_fills(team, observation, inferred, decoded, options.alternatives)
-            if again is not None:
-                fills = again.fills(positions, observation.lost[0].numpy(), fills)
+        try:
+            if rewriter is not None:
+                with team.meter.stage("writing again"):
+                    again = rewriter(damaged, positions, decoded, team.meter)
+                decoded = again.decoded
+            if options.alternatives and out_of_time is None:
+                with team.meter.stage("alternatives"):
+                    fills = best_fills(team, observation, inferred, decoded, options.alternatives)
+                if again is not None:
+                    fills = again.fills(positions, observation.lost[0].numpy(), fills)
+        except OutOfTimeError as error:
+            out_of_time = error.stage
         field = inferred.field[0].numpy()
         named = list(range(len(team)))
         if self.selects:  # those that have a say, and the memory
@@ -353,6 +377,9 @@ class Restorer:
             field[:, -1] = decoded.recalled
         regions = inferred.regions[0][:, named].argmax(-1).masked_fill(~inferred.scored[0], -1)
         names, shown = [team.names[number] for number in named], field[:, named]
+        opened = positions[decoded.unread]
+        if team.vocabulary.fingerprint == BYTES.fingerprint:  # else each token is a character
+            opened = leave_open(damaged, positions, decoded, options.min_confidence)
         if rewriter is not None and again is not None:
             names, shown = with_language(names, shown, rewriter, again, recalls=team.recalls)
         return Restoration(
@@ -364,11 +391,12 @@ class Restorer:
             read_confidence=decoded.confidence,
             read_field=shown,
             read_regions=regions.numpy(),
-            open_positions=leave_open(damaged, positions, decoded, options.min_confidence),
+            open_positions=opened,
             alternatives=tuple(fills),
             remembered=remembered(team, damaged, positions, decoded, field),
             surprise=inferred.outcomes[0].surprise if inferred.outcomes else None,
             gain=inferred.outcomes[0].gain if inferred.outcomes else None,
+            out_of_time=out_of_time,
             cost=Cost(),
         )
 
@@ -424,33 +452,6 @@ def as_source(document: Document, options: RestoreOptions) -> Source:
     name = str(document) if isinstance(document, Path) else "the document"
     content = read_document(name) if isinstance(document, Path) else document
     return read_source(content, options.encoding, name=name, signs=(options.mark, options.gap), stray=options.stray)
-
-
-def character_prior(texts: Sequence[tuple[str, str]]) -> Mixture:
-    """The models of characters that come with the package, and one of texts, if there are any."""
-    own = [CharacterModel.of("like", (one for _, one in texts))] if texts else []
-    return Mixture.of([*load_characters(), *own])
-
-
-def like_texts(like: Like) -> list[tuple[str, str]]:
-    """The texts of files and folders, or texts by name."""
-    texts: list[tuple[str, str]] = []
-    for one in [like] if isinstance(like, str | Path) else like:
-        texts += [one] if isinstance(one, tuple) else read_texts(Path(one))
-    return texts
-
-
-def read_references(like: Like, mark: str) -> References | None:
-    """The texts of files and folders, or texts by name, as references for a memory; their marks are lost bytes."""
-    return make_references(
-        (name, np.where((tokens := read_damaged(text, mark=mark).tokens) == BYTES.mask, -1, tokens))
-        for name, text in like_texts(like)
-    )
-
-
-def known_texts(damaged: Damaged, references: References | None) -> list[NDArray[np.int16]]:
-    """The texts that the memory recalls: the document, the references and the common phrases."""
-    return [damaged.tokens, *([references.index.text] if references else []), load_phrases().text]
 
 
 def with_changes(options: RestoreOptions, changes: dict[str, Any]) -> RestoreOptions:

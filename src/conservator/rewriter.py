@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from conservator.decoders import DecodedText, Fill
 from conservator.decoders.rewriting import BLOCK, ROUNDS, Judged, Rewritten, rewrite
@@ -64,7 +65,7 @@ class Rewriter:
         laws = decoded.log_probs[doubt].double().clamp_min(LEAST).numpy()
         energies = dict(zip(places.tolist(), self.balance * laws, strict=True))
         text = tokens.astype(np.uint8).tobytes()
-        weights = self.weights(text, damaged.tokens != BYTES.mask)
+        weights = self.weights(text, damaged.tokens != BYTES.mask, meter)
         found = softened(rewrite(self.experts, weights, text, places, energies, meter))
         chosen, confidence = decoded.tokens.copy(), decoded.confidence.copy()
         for number in np.flatnonzero(lost).tolist():
@@ -90,14 +91,16 @@ class Rewriter:
             total += (ROUNDS * near + LOOKED_AT * lost) * taken / max(1, len(tokens))
         return total
 
-    def weights(self, text: bytes, visible: NDArray[np.bool_]) -> Floats:
+    def weights(self, text: bytes, visible: NDArray[np.bool_], meter: Meter | None = None) -> Floats:
         """(L, m) the weight of each language model at each byte: the field, by how they predict the visible bytes.
 
-        Equal weights, if one of them has no token for some character.
+        Equal weights, if one of them has no token for some character. The meter says when time is over.
         """
-        count = len(self.experts)
+        count, meter, laws = len(self.experts), meter or Meter(), list[Tensor]()
         try:
-            laws = [byte_laws(one, text) for one in self.experts] if count > 1 else []
+            for one in self.experts if count > 1 else ():
+                meter.check()
+                laws.append(byte_laws(one, text))
         except ConservatorError:
             laws = []
         if not laws:

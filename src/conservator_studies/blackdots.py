@@ -27,9 +27,9 @@ from conservator.experts.language import load_language_model
 from conservator.experts.words import WordModel, count_usage
 from conservator.field import Inferred
 from conservator.figures import BLUE, GREY, new_figure
+from conservator.like import read_references
 from conservator.options import EXPERTS
 from conservator.provenance import commit
-from conservator.restorer import read_references
 from conservator.rewriter import Rewriter
 from conservator.training import PRESETS as TRAINING
 from conservator.training import TrainingConfig

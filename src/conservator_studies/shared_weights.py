@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert, byte_laws
 from conservator.field import constant, infer_causal_field, simplex_lattice
 from conservator.rewriter import Rewriter
@@ -29,7 +30,7 @@ class Weighted(Rewriter):
 
     given: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
-    def weights(self, text: bytes, visible: NDArray[np.bool_]) -> Floats:
+    def weights(self, text: bytes, visible: NDArray[np.bool_], meter: Meter | None = None) -> Floats:
         """Those that were given."""
         return self.given
 

@@ -11,7 +11,7 @@ from conservator.channels import MaskChannel
 from conservator.decoders import decode_text
 from conservator.decoders.text import NEARBY, SURE, chance_of_neighbours, group_of, rounds_for, surer_half
 from conservator.documents import LOST
-from conservator.experts import ExpertSpec, Team, copy_visible
+from conservator.experts import ExpertSpec, Meter, OutOfTimeError, Team, copy_visible
 from conservator.field import Inferred
 from conservator.vocabularies import BYTES
 from fakes import FakeExpert, TextExpert
@@ -72,6 +72,17 @@ def test_a_run_is_chosen_one_after_the_other_and_its_doubt_stays():
     first = 1 / (1 + 0.55)
     np.testing.assert_allclose(found.confidence, [1, first, first * first + (1 - first) * 0.45, 1], rtol=1e-3)
     assert found.cost.evaluations == 2
+
+
+def test_before_anything_is_predicted_there_is_nothing_to_keep():
+    observation = MaskChannel(256, 0.5).observe(torch.tensor([[97, LOST, LOST, 32]]))
+    inferred = Inferred.given(torch.full((1, 4, 2), 0.5, dtype=torch.float64))
+    now = [0]
+    first, second = Copying(), Copying()
+    first.predict = lambda context, at: (now.append(1), Copying.predict(first, context, at))[1]
+    team = Team([first, second], Meter(seconds=1, clock=lambda: now[-1]))  # the second is not asked any more
+    with pytest.raises(OutOfTimeError):
+        decode_text(team, observation, inferred, torch.Generator())
 
 
 @pytest.mark.parametrize("gap", [None, "[...]"])

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator.experts import BigramExpert, Context, Cost, Meter, Team
+from conservator.experts import BigramExpert, Context, Cost, Meter, OutOfTimeError, Team
 
 loops = st.recursive(st.none(), lambda inside: st.lists(inside, max_size=4), max_leaves=20)
 
@@ -100,6 +100,33 @@ def test_what_progress_raises_ends_the_work_and_leaves_the_meter_usable(loop, pa
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0, 1)
     assert spent.cost.evaluations == meter.evaluations - before == 3
+
+
+@given(loops, st.integers(0, 30))
+def test_when_time_is_over_nothing_more_begins(loop, seconds):
+    now = [0]
+
+    def work(part):
+        if part is not None:
+            for one in meter.steps(part):
+                work(one)
+            return
+        with meter.evaluating(1):
+            assert now[0] < seconds
+            now[0] += 1
+
+    meter = Meter(seconds=seconds, clock=lambda: now[0])
+    ended = None
+    try:
+        with meter.stage("work"):
+            work(loop)
+    except OutOfTimeError as error:
+        ended = error.stage
+    assert meter.evaluations == now[0] == min(leaves(loop), seconds)  # one that has begun counts
+    assert ended in ((None, "work") if now[0] == leaves(loop) else ("work",))
+    if now[0] >= seconds:
+        with pytest.raises(OutOfTimeError, match="next"), meter.stage("next"):
+            raise AssertionError("it has begun")
 
 
 def test_costs_nest():

@@ -38,7 +38,7 @@ def some_candidates(count, seed):
 @given(st.binary(max_size=12))
 def test_what_is_all_visible_is_kept_or_refused_as_python_does(data):
     assert is_valid(data) != UTF8.violations(as_tokens(data)).any()
-    chosen, probability = UTF8.best(as_tokens(data), UTF8.empty(0))
+    chosen, probability = UTF8.best(as_tokens(data), UTF8.unread(np.empty(0)))
     assert chosen.shape == probability.shape == (0,)
 
 
@@ -222,4 +222,14 @@ def test_compiled_kernels_are_the_plain_ones():
 
 
 def test_nothing_is_valid():
-    assert UTF8.best(as_tokens(b""), UTF8.empty(0))[0].tolist() == []
+    assert UTF8.best(as_tokens(b""), UTF8.unread(np.empty(0)))[0].tolist() == []
+
+
+def test_what_nobody_predicted_stays_or_is_a_space_that_joins_with_nothing():
+    def best(data, seen):
+        tokens = as_tokens([LOST if byte is None else byte for byte in data])
+        return bytes(UTF8.best(tokens, UTF8.unread(np.array(seen)))[0].tolist())
+
+    assert best([97, None, None, None, 0xA9], [LOST] * 3) == b"  \xc2"  # the last has to begin a character
+    assert best([97, None, None, None, 98], [0xC3, 0xA9, LOST]) == b"\xc3\xa9 "
+    assert best([None, None], [0xFF, 0xC3]) == b"  "

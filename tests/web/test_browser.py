@@ -436,6 +436,26 @@ def test_the_report_says_that_one_weight_would_have_done(page, tmp_path):
         expect(page.get_by_text("One weight for the whole document")).to_have_count(times)
 
 
+def test_the_report_says_that_time_ran_out(page, tmp_path):
+    found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
+    some = replace(found, open_positions=found.damaged.lost[:2])
+    said = {
+        None: "",
+        "decoding": "filling in: 2 bytes stay open.",
+        "alternatives": "weighing alternatives: none are given.",
+    }
+    for number, (stage, line) in enumerate(said.items()):
+        path = tmp_path / f"{number}.html"
+        path.write_text(replace(some, out_of_time=stage).to_html())
+        page.goto(path.as_uri())
+        expect(page.locator(".document")).to_be_visible()
+        expect(page.get_by_text("Time ran out while")).to_have_count(int(stage is not None))
+        if stage is not None:
+            expect(page.get_by_text("Time ran out while")).to_have_text(f"Time ran out while {line}")
+        reason = "not reached in time, or not sure enough" if stage == "decoding" else "not sure enough"
+        expect(page.locator(".cards")).to_contain_text(f"2{reason}")
+
+
 def test_files_like_the_document_are_remembered(page, address):
     page.goto(address)
     page.fill("#document", LOSS)

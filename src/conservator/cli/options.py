@@ -142,6 +142,15 @@ MinGain = Annotated[
     float,
     typer.Option(min=0.0, help="By how many nats evidence must favour a change of what a reader of pages wrote."),
 ]
+MaxSeconds = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="Keep what was reached after so many seconds; loading experts does not count. Bytes that were not reached "
+        "stay open.",
+        show_default=False,
+    ),
+]
 MinConfidence = Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave what is less sure than this as it was.")]
 
 

@@ -23,6 +23,7 @@ from conservator.cli.options import (
     Lost,
     Mark,
     MaxGap,
+    MaxSeconds,
     MinConfidence,
     MinGain,
     NoMemory,
@@ -62,7 +63,8 @@ EXAMPLES = (
     "  conservator restore scan.png --report report.html -o page.txt\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
     "Exit codes: 0 restored, or corrected, also where nothing had to be corrected; 2 bad usage; 3 bad input or output "
-    "(with what and where); 4 nothing to restore: no mark was found; 130 interrupted (no file is left half-written)."
+    "(with what and where), or nothing was reached in --max-seconds; 4 nothing to restore: no mark was found; 130 "
+    "interrupted (no file is left half-written)."
 )
 STAGES = {
     "references": "indexing references",
@@ -117,6 +119,7 @@ def restore(
             show_default=False,
         ),
     ] = None,
+    max_seconds: MaxSeconds = DEFAULTS.max_seconds,
     report: Annotated[str | None, typer.Option(help="Write the report, one HTML file, here.")] = None,
     json: Annotated[str | None, typer.Option(help="Write everything that was found as JSON here.")] = None,
     device: Device = "cpu",
@@ -156,6 +159,7 @@ def restore(
             encoding=encoding,
             effort=effort,
             language=DEFAULTS.language if language is None else language,
+            max_seconds=max_seconds,
         )
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
     data = read_document(damaged)
@@ -198,6 +202,9 @@ def restore(
         write_document(report, found.to_html(name, pictures))
     if json is not None:
         write_document(json, found.to_json())
+    if not found.spans and found.out_of_time is not None:
+        messages.print(f"nothing was changed in {name}; {describe_time(found)}", soft_wrap=True)
+        raise typer.Exit
     if not found.spans:
         read = f", read as {found.encoding}" if found.encoding != "utf-8" else ""
         doing = "correct" if found.corrects else "restore"
@@ -255,7 +262,9 @@ def summary(found: "Restoration") -> list[str]:
             f"{one.restored} restored, {one.sure} of them at least 90 % sure; {100 * one.expected_accuracy:.1f} % "
             "should be right"
         )
-    if one.left_open:
+    if found.out_of_time is not None:
+        lines.append(describe_time(found))
+    if one.left_open and found.out_of_time != "decoding":
         lines.append(f"{one.left_open} left open, not sure enough")
     if one.remembered:
         lines.append(f"{one.remembered} remembered: {', '.join(describe_sources(found.sources))}")
@@ -288,9 +297,24 @@ def describe_changes(found: "Restoration") -> list[str]:
         f"{numbers.sure} of them at least 90 % sure; {100 * (numbers.expected_accuracy or 0):.1f} % should be right",
         *(describe_change(found.seen, one) for one in sorted(shown, key=lambda one: one["at"])),
         *([f"and {numbers.changes - LISTED} that are surer"] if numbers.changes > LISTED else []),
+        *([describe_time(found)] if found.out_of_time is not None else []),
         f"read by: {', '.join(shares)}{rate}",
         f"{found.cost.seconds:.1f} s",
     ]
+
+
+def describe_time(found: "Restoration") -> str:
+    """What came of it that time ran out."""
+    left, stage = found.summary.left_open, found.out_of_time or ""
+    outcomes = {
+        "decoding": f"{counted(left, found.unit)} {'stays' if left == 1 else 'stay'} open"
+        if left
+        else "the last of it was chosen at once, less surely",
+        "writing again": f"the text is that of {'models of characters' if found.corrects else 'networks and memory'}",
+        "alternatives": "none are given",
+        "correcting": "lines that were not reached stay as they were seen",
+    }
+    return f"time ran out while {STAGES[stage]}: {outcomes[stage]}"
 
 
 def describe_change(seen: str, change: "dict[str, Any]") -> str:

@@ -18,7 +18,7 @@ from conservator.correction.language import WEIGHT, Doubt, correct_again
 from conservator.decoders.correcting import Beam, Change, StepTable, find_changes, find_stretches
 from conservator.decoders.correcting.changes import expected_edits
 from conservator.experts.grams import Mixture
-from conservator.experts.meter import Meter
+from conservator.experts.meter import Meter, OutOfTimeError
 from conservator.rewriter import Rewriter
 
 LINE_END = re.compile(r"(\r\n|[\n\r\f\v\x85\u2028\u2029])")
@@ -41,6 +41,7 @@ class Correction:
         rate: how often the reader erred, as a multiple of what the channel says.
         names: of the models of characters that were asked.
         weights: their mean weights.
+        out_of_time: the stage in which time ran out; None if it did not.
     """
 
     seen: str
@@ -48,6 +49,7 @@ class Correction:
     rate: float
     names: tuple[str, ...]
     weights: tuple[float, ...]
+    out_of_time: str | None = None
 
     @property
     def text(self) -> str:
@@ -89,38 +91,46 @@ class Corrector:
     def correct(self, text: str, meter: Meter | None = None, trust: Trust | None = None) -> Correction:
         """Correct a text.
 
+        If time runs out, the lines that are done keep their changes, and all others stay as they were seen; what
+        language models have not judged by then is as the models of characters have it. If no line is done, there is
+        nothing to keep, and the OutOfTimeError is raised.
+
         Args:
             text: what was seen.
-            meter: is told of the progress.
+            meter: is told of the progress, and says when time is over.
             trust: what the reader said of each character of the text.
         """
-        pieces = list(cut(text))
+        pieces, meter = list(cut(text)), meter or Meter()
         if not pieces:
             return Correction(text, (), 0.0, (), ())
         mixture = self.choose(text)
         mark = self.mark if self.mark and self.mark in text else None
-        rate = self.infer_rate(pieces, mixture, trust, mark)
+        rate = self.infer_rate(pieces, mixture, trust, mark, meter)
         table, found, doubts = self.table(rate, mixture, mark), list[Change](), list[Doubt]()
-        before, done = "\n", 0
-        meter = meter or Meter()
-        for start, piece in meter.steps(pieces):
-            before += text[done:start]
-            steps = table.of(piece, trust and trust.part(start, start + len(piece)))
-            lattice = self.beam.search(mixture, steps, before)
-            kept = self.keep(piece, find_changes(piece, lattice, steps))
-            if self.rewriter is None:
-                found += [replace(change, start=start + change.start, stop=start + change.stop) for change in kept]
-            else:
-                doubts += [Doubt(start, stretch, steps) for stretch in find_stretches(piece, lattice, steps)]
-            before, done = apply(piece, kept), start + len(piece)
+        before, done, out_of_time = "\n", 0, None
         names, weights = mixture.names, mixture.weights
-        if self.rewriter is not None:
-            found = self.keep(text, correct_again(self.rewriter, text, doubts, meter))
-            experts = self.rewriter.experts
-            own = self.beam.scale / (self.beam.scale + WEIGHT)
-            names = (*names, *(one.spec.name for one in experts))
-            weights = np.append(own * weights, np.full(len(experts), (1 - own) / len(experts)))
-        return Correction(text, tuple(found), rate, names, tuple(weights.tolist()))
+        try:
+            for start, piece in meter.steps(pieces):
+                before += text[done:start]
+                steps = table.of(piece, trust and trust.part(start, start + len(piece)))
+                lattice = self.beam.search(mixture, steps, before)
+                kept = self.keep(piece, find_changes(piece, lattice, steps))
+                found += [replace(change, start=start + change.start, stop=start + change.stop) for change in kept]
+                if self.rewriter is not None:
+                    doubts += [Doubt(start, stretch, steps) for stretch in find_stretches(piece, lattice, steps)]
+                before, done = apply(piece, kept), start + len(piece)
+            if self.rewriter is not None:
+                with meter.stage("writing again"):
+                    found = self.keep(text, correct_again(self.rewriter, text, doubts, meter))
+                experts = self.rewriter.experts
+                own = self.beam.scale / (self.beam.scale + WEIGHT)
+                names = (*names, *(one.spec.name for one in experts))
+                weights = np.append(own * weights, np.full(len(experts), (1 - own) / len(experts)))
+        except OutOfTimeError as error:
+            if not done:
+                raise
+            out_of_time = error.stage
+        return Correction(text, tuple(found), rate, names, tuple(weights.tolist()), out_of_time)
 
     def keep(self, text: str, changes: Sequence[Change]) -> list[Change]:
         """The changes of a text that gain enough, are probable enough, and leave its layout alone."""
@@ -142,7 +152,12 @@ class Corrector:
         return StepTable(self.channel.at_rate(rate), mark, mixture.alphabet.replace(mark, "") if mark else "")
 
     def infer_rate(
-        self, pieces: Sequence[tuple[int, str]], mixture: Mixture, trust: Trust | None, mark: str | None
+        self,
+        pieces: Sequence[tuple[int, str]],
+        mixture: Mixture,
+        trust: Trust | None,
+        mark: str | None,
+        meter: Meter,
     ) -> float:
         """The rate at which as many edits are expected in a sample as the channel says."""
         sample, size = list[tuple[int, str]](), 0
@@ -156,6 +171,7 @@ class Corrector:
         for _ in range(ROUNDS):
             table, edits = self.table(rate, mixture, mark), 0.0
             for start, piece in sample:
+                meter.check()
                 steps = table.of(piece, trust and trust.part(start, start + len(piece)))
                 edits += expected_edits(self.beam.search(mixture, steps, "\n"), steps)
             rate = float(np.clip((edits + PRIOR) / (usual + PRIOR), *RATES))

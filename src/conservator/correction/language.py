@@ -48,7 +48,7 @@ def correct_again(rewriter: Rewriter, text: str, doubts: Sequence[Doubt], meter:
         data, spans = write(text, doubts, choices)
         texts = [tuple(one.text.encode() for one in doubts[number].stretch.alternatives) for number in asked]
         spots = [Spot(*spans[number], some) for number, some in zip(asked, texts, strict=True)]
-        weights = rewriter.weights(data, np.ones(len(data), dtype=bool)) if spots else np.empty((0, 0))
+        weights = rewriter.weights(data, np.ones(len(data), dtype=bool), meter) if spots else np.empty((0, 0))
         changed = []
         for number, said in zip(asked, judge(rewriter.experts, weights, data, spots, meter), strict=True):
             own = np.array([one.score for one in doubts[number].stretch.alternatives])

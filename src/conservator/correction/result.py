@@ -39,6 +39,7 @@ def as_restoration(correction: Correction, cost: Cost) -> Restoration:
         alternatives=(),
         changes=correction.changes,
         rate=correction.rate,
+        out_of_time=correction.out_of_time,
         cost=cost,
     )
 

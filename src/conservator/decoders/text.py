@@ -1,7 +1,8 @@
 """The decoder of documents: the most likely text, by experts and channel, that the vocabulary's constraint allows."""
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from conservator.channels import Observation
 from conservator.decoders.overturn import predict_with_channel
 from conservator.decoders.predict import predict
 from conservator.errors import ConservatorError
-from conservator.experts import Cost, Predictions, Team
+from conservator.experts import Cost, OutOfTimeError, Predictions, Team
 from conservator.field import Inferred
 from conservator.vocabularies import Constraint
 
@@ -32,6 +33,8 @@ class DecodedText:
         log_probs: (n, V) float16, the last predictions for the n lost or doubtful tokens, in their order.
         recalled: (L,) the weight of an expert that recalls text in the last prediction of each token; 0 if none does.
         cost: network evaluations and seconds.
+        unread: (k,) the lost or doubtful positions that were never predicted, because time ran out.
+        out_of_time: the stage in which time ran out; None if it did not.
     """
 
     tokens: NDArray[np.int64]
@@ -39,6 +42,8 @@ class DecodedText:
     log_probs: Tensor
     recalled: NDArray[np.float64]
     cost: Cost
+    unread: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    out_of_time: str | None = None
 
 
 def decode_text(team: Team, observation: Observation, inferred: Inferred, generator: torch.Generator) -> DecodedText:
@@ -53,45 +58,94 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred, genera
 
     With doubtful tokens there is one round.
 
+    If time runs out, what is left is filled in at once, by the last prediction of each token. What was never predicted
+    is ``unread``: there a lost token is a stand-in, and a doubtful one stays as it was seen, if the constraint allows
+    it. If nothing was predicted, there is nothing to keep, and the OutOfTimeError is raised.
+
     Args:
         team: m experts.
         observation: the document.
         inferred: its inferred composition.
         generator: draws which doubtful tokens are hidden together.
     """
-    mask, constraint = team.vocabulary.mask, team.vocabulary.constraint
-    if constraint is None:
-        raise ConservatorError("the vocabulary of these experts has no text, so no text can be decoded")
-    choose = (observation.lost | observation.doubtful)[0]
-    row = (choose.cumsum(0) - 1).numpy()
-    candidates = constraint.empty(int(choose.sum()))
-    laws = torch.empty(len(candidates), team.vocabulary.size, dtype=torch.float16)
-    text = observation.readable[0].masked_fill(choose, mask).numpy()
-    left = choose.numpy().copy()
-    confidence, recalled = np.ones(len(text)), np.zeros(len(text))
-    first = laws
+    draft = Draft(team, observation, inferred)
+    out_of_time: str | None = None
     with team.meter.measure() as spent:
-        for number in team.meter.steps(range(rounds_for(np.flatnonzero(left)))):
-            if not left.any():
-                break
-            margin = AGAIN if number else None
-            for found, log_probs in _predictions(team, observation, inferred, text, left, generator, margin):
-                weight = inferred.composition.recall_weight(found.log_probs, found.sequence, found.position)
-                place = found.position.numpy()
-                recalled[place] = weight.numpy()
-                candidates.put(row[place], constraint.reduce(log_probs))
-                laws[row[place]] = log_probs.half()
-            places = np.flatnonzero(left)
-            tokens, certain = constraint.best(sealed(constraint, text, observation), candidates[row[places]])
-            if number == 0:
-                first = laws.clone()
-            before = first[row[places], tokens].double().exp().numpy()
-            right = chance_of_neighbours(confidence)[places]
-            filled = slice(None) if observation.doubtful.any() else surer_half(places, certain)
-            text[places[filled]] = tokens[filled]
-            confidence[places[filled]] = (right * certain + (1 - right) * before)[filled]
-            left[places[filled]] = False
-    return DecodedText(text, confidence, laws, recalled, spent.cost)
+        try:
+            for number in team.meter.steps(range(rounds_for(np.flatnonzero(draft.left)))):
+                margin = AGAIN if number else None
+                for found, log_probs in _predictions(
+                    team, observation, inferred, draft.text, draft.left, generator, margin
+                ):
+                    draft.put(found, log_probs)
+                draft.fill(all_at_once=bool(observation.doubtful.any()))
+                if not draft.left.any():
+                    break
+        except OutOfTimeError as error:
+            if draft.unread[draft.left].all():
+                raise
+            out_of_time = error.stage
+            draft.fill(all_at_once=True)
+    unread = np.flatnonzero(draft.unread)
+    return DecodedText(draft.text, draft.confidence, draft.laws, draft.recalled, spent.cost, unread, out_of_time)
+
+
+class Draft:
+    """A document (1, L) while it is decoded.
+
+    Attributes:
+        text: (L,) what is known or filled in, else the mask.
+        left: (L,) True where a token is to be filled in.
+        unread: (L,) True where none was predicted yet.
+        confidence: (L,) of what is filled in; 1 elsewhere.
+        laws: (n, V) the last predictions for the n lost or doubtful tokens; uniform where there is none.
+        recalled: (L,) the weight of an expert that recalls text in them.
+    """
+
+    def __init__(self, team: Team, observation: Observation, inferred: Inferred) -> None:
+        """Take a document of which nothing is predicted."""
+        size, mask, constraint = team.vocabulary.size, team.vocabulary.mask, team.vocabulary.constraint
+        if constraint is None:
+            raise ConservatorError("the vocabulary of these experts has no text, so no text can be decoded")
+        self.observation, self.inferred, self.constraint = observation, inferred, constraint
+        choose = (observation.lost | observation.doubtful)[0]
+        self.text = observation.readable[0].masked_fill(choose, mask).numpy()
+        self.left = choose.numpy().copy()
+        self.unread = self.left.copy()
+        self.confidence, self.recalled = np.ones(len(self.text)), np.zeros(len(self.text))
+        self.laws = torch.full((int(choose.sum()), size), -math.log(size), dtype=torch.float16)
+        self._row = (choose.cumsum(0) - 1).numpy()
+        self._seen = observation.tokens[0].masked_fill(observation.hidden[0], mask).numpy()
+        self._candidates = constraint.unread(self._seen[self.left])
+        self._first: Tensor | None = None  # the laws after the first round
+
+    def put(self, found: Predictions, log_probs: Tensor) -> None:
+        """Take predictions, and the log-probabilities (n, V) of their composition."""
+        weight = self.inferred.composition.recall_weight(found.log_probs, found.sequence, found.position)
+        place = found.position.numpy()
+        self.recalled[place] = weight.numpy()
+        self.unread[place] = False
+        self._candidates.put(self._row[place], self.constraint.reduce(log_probs))
+        self.laws[self._row[place]] = log_probs.half()
+
+    def fill(self, *, all_at_once: bool) -> None:
+        """Fill in what is left, or of each group the surer half."""
+        places = np.flatnonzero(self.left)
+        rows, unread = self._row[places], self.unread[places]
+        text = sealed(self.constraint, self.text, self.observation)
+        tokens, certain = self.constraint.best(text, self._candidates[rows])
+        if self._first is None:
+            self._first = self.laws.clone()
+        before = self._first[rows, tokens].double().exp().numpy()
+        stays = tokens[unread] == self._seen[places[unread]]
+        right_as_seen = 1 - self.inferred.doubt[0].numpy()[places[unread]]
+        self.confidence[places[unread]] = np.where(stays, right_as_seen, before[unread])
+        right = chance_of_neighbours(self.confidence)[places]
+        filled = np.full(len(places), True) if all_at_once else surer_half(places, certain)
+        self.text[places[filled]] = tokens[filled]
+        read = filled & ~unread
+        self.confidence[places[read]] = (right * certain + (1 - right) * before)[read]
+        self.left[places[filled]] = False
 
 
 def rounds_for(places: NDArray[np.int64]) -> int:

@@ -25,7 +25,7 @@ from conservator.experts.memory import (
     load_phrases,
     make_references,
 )
-from conservator.experts.meter import Cost, Meter, Progress
+from conservator.experts.meter import Cost, Meter, OutOfTimeError, Progress
 from conservator.experts.network import ByteNetwork, NetworkConfig
 from conservator.experts.source import MaskSource, Source, UniformSource
 from conservator.experts.team import Predictions, Team
@@ -51,6 +51,7 @@ __all__ = [
     "Memory",
     "Meter",
     "NetworkConfig",
+    "OutOfTimeError",
     "Predictions",
     "Progress",
     "Reader",

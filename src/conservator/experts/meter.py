@@ -1,4 +1,4 @@
-"""The meter: it counts network evaluations and seconds, and reports progress."""
+"""The meter: it counts network evaluations and seconds, reports progress, and says when time is over."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -8,6 +8,19 @@ from typing import Protocol, TypeVar
 
 Item = TypeVar("Item", covariant=True)
 Progress = Callable[[str, float], None]  # called with the name of a stage and the share of it that is done
+
+
+class OutOfTimeError(Exception):
+    """The time that the work may take is over. It is caught where there is something to keep, and nowhere else.
+
+    Attributes:
+        stage: what was being done, or was to begin.
+    """
+
+    def __init__(self, stage: str) -> None:
+        """Name the stage."""
+        super().__init__(f"time ran out: {stage}")
+        self.stage = stage
 
 
 class Listed(Sized, Iterable[Item], Protocol[Item]):
@@ -53,12 +66,25 @@ class Meter:
     """Counts the evaluations of experts, and reports progress.
 
     Loops over ``steps`` may be nested. The share that is reported is that of the whole stage; it assumes that all steps
-    of a loop take the same time.
+    of a loop take the same time. When time is over, no stage, step or evaluation begins; one that has begun ends, and
+    what it found can be kept.
     """
 
-    def __init__(self, progress: Progress | None = None) -> None:
-        """Call ``progress`` at every step and after every evaluation; an exception that it raises ends the work."""
-        self.progress = progress
+    def __init__(
+        self,
+        progress: Progress | None = None,
+        seconds: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Begin to count.
+
+        Args:
+            progress: is called at every step and after every evaluation; an exception that it raises ends the work.
+            seconds: how long the work may take, from now on; None sets no limit.
+            clock: tells the seconds.
+        """
+        self.progress, self.clock = progress, clock
+        self.deadline = None if seconds is None else clock() + seconds
         self.evaluations, self.expert_seconds = 0, 0.0
         self._stage, self._share, self._width = "", 0.0, 1.0
 
@@ -68,6 +94,7 @@ class Meter:
         before = self._stage, self._share, self._width
         self._stage, self._share, self._width = name, 0.0, 1.0
         try:
+            self.check()
             self.tell()
             yield
             self._share = 1.0
@@ -80,6 +107,7 @@ class Meter:
         begin, width = self._share, self._width
         for number, item in enumerate(items):
             self._share, self._width = begin + width * number / len(items), width / len(items)
+            self.check()
             self.tell()
             yield item
         self._share, self._width = begin + width, width
@@ -89,12 +117,18 @@ class Meter:
         if self.progress is not None and self._stage:
             self.progress(self._stage, min(1.0, self._share))
 
+    def check(self) -> None:
+        """Raise an OutOfTimeError if time is over."""
+        if self.deadline is not None and self.clock() >= self.deadline:
+            raise OutOfTimeError(self._stage)
+
     @contextmanager
     def evaluating(self, sequences: int) -> Iterator[None]:
         """Count and time a call of an expert with ``sequences`` sequences."""
-        began = time.perf_counter()
+        self.check()
+        began = self.clock()
         yield
-        self.expert_seconds += time.perf_counter() - began
+        self.expert_seconds += self.clock() - began
         self.evaluations += sequences
         self.tell()
 
@@ -102,8 +136,8 @@ class Meter:
     def measure(self) -> Iterator[Spent]:
         """Measure the cost of a ``with`` block; time that is not spent in experts counts as arithmetic."""
         spent = Spent()
-        began, evaluations, seconds = time.perf_counter(), self.evaluations, self.expert_seconds
+        began, evaluations, seconds = self.clock(), self.evaluations, self.expert_seconds
         yield spent
         expert_seconds = self.expert_seconds - seconds
-        arithmetic = time.perf_counter() - began - expert_seconds
+        arithmetic = self.clock() - began - expert_seconds
         spent.cost = Cost(self.evaluations - evaluations, expert_seconds, arithmetic)

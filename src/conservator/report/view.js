@@ -65,7 +65,7 @@ const ConservatorView = (() => {
       one("Lost", number(summary.lost), record.unit === "character" ? `${noun(summary.lost, "character")} outside ASCII, in ${counted(summary.places, "place")}${record.lost_by ? `: ${record.lost_by} read as UTF-8` : ""}` : `${noun(summary.lost, "byte")} in ${counted(summary.places, "place")}, ${percent(share)} of ${number(summary.bytes)}`),
       one("Restored", number(summary.restored), `${number(summary.sure)} of them at least 90 % sure${summary.chosen ? `; ${counted(summary.chosen, "place")} chosen` : ""}`),
       ...(recalls(record) ? [one("Remembered", number(summary.remembered), among || "nothing")] : []),
-      one("Left open", number(summary.left_open), summary.left_open ? "not sure enough" : "nothing"),
+      one("Left open", number(summary.left_open), summary.left_open ? (record.out_of_time === "decoding" ? "not reached in time, or not sure enough" : "not sure enough") : "nothing"),
       one("Expected right", percent(summary.expected_accuracy), `of the restored ${units(record)}, by their confidence`),
       one("Cost", `${cost.seconds.toFixed(1)} s`, counted(cost.evaluations, "network evaluation")),
     );
@@ -74,6 +74,17 @@ const ConservatorView = (() => {
   /** A line of warning if the experts do not know text like this. */
   function warning(record) {
     return record.strange ? [make("p", { class: "warning", role: "note" }, "This text is unlike what the experts were trained on, perhaps in another language: less of it comes back, and the confidence says so. Texts like it, if there are some, help.")] : [];
+  }
+
+  /** A line of warning if time ran out. */
+  function haste(record) {
+    const left = record.summary.left_open, outcome = {
+      decoding: ["filling in", left ? `${counted(left, record.unit ?? "byte")} ${left === 1 ? "stays" : "stay"} open` : "the last of it was chosen at once, less surely"],
+      "writing again": ["writing again", `the text is that of ${corrects(record) ? "models of characters" : "networks and memory"}`],
+      alternatives: ["weighing alternatives", "none are given"],
+      correcting: ["correcting", "lines that were not reached stay as they were seen"],
+    }[record.out_of_time];
+    return outcome ? [make("p", { class: "warning", role: "note" }, `Time ran out while ${outcome[0]}: ${outcome[1]}.`)] : [];
   }
 
   /** A line if the regions of the document tell little. */
@@ -541,7 +552,7 @@ const ConservatorView = (() => {
       ...(corrected ? [make("li", {}, make("s", { class: "was" }, "abc"), "as it was seen")] : []));
     const axis = (about, end) => make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, about), make("span", {}, end));
     const along = corrected
-      ? restored.length ? [make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Where it was changed"), make("span", { class: "by" }, "models:"), legend(record)), chart(record, go), axis("red: changes", counted(record.correction.characters, "character")))] : [make("p", { class: "warning", role: "note" }, "Nothing had to be changed: no other text is likely enough.")]
+      ? restored.length ? [make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Where it was changed"), make("span", { class: "by" }, "models:"), legend(record)), chart(record, go), axis("red: changes", counted(record.correction.characters, "character")))] : record.out_of_time ? [] : [make("p", { class: "warning", role: "note" }, "Nothing had to be changed: no other text is likely enough.")]
       : [make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Trusted experts along the document"), legend(record)), chart(record, go),
         axis(`${recalls(record) ? `middle: the memory, at lost ${units(record)}; ` : ""}red: where ${units(record)} were lost`, `${number(record.summary.bytes)} bytes`), ...constancy(record))];
     const reveal = (place) => { if (select(place)) sheet.focus({ preventScroll: true }); };
@@ -550,6 +561,7 @@ const ConservatorView = (() => {
     root.replaceChildren(
       cards(record),
       ...warning(record),
+      ...haste(record),
       ...along,
       ...(corrected && record.changes.length ? [listing(record, restored, reveal)] : []),
       make("section", { class: "panel" }, make("header", {}, make("h2", {}, "Document"), kinds, make("div", { class: "tools" }, filter, before, after, counter)), sheet),

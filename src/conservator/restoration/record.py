@@ -47,9 +47,12 @@ def as_record(restoration: Restoration) -> Record:
     recalls text, None if there is none; ``references`` has the name of each text that bytes were remembered from, and
     how many restored bytes, and ``summary.remembered`` counts those from the document itself too. ``strange`` is True
     if the text is unlike every expert's, ``one_weight`` if one weight of each expert for the whole document would have
-    restored about as much (None if that is not known). ``lost`` says what each mark stands for, as the option does;
-    where these are characters, the summary counts characters, and ``lost_by`` is the encoding that lost them, if there
-    is one that has them all.
+    restored about as much (None if that is not known). ``out_of_time`` is the stage in which time ran out, None if it
+    did not: in ``decoding``, pieces that were not reached are open, or, if all were reached, chosen in fewer rounds; in
+    ``writing again``, language models have no say; in ``alternatives``, there are none; in ``correcting``, lines that
+    were not reached are as they were seen. ``lost`` says what each mark stands for, as the option does; where these are
+    characters, the summary counts characters, and ``lost_by`` is the encoding that lost them, if there is one that has
+    them all.
 
     Where any character could be wrong, ``correction`` has the changes in a few numbers (``ChangeSummary``) and ``rate``
     (how often the reader of pages erred, as a multiple of what the channel says), and ``changes`` lists them
@@ -66,6 +69,7 @@ def as_record(restoration: Restoration) -> Record:
         "encoding": restoration.encoding,
         "strange": restoration.strange,
         "one_weight": restoration.one_weight,
+        "out_of_time": restoration.out_of_time,
         "experts": list(restoration.experts),
         "memory": len(restoration.experts) - 1 if restoration.recalls else None,
         "references": [

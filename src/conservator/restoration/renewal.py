@@ -106,10 +106,12 @@ def renew(record: Record, found: Record, renewal: Renewal) -> Record:
             pieces += [
                 {**piece, "at": [edge + by for edge in piece["at"]]} for piece in _between(record["pieces"], *old)
             ]
+    as_it_was = any(not place.chosen for place in renewal.kept)
     unit, restored = record["unit"], [piece["guess"] for piece in pieces if "origin" in piece and "chosen" not in piece]
     counts = [_remembered(pieces, number, unit) for number in range(len(names))]
     return {
         **record,
+        "out_of_time": found["out_of_time"] or (record.get("out_of_time") if as_it_was else None),
         "lost_by": find_encoding("".join(restored), record["lost"]) if unit == "character" else None,
         "references": [{"name": name, "remembered": count} for name, count in zip(names, counts, strict=True)],
         "summary": summarise(pieces, found["summary"]["bytes"], unit),

@@ -61,7 +61,7 @@ class Summary:
         lost: the number of bytes that were lost or overturned.
         places: the number of runs of such bytes.
         restored: how many of these bytes were filled in.
-        left_open: how many were left unfilled, because their confidence was too low.
+        left_open: how many were left unfilled, because their confidence was too low, or because time ran out.
         sure: how many were restored with a confidence of at least 0.9.
         expected_accuracy: the expected share of the restored bytes that are right: their mean confidence; None if no
             byte was restored.
@@ -98,7 +98,8 @@ class Restoration:
         read_field: (n, m) the weight of each expert, rows on the simplex.
         read_regions: (n,) the expert whose text each position is, as a column of the field; -1 where no evidence was
             gathered.
-        open_positions: (k,) the lost positions that were left unfilled, because their confidence was too low.
+        open_positions: (k,) the lost positions that were left unfilled, because their confidence was too low, or time
+            ran out before they were read.
         alternatives: for each of ``spans`` its best joint fills, if they were asked for.
         remembered: position -> where its byte was remembered from, for lost bytes that owe much to the memory.
         surprise: how unlikely the experts found visible bytes that were hidden from them, in nats a byte; None if they
@@ -109,6 +110,8 @@ class Restoration:
         rate: how often that reader erred, as a multiple of what the channel says; None if nothing could be wrong.
         loss: what each mark stands for, as the option ``lost`` names it: ``bytes``, ``invalid``, ``characters`` or
             ``encoding:NAME``.
+        out_of_time: the stage in which time ran out: ``decoding``, ``writing again``, ``alternatives`` or
+            ``correcting``; None if it did not.
         cost: network evaluations and seconds.
         encoding: the encoding that the document was read in.
     """
@@ -129,6 +132,7 @@ class Restoration:
     changes: tuple[Change, ...] = ()
     rate: float | None = None
     loss: str = "bytes"
+    out_of_time: str | None = None
     cost: Cost
     encoding: str = UTF8
 
@@ -251,7 +255,7 @@ class Restoration:
 
     @cached_property
     def left_open(self) -> NDArray[np.bool_]:
-        """(L,) True where a lost byte was left unfilled, because its confidence was too low."""
+        """(L,) True where a lost byte was left unfilled."""
         left_open = np.zeros(self.length, dtype=bool)
         left_open[self.open_positions] = True
         return left_open
@@ -389,7 +393,7 @@ def find_encoding(restored: str, loss: str) -> str | None:
 
 
 def leave_open(damaged: Damaged, positions: Ints, decoded: DecodedText, least: float) -> Ints:
-    """The lost positions whose confidence is too low for them to be filled in.
+    """The lost positions that are not filled in: their confidence is too low, or time ran out before they were read.
 
     Half a character cannot be written, so a character is left open as a whole, and never if one of its bytes is
     visible. A gap of unknown length is filled as a whole or not at all.
@@ -403,7 +407,8 @@ def leave_open(damaged: Damaged, positions: Ints, decoded: DecodedText, least: f
     lost = np.isin(positions, damaged.lost)
     gap_of = damaged.gap_of(positions)
     character = np.cumsum((decoded.tokens & 0xC0) != 0x80)
-    unsure = np.isin(character, character[lost & (decoded.confidence < least)])
+    unread = np.isin(np.arange(len(positions)), decoded.unread)
+    unsure = np.isin(character, character[lost & (unread | (decoded.confidence < least))])
     unsure |= (gap_of >= 0) & np.isin(gap_of, gap_of[unsure & lost])
     unsure = np.isin(character, character[unsure & lost])
     return positions[unsure & ~np.isin(character, character[~lost])]

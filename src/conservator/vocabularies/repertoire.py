@@ -29,9 +29,10 @@ class Repertoire:
         total = inside.logsumexp(dim=1, keepdim=True)
         return Candidates(best.values.numpy(), best.indices.numpy(), total.numpy())
 
-    def empty(self, count: int) -> Candidates:
-        """Candidates for ``count`` lost tokens, all zero, to be set by ``put``."""
-        return Candidates(np.zeros((count, 1)), np.zeros((count, 1), dtype=np.int64), np.zeros((count, 1)))
+    def unread(self, tokens: NDArray[Any]) -> Candidates:
+        """Candidates for n tokens before they are predicted: ``tokens`` (n,), or the first allowed one where lost."""
+        token = np.where(tokens < len(self.allowed), tokens, np.argmax(self.allowed)).astype(np.int64)[:, None]
+        return Candidates(np.zeros(token.shape), token, np.zeros(token.shape))
 
     def best(self, tokens: NDArray[Any], candidates: Candidates) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The most likely allowed token at each lost position, and its probability among the allowed ones."""

@@ -104,10 +104,17 @@ class Utf8:
             torch.stack([part.logsumexp(dim=1) for part in parts], dim=1).double().numpy(),
         )
 
-    def empty(self, count: int) -> Candidates:
-        """Candidates for ``count`` lost bytes, all zero, to be set by ``put``."""
-        shape = (count, len(EDGES))
-        return Candidates(np.zeros(shape), np.zeros(shape, dtype=np.int64), np.zeros(shape))
+    def unread(self, tokens: Tokens) -> Candidates:
+        """Candidates for n bytes before they are predicted: ``tokens`` (n,), unless visible bytes need others.
+
+        Where a token is LOST, or in no valid UTF-8, it is a space.
+        """
+        first, last = EDGE_TABLE[:, 1], EDGE_TABLE[:, 2]
+        inside = (first <= tokens[:, None]) & (tokens[:, None] <= last)
+        byte = np.where(inside, tokens[:, None], np.where(first == 0, ord(" "), first))
+        inside[:, 0] |= ~inside.any(axis=1)
+        value = np.where(inside, 0.0, LEAST)
+        return Candidates(value, byte.astype(np.int64), value.copy())
 
     def best(self, tokens: Tokens, candidates: Candidates) -> tuple[Ints, Floats]:
         """The most likely valid UTF-8 if bytes are independent, and the probability of each lost byte; both are exact.

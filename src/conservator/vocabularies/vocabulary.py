@@ -32,8 +32,11 @@ class Constraint(Protocol):
     def reduce(self, log_probs: Tensor) -> Any:
         """Reduce predictions (n, V) for lost positions to what ``best`` needs."""
 
-    def empty(self, count: int) -> Any:
-        """Empty reduced predictions for ``count`` lost positions."""
+    def unread(self, tokens: NDArray[Any]) -> Any:
+        """What ``best`` needs for n positions before they are predicted: they stay ``tokens`` (n,), wherever they can.
+
+        The mask id stands for a token of which nothing is known; it becomes one that joins with no other.
+        """
 
     def best(self, tokens: NDArray[Any], candidates: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The most likely allowed tokens at the lost positions (n,), and the probability of each (n,)."""
