@@ -6,6 +6,7 @@ from conservator.batch import Setup, Task, hash_configuration
 from conservator.batch.estimate import estimate
 from conservator.batch.files import TextFile
 from conservator.batch.work import restore_one
+from conservator.errors import OptionError
 from conservator.options import RestoreOptions
 from conservator.restorer import Restorer
 from fakes import FakeExpert
@@ -109,3 +110,8 @@ def test_the_cost_is_measured_on_a_few(tmp_path, restorer):
     cost = estimate(holders, RestoreOptions(), Engine)
     assert (cost.documents, cost.damaged, cost.lost, cost.measured) == (10, 9, 54, 5)
     assert cost.seconds > 0
+
+
+def test_results_must_not_depend_on_the_speed_of_a_machine():
+    with pytest.raises(OptionError, match="speed"):
+        Setup(RestoreOptions(max_seconds=1.0))

@@ -1,15 +1,20 @@
 """The API: what it answers, what it refuses, and what every answer carries."""
 
 import base64
+import itertools
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from fastapi.testclient import TestClient
 
+from conservator.errors import TooSlowError
+from conservator.experts import Meter
 from conservator.web.app import FILES, create_app
 from conservator.web.guard import host_of, is_loopback
 from conservator.web.jobs import Jobs
+from conservator.web.requests import RestoreRequest
+from conservator.web.restoring import Restoring
 from conservator.web.settings import Settings
 
 MARK = "\ufffd"
@@ -282,3 +287,18 @@ def test_work_for_other_pages_is_refused(client):
 @pytest.mark.parametrize(("host", "local"), [("127.0.0.2", True), ("::1", True), ("0.0.0.0", False), ("box", False)])
 def test_loopback_is_known(host, local):
     assert is_loopback(host) is local
+
+
+def test_a_limit_of_time_keeps_what_was_reached(folders, monkeypatch):
+    settings = Settings(experts=folders, max_seconds=1e-6)
+    with pytest.raises(TooSlowError, match="nothing was restored within"):
+        Restoring(settings)(RestoreRequest(text=f"one {MARK}"), lambda doing, share: None)
+    ticks = itertools.count()
+    monkeypatch.setattr(Meter.__init__, "__defaults__", (None, None, lambda: float(next(ticks))))
+    for seconds in range(1, 400):  # of a clock that goes on whenever somebody looks
+        settings = Settings(experts=folders, max_seconds=float(seconds))
+        with suppress(TooSlowError):
+            found = json.loads(Restoring(settings)(RestoreRequest(text=f"one {MARK}"), lambda doing, share: None))
+            break
+    assert found["out_of_time"] is not None
+    assert len(found["text"]) == 5

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from conservator.errors import ConservatorError
+from conservator.errors import ConservatorError, OptionError
 from conservator.options import RestoreOptions
 
 RESTORED, WHOLE, COPIED = "restored", "nothing lost", "copied"
@@ -39,6 +39,11 @@ class Setup:
     like: tuple[str, ...] = ()
     references: str | None = None
     factory: str = FACTORY
+
+    def __post_init__(self) -> None:
+        """Refuse a limit of time that keeps what was reached: the same document would have other results elsewhere."""
+        if self.options.max_seconds is not None:
+            raise OptionError("max_seconds", "in a batch a result must not depend on the speed of a machine")
 
 
 class Task(NamedTuple):

@@ -49,7 +49,7 @@ def plan(request: RestoreRequest) -> Renewal | None:
 def options_of(request: RestoreRequest, renewal: Renewal | None, settings: Settings) -> dict[str, Any]:
     """The options and the references as a restorer takes them."""
     chosen = request.model_dump(exclude={"text", "data", "experts", "like", "choices", "previous"})
-    chosen.update(like=request.references(settings), lost=request.loss())
+    chosen.update(like=request.references(settings), lost=request.loss(), max_seconds=settings.max_seconds)
     chosen["known"] = request.known() if renewal is None else renewal.known
     if chosen["alternatives"] is None:
         marked = request.channel == DEFAULTS.channel

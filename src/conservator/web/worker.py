@@ -7,7 +7,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
-from conservator.errors import ConservatorError
+from conservator.errors import ConservatorError, TooSlowError
 from conservator.processes import Problem, find_factory
 from conservator.web.requests import RefusedError, RestoreRequest
 from conservator.web.settings import Settings
@@ -74,7 +74,7 @@ def answer(work: Work, request: RestoreRequest, connection: Connection) -> bytes
     except StoppedError:
         return RefusedError(499, "it was stopped")
     except ConservatorError as error:
-        return RefusedError.of(error)
+        return RefusedError.of(error, 504 if isinstance(error, TooSlowError) else 400)
     except Exception as error:  # a fault of ours, which must not end the process
         traceback.print_exc()
         return RefusedError(500, f"unexpected {type(error).__name__}: {error}")
