@@ -2,19 +2,21 @@
 
     python benchmarks/batch.py throughput --corpora PATH [--documents 2000] [--size 1000] [--jobs 1 2] [--ray 2]
         [--json FILE]
-    python benchmarks/batch.py kills [--kills 200] [--documents 400]
+    python benchmarks/batch.py kills [--kills 200] [--documents 400] [--real] [--engine ray]
 
 Throughput: documents are pieces of README files from ``train``, which has enough of them, of about ``--size`` bytes
 each, a tenth of whose bytes are lost. ``conservator batch`` restores all of them with each number of ``--jobs``, then
 with so many actors of Ray here, and ``conservator restore`` some of them, one process a file. Seconds are of the clock,
 with the start of Python and the loading of experts; CPU seconds, of all processes, and the load of the machine are
 given beside them, as other work may share the cores; on a machine with other work, seconds of the clock say little
-about workers. The results have to be the same byte for byte.
+about workers. The results have to be the same byte for byte. A batch of one document, whose kernels are compiled
+already, says how long a batch takes to begin and to end; the seconds of every document are kept, for
+``benchmarks/cluster.py``.
 
 Kills: documents with marks, that a stand-in for the experts restores in some milliseconds each, so that most of the
-time is spent in what is tested. Workers and drivers are killed (SIGKILL) at random moments, until there have been
-``--kills``; a killed driver is started again, and a run that was done begins anew. What is left must be what an
-undisturbed run writes, and no other file.
+time is spent in what is tested; with ``--real``, the built-in experts restore them. Workers and drivers are killed
+(SIGKILL) at random moments, until there have been ``--kills``; a killed driver is started again, and a run that was
+done begins anew. What is left must be what an undisturbed run of the local engine writes, and no other file.
 """
 
 import argparse
@@ -33,7 +35,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conservator.batch import Batch, Done, Inputs, LocalEngine, Setup, Task
+from conservator.batch import Batch, Done, Inputs, LocalEngine, RayEngine, Setup, Task, hash_configuration
 from conservator.batch.engine import RESTORED
 from conservator.batch.ledger import NAME
 from conservator.files import write_atomically
@@ -92,7 +94,11 @@ def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
         (inputs / f"{number:05}.md").write_bytes(data)
     conservator, rows, first = [sys.executable, "-m", "conservator"], [], None
     one = str(inputs / "00000.md")
-    timed([*conservator, "batch", one, "--out", str(folder / "warm"), "--jobs", "1"])  # kernels are compiled once
+    for name in ("compiled", "alone"):  # kernels are compiled once
+        began = timed([*conservator, "batch", one, "--out", str(folder / name), "--jobs", "1", "--lost", "bytes"])
+    (own,) = document_seconds(folder / "alone")
+    rows.append({"way": "begin and end", "seconds": round(began[0] - own, 2), "cpu_seconds": round(began[1] - own, 2)})
+    print(rows[-1], flush=True)
     ways = [("local", jobs) for jobs in options.jobs] + [("ray", jobs) for jobs in options.ray]
     for engine, jobs in ways:
         out = folder / f"{engine}{jobs}"
@@ -103,9 +109,13 @@ def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
         if found != first:
             raise SystemExit(f"the results of {engine} with {jobs} jobs are others than those of the first run")
         with sqlite3.connect(out / NAME) as base:
-            within, cpu = base.execute("SELECT sum(seconds), sum(cpu_seconds) FROM documents").fetchone()
+            query = "SELECT sum(seconds), sum(cpu_seconds), max(peak_bytes) FROM documents"
+            within, cpu, peak = base.execute(query).fetchone()
         rows.append(describe(f"{engine}, jobs {jobs}", len(found), seconds, spent, within, cpu))
+        rows[-1]["most_megabytes_of_a_worker"] = round(peak / 2**20)
+        rows[-1]["ledger_bytes"] = (out / NAME).stat().st_size
         print(rows[-1], flush=True)
+        rows[-1]["document_seconds"] = document_seconds(out)
     seconds = spent = 0.0
     alone = sorted(inputs.iterdir())[:: max(1, options.documents // options.alone)][: options.alone]
     for path in alone:
@@ -119,6 +129,13 @@ def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     rows.append(describe("one process a file", len(alone), seconds, spent, None, None))
     print(rows[-1], flush=True)
     return rows
+
+
+def document_seconds(out: Path) -> list[float]:
+    """The seconds of each document, in the order of their names."""
+    with sqlite3.connect(out / NAME) as base:
+        found = base.execute("SELECT seconds FROM places JOIN documents USING (key) ORDER BY name").fetchall()
+    return [round(one, 3) for (one,) in found]
 
 
 def describe(
@@ -149,20 +166,32 @@ def make_quick(setup: Setup) -> Callable[[Task], Done]:
     return work
 
 
-def drive(inputs: Path, out: Path, jobs: int) -> None:
-    """A batch with the stand-in."""
+def drive(inputs: Path, out: Path, *, real: bool, engine: str) -> None:
+    """A batch with two workers, which have the built-in experts or the stand-in."""
     out.mkdir(exist_ok=True)
-    setup = Setup(RestoreOptions(), factory="batch:make_quick")
-    Batch(Inputs([inputs], out), LocalEngine(setup, jobs), "one").run()
+    setup = Setup(RestoreOptions(lost="bytes")) if real else Setup(RestoreOptions(), factory="batch:make_quick")
+    workers = LocalEngine(setup, 2) if engine == "local" else RayEngine(setup, 2)
+    Batch(Inputs([inputs], out), workers, hash_configuration(setup)).run()
 
 
-def children(process: int) -> list[int]:
-    """The processes that a process has started and that still run, but for the tracker of Python's own."""
+def workers_of(process: int, engine: str) -> list[int]:
+    """The workers that a driver has started and that still run."""
+    if engine == "ray":
+        found = [path.parent for path in Path("/proc").glob("[0-9]*/cmdline")]
+        return [int(path.name) for path in found if is_actor(path / "cmdline")]
     try:
         found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
         return [int(one) for one in found if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
     except OSError:
         return []
+
+
+def is_actor(path: Path) -> bool:
+    """Whether the command line of a process is that of an actor of ours."""
+    try:
+        return path.read_bytes().startswith(b"ray::Worker")
+    except OSError:
+        return False
 
 
 def kill_at_random(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -175,7 +204,8 @@ def kill_at_random(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         (inputs / "sub" / f"{number:05}.txt").write_text(f"document {number} has l\ufffdst something")
     lines = (json.dumps({"id": number, "text": f"row {number} is d\ufffdmaged"}) for number in range(half))
     (inputs / "rows.jsonl").write_text("\n".join(lines))
-    drive(inputs, calm, 2)
+    drive(inputs, calm, real=options.real, engine="local")
+    how = (["--real"] if options.real else []) + ["--engine", options.engine]
     killed, starts, rounds, stray = {"worker": 0, "driver": 0}, 0, 0, 0
     driver: subprocess.Popen[bytes] | None = None
     while sum(killed.values()) < options.kills:
@@ -184,12 +214,14 @@ def kill_at_random(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
                 stray += compare(out, calm)
                 shutil.rmtree(out)
                 rounds += 1
-            driver = subprocess.Popen([sys.executable, __file__, "drive", str(inputs), str(out)])
+            driver = subprocess.Popen([sys.executable, __file__, "drive", str(inputs), str(out), *how])
             starts += 1
-            while drawn.random() < options.later and driver.poll() is None and not children(driver.pid):
+            while (
+                drawn.random() < options.later and driver.poll() is None and not workers_of(driver.pid, options.engine)
+            ):
                 time.sleep(0.01)  # most kills are for those at work, some for those that are just beginning
         time.sleep(drawn.uniform(0.0, options.pause))
-        found = children(driver.pid)
+        found = workers_of(driver.pid, options.engine)
         whom = drawn.choice(("worker", "driver"))
         victim = drawn.choice(found) if whom == "worker" and found else driver.pid
         try:
@@ -203,7 +235,7 @@ def kill_at_random(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             print(killed, "starts", starts, "rounds", rounds, flush=True)
     if driver is not None:
         driver.wait()
-    drive(inputs, out, 2)
+    drive(inputs, out, real=options.real, engine="local")
     stray += compare(out, calm)
     return {"killed": killed, "starts": starts, "rounds": rounds + 1, "stray_files": stray}
 
@@ -243,9 +275,12 @@ def main() -> None:
     driven = ways.add_parser("drive")
     driven.add_argument("inputs", type=Path)
     driven.add_argument("out", type=Path)
+    for way in (two, driven):
+        way.add_argument("--real", action="store_true", help="with the built-in experts")
+        way.add_argument("--engine", choices=("local", "ray"), default="local")
     options = parser.parse_args()
     if options.way == "drive":
-        drive(options.inputs, options.out, 2)
+        drive(options.inputs, options.out, real=options.real, engine=options.engine)
         return
     with tempfile.TemporaryDirectory(prefix="conservator.") as folder:
         run = measure if options.way == "throughput" else kill_at_random
