@@ -96,7 +96,7 @@ def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     one = str(inputs / "00000.md")
     for name in ("compiled", "alone"):  # kernels are compiled once
         began = timed([*conservator, "batch", one, "--out", str(folder / name), "--jobs", "1", "--lost", "bytes"])
-    (own,) = document_seconds(folder / "alone")
+    own = float(document_seconds(folder / "alone"))
     rows.append({"way": "begin and end", "seconds": round(began[0] - own, 2), "cpu_seconds": round(began[1] - own, 2)})
     print(rows[-1], flush=True)
     ways = [("local", jobs) for jobs in options.jobs] + [("ray", jobs) for jobs in options.ray]
@@ -131,11 +131,11 @@ def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def document_seconds(out: Path) -> list[float]:
-    """The seconds of each document, in the order of their names."""
+def document_seconds(out: Path) -> str:
+    """The seconds of each document, in the order of their names; a text, so that a record of them can be read."""
     with sqlite3.connect(out / NAME) as base:
         found = base.execute("SELECT seconds FROM places JOIN documents USING (key) ORDER BY name").fetchall()
-    return [round(one, 3) for (one,) in found]
+    return " ".join(f"{one:.3f}" for (one,) in found)
 
 
 def describe(
@@ -194,7 +194,7 @@ def is_actor(path: Path) -> bool:
         return False
 
 
-def kill_at_random(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+def kill_at_random(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     """Kill workers and drivers, and compare what is left with an undisturbed run."""
     inputs, out, calm = folder / "in", folder / "out", folder / "calm"
     (inputs / "sub").mkdir(parents=True)
@@ -237,7 +237,7 @@ def kill_at_random(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         driver.wait()
     drive(inputs, out, real=options.real, engine="local")
     stray += compare(out, calm)
-    return {"killed": killed, "starts": starts, "rounds": rounds + 1, "stray_files": stray}
+    return [{"killed": killed, "starts": starts, "rounds": rounds + 1, "stray_files": stray}]
 
 
 def compare(out: Path, calm: Path) -> int:
@@ -286,7 +286,7 @@ def main() -> None:
         run = measure if options.way == "throughput" else kill_at_random
         rows = run(options, Path(folder))
     record = {"commit": commit(), "versions": versions(), "seed": options.seed, "cores": os.cpu_count(), "rows": rows}
-    print(json.dumps(rows, indent=2))
+    print(json.dumps([{key: row[key] for key in row if key != "document_seconds"} for row in rows], indent=2))
     if options.json:
         write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
 

@@ -22,7 +22,7 @@ LAYERS = [
     {"report"},
     {"restoration"},
     {"rewriter"},
-    {"correction"},
+    {"correction", "filling"},
     {"characters"},
     {"restorer"},
     {"web", "batch"},

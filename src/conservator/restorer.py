@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from conservator.alignment import choose_lengths
-from conservator.channels import Channel, EditChannel, Excerpt, Observation, Status, Trust, as_channel, as_edits
+from conservator.channels import Channel, EditChannel, Observation, Status, Trust, as_channel, as_edits
 from conservator.characters import (
     Alone,
     CharacterText,
@@ -21,8 +21,6 @@ from conservator.characters import (
     read_by,
 )
 from conservator.correction import Corrector, as_restoration
-from conservator.decoders import DecodedText, Fill, best_fills, decode_text
-from conservator.decoders.beam import MARGIN
 from conservator.documents import Damaged, Known, Source, read_damaged, read_source
 from conservator.errors import ConservatorError, OptionError, TooSlowError
 from conservator.experts import (
@@ -33,21 +31,19 @@ from conservator.experts import (
     Meter,
     OutOfTimeError,
     Progress,
-    Recollection,
     References,
-    Remembered,
     Team,
     load_experts,
 )
 from conservator.experts.causal import CausalExpert
 from conservator.experts.grams import Mixture
-from conservator.experts.windows import excerpt_around
 from conservator.field import Bayes, Engine, Survey, choose_experts
 from conservator.files import read_document
+from conservator.filling import fill, observe
 from conservator.like import Like, character_prior, known_texts, like_texts, read_references
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters, expert_names
-from conservator.restoration import Restoration, leave_open
-from conservator.rewriter import Again, Rewriter
+from conservator.restoration import Restoration
+from conservator.rewriter import Rewriter
 from conservator.vocabularies import BYTES, CHARACTERS
 
 Document = str | bytes | Path | Source
@@ -56,7 +52,6 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 IN_DOUBT = 0.25  # of the bytes of a text in which any character may be wrong, as far as the time is concerned
 DOING = {"lengths": "finding lengths", "inferring": "reading", "decoding": "filling in"}  # stages in plain words
-OWED = 0.25  # the weight of the memory from which a byte counts as remembered
 
 
 class Restorer:
@@ -193,7 +188,9 @@ class Restorer:
             document_itself = channel.observe(torch.from_numpy(damaged.tokens)[None])
             team = Team([*models, *(one.condition(document_itself) for one in makers)], meter)
             observation = observe(damaged, channel, team, options.near, everywhere=doubtful)
-            found = self.fill(team, damaged, observation, options, generator)
+            engine = self.engine or self.default_engine(observation, options)
+            rewriter = self.rewriter(options)
+            found = fill(team, damaged, observation, engine, rewriter, options, generator, selects=self.selects)
         loss = "invalid" if options.lost == "invalid" else "bytes"
         return replace(found, cost=spent.cost, encoding=source.encoding, loss=loss)
 
@@ -276,8 +273,8 @@ class Restorer:
             team = Team([expert], meter)
             channel = as_channel("mask", CHARACTERS.size)
             observation = observe(text.damaged, channel, team, options.near, everywhere=False)
-            reader = Restorer([expert], options, Alone())
-            found = reader.fill(team, text.damaged, observation, replace(options, min_confidence=0.0), generator)
+            unchecked = replace(options, min_confidence=0.0)  # which counts for whole characters
+            found = fill(team, text.damaged, observation, Alone(), None, unchecked, generator)
             found = as_bytes(found, text, loss, options.min_confidence)
         return replace(found, cost=spent.cost)
 
@@ -336,94 +333,6 @@ class Restorer:
             given.append(Memory(references))
         return given
 
-    def fill(
-        self,
-        team: Team,
-        damaged: Damaged,
-        observation: Observation,
-        options: RestoreOptions,
-        generator: torch.Generator,
-    ) -> Restoration:
-        """Infer the composition of what was observed, and decode it; if time runs out, what was reached is kept."""
-        engine = self.engine or self.default_engine(observation, options)
-        with team.meter.stage("inferring"):
-            inferred = engine(team, observation, generator)
-        with team.meter.stage("decoding"):
-            decoded = decode_text(team, observation, inferred, generator)
-        excerpt = observation.excerpt
-        positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
-        again: Again | None = None
-        out_of_time = decoded.out_of_time
-        rewriter = self.rewriter(options) if out_of_time is None else None
-        fills: list[tuple[Fill, ...]] = []
-        try:
-            if rewriter is not None:
-                with team.meter.stage("writing again"):
-                    again = rewriter(damaged, positions, decoded, team.meter)
-                decoded = again.decoded
-            if options.alternatives and out_of_time is None:
-                with team.meter.stage("alternatives"):
-                    fills = best_fills(team, observation, inferred, decoded, options.alternatives)
-                if again is not None:
-                    fills = again.fills(positions, observation.lost[0].numpy(), fills)
-        except OutOfTimeError as error:
-            out_of_time = error.stage
-        field = inferred.field[0].numpy()
-        named = list(range(len(team)))
-        if self.selects:  # those that have a say, and the memory
-            named = [number for number in named if field[:, number].any() or team.experts[number].spec.recalls]
-        if inferred.composition.trust is not None:
-            field = (1 - decoded.recalled)[:, None] * field
-            field[:, -1] = decoded.recalled
-        regions = inferred.regions[0][:, named].argmax(-1).masked_fill(~inferred.scored[0], -1)
-        names, shown = [team.names[number] for number in named], field[:, named]
-        opened = positions[decoded.unread]
-        if team.vocabulary.fingerprint == BYTES.fingerprint:  # else each token is a character
-            opened = leave_open(damaged, positions, decoded, options.min_confidence)
-        if rewriter is not None and again is not None:
-            names, shown = with_language(names, shown, rewriter, again, recalls=team.recalls)
-        return Restoration(
-            damaged=damaged,
-            experts=tuple(names),
-            recalls=team.recalls,
-            positions=positions,
-            read_tokens=decoded.tokens,
-            read_confidence=decoded.confidence,
-            read_field=shown,
-            read_regions=regions.numpy(),
-            open_positions=opened,
-            alternatives=tuple(fills),
-            remembered=remembered(team, damaged, positions, decoded, field),
-            surprise=inferred.outcomes[0].surprise if inferred.outcomes else None,
-            gain=inferred.outcomes[0].gain if inferred.outcomes else None,
-            out_of_time=out_of_time,
-            cost=Cost(),
-        )
-
-
-def remembered(
-    team: Team, damaged: Damaged, positions: Ints, decoded: DecodedText, field: Floats
-) -> dict[int, Remembered]:
-    """Where the lost bytes that owe much to the memory were remembered from, by position."""
-    memory = team.experts[-1]
-    if not isinstance(memory, Recollection):
-        return {}
-    tokens = damaged.tokens.astype(np.int64)
-    tokens[positions] = decoded.tokens
-    owed = positions[(field[:, -1] >= OWED) & (damaged.tokens[positions] == BYTES.mask)]
-    sources = memory.sources(tokens, owed)
-    return {place: one for place, one in zip(owed.tolist(), sources, strict=True) if one is not None}
-
-
-def with_language(
-    names: list[str], field: Floats, rewriter: Rewriter, again: Again, *, recalls: bool
-) -> tuple[list[str], Floats]:
-    """The names of the experts and the field (n, m), with the language models before the memory."""
-    last = len(names) - recalls
-    field = (1 - again.shares.sum(axis=1, keepdims=True)) * field
-    added = [one.spec.name for one in rewriter.experts]
-    return [*names[:last], *added, *names[last:]], np.hstack([field[:, :last], again.shares, field[:, last:]])
-
 
 def restore(
     document: Document,
@@ -460,24 +369,3 @@ def with_changes(options: RestoreOptions, changes: dict[str, Any]) -> RestoreOpt
     if unknown:
         raise OptionError(unknown[0], f"no such option; known: {', '.join(vars(options))}")
     return replace(options, **changes) if changes else options
-
-
-def observe(damaged: Damaged, channel: Channel, team: Team, near: int | None, *, everywhere: bool) -> Observation:
-    """The document as an observation (1, L), or an excerpt of it around the damage if it is too long to read at once.
-
-    Args:
-        damaged: the document.
-        channel: what it came through.
-        team: who will read it.
-        near: how far from damage evidence is gathered; None gathers it everywhere.
-        everywhere: whether any byte may be wrong, so that all are read.
-    """
-    lost, tokens = damaged.lost, torch.from_numpy(damaged.tokens)
-    excerpt: Excerpt | None = None
-    if near is not None and not everywhere and len(tokens) > team.context:
-        excerpt = excerpt_around(lost, near, max(near, MARGIN), len(tokens), team.context)
-        if len(excerpt.positions) == len(tokens):
-            excerpt = None
-        else:
-            tokens = tokens[excerpt.positions]
-    return channel.observe(tokens[None], excerpt)

@@ -22,7 +22,8 @@ from conservator.report import as_page
 from conservator.restoration import as_record
 from conservator.web.settings import Settings
 from fakes import FakeExpert
-from web_server import running
+from web_server import leave_all, post, running, until
+from web_stub import RELEASE
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
@@ -74,6 +75,20 @@ def expect(locator):
 def restored(page):
     expect(page.locator("#progress")).to_be_hidden()
     expect(page.locator("#view .document")).to_be_visible(timeout=30_000)
+
+
+def test_those_who_wait_see_their_place_in_the_line(page, monkeypatch, tmp_path):
+    monkeypatch.setenv(RELEASE, str(tmp_path / "release"))
+    with running(Settings(factory="web_stub:Stub")) as server:
+        post(server, "HOLD")
+        until(server, running=1)
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        page.fill("#document", DOCUMENT)
+        page.click("#restore")
+        expect(page.locator("#progress")).to_have_text("waiting for its turn: number 1 in the line")
+        page.click("#cancel")
+        until(server, waiting=0)
+        leave_all()
 
 
 def test_paste_restore_choose_restore_again_and_download(page, address):

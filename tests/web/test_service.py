@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from contextlib import aclosing, suppress
 
 import pytest
@@ -21,7 +20,7 @@ from conservator.web.connections import Connection, limited
 from conservator.web.jobs import Jobs
 from conservator.web.requests import RefusedError, RestoreRequest
 from conservator.web.settings import Settings
-from web_server import running
+from web_server import OPEN, connect, health, leave_all, post, read, running, until
 from web_stub import BEGUN, RELEASE
 
 STUB = "web_stub:Stub"
@@ -186,49 +185,10 @@ def test_two_are_restored_side_by_side(hold):
     with_jobs(work, running=2)
 
 
-OPEN = []
-
-
 @pytest.fixture(autouse=True)
 def _clients_leave():
     yield
-    while OPEN:
-        OPEN.pop().close()
-
-
-def connect(server):
-    OPEN.append(socket.create_connection(("127.0.0.1", server.port), 60))
-    return OPEN[-1]
-
-
-def read(client):
-    """All that a client is told until the connection is closed, or reset."""
-    said = b""
-    try:
-        while data := client.recv(4096):
-            said += data
-    except ConnectionResetError:
-        pass
-    return said
-
-
-def post(server, text, accept="application/json"):
-    """A client that has sent a request, and has not read the answer."""
-    body = json.dumps({"text": text}).encode()
-    client = connect(server)
-    head = f"POST /v1/restore HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {accept}\r\nContent-Type: application/json\r\n"
-    client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    return client
-
-
-def health(server):
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz") as answer:
-        return json.load(answer)
-
-
-def until(server, **wanted):
-    while {key: health(server)[key] for key in wanted} != wanted:
-        time.sleep(0.01)
+    leave_all()
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])

@@ -5,23 +5,17 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
 from typing import BinaryIO, cast
 
-from conservator.batch.items import Item, Lookup, hash_handle, key_of, packing, too_large
+from conservator.batch.items import Holder, Item, Lookup, hash_handle, key_of, packing, too_large
 from conservator.errors import ConservatorError
 
 SPARSE = "GNU.sparse."  # headers of files with holes, which are written without them
 
 
 @dataclass(frozen=True)
-class Archive:
+class Archive(Holder):
     """A ``.tar``, ``.tar.gz`` or ``.tgz`` file; see ``Holder``. Links, folders and their like are kept as they are."""
-
-    path: Path
-    target: str
-    found: bool
-    largest: int
 
     def count(self) -> int:
         """Its regular files."""

@@ -3,20 +3,14 @@
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
-from conservator.batch.items import CHUNK, Item, Lookup, hash_file, key_of, too_large
+from conservator.batch.items import CHUNK, Holder, Item, Lookup, hash_file, key_of, too_large
 
 
 @dataclass(frozen=True)
-class TextFile:
+class TextFile(Holder):
     """A file that is one document; see ``Holder``."""
-
-    path: Path
-    target: str
-    found: bool
-    largest: int
 
     def count(self) -> int:
         """One."""

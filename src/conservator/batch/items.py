@@ -2,11 +2,12 @@
 
 import gzip
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, cast
 
 CHUNK = 1 << 20
 Lookup = Callable[[str], bytes | None]  # the key of a document -> its restored bytes; None where it stays as it was
@@ -33,35 +34,33 @@ class Item:
     problem: str = ""
 
 
-class Holder(Protocol):
-    """A file that holds documents, and becomes one file of the same kind."""
+@dataclass(frozen=True)
+class Holder(ABC):
+    """A file that holds documents, and becomes one file of the same kind.
 
-    @property
-    def path(self) -> Path:
-        """The file."""
-        ...
+    Attributes:
+        path: the file.
+        target: where the restored file goes, relative to the folder of the results.
+        found: whether it was found in a folder, not named.
+        largest: bytes of the largest document that is restored.
+    """
 
-    @property
-    def target(self) -> str:
-        """Where the restored file goes, relative to the folder of the results."""
-        ...
+    path: Path
+    target: str
+    found: bool
+    largest: int
 
-    @property
-    def found(self) -> bool:
-        """Whether it was found in a folder, not named."""
-        ...
-
+    @abstractmethod
     def count(self) -> int:
         """How many documents it holds."""
-        ...
 
+    @abstractmethod
     def items(self) -> Iterator[Item]:
         """Its documents, in order, read one after the other."""
-        ...
 
+    @abstractmethod
     def write(self, handle: BinaryIO, restored: Lookup) -> None:
         """Write the file with restored documents; everything else in it stays as it is."""
-        ...
 
 
 def key_of(data: bytes, *, is_text: bool = False) -> str:

@@ -6,10 +6,9 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from json.decoder import JSONDecoder
-from pathlib import Path
 from typing import BinaryIO, cast
 
-from conservator.batch.items import Item, Lookup, key_of, packing, too_large
+from conservator.batch.items import Holder, Item, Lookup, key_of, packing, too_large
 from conservator.errors import ConservatorError
 
 BLANK = " \t\r\n"
@@ -17,13 +16,9 @@ DECODER = JSONDecoder()
 
 
 @dataclass(frozen=True)
-class Lines:
+class Lines(Holder):
     """A ``.jsonl`` or ``.jsonl.gz`` file; see ``Holder``. A line that is not restored stays byte for byte."""
 
-    path: Path
-    target: str
-    found: bool
-    largest: int
     field: str
 
     def count(self) -> int:

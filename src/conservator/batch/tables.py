@@ -5,20 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from conservator.batch.items import Item, Lookup, key_of, too_large
+from conservator.batch.items import Holder, Item, Lookup, key_of, too_large
 from conservator.errors import ConservatorError
 
 ROWS = 64  # that are read at a time
 
 
 @dataclass(frozen=True)
-class Parquet:
+class Parquet(Holder):
     """A ``.parquet`` file; see ``Holder``. Other columns, the schema and the groups of rows are kept."""
 
-    path: Path
-    target: str
-    found: bool
-    largest: int
     field: str
 
     def count(self) -> int:

@@ -1,0 +1,143 @@
+"""The middle of every restoration: what is read of a document, and what comes of it."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from conservator.channels import Channel, Excerpt, Observation
+from conservator.decoders import DecodedText, Fill, best_fills, decode_text
+from conservator.decoders.beam import MARGIN
+from conservator.documents import Damaged
+from conservator.experts import Cost, OutOfTimeError, Recollection, Remembered, Team
+from conservator.experts.windows import excerpt_around
+from conservator.field import Engine
+from conservator.options import RestoreOptions
+from conservator.restoration import Restoration, leave_open
+from conservator.rewriter import Again, Rewriter
+from conservator.vocabularies import BYTES
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+OWED = 0.25  # the weight of the memory from which a byte counts as remembered
+
+
+def observe(damaged: Damaged, channel: Channel, team: Team, near: int | None, *, everywhere: bool) -> Observation:
+    """The document as an observation (1, L), or an excerpt of it around the damage if it is too long to read at once.
+
+    Args:
+        damaged: the document.
+        channel: what it came through.
+        team: who will read it.
+        near: how far from damage evidence is gathered; None gathers it everywhere.
+        everywhere: whether any byte may be wrong, so that all are read.
+    """
+    lost, tokens = damaged.lost, torch.from_numpy(damaged.tokens)
+    excerpt: Excerpt | None = None
+    if near is not None and not everywhere and len(tokens) > team.context:
+        excerpt = excerpt_around(lost, near, max(near, MARGIN), len(tokens), team.context)
+        if len(excerpt.positions) == len(tokens):
+            excerpt = None
+        else:
+            tokens = tokens[excerpt.positions]
+    return channel.observe(tokens[None], excerpt)
+
+
+def fill(
+    team: Team,
+    damaged: Damaged,
+    observation: Observation,
+    engine: Engine,
+    rewriter: Rewriter | None,
+    options: RestoreOptions,
+    generator: torch.Generator,
+    *,
+    selects: bool = False,
+) -> Restoration:
+    """Infer the composition of what was observed, and decode it; if time runs out, what was reached is kept.
+
+    Args:
+        team: who reads.
+        damaged: the document.
+        observation: the document, or an excerpt of it.
+        engine: infers the composition.
+        rewriter: writes again what is in doubt after that; None for nobody.
+        options: how it is restored.
+        generator: of all randomness.
+        selects: whether only those of the experts that have a say are named, and the memory.
+    """
+    with team.meter.stage("inferring"):
+        inferred = engine(team, observation, generator)
+    with team.meter.stage("decoding"):
+        decoded = decode_text(team, observation, inferred, generator)
+    excerpt = observation.excerpt
+    positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
+    again: Again | None = None
+    out_of_time = decoded.out_of_time
+    fills: list[tuple[Fill, ...]] = []
+    try:
+        if rewriter is not None and out_of_time is None:
+            with team.meter.stage("writing again"):
+                again = rewriter(damaged, positions, decoded, team.meter)
+            decoded = again.decoded
+        if options.alternatives and out_of_time is None:
+            with team.meter.stage("alternatives"):
+                fills = best_fills(team, observation, inferred, decoded, options.alternatives)
+            if again is not None:
+                fills = again.fills(positions, observation.lost[0].numpy(), fills)
+    except OutOfTimeError as error:
+        out_of_time = error.stage
+    field = inferred.field[0].numpy()
+    named = list(range(len(team)))
+    if selects:  # those that have a say, and the memory
+        named = [number for number in named if field[:, number].any() or team.experts[number].spec.recalls]
+    if inferred.composition.trust is not None:
+        field = (1 - decoded.recalled)[:, None] * field
+        field[:, -1] = decoded.recalled
+    regions = inferred.regions[0][:, named].argmax(-1).masked_fill(~inferred.scored[0], -1)
+    names, shown = [team.names[number] for number in named], field[:, named]
+    opened = positions[decoded.unread]
+    if team.vocabulary.fingerprint == BYTES.fingerprint:  # else each token is a character
+        opened = leave_open(damaged, positions, decoded, options.min_confidence)
+    if rewriter is not None and again is not None:
+        names, shown = with_language(names, shown, rewriter, again, recalls=team.recalls)
+    return Restoration(
+        damaged=damaged,
+        experts=tuple(names),
+        recalls=team.recalls,
+        positions=positions,
+        read_tokens=decoded.tokens,
+        read_confidence=decoded.confidence,
+        read_field=shown,
+        read_regions=regions.numpy(),
+        open_positions=opened,
+        alternatives=tuple(fills),
+        remembered=remembered(team, damaged, positions, decoded, field),
+        surprise=inferred.outcomes[0].surprise if inferred.outcomes else None,
+        gain=inferred.outcomes[0].gain if inferred.outcomes else None,
+        out_of_time=out_of_time,
+        cost=Cost(),
+    )
+
+
+def remembered(
+    team: Team, damaged: Damaged, positions: Ints, decoded: DecodedText, field: Floats
+) -> dict[int, Remembered]:
+    """Where the lost bytes that owe much to the memory were remembered from, by position."""
+    memory = team.experts[-1]
+    if not isinstance(memory, Recollection):
+        return {}
+    tokens = damaged.tokens.astype(np.int64)
+    tokens[positions] = decoded.tokens
+    owed = positions[(field[:, -1] >= OWED) & (damaged.tokens[positions] == BYTES.mask)]
+    sources = memory.sources(tokens, owed)
+    return {place: one for place, one in zip(owed.tolist(), sources, strict=True) if one is not None}
+
+
+def with_language(
+    names: list[str], field: Floats, rewriter: Rewriter, again: Again, *, recalls: bool
+) -> tuple[list[str], Floats]:
+    """The names of the experts and the field (n, m), with the language models before the memory."""
+    last = len(names) - recalls
+    field = (1 - again.shares.sum(axis=1, keepdims=True)) * field
+    added = [one.spec.name for one in rewriter.experts]
+    return [*names[:last], *added, *names[last:]], np.hstack([field[:, :last], again.shares, field[:, last:]])
