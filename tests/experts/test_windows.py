@@ -107,7 +107,7 @@ def restore_both_ways(document, **options):
         def all_of_it(lost, near, margin, length, context):
             return Excerpt(torch.arange(length), length)
 
-        patch.setattr("conservator.restorer.excerpt_around", all_of_it)
+        patch.setattr("conservator.filling.excerpt_around", all_of_it)
         whole = restore(document, experts, **options)
     return cut, whole
 

@@ -127,7 +127,7 @@ def test_a_process_that_does_not_hear_is_ended(hold, monkeypatch):
 
 
 def test_nothing_takes_longer_than_is_allowed(monkeypatch):
-    monkeypatch.setattr(jobs, "LATE", 0.0)
+    monkeypatch.setattr(jobs, "MARGIN", 0.0)
 
     async def work(jobs):
         with pytest.raises(RefusedError, match=r"longer than 0\.05 s") as refused:

@@ -18,7 +18,8 @@ from conservator.web.worker import Offered, serve
 
 Update = dict[str, Any]  # what is being done and which share of it is done, or the place in the line
 GRACE = 1.0  # seconds that a process has to stop when it is asked to; then it is ended
-LATE = 5.0  # seconds after the time limit in which a process has to say what it reached
+LATE = 0.25  # a process must have said what it reached by so much more than the time limit,
+MARGIN = 5.0  # and so many seconds
 TICK = 0.05  # seconds between two looks whether somebody still waits
 STOPPING = "the server is stopping"
 
@@ -71,7 +72,7 @@ class Seat:
 
     def _converse(self, request: RestoreRequest, tell: Callable[[Update], None], stopped: threading.Event) -> bytes:
         connection, limit = self._worker.connection, self.settings.max_seconds
-        deadline, is_asked = time.monotonic() + limit + LATE, False
+        deadline, is_asked = time.monotonic() + (1 + LATE) * limit + MARGIN, False
         connection.send(request)
         while True:
             said = connection.recv() if connection.poll(TICK) else None
