@@ -12,6 +12,7 @@ refused, what else went wrong, the slowest answers of /healthz, and the memory a
 """
 
 import argparse
+import base64
 import http.client
 import json
 import os
@@ -26,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from batch import make_documents
+from batch import MARK, make_documents
 from conservator.batch.usage import memory_of
 from conservator.files import write_atomically
 from conservator.provenance import commit, versions
@@ -38,7 +39,7 @@ LONGEST_WAIT = 5.0  # seconds that a refused client waits at most
 class Load:
     """Clients of a server, and what they saw."""
 
-    def __init__(self, port: int, documents: list[str], requests: int) -> None:
+    def __init__(self, port: int, documents: list[bytes], requests: int) -> None:
         """Begin with no answers."""
         self.port, self.documents, self.requests = port, documents, requests
         self.lock, self.begun = threading.Lock(), 0
@@ -48,7 +49,7 @@ class Load:
         self.memory: list[tuple[int, float]] = []  # answers by then, and megabytes
         self.ended = threading.Event()
 
-    def next(self) -> str | None:
+    def next(self) -> bytes | None:
         """The document that is asked for next; None if all have been."""
         with self.lock:
             self.begun += 1
@@ -60,18 +61,18 @@ class Load:
             while (later := self.ask(document)) is not None:
                 time.sleep(min(later, LONGEST_WAIT))
 
-    def ask(self, document: str) -> float | None:
+    def ask(self, document: bytes) -> float | None:
         """Ask once; return after how many seconds to ask again, if that is needed."""
         connection, began = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600), time.perf_counter()
         try:
-            body = json.dumps({"text": document, "lost": "bytes"})
+            body = json.dumps({"data": base64.b64encode(document).decode(), "lost": "bytes"})
             connection.request("POST", "/v1/restore", body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             text = json.loads(answer.read())
             with self.lock:
                 self.seen[str(answer.status)] += 1
                 if answer.status == 200:
-                    assert text["summary"]["restored"] == document.count("\ufffd")
+                    assert text["summary"]["restored"] == document.count(MARK.encode())
                     self.seconds.append(time.perf_counter() - began)
                     return None
             return float(answer.headers.get("Retry-After", "1"))
@@ -144,7 +145,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    documents = [one.decode() for one in make_documents(options.corpora, 200, options.size, options.seed)]
+    documents = make_documents(options.corpora, 200, options.size, options.seed)
     limits = ["--running", str(options.running), "--waiting", str(options.waiting)]
     command = [sys.executable, "-m", "conservator", "serve", "--port", "0", *limits]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
