@@ -292,6 +292,13 @@ def test_a_page_that_cannot_be_served_is_said(folder):
     assert "no expert 'nobody'" in done.stderr
 
 
+@pytest.mark.parametrize("host", ["192.0.2.1", "a" * 300, "a\0b", "\udc80"])
+def test_a_host_that_is_none_is_said(folder, host):
+    done = call("serve", "--host", host, "--port", 0, *EXPERTS, cwd=folder)
+    assert done.returncode == 3
+    assert "cannot listen on" in done.stderr
+
+
 def test_an_interrupt_leaves_no_file(folder, monkeypatch):
     predict, asked = ByteExpert.predict, []
 

@@ -44,6 +44,12 @@ async def answer(jobs, text):
         return json.loads([one async for one in stream][-1])
 
 
+async def refusal(jobs):
+    with pytest.raises(RefusedError) as refused:
+        await answer(jobs, "one more")
+    return refused.value.later
+
+
 class Waiting:
     """Somebody who waits for an answer, and what was told so far."""
 
@@ -91,6 +97,9 @@ def test_those_who_wait_know_their_place_and_may_leave(hold):
         assert refused.value.status == 429
         assert "3 restorations are running or waiting" in refused.value.detail
         assert refused.value.later >= 1
+        others = [await refusal(jobs) for _ in range(80)]  # are not told to come all at once
+        assert others == sorted(others)
+        assert others[0] < others[30] < others[-1] == 60
         await second.leave()
         await third.until(place(1))
         (hold / "release").touch()

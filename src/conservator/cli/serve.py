@@ -3,9 +3,10 @@
 import os
 import signal
 import socket
-from contextlib import suppress
-from types import FrameType
-from typing import Annotated, NoReturn
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Annotated
 
 import typer
 
@@ -43,7 +44,6 @@ def serve(
     threads: Threads = None,
 ) -> None:
     """Serve a page to restore documents on, and a JSON API under it; on this machine alone unless told otherwise."""
-    signal.signal(signal.SIGTERM, stop)
     try:
         from conservator.web.jobs import Jobs
         from conservator.web.server import Server
@@ -53,9 +53,9 @@ def serve(
     from conservator.web.settings import Settings
 
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    each = int(asked) if asked.isdecimal() else max(1, available_cores() // running)
+    each = max(1, int(asked)) if asked.isdecimal() else max(1, available_cores() // running)
     settings = Settings(experts, host, max_bytes, max_seconds, running, waiting, threads=each)
-    with listen(host, port) as listener, Jobs(settings) as jobs:
+    with ending_well(), listen(host, port) as listener, Jobs(settings) as jobs:
         server = Server(settings, jobs)
         shown = f"[{host}]" if ":" in host else host
         messages.print(f"http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C stops it)", soft_wrap=True)
@@ -72,13 +72,18 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen()
-    except (OSError, UnicodeError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:  # TypeError: for a zero in the name
         listener.close()
         why = error.strerror if isinstance(error, OSError) else "this is no name of a machine"
         raise ConservatorError(f"cannot listen on {host}, port {port}: {why}") from error
     return listener
 
 
-def stop(number: int, frame: FrameType | None) -> NoReturn:
-    """End the program as one that was told to: uvicorn raises the signal again when it has stopped."""
-    raise SystemExit(0)
+@contextmanager
+def ending_well() -> Iterator[None]:
+    """SIGTERM ends the program with exit code 0; uvicorn raises it again when it has stopped."""
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -21,6 +21,7 @@ GRACE = 1.0  # seconds that a process has to stop when it is asked to; then it i
 LATE = 0.25  # a process must have said what it reached by so much more than the time limit,
 MARGIN = 5.0  # and so many seconds
 TICK = 0.05  # seconds between two looks whether somebody still waits
+LONGEST = 60  # seconds after which somebody who was refused is told to come again, at most
 STOPPING = "the server is stopping"
 
 
@@ -111,7 +112,8 @@ class Jobs:
         self.free = list(self.seats)
         self.line: deque[tuple[asyncio.Future[Seat], Callable[[Update], None]]] = deque()
         self.threads = ThreadPoolExecutor(settings.running)
-        self.seconds = 1.0  # that a restoration took lately, for those who have to come again
+        self.seconds = 1.0  # that a restoration took lately
+        self.sent_away: list[float] = []  # when those who were refused were told to come again
         self.is_closed = False
         try:
             for seat in self.seats:
@@ -190,8 +192,7 @@ class Jobs:
         if self.is_closed:
             raise RefusedError(503, STOPPING)
         if not self.free and len(self.line) >= self.settings.waiting:
-            there = self.running + len(self.line)
-            later = max(1, math.ceil(self.seconds * (len(self.line) + 1) / len(self.seats)))
+            there, later = self.running + len(self.line), self._come_again()
             problem = f"{there} restorations are running or waiting, as many as are allowed; try again in {later} s"
             raise RefusedError(429, problem, later=later)
         ticket: asyncio.Future[Seat] = asyncio.get_running_loop().create_future()
@@ -210,6 +211,15 @@ class Jobs:
             yield seat
         finally:
             self._leave(seat)
+
+    def _come_again(self) -> int:
+        """After how many seconds there should be a place, so that those who are sent away do not come all at once."""
+        now = time.monotonic()
+        self.sent_away = [when for when in self.sent_away if when > now]
+        before = len(self.line) + len(self.sent_away) + 1
+        later = min(LONGEST, max(1, math.ceil(self.seconds * before / len(self.seats))))
+        self.sent_away.append(now + later)
+        return later
 
     def _leave(self, seat: Seat) -> None:
         self.free.append(seat)
