@@ -5,7 +5,7 @@
 Each file is a record of ``benchmarks/batch.py throughput``. Of the first one, the seconds that one worker took for each
 document foretell how long two workers take, which was measured, too. Then clusters of up to a thousand workers are
 simulated on documents drawn from each file: with one driver, whose seconds a document are what the processor spent
-outside the workers, and with workers that fail at random.
+outside the workers in the first file, and with workers that fail at random.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def measured(record: dict[str, Any]) -> dict[str, float]:
         jobs = int(row["way"].split()[-1])
         driver.append(row["cpu_seconds"] - row["cpu_seconds_in_workers"] - jobs * begin["cpu_seconds"])
     documents = batches[0]["documents"]
-    return {"start": begin["seconds"], "driver": max(0.0, float(np.mean(driver)) / documents)}
+    return {"start": begin["seconds"], "driver": round(float(np.mean(driver)) / documents, 5)}
 
 
 def foretell(record: dict[str, Any]) -> dict[str, float]:
@@ -58,9 +58,9 @@ def foretell(record: dict[str, Any]) -> dict[str, float]:
     return {name: round(value, 1) for name, value in found.items()}
 
 
-def grow(record: dict[str, Any], workers: int, between: float, seed: int) -> dict[str, Any]:
+def grow(record: dict[str, Any], known: dict[str, float], workers: int, between: float, seed: int) -> dict[str, Any]:
     """A run of many workers on documents drawn from those of a record."""
-    known, generator = measured(record), np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     rows = [row for row in record["rows"] if "document_seconds" in row]
     work = generator.choice(seconds_of(rows[0]), EACH * workers)
     cluster = Cluster(workers, known["start"], known["driver"], between)
@@ -87,19 +87,20 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     found: dict[str, Any] = {"commit": commit(), "versions": versions(), "seed": options.seed}
+    known: dict[str, float] = {}
     for number, path in enumerate(options.records):
         record = json.loads(path.read_text())
-        rows = [grow(record, workers, math.inf, options.seed) for workers in (2, 10, 30, 100, 300, 1000)]
-        rows += [grow(record, 100, between, options.seed) for between in (60.0, 600.0, HOUR, DAY)]
+        known = known or measured(record)
+        rows = [grow(record, known, workers, math.inf, options.seed) for workers in (2, 10, 30, 100, 300, 1000)]
+        rows += [grow(record, known, 100, between, options.seed) for between in (60.0, 600.0, HOUR, DAY)]
         documents = next(seconds_of(row) for row in record["rows"] if "document_seconds" in row)
         found[path.stem] = {
-            "measured": {name: round(value, 5) for name, value in measured(record).items()},
             "document_seconds": {
                 "mean": round(float(np.mean(documents)), 3),
                 "median": round(float(np.median(documents)), 3),
                 "most": max(documents),
             },
-            **({} if number else {"two_workers": foretell(record)}),
+            **({} if number else {"measured": known, "two_workers": foretell(record)}),
             "clusters": rows,
         }
     print(json.dumps(found, indent=2))
