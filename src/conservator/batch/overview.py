@@ -24,6 +24,7 @@ STYLE = """
 .list table { width: 100%; border-collapse: collapse; font-size: .84rem; }
 .list th { padding: .45rem .6rem .3rem 0; color: var(--soft); font-size: .76rem; text-align: left; }
 .list td { padding: .3rem .6rem .3rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+.list td:first-child { min-width: 14rem; } .list td:nth-child(9) { min-width: 11rem; }
 .list .value { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .list .copied { color: var(--poor); } .note { color: var(--soft); font-size: .84rem; }
 """
@@ -91,7 +92,7 @@ def _row(row: dict[str, Any]) -> str:
     outcome = "left out" if done.binary else done.outcome
     reason = f": {done.reason}" if done.reason else ""
     shares = sorted(done.shares.items(), key=lambda one: -one[1])[:3]
-    trusted = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares if share >= 0.005)
+    trusted = ", ".join(f"{name} {100 * share:.0f}\u00a0%" for name, share in shares if share >= 0.005)
     expected = "" if done.expected is None else f"{100 * done.expected:.1f} %"
     cells: list[tuple[str, object]] = [
         ("", row["document"]),
