@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -258,19 +259,17 @@ def test_kills_at_random_moments_lose_nothing_and_leave_nothing(tmp_path):
         if driver.poll() is not None:
             break
         victim = driver.pid if kills % 2 else int(log.read_text().splitlines()[-1].split()[0])
-        try:
+        with suppress(ProcessLookupError):
             os.kill(victim, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
         kills += 1
-        if kills % 2:
-            driver.kill()  # after the death of a worker
+        driver.kill()  # perhaps after the death of a worker
         driver.wait()
     assert kills > 1
     assert drive(inputs, out, log).wait() == 0
     assert contents(out) == contents(tmp_path / "calm")
     assert not (out / PARTS).exists()
-    assert len(log.read_text().splitlines()) <= 40 + 40 + 2 + 2 * kills  # only what was under way was done again
+    # Only this was done again: of two workers what was under way, and the document before it, if it was not recorded yet.
+    assert len(log.read_text().splitlines()) <= 40 + 40 + 2 + 4 * kills
 
 
 def test_workers_end_with_their_driver(tmp_path):
