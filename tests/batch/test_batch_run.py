@@ -268,7 +268,7 @@ def test_kills_at_random_moments_lose_nothing_and_leave_nothing(tmp_path):
     assert drive(inputs, out, log).wait() == 0
     assert contents(out) == contents(tmp_path / "calm")
     assert not (out / PARTS).exists()
-    # Only this was done again: of two workers what was under way, and the document before it, if it was not recorded yet.
+    # Only this was done again: of two workers what was under way, and the document before it, if not recorded yet.
     assert len(log.read_text().splitlines()) <= 40 + 40 + 2 + 4 * kills
 
 
