@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 from contextlib import aclosing, suppress
 
 import pytest
@@ -318,6 +319,31 @@ def test_a_server_that_is_told_to_stop_ends_at_once(hold, number, busy):
             assert all(read(client).startswith(b"HTTP/1.1 503") for client in clients)
         finally:
             server.kill()
+
+
+def test_a_server_with_few_files_refuses_in_silence():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "100"}
+    program = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (120, 120))\n{SERVE}"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as server:
+        try:
+            server.port = int(re.search(r":(\d+)/", server.stderr.readline())[1])
+            clients = [connect(server) for _ in range(300)]
+            assert b" 503 " in read(clients[-1])  # those before it have taken every place
+            leave_all()
+            while health_or_none(server) is None:
+                time.sleep(0.01)
+            server.terminate()
+            assert server.stderr.read() == ""
+        finally:
+            server.kill()
+
+
+def health_or_none(server):
+    try:
+        return health(server)
+    except urllib.error.HTTPError:
+        return None
 
 
 def test_health_is_answered_while_a_process_works(hold):

@@ -10,6 +10,8 @@ from conservator.web.connections import allowed_files, limited
 from conservator.web.jobs import Jobs
 from conservator.web.settings import Settings
 
+AT_ONCE = 16  # connections that are accepted before one too many is refused: each is an open file
+QUEUE = 1024  # connections that the system keeps until they are accepted
 GRACEFUL = 1  # seconds in which answers that are under way may end when the server stops
 
 
@@ -25,12 +27,19 @@ class Server(uvicorn.Server):
                 http=limited(allowed_files()),
                 ws="none",
                 lifespan="off",
+                backlog=AT_ONCE,
                 log_level="warning",
                 access_log=False,
                 server_header=False,
                 timeout_graceful_shutdown=GRACEFUL,
             )
         )
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept, a few at once, of many that may wait for that."""
+        await super().startup(sockets)
+        for one in sockets or []:
+            one.listen(QUEUE)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> Any:
         """Send everybody away, and stop."""
