@@ -12,7 +12,7 @@ from conservator.decoders import DecodedText
 from conservator.documents import read_damaged
 from conservator.experts import Cost, Remembered
 from conservator.numerics import runs
-from conservator.restoration import Restoration, as_record, leave_open
+from conservator.restoration import Notice, Restoration, as_record, leave_open
 
 
 def restored(document, filled, confidence, least, **settings):
@@ -163,3 +163,12 @@ def test_a_restoration_says_when_one_weight_would_have_done_as_well(gain, said):
     assert [line for line in summary(found) if "one weight" in line] == (
         ["one weight for the whole document would have done about as well: its regions tell little"] if said else []
     )
+
+
+def test_notices_are_part_of_the_record():
+    found = restored("th\ufffd end", "the end", 0.9, 0.5)
+    assert as_record(replace(found, surprise=0.5))["notices"] == []
+    named = Notice("unknown_language", "no model covers this text")
+    record = as_record(replace(found, surprise=9.0, reported=(named,)))
+    assert [one["kind"] for one in record["notices"]] == ["unknown_language", "out_of_domain"]
+    assert record["notices"][0]["message"] == "no model covers this text"

@@ -437,7 +437,7 @@ def test_the_report_says_that_a_text_is_strange(page, tmp_path):
         path.write_text(replace(found, surprise=surprise).to_html())
         page.goto(path.as_uri())
         expect(page.locator(".document")).to_be_visible()
-        expect(page.get_by_text("unlike what the experts were trained on")).to_have_count(times)
+        expect(page.get_by_text("differs from the training texts of every expert")).to_have_count(times)
         expect(page.locator(".axis")).to_contain_text("where bytes were lost")
 
 

@@ -268,11 +268,7 @@ def summary(found: "Restoration") -> list[str]:
         lines.append(f"{one.left_open} left open, not sure enough")
     if one.remembered:
         lines.append(f"{one.remembered} remembered: {', '.join(describe_sources(found.sources))}")
-    if found.strange:
-        lines.append(
-            f"warning: this text is unlike every expert's ({found.surprise:.1f} nats for a byte that was hidden from "
-            "them): less comes back, and the confidence says so"
-        )
+    lines += [f"warning: {notice.message}" for notice in found.notices]
     shares = (f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, one.weights, strict=True))
     lines.append(f"trusted there: {', '.join(shares)}")
     if found.one_weight:
@@ -298,6 +294,7 @@ def describe_changes(found: "Restoration") -> list[str]:
         *(describe_change(found.seen, one) for one in sorted(shown, key=lambda one: one["at"])),
         *([f"and {numbers.changes - LISTED} that are surer"] if numbers.changes > LISTED else []),
         *([describe_time(found)] if found.out_of_time is not None else []),
+        *(f"warning: {notice.message}" for notice in found.notices),
         f"read by: {', '.join(shares)}{rate}",
         f"{found.cost.seconds:.1f} s",
     ]

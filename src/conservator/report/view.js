@@ -71,9 +71,10 @@ const ConservatorView = (() => {
     );
   }
 
-  /** A line of warning if the experts do not know text like this. */
-  function warning(record) {
-    return record.strange ? [make("p", { class: "warning", role: "note" }, "This text is unlike what the experts were trained on, perhaps in another language: less of it comes back, and the confidence says so. Texts like it, if there are some, help.")] : [];
+  /** The notices of the record, one paragraph each. */
+  function notices(record) {
+    const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
+    return (record.notices ?? []).map(({ kind, message }) => make("p", { class: `warning ${kind}`, role: "note" }, sentence(message)));
   }
 
   /** A line of warning if time ran out. */
@@ -552,7 +553,7 @@ const ConservatorView = (() => {
       ...(corrected ? [make("li", {}, make("s", { class: "was" }, "abc"), "as it was seen")] : []));
     const axis = (about, end) => make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, about), make("span", {}, end));
     const along = corrected
-      ? restored.length ? [make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Where it was changed"), make("span", { class: "by" }, "models:"), legend(record)), chart(record, go), axis("red: changes", counted(record.correction.characters, "character")))] : record.out_of_time ? [] : [make("p", { class: "warning", role: "note" }, "Nothing had to be changed: no other text is likely enough.")]
+      ? restored.length ? [make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Where it was changed"), make("span", { class: "by" }, "models:"), legend(record)), chart(record, go), axis("red: changes", counted(record.correction.characters, "character")))] : record.out_of_time || (record.notices ?? []).length ? [] : [make("p", { class: "warning", role: "note" }, "Nothing had to be changed: no other text is likely enough.")]
       : [make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Trusted experts along the document"), legend(record)), chart(record, go),
         axis(`${recalls(record) ? `middle: the memory, at lost ${units(record)}; ` : ""}red: where ${units(record)} were lost`, `${number(record.summary.bytes)} bytes`), ...constancy(record))];
     const reveal = (place) => { if (select(place)) sheet.focus({ preventScroll: true }); };
@@ -560,7 +561,7 @@ const ConservatorView = (() => {
     root.style.position = "relative";
     root.replaceChildren(
       cards(record),
-      ...warning(record),
+      ...notices(record),
       ...haste(record),
       ...along,
       ...(corrected && record.changes.length ? [listing(record, restored, reveal)] : []),

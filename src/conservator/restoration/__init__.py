@@ -1,12 +1,14 @@
 """The result of a restoration, and its record, which JSON, the report and the page show."""
 
 from conservator.restoration.changes import ChangeSummary, list_changes, sum_changes
+from conservator.restoration.notices import Notice
 from conservator.restoration.record import Record, as_json, as_record
 from conservator.restoration.renewal import Renewal, plan_renewal, renew
 from conservator.restoration.restoration import Restoration, Span, Summary, leave_open
 
 __all__ = [
     "ChangeSummary",
+    "Notice",
     "Record",
     "Renewal",
     "Restoration",

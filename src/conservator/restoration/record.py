@@ -45,7 +45,8 @@ def as_record(restoration: Restoration) -> Record:
     If a part of a character was lost, the piece contains the whole character. ``encoding`` is the encoding that the
     document was read in; ``origin`` counts the bytes of its text in UTF-8. ``memory`` is the number of the expert that
     recalls text, None if there is none; ``references`` has the name of each text that bytes were remembered from, and
-    how many restored bytes, and ``summary.remembered`` counts those from the document itself too. ``strange`` is True
+    how many restored bytes, and ``summary.remembered`` counts those from the document itself too. ``notices`` lists the
+    conditions that the user should know, each with ``kind`` and ``message``. ``strange`` is True
     if the text is unlike every expert's, ``one_weight`` if one weight of each expert for the whole document would have
     restored about as much (None if that is not known). ``out_of_time`` is the stage in which time ran out, None if it
     did not: in ``decoding``, pieces that were not reached are open, or, if all were reached, chosen in fewer rounds; in
@@ -68,6 +69,7 @@ def as_record(restoration: Restoration) -> Record:
         "lost_by": restoration.lost_by,
         "encoding": restoration.encoding,
         "strange": restoration.strange,
+        "notices": [notice._asdict() for notice in restoration.notices],
         "one_weight": restoration.one_weight,
         "out_of_time": restoration.out_of_time,
         "experts": list(restoration.experts),

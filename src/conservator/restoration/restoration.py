@@ -18,6 +18,7 @@ from conservator.experts import Cost, Remembered
 from conservator.numerics import runs
 from conservator.options import are_marks_characters, encoding_of
 from conservator.restoration.changes import picture_record, undo_changes
+from conservator.restoration.notices import OUT_OF_DOMAIN, Notice
 
 if TYPE_CHECKING:
     from conservator.pages import Picture
@@ -112,6 +113,8 @@ class Restoration:
             ``encoding:NAME``.
         out_of_time: the stage in which time ran out: ``decoding``, ``writing again``, ``alternatives`` or
             ``correcting``; None if it did not.
+        reported: notices that were set while the document was restored; ``notices`` adds those that follow from the
+            other attributes.
         cost: network evaluations and seconds.
         encoding: the encoding that the document was read in.
     """
@@ -133,6 +136,7 @@ class Restoration:
     rate: float | None = None
     loss: str = "bytes"
     out_of_time: str | None = None
+    reported: tuple[Notice, ...] = ()
     cost: Cost
     encoding: str = UTF8
 
@@ -163,6 +167,17 @@ class Restoration:
             return False
         lost = len(self.damaged.lost) / max(1, len(self.positions))
         return self.surprise > STRANGE[0] + STRANGE[1] * min(lost, 1.0)
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """The conditions that the user of this result should know."""
+        if not self.strange:
+            return self.reported
+        message = (
+            "this text differs from the training texts of every expert, so fewer bytes are restored correctly; "
+            "reference texts of the same kind and language help"
+        )
+        return (*self.reported, Notice(OUT_OF_DOMAIN, message))
 
     @property
     def one_weight(self) -> bool | None:
