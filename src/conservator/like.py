@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from conservator.documents import Damaged, read_damaged
 from conservator.experts import References, load_phrases, make_references
-from conservator.experts.grams import CharacterModel, Mixture, load_characters
+from conservator.experts.grams import REFERENCES, CharacterModel, Mixture, load_characters
 from conservator.training import read_texts
 from conservator.vocabularies import BYTES
 
@@ -17,7 +17,7 @@ Like = str | Path | Sequence[str | Path | tuple[str, str]]  # files, folders, or
 
 def character_prior(texts: Sequence[tuple[str, str]]) -> Mixture:
     """The models of characters that come with the package, and one of texts, if there are any."""
-    own = [CharacterModel.of("like", (one for _, one in texts))] if texts else []
+    own = [CharacterModel.of(REFERENCES, (one for _, one in texts))] if texts else []
     return Mixture.of([*load_characters(), *own])
 
 

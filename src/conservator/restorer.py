@@ -20,7 +20,7 @@ from conservator.characters import (
     as_characters,
     read_by,
 )
-from conservator.correction import Corrector, as_restoration
+from conservator.correction import Corrector, as_restoration, find_tokens
 from conservator.documents import Damaged, Known, Source, read_damaged, read_source
 from conservator.errors import ConservatorError, OptionError, TooSlowError
 from conservator.experts import (
@@ -231,10 +231,12 @@ class Restorer:
             if getattr(options, name) != getattr(DEFAULTS, name):
                 raise OptionError(name, "it is for what is lost, and here any character may be wrong")
         with meter.measure() as spent:
-            prior = self.prior if like is None else character_prior(like_texts(like))
+            texts = self.like or [] if like is None else like_texts(like)
+            prior = self.prior if like is None else character_prior(texts)
             with meter.stage("correcting"):
                 rewriter, least = self.rewriter(options), (options.min_gain, options.min_confidence)
-                corrector = Corrector(channel, prior, None, *least, options.mark, rewriter)
+                attested = find_tokens(content for _, content in texts)
+                corrector = Corrector(channel, prior, None, *least, options.mark, rewriter, attested)
                 found = corrector.correct(text, meter, trust)
         return replace(as_restoration(found, spent.cost), encoding=source.encoding)
 

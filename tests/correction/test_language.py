@@ -13,9 +13,10 @@ from conservator.rewriter import Rewriter
 PIECES = [bytes([one]) for one in b"abc \n"]
 CHANNEL = EditChannel({("a", "c"): 0.1, ("b", "c"): 0.1, ("", "c"): 0.02}, {}, 0.9)
 EVEN = Corrector(CHANNEL, Mixture.of([CharacterModel.of("even", ["ab ba aab bba abab baba ac bc ca cb"], order=2)]))
+LINES = 2  # enough text to show that the model covers it
 
 
-def expert(liked, strength=9.0):
+def expert(liked, strength=15.0):
     """A model for which one character is likelier than others."""
     energies = torch.zeros(len(PIECES))
     energies[PIECES.index(liked)] = strength
@@ -25,9 +26,9 @@ def expert(liked, strength=9.0):
 @pytest.mark.parametrize("liked", [b"a", b"b"])
 def test_the_language_model_decides_between_what_characters_leave_open(liked):
     corrector = Corrector(CHANNEL, EVEN.prior, min_gain=0.5, rewriter=Rewriter([expert(liked)]))
-    found = corrector.correct("ba c ab")
-    assert found.text == f"ba {liked.decode()} ab"
-    (change,) = found.changes
+    found = corrector.correct("ba c ab\n" * LINES)
+    assert found.text == f"ba {liked.decode()} ab\n" * LINES
+    change = found.changes[0]
     assert (change.seen, change.text, change.start) == ("c", liked.decode(), 3)
     assert 0.5 < change.probability < 1
     assert found.names == ("even", "markov")
@@ -36,9 +37,10 @@ def test_the_language_model_decides_between_what_characters_leave_open(liked):
 
 def test_gains_are_those_of_all_models_together():
     gains, said = [], []
-    for strength in (9.0, 12.0):
+    for strength in (15.0, 18.0):
         model = expert(b"a", strength)
-        (change,) = Corrector(CHANNEL, EVEN.prior, min_gain=0.0, rewriter=Rewriter([model])).correct("ba c ab").changes
+        corrector = Corrector(CHANNEL, EVEN.prior, min_gain=0.0, rewriter=Rewriter([model]))
+        change, *_ = corrector.correct("ba c ab\n" * LINES).changes
         gains.append(change.gain)
         said.append(float(model.log_probs[1, PIECES.index(b"a")] - model.log_probs[1, PIECES.index(b"c")]))
     assert gains[1] - gains[0] == pytest.approx(WEIGHT * (said[1] - said[0]), abs=1e-4)

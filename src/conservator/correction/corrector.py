@@ -14,10 +14,12 @@ import numpy as np
 
 from conservator.channels.edits import EditChannel
 from conservator.channels.trust import Trust
+from conservator.correction.acceptance import Acceptance
+from conservator.correction.coverage import Coverage
 from conservator.correction.language import WEIGHT, Doubt, correct_again
 from conservator.decoders.correcting import Beam, Change, StepTable, find_changes, find_stretches
 from conservator.decoders.correcting.changes import expected_edits
-from conservator.experts.grams import Mixture
+from conservator.experts.grams import REFERENCES, Mixture
 from conservator.experts.meter import Meter, OutOfTimeError
 from conservator.rewriter import Rewriter
 
@@ -28,6 +30,7 @@ ROUNDS = 3  # of that
 RATES = 1 / 64, 4.0  # the least and the largest rate
 PRIOR = 0.2  # edits that count as seen at the rate of the channel
 HEARD = 0.05  # the least mean weight of a model that is asked
+STRAIGHT = str.maketrans("\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f", "'" * 4 + '"' * 4)
 FITTED = 20_000  # characters to which the mean weights of models are fitted
 
 
@@ -41,6 +44,7 @@ class Correction:
         rate: how often the reader erred, as a multiple of what the channel says.
         names: of the models of characters that were asked.
         weights: their mean weights.
+        uncovered: the share of the text whose language or kind no model covers; it was left unchanged.
         out_of_time: the stage in which time ran out; None if it did not.
     """
 
@@ -49,6 +53,7 @@ class Correction:
     rate: float
     names: tuple[str, ...]
     weights: tuple[float, ...]
+    uncovered: float = 0.0
     out_of_time: str | None = None
 
     @property
@@ -73,6 +78,7 @@ class Corrector:
         min_confidence: float = 0.0,
         mark: str | None = None,
         rewriter: Rewriter | None = None,
+        attested: frozenset[str] = frozenset(),
     ) -> None:
         """Take what texts are corrected by.
 
@@ -84,9 +90,11 @@ class Corrector:
             min_confidence: how probable a change must be.
             mark: what stands for one lost character; None if nothing does.
             rewriter: language models, which judge what is in doubt.
+            attested: the tokens of reference texts, which a change may write into numbers, addresses and identifiers.
         """
         self.channel, self.prior, self.beam = channel, prior, beam or Beam()
         self.min_gain, self.min_confidence, self.mark, self.rewriter = min_gain, min_confidence, mark, rewriter
+        self.attested = attested
 
     def correct(self, text: str, meter: Meter | None = None, trust: Trust | None = None) -> Correction:
         """Correct a text.
@@ -100,28 +108,35 @@ class Corrector:
             meter: is told of the progress, and says when time is over.
             trust: what the reader said of each character of the text.
         """
-        pieces, meter = list(cut(text)), meter or Meter()
-        if not pieces:
-            return Correction(text, (), 0.0, (), ())
-        mixture = self.choose(text)
+        read = self.folded(text)
+        meter, mixture = meter or Meter(), self.choose(read)
         mark = self.mark if self.mark and self.mark in text else None
+        coverage = Coverage(read, mixture, mark)
+        pieces = [(start, piece) for start, piece in cut(read) if coverage.covered[start : start + len(piece)].any()]
+        uncovered = coverage.uncovered_share(text)
+        if not pieces:
+            return Correction(text, (), 0.0, (), (), uncovered)
         rate = self.infer_rate(pieces, mixture, trust, mark, meter)
+        references = float(mixture.weights[[name == REFERENCES for name in mixture.names]].sum())
+        limits = self.min_gain, self.min_confidence
+        acceptance = Acceptance(text, coverage, references, self.attested, self.mark, *limits)
         table, found, doubts = self.table(rate, mixture, mark), list[Change](), list[Doubt]()
         before, done, out_of_time = "\n", 0, None
         names, weights = mixture.names, mixture.weights
         try:
             for start, piece in meter.steps(pieces):
-                before += text[done:start]
+                before += read[done:start]
                 steps = table.of(piece, trust and trust.part(start, start + len(piece)))
                 lattice = self.beam.search(mixture, steps, before)
-                kept = self.keep(piece, find_changes(piece, lattice, steps))
-                found += [replace(change, start=start + change.start, stop=start + change.stop) for change in kept]
+                changes = find_changes(text[start : start + len(piece)], lattice, steps)
+                kept = acceptance.keep(moved(change, start) for change in changes)
+                found += kept
                 if self.rewriter is not None:
                     doubts += [Doubt(start, stretch, steps) for stretch in find_stretches(piece, lattice, steps)]
-                before, done = apply(piece, kept), start + len(piece)
+                before, done = apply(piece, [moved(one, -start) for one in kept]), start + len(piece)
             if self.rewriter is not None:
                 with meter.stage("writing again"):
-                    found = self.keep(text, correct_again(self.rewriter, text, doubts, meter))
+                    found = acceptance.keep(correct_again(self.rewriter, text, doubts, meter))
                 experts = self.rewriter.experts
                 own = self.beam.scale / (self.beam.scale + WEIGHT)
                 names = (*names, *(one.spec.name for one in experts))
@@ -130,15 +145,7 @@ class Corrector:
             if not done:
                 raise
             out_of_time = error.stage
-        return Correction(text, tuple(found), rate, names, tuple(weights.tolist()), out_of_time)
-
-    def keep(self, text: str, changes: Sequence[Change]) -> list[Change]:
-        """The changes of a text that gain enough, are probable enough, and leave its layout alone."""
-        return [
-            one
-            for one in changes
-            if one.gain >= self.min_gain and one.probability >= self.min_confidence and not is_layout(text, one)
-        ]
+        return Correction(text, tuple(found), rate, names, tuple(weights.tolist()), uncovered, out_of_time)
 
     def choose(self, text: str) -> Mixture:
         """The models that know a text, with their mean weights in it."""
@@ -177,6 +184,13 @@ class Corrector:
             rate = float(np.clip((edits + PRIOR) / (usual + PRIOR), *RATES))
         return rate
 
+    def folded(self, text: str) -> str:
+        """The text as the models read it: straight quotation marks, unless reference texts have curly ones.
+
+        The shipped models were trained on straight ones, and would call every curly one an error.
+        """
+        return text if any("\u2019" in token for token in self.attested) else text.translate(STRAIGHT)
+
     def unmarked(self, text: str) -> str:
         """A text without its marks."""
         return text.replace(self.mark, "") if self.mark else text
@@ -198,10 +212,9 @@ def cut(text: str) -> Iterator[tuple[int, str]]:
         start += len(part)
 
 
-def is_layout(text: str, change: Change) -> bool:
-    """Whether a change is of blanks alone, beside other blanks or at the edge of a line."""
-    beside = (text[change.start - 1 : change.start], text[change.stop : change.stop + 1])
-    return not (change.seen + change.text).strip() and not all(one.strip() for one in beside)
+def moved(change: Change, by: int) -> Change:
+    """A change of a part of a text as a change of the text, or the reverse."""
+    return replace(change, start=change.start + by, stop=change.stop + by)
 
 
 def apply(text: str, changes: Sequence[Change]) -> str:

@@ -10,7 +10,10 @@ from conservator.decoders.correcting import Change
 from conservator.documents import Damaged
 from conservator.documents.damaged import LOST, MARK
 from conservator.experts import Cost
-from conservator.restoration import Restoration
+from conservator.restoration import Notice, Restoration
+from conservator.restoration.notices import UNKNOWN_LANGUAGE
+
+NOTICED = 0.05  # the share of a text from which a notice says that it was left unchanged
 
 
 def as_restoration(correction: Correction, cost: Cost) -> Restoration:
@@ -40,8 +43,22 @@ def as_restoration(correction: Correction, cost: Cost) -> Restoration:
         changes=correction.changes,
         rate=correction.rate,
         out_of_time=correction.out_of_time,
+        reported=coverage_notices(correction.uncovered),
         cost=cost,
     )
+
+
+def coverage_notices(uncovered: float) -> tuple[Notice, ...]:
+    """The notice that a share of a text was left unchanged because no model covers it; none if the share is small."""
+    if uncovered < NOTICED:
+        return ()
+    part = "this text" if uncovered == 1 else f"{100 * uncovered:.0f} % of this text"
+    left = "it was" if uncovered == 1 else "that part was"
+    message = (
+        f"the models do not cover the language or kind of {part}, so {left} left unchanged; reference texts of the "
+        "same language and kind make corrections possible"
+    )
+    return (Notice(UNKNOWN_LANGUAGE, message),)
 
 
 def visible(correction: Correction) -> list[Change]:

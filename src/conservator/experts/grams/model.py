@@ -9,6 +9,7 @@ import numpy as np
 from conservator.experts.grams.trie import BITS, EMPTY, ORDER, Floats, Ints, Trie, find_contexts, probability, slot
 from conservator.numerics import compiled
 
+REFERENCES = "like"  # the name of the model of reference texts
 SHARE = 0.1  # of the weights that returns to the mean weights at each character
 
 

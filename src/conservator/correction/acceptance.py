@@ -1,0 +1,85 @@
+"""Which changes of a document are made.
+
+A change is made if the models cover the text there, if it gains enough, and if its calibrated probability is at least
+LEAST. A change of the layout is not made, nor one of a protected token or of a spelling that the document repeats,
+unless a reference text contains the result.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from conservator.correction.confidence import LEAST, calibrate, kind_of
+from conservator.correction.coverage import Coverage
+from conservator.correction.protection import EDGES, is_protected, token_span
+from conservator.decoders.correcting import Change
+
+REPEATED = 3  # times that a document has a spelling which then counts as intended
+
+
+class Acceptance:
+    """The conditions that the changes of one document must meet."""
+
+    def __init__(
+        self,
+        text: str,
+        coverage: Coverage,
+        references: float,
+        attested: frozenset[str],
+        mark: str | None,
+        min_gain: float,
+        min_confidence: float,
+    ) -> None:
+        """Take the document and the conditions.
+
+        Args:
+            text: the document as it was seen.
+            coverage: where the models know it.
+            references: the weight of reference texts among the models, 0 to 1.
+            attested: the tokens of reference texts.
+            mark: what stands for one lost character; None if nothing does.
+            min_gain: by how many nats the evidence must favour a change.
+            min_confidence: the least probability of a change.
+        """
+        self.text, self.coverage, self.references, self.attested, self.mark = text, coverage, references, attested, mark
+        self.min_gain, self.min_confidence = min_gain, min_confidence
+        self.counts = Counter(token.strip(EDGES) for token in text.split())
+
+    def keep(self, changes: Iterable[Change]) -> list[Change]:
+        """The changes that are made, with calibrated probabilities."""
+        kept = []
+        for change in changes:
+            around = slice(max(0, change.start - 1), change.stop + 1)
+            if not self.coverage.covered[around].all():
+                continue
+            if not self.fills_mark(change):
+                surprisal = float(self.coverage.surprisal[around].mean())
+                probability = calibrate(change.probability, surprisal, kind_of(change), self.references)
+                change = replace(change, probability=probability)
+                if probability < LEAST or is_layout(self.text, change) or self.is_protected(change):
+                    continue
+            if change.gain >= self.min_gain and change.probability >= self.min_confidence:
+                kept.append(change)
+        return kept
+
+    def fills_mark(self, change: Change) -> bool:
+        """Whether a change fills a mark, which was not in the text."""
+        return change.gain == np.inf and change.seen == self.mark
+
+    def is_protected(self, change: Change) -> bool:
+        """Whether a change is one of a protected token or a repeated spelling, and no reference text has the result."""
+        start, stop = token_span(self.text, change.start, change.stop)
+        token = self.text[start:stop]
+        result = self.text[start : change.start] + change.text + self.text[change.stop : stop]
+        repeated = self.counts[token.strip(EDGES)] >= REPEATED and not self.counts[result.strip(EDGES)]
+        if not (repeated or is_protected(token) or is_protected(result)):
+            return False
+        return not all(part.strip(EDGES) in self.attested for part in result.split())
+
+
+def is_layout(text: str, change: Change) -> bool:
+    """Whether a change is of blanks alone, beside other blanks or at the edge of a line."""
+    beside = (text[change.start - 1 : change.start], text[change.stop : change.stop + 1])
+    return not (change.seen + change.text).strip() and not all(one.strip() for one in beside)

@@ -1,0 +1,43 @@
+"""Tokens whose characters a model of running text cannot predict: numbers, addresses, identifiers and codes.
+
+A token is a run of characters without blanks. A change of a protected token is made only if a reference text contains
+the token that it results in.
+"""
+
+import re
+from collections.abc import Iterable
+
+EDGES = ".,;:!?'\"()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026-\u2013\u2014"  # punctuation around a word
+ADDRESS = re.compile(r"\w://|\bwww\.|\S@\S+\.\w|(?:[\w.~-]*[/\\]){2,}\w|\w\.\w{2,}/")  # URLs, mail addresses, paths
+IDENTIFIER = re.compile(
+    r"\w_+\w|\b_+\w|[^\W\d_]\(\)|\w::\w|\w->\w|[a-z]\.[a-z_]+\(|\$\w|\w=\w|--?\w+=|[a-z]{2}[A-Z][a-z]+[A-Z(]"
+)
+RECORD = re.compile(r"[^\s,;|]+(?:[,;|][^\s,;|]*){2,}")  # a row of a table with separators
+SYMBOLS = re.compile(r"[\\{}\[\]<>|^$*=~#&%+@]")  # two or more of them are code or a formula
+LONG = 24  # characters: a longer token is a code, or several words whose spaces were lost
+
+
+def is_protected(token: str) -> bool:
+    """Whether a token is a number, an address, an identifier, a code or a row of a table."""
+    return (
+        any(character.isdigit() for character in token)
+        or ADDRESS.search(token) is not None
+        or IDENTIFIER.search(token) is not None
+        or RECORD.fullmatch(token) is not None
+        or len(SYMBOLS.findall(token)) >= 2
+        or (len(token) > LONG and not token.islower())
+    )
+
+
+def find_tokens(texts: Iterable[str]) -> frozenset[str]:
+    """The tokens of texts, without punctuation around them."""
+    return frozenset(token.strip(EDGES) for text in texts for token in text.split())
+
+
+def token_span(text: str, start: int, stop: int) -> tuple[int, int]:
+    """The half-open range of the tokens that a range of a text touches."""
+    while start > 0 and not text[start - 1].isspace():
+        start -= 1
+    while stop < len(text) and not text[stop].isspace():
+        stop += 1
+    return start, stop
