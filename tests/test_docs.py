@@ -66,6 +66,7 @@ def cook(recipe, folder):
         yield done
 
 
+@pytest.mark.external_programs
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="there is no Tesseract, which reads scans")
 def test_the_recipe_for_a_scan(tmp_path):
     from conservator_studies.typeset import render

@@ -29,17 +29,6 @@ LAYERS = [
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-# How often 256 is a length, of a window or a neighbourhood; the number of bytes there are is BYTES.size.
-LENGTHS = {
-    "options.py": 2,
-    "experts/flow/network.py": 1,
-    "experts/team.py": 1,
-    "restoration/renewal.py": 1,
-    "training/presets.py": 1,
-    "training/trainer.py": 2,
-    "training/specialisation.py": 1,
-    "cli/check.py": 1,
-}
 
 
 def imports(path):
@@ -88,16 +77,6 @@ def test_no_channel_is_told_by_its_class():
     for path in LIBRARY.rglob("*.py"):
         if layer(path) != "channels":
             assert not re.search(r"isinstance\([^)]*Channel\b", path.read_text()), path
-
-
-def test_the_number_of_bytes_stands_in_the_vocabulary():
-    for path in LIBRARY.rglob("*.py"):
-        name = str(path.relative_to(LIBRARY))
-        if layer(path) == "vocabularies" or name == "experts/network.py":
-            continue
-        constants = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
-        found = sum(type(value) is int and value in (255, 256) for value in constants)
-        assert found == LENGTHS.get(name, 0), name
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.name)

@@ -100,7 +100,14 @@ def test_help_has_examples_and_exit_codes():
         ),
         (["restore", "latin.txt", "--encoding", "klingon", *EXPERTS], 2, "--encoding: 'klingon' is not known"),
         (["restore", "latin.txt", "--encoding", "ascii", *EXPERTS], 3, "latin.txt is not ascii: byte 3 is 0xe9"),
-        (["restore", "photo.txt", *EXPERTS], 3, "photo.txt: the PNG image is broken"),
+        *(
+            pytest.param(["restore", name, *EXPERTS], 3, f"{name}: {message}", marks=pytest.mark.external_programs)
+            for name, message in [
+                ("photo.txt", "the PNG image is broken"),
+                ("photo.tiff", "the TIFF image is broken"),
+                ("photo.pdf", "the PDF document cannot be read: Failed to load"),
+            ]
+        ),
         (["restore", "damaged.txt", "--like", "photo.txt", *EXPERTS], 3, "photo.txt is a PNG image, not text"),
         (["damage", "photo.txt"], 3, "photo.txt is a PNG image, not text; nothing was written"),
         (["compare", "clean.txt", "photo.txt", "damaged.txt"], 3, "photo.txt is a PNG image, not text"),
@@ -137,6 +144,7 @@ def test_help_has_examples_and_exit_codes():
 def test_what_is_wrong_is_said(folder, words, code, message):
     files = {"latin.txt": "café".encode("latin-1"), "empty.txt": b"", "binary.txt": b"a\0b", "image.png": b"\0PNG\0",
              "wrong.jsonl": b"[]\n", "photo.txt": b"\x89PNG\r\n\x1a\n\0",
+             "photo.tiff": b"II*\0", "photo.pdf": b"%PDF-1.4\n",
              "halves.txt": "été".encode() + b"e\xff"}  # fmt: skip
     for name, content in files.items():
         (folder / name).write_bytes(content)

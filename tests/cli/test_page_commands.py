@@ -143,6 +143,7 @@ def test_a_page_in_which_nothing_is_wrong(folder):
     assert (folder / "same.hocr").read_text() == clean
 
 
+@pytest.mark.external_programs
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="there is no Tesseract")
 def test_a_scan_is_read_and_corrected(tmp_path):
     from conservator_studies.typeset import render

@@ -17,6 +17,7 @@ from conservator.errors import ConservatorError, NotTextError
 from conservator.pages import crop_line, draw_page, find_tesseract, read_pages, read_scan, scans, text_layer
 from conservator.pages.scans import join_pages
 
+pytestmark = pytest.mark.external_programs
 FONT = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSerif.ttf"
 LINES = ["The conservator reads", "what is left of a page.", "Nothing else is here."]
 needs_tesseract = pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")
@@ -161,6 +162,32 @@ def test_how_to_install_it(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConservatorError, match=r"not installed\. Debian.*apt-get install.*brew install.*winget"):
         read_scan(PNG)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "WEBP", "BMP", "PPM", "GIF"])
+def test_a_broken_image_is_found_broken_without_tesseract(monkeypatch, tmp_path, kind):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    whole = saved(page(*LINES), kind)
+    for share in (0.5, 0.9):
+        with pytest.raises(ConservatorError, match="image is broken"):
+            read_scan(whole[: int(share * len(whole))])
+
+
+def test_a_broken_later_page_is_found_without_tesseract(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    pages = saved(page(*LINES), "TIFF", save_all=True, append_images=[page(*LINES)])
+    with pytest.raises(ConservatorError, match="the TIFF image is broken"):
+        read_scan(pages[:-20_000])
+
+
+def test_a_broken_document_is_found_broken_without_tesseract(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConservatorError, match="the PDF document cannot be read: Failed to load"):
+        read_scan(b"%PDF-1.4\nnothing")
+    small, wide = (b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 %d 100]>>" % width for width in (100, 2_000_000))
+    pages = b"<</Type/Pages/Kids[3 0 R 4 0 R]/Count 2>>"
+    with pytest.raises(ConservatorError, match=r"page 2 has .* pixels; at most"):
+        read_scan(document(b"<</Type/Catalog/Pages 2 0 R>>", pages, small, wide))
 
 
 @pytest.mark.parametrize(

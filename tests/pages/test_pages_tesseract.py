@@ -11,7 +11,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from conservator.pages import read_pages
 
-pytestmark = pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed")
+pytestmark = [
+    pytest.mark.external_programs,
+    pytest.mark.skipif(shutil.which("tesseract") is None, reason="tesseract is not installed"),
+]
 FONT = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSerif.ttf"
 TEXT = "The conservator reads\nwhat is left of a page.\n"
 

@@ -27,6 +27,7 @@ from web_stub import RELEASE
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
+    pytest.mark.external_programs,
     pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
 ]

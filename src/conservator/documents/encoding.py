@@ -9,7 +9,6 @@ from conservator.documents.damaged import MARK, encode
 from conservator.documents.kinds import MOST, count_controls, name_kind
 from conservator.errors import Advice, ConservatorError, NotTextError
 from conservator.files import check_encoding
-from conservator.vocabularies import BYTES
 
 UTF8, WIDE = "utf-8", ("utf-16", "utf-32")
 # Byte order marks. Those of UTF-32 begin like those of UTF-16.
@@ -153,7 +152,7 @@ def _holds_mark(encoding: str) -> bool:
 
     In a one-byte encoding it is none: there the bytes of its UTF-8 stand for it, as software writes it into any file.
     """
-    return len(bytes(range(BYTES.size)).decode(encoding, "replace")) != BYTES.size
+    return len(bytes(range(256)).decode(encoding, "replace")) != 256
 
 
 def _without(data: bytes, signs: tuple[str | None, ...]) -> bytes:

@@ -21,7 +21,6 @@ from PIL import (
 from conservator.documents.kinds import name_kind
 from conservator.errors import ConservatorError, NotTextError
 from conservator.pages.model import Box
-from conservator.vocabularies import BYTES
 
 # What a file is -> its short name.
 SCANS = {
@@ -106,6 +105,19 @@ def count_pages(data: bytes) -> int:
         return number
 
 
+def check_images(data: bytes) -> int:
+    """Decode every image of a file that Tesseract would read; return how many there are.
+
+    A broken image is then reported as such on every machine, whether or not Tesseract is installed.
+    """
+    count = count_pages(data)
+    with _opened(data) as image:
+        for page in range(count):
+            _turn_to(image, page)
+            image.load()
+    return count
+
+
 def crop_line(data: bytes, box: Box, *, page: int = 0, margin: float = 4) -> bytes:
     """The part of an image in a box, as PNG.
 
@@ -144,8 +156,8 @@ def crop_lines(data: bytes, boxes: Sequence[Box], *, page: int = 0, margin: floa
 
 def _as_grey(image: Image.Image) -> Image.Image:
     """An image in shades of grey, on white paper where it is transparent."""
-    if image.mode.startswith("I"):  # of 65,536 shades
-        return image.convert("I").point(lambda shade: shade / BYTES.size).convert("L")
+    if image.mode.startswith("I"):  # 16 bits per pixel; "L" has 8
+        return image.convert("I").point(lambda shade: shade / 256).convert("L")
     if not image.has_transparency_data:
         return image.convert("L")
     paper = Image.new("RGBA", image.size, "white")

@@ -36,6 +36,14 @@ def open_pdf(data: bytes) -> Iterator[Any]:
             raise ConservatorError(f"the PDF document cannot be read: {error}") from error
 
 
+def check_document(data: bytes) -> int:
+    """Return the number of pages; refuse a PDF document that cannot be opened or has a page that is too large."""
+    with open_pdf(data) as document:
+        for number in range(len(document)):
+            _check_size(document.get_page_size(number), number)
+        return len(document)
+
+
 def draw_pages(data: bytes) -> Iterator[tuple[float, bytes]]:
     """The pages of a document as grey PNG images of DPI dots an inch, each with the share of pages before it."""
     with open_pdf(data) as document:
@@ -50,9 +58,13 @@ def draw_page(data: bytes, number: int) -> bytes:
         if not 0 <= number < len(document):
             raise ConservatorError(f"there is no page {number + 1} in the document; it has {len(document)}")
         page = document[number]
-        width, height = (side * DPI / INCH for side in page.get_size())
-        check_pixels(width, height, number + 1)
+        _check_size(page.get_size(), number)
         return encode_png(page.render(scale=DPI / INCH, grayscale=True).to_pil(), DPI)
+
+
+def _check_size(size: tuple[float, float], number: int) -> None:
+    """Refuse a page, numbered from 0, whose drawing would be too large; its size is in units of PDF."""
+    check_pixels(size[0] * DPI / INCH, size[1] * DPI / INCH, number + 1)
 
 
 def text_layer(data: bytes) -> str:

@@ -7,8 +7,8 @@ from html import escape
 
 from conservator.errors import ConservatorError
 from conservator.pages.elements import Limits
-from conservator.pages.images import check_scan, count_pages
-from conservator.pages.pdf import draw_pages
+from conservator.pages.images import check_images, check_scan
+from conservator.pages.pdf import check_document, draw_pages
 from conservator.pages.reading import read_pages
 from conservator.pages.tesseract import LAYOUTS, find_tesseract
 from conservator.pages.transcript import Transcript
@@ -48,6 +48,8 @@ def read_scan(
     kind = check_scan(data)
     if layout not in LAYOUTS:
         raise ConservatorError(f"the layout {layout!r}; {', '.join(LAYOUTS)} are accepted")
+    # The file is checked before Tesseract is needed, so that a broken file gives the same error on every machine.
+    count = check_document(data) if kind == "pdf" else check_images(data)
     tesseract = find_tesseract()
     tesseract.check_language(language)
     report = progress or (lambda stage, share: None)
@@ -63,7 +65,7 @@ def read_scan(
             yield read(image)
 
     report(STAGE, 0.0)
-    hocr = join_pages(read_each(draw_pages(data))) if kind == "pdf" else read(data, count_pages(data))
+    hocr = join_pages(read_each(draw_pages(data))) if kind == "pdf" else read(data, count)
     report(STAGE, 1.0)
     return read_pages(hocr, LIMITS)
 
