@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, NoReturn
 from conservator.errors import Advice, ConservatorError, OptionError
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+# A spawned process inherits os.environ, which multiprocessing cannot replace for one child: one is started at a time.
+STARTING = threading.Lock()
 
 
 class Problem(NamedTuple):
@@ -49,7 +51,7 @@ class Worker:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_begin, args=(serve, theirs, *given), daemon=True)
-        with _for_children(threads):
+        with STARTING, _for_children(threads):
             process.start()
         theirs.close()
         return cls(process, ours)
@@ -97,7 +99,10 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _for_children(threads: int) -> Iterator[None]:
-    """While a process is started: so many threads for it, and Ctrl-C is not for it but for this one."""
+    """While a process is started: so many threads for it, and Ctrl-C is not for it but for this one.
+
+    This changes os.environ for the whole process, so STARTING must be held.
+    """
     wanted = {**dict.fromkeys(THREADS, str(threads)), "OMP_WAIT_POLICY": "PASSIVE"}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
