@@ -16,7 +16,7 @@ class Context:
         self.barrier, self.seen = threading.Barrier(2), {}
 
     def Pipe(self):  # noqa: N802
-        return open(os.devnull), open(os.devnull)  # noqa: PTH123, SIM115
+        return open(os.devnull), open(os.devnull)  # noqa: PTH123
 
     def Process(self, target, args, daemon):  # noqa: N802
         return Process(self, args[-1])
