@@ -1,9 +1,13 @@
 """A beam over the clean texts that may have been seen as a line.
 
 A hypothesis is a clean beginning of the line. Its score is the log-probability of the channel plus ``scale`` times that
-of the prior. Hypotheses at the same place that end alike go on alike, so they are one from then on: the beam is a
+of the prior. Hypotheses at the same place that end in the same ``order - 1`` characters are merged: the beam is a
 lattice, whose paths are all texts that were not pruned. At most MISSING clean steps in a row take nothing of what is
 seen.
+
+With one model of characters a merge is exact, because the model sees no more than these characters. With several
+models it is an approximation: the weights of the mixture depend on all characters before, and merged hypotheses
+continue with the weights of the best of them.
 """
 
 from dataclasses import dataclass
