@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator import restore
-from conservator.documents import read_damaged
+from conservator.documents import Source, read_damaged
 from conservator.errors import ConservatorError
 from conservator.restoration import as_record, plan_renewal, renew
 from conservator.restoration.renewal import list_places, summarise
@@ -126,15 +126,54 @@ def test_a_choice_keeps_what_it_was_chosen_from_and_line_numbers_count_the_damag
 @pytest.mark.parametrize(
     ("known", "message"),
     [
-        ([(3, 1, "a")], "known: the bytes 3 to 1; stretches must be in order"),
+        ([(3, 1, "a")], "known: the bytes 3 to 1; ranges must be in order"),
         ([(0, 2, "a"), (1, 3, "b")], "must be in order, apart"),
         ([(0, 99, "a")], "within 5 bytes"),
-        ([(0, 1, "")], "at least one character"),
+        ([(1, 4, "")], "at least one character"),
+        ([(4, 4, "a")], "apart, not empty, and"),
+        ([(0, 1, "b")], r"known: the bytes 0 to 1 are not all lost: b'a' at 0 to 1 is visible text"),
+        ([(0, 4, "b")], r"the bytes 0 to 4 are not all lost: b'a' at 0 to 1 is visible"),
+        ([(1, 5, "b")], r"the bytes 1 to 5 are not all lost: b'b' at 4 to 5 is visible"),
+        ([(1, 3, "b")], "the bytes 1 to 3 end inside the sign at 1 to 4"),
+        ([(2, 4, "b")], "the bytes 2 to 4 end inside the sign at 1 to 4"),
     ],
 )
 def test_known_text_that_does_not_fit_is_said(known, message):
     with pytest.raises(ConservatorError, match=message):
         restore(f"a{MARK}b", EXPERTS, known=known)
+
+
+@pytest.mark.parametrize(
+    ("document", "known", "text"),
+    [
+        (b"x\xc3\xef\xbf\xbdy", (1, 5, "\u00e9"), "x\u00e9y"),  # half a character, and a mark for its other half
+        (b"x\xef\xbf\xbd\xa9y", (1, 5, "\u00e9"), "x\u00e9y"),
+        (b"x\xff\xfey", (1, 3, "ab"), "xaby"),  # bytes that are not UTF-8
+        (b"x[...]\xef\xbf\xbdy", (1, 9, "long text"), "xlong texty"),
+        (b"\xef\xbf\xbd", (0, 3, "a"), "a"),
+    ],
+)
+def test_a_lost_place_may_have_bytes_beside_its_marks(document, known, text):
+    assert restore(document, EXPERTS, known=[known], gap="[...]", lost="invalid", encoding="utf-8").text == text
+
+
+pieces = st.lists(st.sampled_from([MARK.encode(), b"[...]", b"a", "\u00e9\u20ac".encode()]) | st.binary(max_size=5))
+
+
+@given(pieces.map(b"".join))
+def test_every_lost_place_of_a_record_may_be_chosen(document):
+    source = Source(document)
+    places = list_places(as_record(restore(source, EXPERTS, **OPTIONS)))
+    known = [(*place.origin, "chosen") for place in places]
+    restore(source, EXPERTS, known=known, **OPTIONS)
+    for one in known:
+        read_damaged(document, gap="[...]", known=[one])
+
+
+@pytest.mark.parametrize(("start", "stop"), [(1, 3), (2, 6), (3, 7), (6, 9)])
+def test_a_visible_character_of_several_bytes_is_not_replaced(start, stop):
+    with pytest.raises(ConservatorError, match="is visible text"):
+        restore(f"x\u00e9{MARK}\u20acy", EXPERTS, known=[(start, stop, "a")])
 
 
 def test_choices_where_nothing_was_lost_are_said():

@@ -188,6 +188,13 @@ def test_errors_are_streamed_too(client):
         ("/v1/restore", {"text": "a", "like": [{"name": "b", "text": "b"}], "memory": False}, 422, "memory is false"),
         ("/v1/restore", {"text": "a", "choices": [{"origin": [0, 9], "text": "b"}]}, 400, "within 1 bytes"),
         ("/v1/restore", {"text": "a", "choices": [{"origin": [0, 1], "text": ""}]}, 422, "text"),
+        ("/v1/restore", {"text": "a", "choices": [{"origin": [0, 1], "text": "b"}]}, 400, "0 to 1 are not all lost"),
+        (
+            "/v1/restore",
+            {"text": f"a{MARK}", "choices": [{"origin": [1, 4], "text": "b" * 2000}]},
+            413,
+            "2001 bytes with its choices; at most 2000",
+        ),
         ("/v1/restore", {"text": "a", "previous": {}}, 400, "previous is no record of this document"),
         (
             "/v1/restore",

@@ -17,6 +17,13 @@ LOST = BYTES.mask
 ANY = 4  # lost bytes that fit wherever a longer gap would fit: three may end a character, and one may begin the next
 Ints = NDArray[np.int64]
 Known = tuple[int, int, str]  # a half-open range of bytes of the document, and the text that stands there
+# A complete character of UTF-8. Windows of bytes may begin anywhere: no match begins inside a character.
+CHARACTER = re.compile(
+    rb"[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]"
+    rb"|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}"
+    rb"|\xf4[\x80-\x8f][\x80-\xbf]{2}"
+)
+NO_CHARACTER = b"\xff"  # a byte that CHARACTER never matches
 
 
 @dataclass(frozen=True)
@@ -181,7 +188,12 @@ def read_damaged(
         document: text, or bytes.
         mark: the text that stands for one lost byte. Where it is the default, ``TWICE`` counts as a mark, too.
         gap: the text that stands for a lost stretch of unknown length; None for no such stretches.
-        known: stretches of the document, in order, and the text that stands in each of them; signs in it are text.
+        known: lost places of the document, in order, and the text that stands in each of them; signs in it are text. A
+            place consists of marks, gap signs, bytes that are not valid UTF-8, and bytes of characters that are partly
+            lost.
+
+    Raises:
+        OptionError: ``known`` covers visible text or a part of a sign, or its ranges are not in order.
     """
     if not mark or gap == "":
         raise ConservatorError(f"the {'gap' if mark else 'mark'} is empty; it must be at least one character")
@@ -193,6 +205,8 @@ def read_damaged(
     wanted = sorted(filter(None, (one, many, twice)), key=len, reverse=True)
     found = re.compile(b"|".join(map(re.escape, wanted)))
     given = _given(known, len(data))
+    if given:
+        _check_lost(given, data, read_damaged(data, mark=mark, gap=gap))
     signs: list[tuple[int, int, bool, bytes]] = [(start, stop, False, text) for start, stop, text in given]
     number = 0
     for match in found.finditer(data):
@@ -219,15 +233,45 @@ def _given(known: Sequence[Known], length: int) -> list[tuple[int, int, bytes]]:
     """Stretches with their text as bytes, after a check that they are in order and within the document."""
     done, found = 0, []
     for start, stop, text in known:
-        if not done <= start <= stop <= length:
+        if not done <= start < stop <= length:
             raise OptionError(
-                "known", f"the bytes {start} to {stop}; stretches must be in order, apart, and within {length} bytes"
+                "known",
+                f"the bytes {start} to {stop}; ranges must be in order, apart, not empty, and within {length} bytes",
             )
         if not text:
             raise OptionError("known", f"no text for the bytes {start} to {stop}; at least one character is needed")
         found.append((start, stop, encode(text, "known text")))
         done = stop
     return found
+
+
+def _check_lost(given: list[tuple[int, int, bytes]], data: bytes, damaged: Damaged) -> None:
+    """Refuse known text for bytes that are not lost: ``damaged`` is the document ``data`` without known text."""
+    masked = bytearray(data)
+    for first, last in damaged.spans.tolist():
+        masked[first:last] = NO_CHARACTER * (last - first)
+    invalid = np.flatnonzero(damaged.tokens != damaged.settled("invalid").tokens)
+    for first in damaged.origins(invalid)[:, 0].tolist():
+        masked[first : first + 1] = NO_CHARACTER
+    starts, stops = damaged.spans[:, 0], damaged.spans[:, 1]
+    for start, stop, _ in given:
+        edge = max(0, start - 3)  # a character has up to 4 bytes, so one that reaches into the range begins here
+        for character in CHARACTER.finditer(masked, edge, min(len(data), stop + 3)):
+            first, last = max(start, character.start()), min(stop, character.end())
+            if first < last:
+                raise OptionError(
+                    "known",
+                    f"the bytes {start} to {stop} are not all lost: {data[first:last]!r} at {first} to {last} is visible "
+                    "text, which is never replaced; give the range of the marks or the gap alone",
+                )
+        for place in (start, stop):
+            sign = int(np.searchsorted(stops, place, side="right"))
+            if sign < len(starts) and starts[sign] < place:
+                raise OptionError(
+                    "known",
+                    f"the bytes {start} to {stop} end inside the sign at {starts[sign]} to {stops[sign]}; give the range "
+                    "of whole signs",
+                )
 
 
 def _owner(places: Ints, lengths: Ints, positions: Ints) -> Ints:

@@ -161,6 +161,16 @@ class RestoreRequest(Document):
         """The choices, in order."""
         return sorted((*one.origin, one.text) for one in self.choices)
 
+    def check_size(self, known: Sequence[tuple[int, int, str]], settings: Settings) -> None:
+        """Refuse a document that is larger than the settings allow once the known text stands in it."""
+        content = self.content(settings)
+        size = len(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+        size += sum(len(text.encode("utf-8", "surrogatepass")) - (stop - start) for start, stop, text in known)
+        if size > settings.max_bytes:
+            raise RefusedError(
+                413, f"the document has {size} bytes with its choices; at most {settings.max_bytes} are restored here"
+            )
+
     def loss(self) -> str:
         """What is lost, as it was asked for, or as the previous record says: choices must not change it."""
         if self.previous is None:
@@ -184,7 +194,7 @@ class RestoreRequest(Document):
 
     def check(self, settings: Settings, known: Sequence[str]) -> None:
         """Refuse what can be refused before anybody waits for it."""
-        self.content(settings)
+        self.check_size(self.known(), settings)
         self.references(settings)
         self.experts_wanted(known)
 

@@ -51,6 +51,7 @@ def options_of(request: RestoreRequest, renewal: Renewal | None, settings: Setti
     chosen = request.model_dump(exclude={"text", "data", "experts", "like", "choices", "previous"})
     chosen.update(like=request.references(settings), lost=request.loss(), max_seconds=settings.max_seconds)
     chosen["known"] = request.known() if renewal is None else renewal.known
+    request.check_size(chosen["known"], settings)
     if chosen["alternatives"] is None:
         marked = request.channel == DEFAULTS.channel
         chosen["alternatives"] = SHOWN_ALTERNATIVES if marked else DEFAULTS.alternatives
