@@ -43,6 +43,22 @@ def restored_at(positions, damaged, filled, confidence, least):
     )
 
 
+@pytest.mark.parametrize(
+    ("document", "filled", "opened"),
+    [
+        (b"\xc3[...]b", "\u00e9xb", []),  # the gap completes a visible character, so it is filled as a whole
+        (b"a[...]\xa9", "ax\u00e9", []),
+        (b"a[...][...]\xa9", "ax\u00e9\u00e9", []),  # so does a gap that shares a character with it
+        (b"a[...]b", "axyb", [1, 2]),
+        (b"a[...]\xef\xbf\xbdb", "ax\u00e9b", [1, 2, 3]),
+    ],
+)
+def test_a_gap_is_filled_as_a_whole_or_not_at_all(document, filled, opened):
+    found = restored(document, filled, 0.5, 0.9, gap="[...]")
+    assert found.open_positions.tolist() == opened
+    assert found.data == (document if opened else filled.encode())
+
+
 def test_runs():
     assert runs(np.array([1, 0, 0, 1, 1], dtype=bool)) == [(0, 1), (3, 5)]
     assert runs(np.array([], dtype=bool)) == []

@@ -261,16 +261,16 @@ def _check_lost(given: list[tuple[int, int, bytes]], data: bytes, damaged: Damag
             if first < last:
                 raise OptionError(
                     "known",
-                    f"the bytes {start} to {stop} are not all lost: {data[first:last]!r} at {first} to {last} is visible "
-                    "text, which is never replaced; give the range of the marks or the gap alone",
+                    f"the bytes {start} to {stop} are not all lost: {data[first:last]!r} at {first} to {last} is "
+                    "visible text, which is never replaced; give the range of the marks or the gap alone",
                 )
         for place in (start, stop):
             sign = int(np.searchsorted(stops, place, side="right"))
             if sign < len(starts) and starts[sign] < place:
                 raise OptionError(
                     "known",
-                    f"the bytes {start} to {stop} end inside the sign at {starts[sign]} to {stops[sign]}; give the range "
-                    "of whole signs",
+                    f"the bytes {start} to {stop} end inside the sign at {starts[sign]} to {stops[sign]}; give the "
+                    "range of whole signs",
                 )
 
 

@@ -411,7 +411,8 @@ def leave_open(damaged: Damaged, positions: Ints, decoded: DecodedText, least: f
     """The lost positions that are not filled in: their confidence is too low, or time ran out before they were read.
 
     Half a character cannot be written, so a character is left open as a whole, and never if one of its bytes is
-    visible. A gap of unknown length is filled as a whole or not at all.
+    visible. A gap of unknown length is filled as a whole or not at all; as a whole, if one of its bytes completes a
+    visible character.
 
     Args:
         damaged: the document.
@@ -421,9 +422,9 @@ def leave_open(damaged: Damaged, positions: Ints, decoded: DecodedText, least: f
     """
     lost = np.isin(positions, damaged.lost)
     gap_of = damaged.gap_of(positions)
-    character = np.cumsum((decoded.tokens & 0xC0) != 0x80)
+    begins = (decoded.tokens & 0xC0) != 0x80
+    begins[1:] &= (gap_of[1:] < 0) | (gap_of[1:] != gap_of[:-1])
+    unit = np.cumsum(begins)  # characters, and gaps with all characters that they have a part of
     unread = np.isin(np.arange(len(positions)), decoded.unread)
-    unsure = np.isin(character, character[lost & (unread | (decoded.confidence < least))])
-    unsure |= (gap_of >= 0) & np.isin(gap_of, gap_of[unsure & lost])
-    unsure = np.isin(character, character[unsure & lost])
-    return positions[unsure & ~np.isin(character, character[~lost])]
+    unsure = np.isin(unit, unit[lost & (unread | (decoded.confidence < least))])
+    return positions[unsure & ~np.isin(unit, unit[~lost])]
