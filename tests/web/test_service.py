@@ -271,6 +271,19 @@ def test_a_client_that_does_not_read_is_left(monkeypatch):
             time.sleep(0.01)
 
 
+def test_a_request_with_two_lengths_is_refused_and_its_connection_closed():
+    """What follows is not taken for another request."""
+    head = b"POST /v1/restore HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    both = b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    with running(Settings(factory=STUB)) as server:
+        client = connect(server)
+        client.sendall(head + both + b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        said = read(client)
+    assert said.startswith(b"HTTP/1.1 400")
+    assert b"both Content-Length and Transfer-Encoding" in said
+    assert said.count(b"HTTP/1.1 ") == 1
+
+
 def test_connections_are_limited():
     class Three(Connection):
         most = 3

@@ -28,6 +28,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 class Guard:
     """An ASGI wrapper.
 
+    A request with both Content-Length and Transfer-Encoding is refused, and its connection closed.
     A request larger than ``limit`` bytes is refused while it is read. On a loopback address, a request for another host
     is refused: it comes from a foreign page whose host name was made to resolve to this machine (DNS rebinding).
     Requests other than GET are refused if a page of another site sent them. Every response carries HEADERS.
@@ -43,6 +44,11 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = dict(scope["headers"])
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            # Proxies may disagree about where such a request ends (request smuggling), so nothing after it is read.
+            why = "the request has both Content-Length and Transfer-Encoding; send one of them"
+            await refuse(send, 400, why, (b"connection", b"close"))
+            return
         name = headers.get(b"host", b"").decode("latin-1")
         if self.local and not is_loopback(host_of(name)):
             await refuse(send, 421, f"this server answers for {', '.join(LOOPBACK)}, not for {name!r}")
@@ -90,9 +96,9 @@ def host_of(name: str) -> str:
     return name.rpartition(":")[0] if ":" in name else name
 
 
-async def refuse(send: Send, status: int, why: str) -> None:
-    """Send an error in FastAPI's format."""
+async def refuse(send: Send, status: int, why: str, *more: tuple[bytes, bytes]) -> None:
+    """Send an error in FastAPI's format, with ``more`` headers."""
     body = json.dumps({"detail": why}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS]
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS, *more]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
