@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from conservator import Restorer, restore
 from conservator.characters import as_characters
+from conservator.cli.restore import summary
 from conservator.documents import compare_documents, damage, read_damaged
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts.lexicon.words import load_languages
@@ -182,6 +183,8 @@ def test_the_comparison_counts_characters():
         ({"lost": "marked"}, "known: auto, bytes, invalid, characters, encoding:NAME"),
         ({"lost": "characters", "channel": "replacement:0.1"}, "any byte may change"),
         ({"lost": "characters", "experts": "prose"}, "prose read bytes"),
+        ({"lost": "characters", "effort": "best"}, "effort: language models are not used with lost='characters'"),
+        ({"lost": "encoding:windows-1252", "effort": "best"}, "not used with lost='encoding:windows-1252'"),
     ],
 )
 def test_what_cannot_be_is_refused(options, problem):
@@ -200,6 +203,14 @@ def test_the_experts_of_bytes_are_not_asked(restorer):
     assert restorer.restore(LOST).experts == ("european",)
     assert restorer.restore(LOST).text == TEXT
     assert restorer.restore(LOST, lost="bytes").unit == "byte"
+
+
+def test_a_notice_says_that_language_models_are_not_used(restorer):
+    found = restorer.restore(LOST, effort="best")
+    assert found.text == TEXT
+    assert [notice.kind for notice in found.notices] == ["language_models_unused"]
+    assert "effort 'best' had no effect" in "\n".join(summary(found))
+    assert not restorer.restore(LOST).notices
 
 
 def test_a_choice_is_known_and_the_rest_stays_characters(restorer):

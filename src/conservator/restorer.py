@@ -42,7 +42,8 @@ from conservator.files import read_document
 from conservator.filling import fill, observe
 from conservator.like import Like, character_prior, known_texts, like_texts, read_references
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters, expert_names
-from conservator.restoration import Restoration
+from conservator.restoration import Notice, Restoration
+from conservator.restoration.notices import LANGUAGE_MODELS_UNUSED
 from conservator.rewriter import Rewriter
 from conservator.vocabularies import BYTES, CHARACTERS
 
@@ -113,7 +114,9 @@ class Restorer:
         Only the surroundings of damage are read.
 
         Args:
-            document: text, the bytes of a file, its path, or what ``read_source`` made of it.
+            document: text, the bytes of a file, its path, or what ``read_source`` made of it. If the file is hOCR,
+                ALTO, PAGE XML or the TSV of Tesseract, its recognised text is corrected, with channel ``ocr`` unless
+                another one is given, and with the confidences in the file; the result has no markup.
             like: texts like this document, instead of the restorer's.
             known: what is known of lost places: ``(start, stop, text)`` with half-open ranges of bytes of the document
                 (of its UTF-8), in order.
@@ -143,6 +146,8 @@ class Restorer:
         trust: Trust | None,
     ) -> Restoration:
         """Restore a damaged document; arguments as in ``restore``, and what counts the cost and the time."""
+        if isinstance(document, bytes | Path):
+            document, options, trust = read_file(document, options, trust)
         edits = as_edits(options.channel)
         if edits is not None:
             if known:
@@ -245,6 +250,9 @@ class Restorer:
         if are_marks_characters(options.lost):
             if doubtful:
                 raise OptionError("lost", f"{options.lost!r} is about marks, and here any byte may change")
+            if options.effort == "best":
+                problem = f"language models are not used with lost={options.lost!r}; use effort 'fast', or lost 'bytes'"
+                raise OptionError("effort", problem)
             if not self.selects:
                 names = ", ".join(one.spec.name for one in self.experts)
                 raise OptionError("experts", f"{names} read bytes; lost characters are restored by known words alone")
@@ -278,6 +286,12 @@ class Restorer:
             unchecked = replace(options, min_confidence=0.0)  # which counts for whole characters
             found = fill(team, text.damaged, observation, Alone(), None, unchecked, generator)
             found = as_bytes(found, text, loss, options.min_confidence)
+        if options.effort == "best":
+            message = (
+                "every mark stands for one character outside ASCII, and language models are not used for lost "
+                "characters, so the effort 'best' had no effect; with lost 'bytes' they are used"
+            )
+            found = replace(found, reported=(*found.reported, Notice(LANGUAGE_MODELS_UNUSED, message)))
         return replace(found, cost=spent.cost)
 
     def models(
@@ -356,12 +370,38 @@ def restore(
     return restorer.restore(document, known=known, trust=trust, progress=progress)
 
 
-def as_source(document: Document, options: RestoreOptions) -> Source:
-    """The text of a document as UTF-8, and its encoding."""
-    if isinstance(document, Source):
-        return document
+def read_file(
+    document: bytes | Path, options: RestoreOptions, trust: Trust | None
+) -> tuple[Source, RestoreOptions, Trust | None]:
+    """The text of a file, and the options and OCR confidences to restore it with.
+
+    For a file of an OCR engine this is the recognised text; the options then have an edit channel, and ``trust`` the
+    confidences of the file, if none are given. For any other file, options and ``trust`` stay as they are.
+    """
+    from conservator.pages import name_format, read_pages, trust_of
+
     name = str(document) if isinstance(document, Path) else "the document"
     content = read_document(name) if isinstance(document, Path) else document
+    found = name_format(content)
+    if found is None:
+        return as_source(content, options, name), options, trust
+    if options.channel == DEFAULTS.channel:
+        options = replace(options, channel="ocr")
+    elif as_edits(options.channel) is None:
+        problem = f"{name} is {found}, the text of an OCR engine: 'ocr' or a fitted channel (NAME.json) is needed"
+        raise OptionError("channel", f"{options.channel!r}; {problem}")
+    try:
+        transcript = read_pages(content)
+    except ConservatorError as error:
+        raise ConservatorError(f"{name}: {error}") from error
+    return read_source(transcript.text), options, trust_of(transcript) if trust is None else trust
+
+
+def as_source(document: Document, options: RestoreOptions, name: str = "the document") -> Source:
+    """The text of a document as UTF-8, and its encoding; ``name`` is for errors."""
+    if isinstance(document, Source):
+        return document
+    content = read_document(name := str(document)) if isinstance(document, Path) else document
     return read_source(content, options.encoding, name=name, signs=(options.mark, options.gap), stray=options.stray)
 
 

@@ -10,12 +10,14 @@ from fastapi.testclient import TestClient
 
 from conservator.errors import TooSlowError
 from conservator.experts import Meter
+from conservator.pages import name_format
 from conservator.web.app import FILES, create_app
 from conservator.web.guard import host_of, is_loopback
 from conservator.web.jobs import Jobs
 from conservator.web.requests import RestoreRequest
 from conservator.web.restoring import Restoring
 from conservator.web.settings import Settings
+from ocr_files import SAMPLES
 
 MARK = "\ufffd"
 STUB = "web_stub:Stub"
@@ -164,6 +166,14 @@ def test_errors_are_streamed_too(client):
     assert "byte 3 is 0xe9" in lines[-1]["error"]
     assert "--" not in lines[-1]["error"]
     assert [one["option"] for one in lines[-1]["advice"]] == ["encoding", "lost"]
+
+
+def test_a_file_of_an_ocr_engine_is_restored_as_text(client):
+    """Choices of the page refer to the bytes that it sent."""
+    markup = SAMPLES["tesseract.hocr"].decode()[:1500]
+    assert name_format(markup.encode()) == "hOCR"
+    sent = {"data": base64.b64encode((markup + MARK).encode()).decode()}
+    assert client.post("/v1/restore", json=sent).json()["text"].startswith(markup)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 OUT_OF_DOMAIN = "out_of_domain"
 MOSTLY_LOST = "mostly_lost"
 UNKNOWN_LANGUAGE = "unknown_language"
+LANGUAGE_MODELS_UNUSED = "language_models_unused"
 
 
 class Notice(NamedTuple):

@@ -3,9 +3,9 @@
 from typing import Any
 
 from conservator.experts import load_experts
-from conservator.options import DEFAULTS, SHOWN_ALTERNATIVES
+from conservator.options import DEFAULTS, SHOWN_ALTERNATIVES, RestoreOptions
 from conservator.restoration import Record, Renewal, Restoration, as_record, plan_renewal, renew
-from conservator.restorer import Restorer
+from conservator.restorer import Restorer, as_source
 from conservator.web.requests import RestoreRequest, previous_as_error
 from conservator.web.settings import Settings
 from conservator.web.worker import Tell, dump
@@ -34,8 +34,16 @@ class Restoring:
         wanted, renewal = request.experts_wanted(list(self.team)), plan(request)
         restorer = Restorer([self.team[name] for name in wanted or self.team], select=wanted is None)
         options = options_of(request, renewal, self.settings)
-        found = restorer.restore(request.content(self.settings), progress=tell, **options)
+        # As text also if it is a file of an OCR engine: the record and its choices speak of the bytes that were sent.
+        source = as_source(request.content(self.settings), source_options(request))
+        found = restorer.restore(source, progress=tell, **options)
         return dump(finished(request, renewal, found))
+
+
+def source_options(request: RestoreRequest) -> RestoreOptions:
+    """The options that tell how the bytes of a document are read."""
+    chosen = request.model_dump(include={"mark", "gap", "channel", "encoding"})
+    return RestoreOptions(**chosen, lost=request.loss())
 
 
 def plan(request: RestoreRequest) -> Renewal | None:

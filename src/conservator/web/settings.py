@@ -12,7 +12,7 @@ class Settings:
     Attributes:
         experts: built-in names or folders, with commas between; requests choose among them by name.
         host: the address to listen on; on a loopback address, requests for other hosts are refused.
-        max_bytes: the largest document, and the most bytes of all references of one.
+        max_bytes: the largest document, with its choices in it, and the most bytes of all references of one.
         max_seconds: the longest that a restoration may take, without the time that it waits; what was reached by then
             is the result.
         running: how many restorations run at a time, each in a process of its own.
