@@ -158,7 +158,7 @@ def test_a_folder_that_may_not_be_entered_is_said(tmp_path, monkeypatch):
 
 
 def test_what_a_killed_process_left_is_swept_and_what_a_living_one_writes_is_not(tmp_path):
-    ours, theirs = tmp_path / ".conservator.dead", tmp_path / ".conservator.alive"
+    ours, theirs = tmp_path / ".conservator.tmp.dead_000", tmp_path / ".conservator.tmp.alive000"
     ours.write_bytes(b"half")
     other = tmp_path / ".other"
     other.write_bytes(b"")
@@ -166,10 +166,31 @@ def test_what_a_killed_process_left_is_swept_and_what_a_living_one_writes_is_not
         files._lock(handle)
         files._swept.clear()
         write_atomically(tmp_path / "file", b"whole")
-        assert sorted(path.name for path in tmp_path.iterdir()) == [".conservator.alive", ".other", "file"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == [theirs.name, ".other", "file"]
     files._swept.clear()  # another process
     write_atomically(tmp_path / "file", b"whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".other", "file"]
+
+
+def test_only_temporary_files_are_swept(tmp_path):
+    kept = [".conservator.sqlite", ".conservator.sqlite-wal", ".conservator.notes.txt", ".conservator.tmp.notes.txt"]
+    for name in kept:
+        (tmp_path / name).write_bytes(b"kept")
+    (tmp_path / ".conservator.tmp.folder00").mkdir()
+    (tmp_path / ".conservator.tmp.link0000").symlink_to(tmp_path / kept[0])
+    before = sorted(tmp_path.iterdir())
+    files._swept.clear()
+    write_atomically(tmp_path / "file", b"whole")
+    assert sorted(tmp_path.iterdir()) == [*before, tmp_path / "file"]
+    assert all((tmp_path / name).read_bytes() == b"kept" for name in kept)
+
+
+def test_a_file_is_on_disk_before_it_replaces_another(tmp_path, monkeypatch):
+    calls, replace = [], Path.replace
+    monkeypatch.setattr("os.fsync", lambda handle: calls.append("fsync"))
+    monkeypatch.setattr(Path, "replace", lambda *given: calls.append("replace") or replace(*given))
+    write_atomically(tmp_path / "file", b"whole")
+    assert calls == ["fsync", "replace"]
 
 
 def test_a_temporary_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):

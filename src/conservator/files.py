@@ -24,7 +24,8 @@ ENCODINGS = ("utf-8", "utf-16", "windows-1252", "iso-8859-15", "windows-1250", "
 LARGEST_DOCUMENT = 2**30  # bytes that are read at most
 LARGEST_JSON = 2**28  # of a config, a card or a tokenizer
 CHUNK = 2**20
-LITTER = ".conservator."  # what the names of temporary files begin with
+TEMPORARY = ".conservator.tmp."  # the names of temporary files begin with it, and end with eight characters of tempfile
+TEMPORARY_NAME = re.compile(re.escape(TEMPORARY) + "[a-z0-9_]{8}")
 ESCAPES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")  # ways to write text in ASCII
 
 
@@ -192,6 +193,7 @@ def write_atomically(path: Path, content: bytes | str) -> None:
         with _temporary_in(target.parent) as handle:
             handle.write(data)
             handle.flush()
+            os.fsync(handle.fileno())  # a crash after the rename must not leave an empty file
             temporary = Path(handle.name)
             temporary.chmod(mode)
             if fcntl is None:
@@ -205,7 +207,7 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 def _temporary_in(folder: Path) -> Iterator[IO[bytes]]:
     """A new file in ``folder``, locked by this process for as long as it is open, which is gone at the end."""
     while True:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=LITTER, delete=False) as handle:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=TEMPORARY, delete=False) as handle:
             try:
                 _lock(handle)
                 if not os.fstat(handle.fileno()).st_nlink:  # swept before it was locked: once more
@@ -220,13 +222,14 @@ _swept: set[tuple[int, str]] = set()  # process and folder; a process cleans a f
 
 
 def _sweep(folder: Path) -> None:
-    """Remove temporary files in ``folder`` that no living process has locked."""
+    """Remove temporary files of ``write_atomically`` in ``folder`` that no living process has locked."""
     key = (os.getpid(), os.path.realpath(folder))
     if key in _swept or fcntl is None:
         return
     _swept.add(key)
     with os.scandir(folder) as entries:
-        found = [Path(entry.path) for entry in entries if entry.name.startswith(LITTER)]
+        ours = [one for one in entries if TEMPORARY_NAME.fullmatch(one.name) and one.is_file(follow_symlinks=False)]
+        found = [Path(one.path) for one in ours]
     for path in found:
         with suppress(OSError, ConservatorError), open_file(path) as handle:
             if _lock(handle):
