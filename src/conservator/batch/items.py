@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from conservator.errors import ConservatorError
+
 CHUNK = 1 << 20
 Lookup = Callable[[str], bytes | None]  # the key of a document -> its restored bytes; None where it stays as it was
+
+
+class DamagedInputError(ConservatorError):
+    """The content of an input cannot be read. Other inputs are not affected."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,9 @@ class Holder(ABC):
     def write(self, handle: BinaryIO, restored: Lookup) -> None:
         """Write the file with restored documents; everything else in it stays as it is."""
 
+    def check(self, written: Path, restored: Lookup) -> None:  # noqa: B027  # most kinds need no check
+        """Raise a ConservatorError if the file that ``write`` made at ``written`` does not hold what it should."""
+
 
 def key_of(data: bytes, *, is_text: bool = False) -> str:
     """The key of a document: the hash of its content, and whether it is known to be text."""
@@ -85,6 +94,22 @@ def hash_handle(handle: BinaryIO) -> str:
     while chunk := handle.read(CHUNK):
         digest.update(chunk)
     return digest.hexdigest()
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn everything that goes wrong while the content of an input is read into a DamagedInputError that names it."""
+    try:
+        yield
+    except ConservatorError:
+        raise
+    except Exception as error:  # the readers of damaged archives and tables raise errors of many types
+        raise DamagedInputError(f"cannot read {path}: {first_line(error)}") from error
+
+
+def first_line(error: Exception) -> str:
+    """The first line of the message of an error, or the name of its type."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 @contextmanager

@@ -1,18 +1,33 @@
 """Files with a JSON object a line: one field of each is a document."""
 
 import gzip
+import hashlib
 import json
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from json.decoder import JSONDecoder
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
-from conservator.batch.items import Holder, Item, Lookup, key_of, packing, too_large
+from conservator.batch.items import Holder, Item, Lookup, key_of, packing, reading, too_large
 from conservator.errors import ConservatorError
 
 BLANK = " \t\r\n"
 DECODER = JSONDecoder()
+
+
+class Piece(NamedTuple):
+    """A line, or a part of one that is too long to be read into memory.
+
+    Attributes:
+        number: of the line, from 1.
+        data: its bytes, with the end of the line.
+        is_line: whether it is the whole line.
+    """
+
+    number: int
+    data: bytes
+    is_line: bool
 
 
 @dataclass(frozen=True)
@@ -24,24 +39,30 @@ class Lines(Holder):
     def count(self) -> int:
         """The lines that are not blank; the first of them must have the field."""
         number = 0
-        for line in self._lines():
-            if line.strip():
-                if not number:
-                    self._check(line)
+        for pieces in self._lines():
+            piece = next(pieces)
+            if piece.data.strip():
+                if not number and piece.is_line:
+                    self._check(piece.data)
                 number += 1
         return number
 
     def items(self) -> Iterator[Item]:
         """The field of every line that is not blank."""
-        for number, line in enumerate(self._lines(), 1):
-            if line.strip():
-                yield self._item(line, number)
+        for pieces in self._lines():
+            piece = next(pieces)
+            if not piece.is_line:
+                yield self._long(piece, pieces)
+            elif piece.data.strip():
+                yield self._item(piece.data, piece.number)
 
     def write(self, handle: BinaryIO, restored: Lookup) -> None:
         """The lines with restored fields."""
         with packing(handle, packed=self._is_packed) as out:
-            for number, line in enumerate(self._lines(), 1):
-                data = restored(self._item(line, number).key) if line.strip() else None
+            for piece in self._pieces():
+                line, data = piece.data, None
+                if piece.is_line and line.strip():
+                    data = restored(self._item(line, piece.number).key)
                 out.write(line if data is None else with_field(line, self.field, data.decode()))
 
     @property
@@ -50,17 +71,24 @@ class Lines(Holder):
 
     def _item(self, line: bytes, number: int) -> Item:
         name = f"{self.path}#{number}"
-        problem = too_large(len(line), self.largest) if len(line) > self.largest else ""
-        if not problem:
-            try:
-                start, stop = find_field(line.decode(), self.field)
-                data = json.loads(line.decode()[start:stop]).encode()
-                return Item(name, len(data), key_of(data, is_text=True), data, is_text=True)
-            except UnicodeError as error:
-                problem = f"it is not valid Unicode: {error}"
-            except (ValueError, RecursionError) as error:
-                problem = str(error)
+        try:
+            start, stop = find_field(line.decode(), self.field)
+            data = json.loads(line.decode()[start:stop]).encode()
+            return Item(name, len(data), key_of(data, is_text=True), data, is_text=True)
+        except UnicodeError as error:
+            problem = f"it is not valid Unicode: {error}"
+        except (ValueError, RecursionError) as error:
+            problem = str(error)
         return Item(name, len(line), key_of(line), None, problem=problem)
+
+    def _long(self, first: Piece, rest: Iterator[Piece]) -> Item:
+        """A line that is too long, which is never in memory as a whole."""
+        size, digest = len(first.data), hashlib.sha256(first.data)
+        for piece in rest:
+            size += len(piece.data)
+            digest.update(piece.data)
+        name = f"{self.path}#{first.number}"
+        return Item(name, size, digest.hexdigest(), None, problem=too_large(size, self.largest))
 
     def _check(self, line: bytes) -> None:
         try:
@@ -68,13 +96,22 @@ class Lines(Holder):
         except (ValueError, RecursionError) as error:
             raise ConservatorError(f"{self.path}, its first line: {error}; --field names another") from error
 
-    def _lines(self) -> Iterator[bytes]:
-        """The lines with their ends."""
-        try:
-            with gzip.open(self.path) if self._is_packed else self.path.open("rb") as handle:
-                yield from cast(BinaryIO, handle)
-        except (OSError, EOFError, zlib.error) as error:  # gzip raises all three for a damaged file
-            raise ConservatorError(f"cannot read {self.path}: {error}") from error
+    def _lines(self) -> Iterator[Iterator[Piece]]:
+        """The pieces of each line."""
+        return (pieces for _, pieces in groupby(self._pieces(), lambda piece: piece.number))
+
+    def _pieces(self) -> Iterator[Piece]:
+        """The lines with their ends; one of more than ``largest`` bytes in pieces of at most so many."""
+        with reading(self.path), gzip.open(self.path) if self._is_packed else self.path.open("rb") as opened:
+            handle, number = cast(BinaryIO, opened), 1
+            while data := handle.readline(self.largest + 1):
+                ends = data.endswith(b"\n")
+                is_line = len(data) <= self.largest
+                yield Piece(number, data, is_line)
+                while not is_line and not ends and (data := handle.readline(self.largest + 1)):
+                    ends = data.endswith(b"\n")
+                    yield Piece(number, data, is_line)
+                number += 1
 
 
 def find_field(line: str, field: str) -> tuple[int, int]:
