@@ -1,15 +1,17 @@
 """The laws of a batch: order, workers, retries and kills change nothing; what is done is not done again."""
 
 import gzip
+import io
 import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import tarfile
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -163,10 +165,95 @@ def test_an_input_that_is_gone_when_it_is_written_is_left_out(tmp_path):
     assert contents(out)["sub/0.txt"] == b"document 0 has last same"
 
 
-def test_a_named_file_of_the_wrong_kind_is_an_error(tmp_path):
-    (tmp_path / "torn.tar").write_bytes(b"x" * 700)
-    with pytest.raises(ConservatorError, match="cannot read"):
-        batch(tmp_path / "torn.tar", tmp_path / "out").run()
+def test_a_named_table_without_the_field_is_an_error(tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"body": "x"}')
+    with pytest.raises(ConservatorError, match="--field names another"):
+        batch(tmp_path / "rows.jsonl", tmp_path / "out").run()
+
+
+def make_archive(path, mode="w", number=4):
+    with tarfile.open(path, mode) as archive:
+        for one in range(number):
+            info, data = tarfile.TarInfo(f"{one}.txt"), f"{one} is l\ufffdst. ".encode() * 400
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+
+@pytest.mark.parametrize("found", [True, False])
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
+def test_a_truncated_archive_does_not_stop_the_rest(tmp_path, mode, found):
+    inputs, out = tmp_path / "in", tmp_path / "out"
+    inputs.mkdir()
+    make_archive(tmp_path / "whole", mode)
+    whole = (tmp_path / "whole").read_bytes()
+    (inputs / "cut.tar").write_bytes(whole[: len(whole) // 3])
+    (inputs / "z.txt").write_text("l\ufffdst")
+    given = inputs if found else sorted(inputs.iterdir())
+    for _ in range(2):  # another run does the same
+        totals = batch(given, out).run()
+        assert totals.outcomes == {"restored": 1, "copied": 1}
+        assert [reason.partition(":")[0] for reason in totals.reasons] == [f"cannot read {inputs / 'cut.tar'}"]
+        assert contents(out) == {"cut.tar": (inputs / "cut.tar").read_bytes(), "z.txt": b"last"}
+
+
+def test_text_in_a_table_that_is_not_utf_8_does_not_stop_the_rest(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    texts = arrow.array([b"l\xff\xef\xbf\xbdst", "l\ufffdst".encode()], type=arrow.binary())
+    (tmp_path / "in").mkdir()
+    parquet.write_table(arrow.table({"text": texts.view(arrow.string())}), tmp_path / "in" / "rows.parquet")
+    (tmp_path / "in" / "z.txt").write_text("l\ufffdst")
+    for _ in range(2):
+        totals = batch(tmp_path / "in", tmp_path / "out").run()
+        assert totals.outcomes == {"restored": 2, "copied": 1}
+        assert list(totals.reasons) == ["it is not valid UTF-8: invalid start byte at 1"]
+        written = parquet.read_table(tmp_path / "out" / "rows.parquet")["text"].chunk(0).view(arrow.binary())
+        assert written.to_pylist() == [b"l\xff\xef\xbf\xbdst", b"last"]
+
+
+def interfere(task, act):
+    """Let somebody else act while a document is being restored."""
+    receive = task._receive
+
+    def receive_later(*given):
+        act()
+        receive(*given)
+
+    task._receive = receive_later
+    return task
+
+
+def test_files_that_others_make_or_change_during_a_run_are_kept(tmp_path):
+    inputs, out = tmp_path / "in", tmp_path / "out"
+    inputs.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (inputs / name).write_text(f"{name} is l\ufffdst")
+    task = interfere(batch(inputs, out), lambda: (out / "b.txt").write_text("mine"))
+    totals = task.run()
+    assert contents(out) == {"a.txt": b"a.txt is last", "b.txt": b"mine"}
+    assert (task.kept, totals.outcomes) == (1, {"restored": 1, "copied": 1})
+    (reason,) = totals.reasons
+    assert reason.startswith(f"{out / 'b.txt'} was created or changed during the run, and is kept")
+    again = batch(inputs, out)
+    assert again.run().outcomes == totals.outcomes
+    assert (again.kept, contents(out)["b.txt"]) == (1, b"mine")
+    (out / "b.txt").unlink()
+    assert batch(inputs, out).run().outcomes == {"restored": 2}
+    assert contents(out)["b.txt"] == b"b.txt is last"
+    task = interfere(batch(inputs, out, seed=1), lambda: (out / "b.txt").write_text("corrected by hand"))
+    task.run()
+    assert (task.kept, contents(out)) == (1, {"a.txt": b"a.txt is lbst", "b.txt": b"corrected by hand"})
+    task = interfere(batch(inputs, out, seed=2, force=True), lambda: (out / "b.txt").write_text("mine"))
+    assert task.run().outcomes == {"restored": 2}
+    assert contents(out)["b.txt"] == b"b.txt is lcst"
+
+
+def test_tables_that_others_change_during_a_run_are_kept(tmp_path):
+    inputs, out = make_inputs(tmp_path / "in", 1), tmp_path / "out"
+    task = interfere(batch(inputs, out), lambda: (out / "overview.html").write_text("mine"))
+    task.run()
+    assert (task.kept, (out / "overview.html").read_text()) == (1, "mine")
 
 
 def test_names_that_are_not_unicode_or_control_a_terminal(tmp_path):
@@ -237,6 +324,46 @@ def test_a_ledger_of_another_version_is_refused(tmp_path):
     (tmp_path / NAME).write_bytes(b"no database" * 100)
     with pytest.raises(ConservatorError, match="cannot use"):
         Ledger(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE documents SET shares = '[1'",
+        'UPDATE documents SET shares = \'{"a": "b"}\'',
+        "UPDATE documents SET shares = x'00ff'",
+        "UPDATE documents SET outcome = x'00ff'",
+        "UPDATE documents SET lost = 'many'",
+        "UPDATE documents SET reason = cast(x'ff' AS TEXT)",
+        "UPDATE places SET name = x'00ff'",
+        "UPDATE places SET size = 'text'",
+        "UPDATE files SET written = x'00ff', gave_up = NULL",
+        "DROP TABLE places",
+    ],
+)
+def test_a_damaged_ledger_is_an_error_that_says_what_to_do(tmp_path, damage):
+    inputs, out = make_inputs(tmp_path / "in", 1), tmp_path / "out"
+    batch(inputs, out).run()
+    before = contents(out)
+    with closing(sqlite3.connect(out / NAME)) as base, base:
+        base.execute(damage)
+    (inputs / "sub" / "0.txt").write_text("an\ufffdther")  # needs the ledger
+    said = r"sqlite: it is damaged .*; choose another --out, or remove this file and give --force"
+    with pytest.raises(ConservatorError, match=said):
+        batch(inputs, out).run()
+    assert contents(out).keys() == before.keys()
+
+
+def test_damaged_data_in_a_ledger_is_an_error(tmp_path):
+    inputs, out = make_inputs(tmp_path / "in", 1), tmp_path / "out"
+    ledger_data = "UPDATE documents SET data = x'00ff', changed = 1"
+
+    def act():
+        with closing(sqlite3.connect(out / NAME)) as base, base:
+            base.execute(ledger_data)
+
+    with pytest.raises(ConservatorError, match="it is damaged"):
+        interfere(batch(inputs, out), act).run()
 
 
 def drive(inputs, out, log, jobs=2):

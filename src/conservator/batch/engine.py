@@ -61,7 +61,7 @@ class Done:
     Attributes:
         outcome: RESTORED, WHOLE (nothing was lost) or COPIED (it cannot be restored, and stays as it was).
         data: the restored document; None where it stays as it was.
-        reason: why it is copied.
+        reason: why it is copied, or why it is written in another encoding than it was read in.
         binary: whether it is copied because it is not text.
         gave_up: whether it is copied because of time, memory or a worker that died: another try may do better.
         lost: how many bytes or characters were lost, or were changed.
@@ -69,6 +69,8 @@ class Done:
         sure: how many of these with a confidence of at least 0.9.
         left_open: how many were left open.
         expected: which share of what was filled in should be right.
+        encoding: in which it was read; "" if that is not known.
+        written: the encoding in which it is written.
         shares: expert -> its mean weight where something was lost.
         seconds: that it took.
         cpu_seconds: of the processor.
@@ -85,6 +87,8 @@ class Done:
     sure: int = 0
     left_open: int = 0
     expected: float | None = None
+    encoding: str = ""
+    written: str = ""
     shares: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     cpu_seconds: float = 0.0

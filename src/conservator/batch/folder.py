@@ -1,11 +1,11 @@
 """The folder of the results: one driver at a time, files whole or not at all, nothing left behind."""
 
-import fcntl
 import hashlib
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -14,13 +14,21 @@ from conservator.batch.ledger import Ledger
 from conservator.errors import ConservatorError
 from conservator.files import make_folder
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
 PARTS = ".conservator.parts"  # a folder inside, for what is being written; removed at the start and at the end
 REFERENCES = ".conservator.references"
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder for this process alone. The lock ends with the process, however it ends."""
+    """Hold a folder for this process alone. The lock ends with the process, however it ends; Windows has none."""
+    if fcntl is None:
+        yield
+        return
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError as error:
@@ -51,6 +59,10 @@ class UnwritableError(ConservatorError):
     """A result cannot be written."""
 
 
+class KeptError(ConservatorError):
+    """A result was not written, because the file in its place is not ours."""
+
+
 class Hashing:
     """A file that is written, and hashed on the way."""
 
@@ -61,10 +73,8 @@ class Hashing:
     def write(self, data: bytes) -> int:
         """Write some bytes."""
         self.digest.update(data)
-        try:
+        with self._writing():
             return self.handle.write(data)
-        except OSError as error:
-            raise UnwritableError(f"cannot write {self.handle.name}: {error.strerror}") from error
 
     def tell(self) -> int:
         """How many bytes were written."""
@@ -72,7 +82,15 @@ class Hashing:
 
     def flush(self) -> None:
         """Write what is held back."""
-        self.handle.flush()
+        with self._writing():
+            self.handle.flush()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UnwritableError(f"cannot write {self.handle.name}: {error.strerror}") from error
 
     def close(self) -> None:
         """The one who opened it closes it."""
@@ -95,8 +113,21 @@ class Hashing:
         return False
 
 
+@dataclass(frozen=True)
+class Part:
+    """A file of the results before it is put in its place.
+
+    Attributes:
+        handle: where to write it.
+        path: where it is until then.
+    """
+
+    handle: BinaryIO
+    path: Path
+
+
 @contextmanager
-def putting(folder: Path, target: str, ledger: Ledger, like: Path | None = None) -> Iterator[BinaryIO]:
+def putting(folder: Path, target: str, ledger: Ledger, like: Path | None = None, *, force: bool) -> Iterator[Part]:
     """Write a file of the results: elsewhere first, then known to the ledger as ours, then in its place, whole.
 
     Args:
@@ -104,17 +135,21 @@ def putting(folder: Path, target: str, ledger: Ledger, like: Path | None = None)
         target: the file, relative to it.
         ledger: the ledger of the folder.
         like: the input, whose permissions the file gets.
+        force: replace a file of somebody else; else it is kept, and a KeptError is raised.
     """
     parts = make_folder(folder / PARTS)
     part, place = parts / hashlib.sha256(target.encode(errors="surrogateescape")).hexdigest(), folder / target
     try:
         with part.open("wb") as handle:
             hashing = Hashing(handle)
-            yield cast(BinaryIO, hashing)
+            yield Part(cast(BinaryIO, hashing), part)
             handle.flush()
             os.fsync(handle.fileno())
         if like is not None:
             part.chmod(like.stat().st_mode & 0o777)
+        # The survey at the start of the run has asked this, too, but a run may take days.
+        if place.is_dir() or (not force and whose(folder, target, ledger) == "else"):
+            raise KeptError(f"{place} was created or changed during the run, and is kept; --force replaces a file")
         ledger.announce(target, hashing.digest.hexdigest())
         make_folder(place.parent)
         part.replace(place)

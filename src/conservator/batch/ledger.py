@@ -9,8 +9,8 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,12 +19,12 @@ from conservator.batch.engine import COPIED, Done
 from conservator.errors import ConservatorError
 
 NAME = ".conservator.sqlite"
-FORMAT = 1
+FORMAT = 2
 TABLES = """
 CREATE TABLE documents (
   key TEXT, config TEXT, outcome TEXT, reason TEXT, binary INTEGER, gave_up INTEGER, limits TEXT, lost INTEGER,
-  restored INTEGER, sure INTEGER, left_open INTEGER, expected REAL, shares TEXT, seconds REAL, cpu_seconds REAL,
-  peak_bytes INTEGER, changed INTEGER, data BLOB, PRIMARY KEY (key, config)
+  restored INTEGER, sure INTEGER, left_open INTEGER, expected REAL, encoding TEXT, written TEXT, shares TEXT,
+  seconds REAL, cpu_seconds REAL, peak_bytes INTEGER, changed INTEGER, data BLOB, PRIMARY KEY (key, config)
 ) WITHOUT ROWID;
 CREATE TABLE files (
   target BLOB PRIMARY KEY, source TEXT, config TEXT, gave_up INTEGER, written TEXT, coming TEXT
@@ -35,7 +35,21 @@ CREATE TABLE places (
 ) WITHOUT ROWID;
 """
 CHANGED = "its file changed while the batch was running; another run takes it as it is then"
-NUMBERS = tuple(one.name for one in fields(Done) if one.name not in ("data", "shares"))
+NUMBERS: dict[str, Any] = {one.name: one.type for one in fields(Done) if one.name not in ("data", "shares")}
+UNUSABLE = (  # what SQLite says if it cannot write or read now; every other error means that the file is damaged
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+)
+
+
+class LedgerError(ConservatorError):
+    """The ledger cannot be used, so the run cannot go on."""
 
 
 class Place(NamedTuple):
@@ -74,30 +88,57 @@ class Ledger:
         try:
             self.base = sqlite3.connect(self.path, isolation_level=None)
         except sqlite3.Error as error:
-            raise ConservatorError(f"cannot use {self.path}: {error}") from error
+            raise self._error(error) from error
         try:
             self._prepare()
-        except sqlite3.Error as error:
-            self.close()
-            raise ConservatorError(f"cannot use {self.path}: {error}") from error
         except ConservatorError:
             self.close()
             raise
 
     def _prepare(self) -> None:
-        self.base.execute("PRAGMA auto_vacuum=FULL")
-        self.base.execute("PRAGMA journal_mode=WAL")
-        self.base.execute("PRAGMA synchronous=NORMAL")
-        (version,) = self.base.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            self.base.executescript(f"BEGIN; {TABLES} PRAGMA user_version={FORMAT}; COMMIT;")
-        elif version != FORMAT:
-            raise ConservatorError(f"{self.path} was written by another version; --out needs a new folder")
-        self.base.execute("CREATE TEMP TABLE present (target BLOB PRIMARY KEY, path TEXT, state TEXT)")
+        self._run("PRAGMA auto_vacuum=FULL")
+        self._run("PRAGMA journal_mode=WAL")
+        self._run("PRAGMA synchronous=NORMAL")
+        version = self._one("PRAGMA user_version")
+        if version == (0,):
+            with self._asking():
+                self.base.executescript(f"BEGIN; {TABLES} PRAGMA user_version={FORMAT}; COMMIT;")
+        elif version != (FORMAT,):
+            raise LedgerError(f"{self.path} was written by another version; --out needs a new folder")
+        self._run("CREATE TEMP TABLE present (target BLOB PRIMARY KEY, path TEXT, state TEXT)")
 
     def close(self) -> None:
         """Close the file."""
         self.base.close()
+
+    def _run(self, query: str, values: Sequence[Any] | dict[str, Any] = ()) -> None:
+        with self._asking():
+            self.base.execute(query, values)
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> Generator[tuple[Any, ...], None, None]:
+        with self._asking(), closing(self.base.execute(query, values)) as cursor:
+            yield from cursor
+
+    def _one(self, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        with closing(self._rows(query, values)) as rows:
+            return next(rows, None)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Turn errors of SQLite into a LedgerError."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._error(error) from error
+
+    def _error(self, error: Exception) -> LedgerError:
+        """What is wrong with the file, and how to go on."""
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in UNUSABLE:
+            return LedgerError(f"cannot use {self.path}: {error}")
+        return LedgerError(
+            f"cannot use {self.path}: it is damaged ({error}); choose another --out, or remove this file and give "
+            "--force once: all documents are restored again, and all results replaced, also those that you have changed"
+        )
 
     def expect(self, target: str, path: str, state: str) -> str | None:
         """Note that a file is a result of this run; return the input that another one with this name is of.
@@ -107,42 +148,45 @@ class Ledger:
             path: the input that it is made of.
             state: whose file stands there now.
         """
-        try:
-            self.base.execute("INSERT INTO present VALUES (?, ?, ?)", (os.fsencode(target), shown(path), state))
-        except sqlite3.IntegrityError:
-            query = "SELECT path FROM present WHERE target = ?"
-            (other,) = self.base.execute(query, (os.fsencode(target),)).fetchone()
-            return str(other)
+        query = "SELECT path FROM present WHERE target = ?"
+        row = self._one(query, (os.fsencode(target),))
+        if row is not None:
+            return str(row[0])
+        self._run("INSERT INTO present VALUES (?, ?, ?)", (os.fsencode(target), shown(path), state))
         return None
 
     def state(self, target: str) -> str | None:
         """Whose file stood there when the run began; None for a file that was not expected."""
-        row = self.base.execute("SELECT state FROM present WHERE target = ?", (os.fsencode(target),)).fetchone()
+        row = self._one("SELECT state FROM present WHERE target = ?", (os.fsencode(target),))
         return None if row is None else str(row[0])
 
     def find(self, key: str, config: str) -> Done | None:
         """What came of a document, without its bytes; None if it is not done."""
         columns = ", ".join(NUMBERS)
         query = f"SELECT {columns}, shares FROM documents WHERE key = ? AND config = ?"
-        row = self.base.execute(query, (key, config)).fetchone()
+        row = self._one(query, (key, config))
         return None if row is None else self._done(row)
 
     def has_data(self, key: str, config: str) -> bool:
         """Whether the restored bytes of a document that is done are still here, or are those that it had."""
         query = "SELECT data IS NOT NULL OR NOT changed FROM documents WHERE key = ? AND config = ?"
-        row = self.base.execute(query, (key, config)).fetchone()
+        row = self._one(query, (key, config))
         return bool(row and row[0])
 
     def limits_of(self, key: str, config: str) -> str:
         """The limits under which a document was tried."""
-        query = "SELECT limits FROM documents WHERE key = ? AND config = ?"
-        return str(self.base.execute(query, (key, config)).fetchone()[0])
+        row = self._one("SELECT limits FROM documents WHERE key = ? AND config = ?", (key, config))
+        return "" if row is None else str(row[0])
 
     def data(self, key: str, config: str) -> bytes | None:
         """The restored bytes of a document; None if it stays as it was."""
-        query = "SELECT data FROM documents WHERE key = ? AND config = ?"
-        row = self.base.execute(query, (key, config)).fetchone()
-        return None if row is None or row[0] is None else zlib.decompress(row[0])
+        row = self._one("SELECT data FROM documents WHERE key = ? AND config = ?", (key, config))
+        if row is None or row[0] is None:
+            return None
+        try:
+            return zlib.decompress(row[0])
+        except (zlib.error, TypeError) as error:
+            raise self._error(error) from error
 
     def record(self, key: str, config: str, done: Done, limits: str) -> None:
         """Write down what came of a document."""
@@ -151,17 +195,21 @@ class Ledger:
         row |= {"changed": done.data is not None, "data": None if done.data is None else zlib.compress(done.data, 1)}
         names = ", ".join(row)
         places = ", ".join(f":{name}" for name in row)
-        self.base.execute(f"INSERT OR REPLACE INTO documents ({names}) VALUES ({places})", row)
+        self._run(f"INSERT OR REPLACE INTO documents ({names}) VALUES ({places})", row)
 
     def file(self, target: str) -> WrittenFile | None:
         """What is known of a file of the results."""
         query = "SELECT source, config, gave_up, written, coming FROM files WHERE target = ?"
-        row = self.base.execute(query, (os.fsencode(target),)).fetchone()
-        return None if row is None else WrittenFile(*row)
+        row = self._one(query, (os.fsencode(target),))
+        if row is None:
+            return None
+        known = WrittenFile(*row)
+        self._check(all(one is None or isinstance(one, str) for one in row) and known.gave_up is not None, "files")
+        return known
 
     def announce(self, target: str, coming: str) -> None:
         """Write down that a file is about to be put in its place: from now on it is ours."""
-        self.base.execute(
+        self._run(
             "INSERT INTO files (target, gave_up, coming) VALUES (?, '', ?) "
             "ON CONFLICT (target) DO UPDATE SET coming = excluded.coming",
             (os.fsencode(target), coming),
@@ -169,28 +217,29 @@ class Ledger:
 
     def complete(self, target: str, known: WrittenFile, places: Iterable[Place]) -> None:
         """Write down that a file is whole, and which documents are in it."""
-        base, place, config = self.base, os.fsencode(target), known.config
-        base.execute("BEGIN IMMEDIATE")
+        place, config = os.fsencode(target), known.config
+        self._run("BEGIN IMMEDIATE")
         try:
-            base.execute("DELETE FROM places WHERE target = ?", (place,))
+            self._run("DELETE FROM places WHERE target = ?", (place,))
             for number, one in enumerate(places):
                 row = (place, number, shown(one.name), one.size, one.key, config, shown(one.problem))
-                base.execute("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                self._run("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?)", row)
             query = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, NULL)"
-            base.execute(query, (place, known.source, config, known.gave_up, known.written))
+            self._run(query, (place, known.source, config, known.gave_up, known.written))
         except BaseException:
-            base.execute("ROLLBACK")
+            with suppress(sqlite3.Error):  # SQLite has done so itself after some errors
+                self.base.execute("ROLLBACK")
             raise
-        base.execute("COMMIT")
+        self._run("COMMIT")
 
     def number_of(self, target: str) -> int:
         """How many documents are in a file that is whole."""
-        query = "SELECT count(*) FROM places WHERE target = ?"
-        return int(self.base.execute(query, (os.fsencode(target),)).fetchone()[0])
+        row = self._one("SELECT count(*) FROM places WHERE target = ?", (os.fsencode(target),))
+        return 0 if row is None else int(row[0])
 
     def forget_data(self) -> None:
         """Let go of restored bytes: every file is whole. Those beside a document that was given up stay for a retry."""
-        self.base.execute(
+        self._run(
             "UPDATE documents SET data = NULL WHERE data IS NOT NULL AND key NOT IN (SELECT key FROM places "
             "WHERE target IN (SELECT places.target FROM places JOIN documents AS other ON other.key = places.key "
             "AND other.config = places.config WHERE other.gave_up))"
@@ -204,15 +253,30 @@ class Ledger:
             "JOIN places ON places.target = present.target LEFT JOIN documents "
             f"ON documents.key = places.key AND documents.config = places.config ORDER BY {order}"
         )
-        with closing(self.base.execute(query)) as cursor:
-            for name, size, target, problem, *rest in cursor:
-                done = Done(COPIED, reason=problem or CHANGED) if rest[0] is None else self._done(rest)
-                yield {"document": name, "target": os.fsdecode(target), "bytes": size, "done": done}
+        for name, size, target, problem, *rest in self._rows(query):
+            right = isinstance(target, bytes) and isinstance(size, int) and isinstance(problem, str)
+            self._check(right and isinstance(name, str), "places")
+            done = Done(COPIED, reason=problem or CHANGED) if rest[0] is None else self._done(rest)
+            yield {"document": name, "target": os.fsdecode(target), "bytes": size, "done": done}
 
-    def _done(self, row: Any) -> Done:
+    def _done(self, row: Sequence[Any]) -> Done:
         *numbers, shares = row
-        found = dict(zip(NUMBERS, numbers, strict=True)) | {"shares": json.loads(shares)}
-        return Done(**found | {"binary": bool(found["binary"]), "gave_up": bool(found["gave_up"])})
+        found = dict(zip(NUMBERS, numbers, strict=True))
+        found |= {name: bool(value) for name, value in found.items() if NUMBERS[name] is bool}
+        for name, kind in NUMBERS.items():
+            self._check(isinstance(found[name], kind), "documents")
+        try:
+            weights = json.loads(shares)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self._error(error) from error
+        right = isinstance(weights, dict) and all(isinstance(one, int | float) for one in weights.values())
+        self._check(right, "documents")
+        return Done(**found, shares=weights)
+
+    def _check(self, right: bool, table: str) -> None:
+        """Raise a LedgerError if the values of a row are not what we write."""
+        if not right:
+            raise self._error(ValueError(f"wrong values in the table {table}"))
 
 
 def shown(name: str) -> str:

@@ -77,7 +77,7 @@ def write_overview(handle: BinaryIO, ledger: Ledger) -> None:
 
 def _cards(totals: Totals) -> list[tuple[str, str]]:
     expected = "·" if totals.expected is None else f"{100 * totals.expected:.1f} %"
-    return [
+    cards = [
         ("restored", f"{totals.outcomes[RESTORED]}<small>of {totals.documents} documents</small>"),
         ("copied", f"{totals.copied}<small>could not be restored</small>"),
         ("lost", f"{totals.lost:,}<small>bytes or characters</small>"),
@@ -85,11 +85,16 @@ def _cards(totals: Totals) -> list[tuple[str, str]]:
         ("left open", f"{totals.left_open:,}"),
         ("should be right", f"{expected}<small>of what was filled in</small>"),
     ]
+    if totals.converted:
+        cards.append(("encoding changed", f"{totals.converted.total():,}<small>documents</small>"))
+    return cards
 
 
 def _row(row: dict[str, Any]) -> str:
     done: Done = row["done"]
     outcome = "left out" if done.binary else done.outcome
+    if done.encoding != done.written:
+        outcome += f", read as {done.encoding}, written as {done.written}"
     reason = f": {done.reason}" if done.reason else ""
     shares = sorted(done.shares.items(), key=lambda one: -one[1])[:3]
     trusted = ", ".join(f"{name} {100 * share:.0f}\u00a0%" for name, share in shares if share >= 0.005)

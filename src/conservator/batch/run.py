@@ -1,7 +1,6 @@
 """The driver of a batch: it reads, asks the engine, writes down what came, and writes the files that are whole."""
 
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -9,10 +8,10 @@ from pathlib import Path
 
 from conservator.batch.engine import Done, Engine, Task
 from conservator.batch.files import TextFile
-from conservator.batch.folder import PARTS, REFERENCES, UnwritableError, clean, locked, putting, whose
+from conservator.batch.folder import PARTS, REFERENCES, KeptError, UnwritableError, clean, locked, putting, whose
 from conservator.batch.inputs import Inputs
-from conservator.batch.items import Holder, Item, hash_file
-from conservator.batch.ledger import Ledger, Place, WrittenFile, shown
+from conservator.batch.items import DamagedInputError, Holder, Item, hash_file
+from conservator.batch.ledger import Ledger, LedgerError, Place, WrittenFile, shown
 from conservator.batch.overview import OVERVIEW, write_overview
 from conservator.batch.summary import summary_name, write_summary
 from conservator.batch.totals import Totals, sum_up
@@ -20,6 +19,7 @@ from conservator.errors import ConservatorError
 
 Tell = Callable[[int, int], None]  # called with the documents that are done, and all of them
 NAMED = 3  # files that an error names
+NOT_WRITTEN = ""  # in place of the hash of a result: whatever stands in its place is not ours
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Batch:
         retry: documents that were given up are tried again.
         prepare: is called before the first document is restored, if there is one.
         tell: is told how many documents are done.
-        kept: how many files were left alone because somebody has changed them since they were written.
+        kept: how many files were not written because somebody else has made or changed them.
         tried: how many documents were restored in this run.
     """
 
@@ -104,8 +104,6 @@ class Batch:
             with closing(Ledger(self.out)) as ledger:
                 try:
                     yield ledger
-                except sqlite3.Error as error:  # a full disk, mostly
-                    raise ConservatorError(f"cannot write {ledger.path}: {error}") from error
                 finally:
                     clean(self.out, PARTS)
 
@@ -134,6 +132,8 @@ class Batch:
                 if not os.access(holder.path, os.R_OK) and not holder.found:
                     raise ConservatorError(f"cannot read {shown(str(holder.path))}: no permission")
                 self._total += holder.count()
+            except DamagedInputError:
+                self._total += 1
             except (ConservatorError, OSError):
                 if not holder.found:
                     raise  # the user named it, and should know now
@@ -177,6 +177,8 @@ class Batch:
                         number += 1
                         self._asked[number] = item.key
                         yield Task(number, item.data or b"", item.is_text)
+            except LedgerError:
+                raise
             except (ConservatorError, OSError) as error:
                 file.problem = str(error)
             file.is_read = True
@@ -251,9 +253,11 @@ class Batch:
             try:
                 written = self._write(ledger, file)
                 break
-            except (
-                UnreadableInputError
-            ) as error:  # it could be read before; what cannot be read cannot be copied either
+            except KeptError as error:
+                self.kept += 1
+                file.problem, written = str(error), NOT_WRITTEN
+                break
+            except UnreadableInputError as error:  # it is copied; what cannot even be copied is left out
                 file.problem, file.leaves = str(error), bool(file.problem)
         known = WrittenFile(file.source, self.config, gave_up, written)
         ledger.complete(file.holder.target, known, places_of(file))
@@ -263,10 +267,12 @@ class Batch:
         holder: Holder = file.holder
         if file.problem:
             holder = TextFile(holder.path, holder.target, holder.found, largest=-1)
-        with putting(self.out, holder.target, ledger, like=holder.path) as handle:
+        with putting(self.out, holder.target, ledger, holder.path, force=self.force) as part:
             try:
-                holder.write(handle, lambda key: ledger.data(key, self.config))
-            except UnwritableError:
+                holder.write(part.handle, lambda key: ledger.data(key, self.config))
+                part.handle.flush()
+                holder.check(part.path, lambda key: ledger.data(key, self.config))
+            except (UnwritableError, LedgerError):
                 raise
             except (ConservatorError, OSError) as error:
                 raise UnreadableInputError(str(error)) from error
@@ -276,15 +282,19 @@ class Batch:
     def _write_tables(self, ledger: Ledger) -> None:
         """Write the summary and the overview."""
         for target, write in ((summary_name(), write_summary), (OVERVIEW, write_overview)):
-            with putting(self.out, target, ledger) as handle:
-                write(handle, ledger)
+            try:
+                with putting(self.out, target, ledger, force=self.force) as part:
+                    write(part.handle, ledger)
+            except KeptError:
+                self.kept += 1
+                continue
             known = ledger.file(target)
             if known is not None and known.coming is not None:
                 ledger.complete(target, WrittenFile("", "", "", known.coming), ())
 
 
 class UnreadableInputError(ConservatorError):
-    """An input could be read before, and not any more."""
+    """An input cannot be read when its result is written, or the result would not be right."""
 
 
 def is_settled(known: WrittenFile, place: Path) -> bool:

@@ -21,6 +21,8 @@ COLUMNS = {
     "sure": int,
     "left_open": int,
     "expected": float,
+    "encoding": str,
+    "written": str,
     "shares": str,
     "seconds": float,
     "cpu_seconds": float,

@@ -17,6 +17,7 @@ class Totals:
         left_out: how many files that were found are not text.
         bytes: of all documents.
         reasons: why documents were copied, and how many for each reason.
+        converted: the encodings in which documents were read and written, where these differ, and how many there are.
         shares: expert -> its mean weight where something was lost, each lost byte counting alike.
     """
 
@@ -30,6 +31,7 @@ class Totals:
     right: float = 0.0
     seconds: float = 0.0
     reasons: Counter[str] = field(default_factory=Counter)
+    converted: Counter[tuple[str, str]] = field(default_factory=Counter)
     shares: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -66,6 +68,8 @@ def sum_up(rows: Iterable[dict[str, Any]]) -> Totals:
         totals.seconds += done.seconds
         if done.outcome == COPIED:
             totals.reasons[done.reason] += 1
+        if done.encoding != done.written:
+            totals.converted[done.encoding, done.written] += 1
         totals.lost += done.lost
         totals.restored += done.restored
         totals.sure += done.sure

@@ -107,19 +107,24 @@ def restore_bytes(restorer: "Restorer", task: Task, references: "SharedReference
     own = hashlib.sha256(source.data.removeprefix(BOM_UTF8)).hexdigest()
     with nullcontext() if references is None else references.without(own):
         found = restorer.restore(source)
-    return describe(found, found.encoded[0], task.data)
+    data, written = found.encoded
+    done = describe(found, data, task.data)
+    if done.outcome != RESTORED:
+        return done
+    reason = "" if written == found.encoding else f"a restored character does not exist in {found.encoding}"
+    return replace(done, encoding=found.encoding, written=written, reason=reason)
 
 
 def restore_pages(restorer: "Restorer", data: bytes) -> Done:
     """Correct the words in a file of an OCR engine."""
     from conservator.documents import read_source
-    from conservator.pages import read_pages
+    from conservator.pages import read_pages, trust_of
 
     transcript = read_pages(data)
     changes: dict[str, Any] = (
         {"channel": "ocr", "alternatives": 0} if restorer.options.channel == DEFAULTS.channel else {}
     )
-    found = restorer.restore(read_source(transcript.text), **changes)
+    found = restorer.restore(read_source(transcript.text), trust=trust_of(transcript), **changes)
     changed = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
     return describe(found, transcript.with_text(changed) if found.changes else data, data)
 

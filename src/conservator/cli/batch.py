@@ -144,6 +144,8 @@ def batch(
     """
     if (like or like_corpus) and no_memory:
         raise typer.BadParameter("the memory reads these texts, and --no-memory leaves it out", param_hint="--like")
+    if like and "" in like:
+        raise typer.BadParameter("a file or a folder is needed, not an empty name", param_hint="--like")
     if language is not None and effort != "best":
         raise typer.BadParameter("language models are for --effort best", param_hint="--language-model")
     if precision not in (None, "float32", "bfloat16"):
@@ -307,10 +309,12 @@ def summary(totals: "Totals", task: "Batch", seconds: float) -> list[str]:
     lines += [f"copied: {number:,} x {reason}" for reason, number in totals.reasons.most_common(REASONS)]
     if len(totals.reasons) > REASONS:
         lines.append(f"and {len(totals.reasons) - REASONS} other reasons, in the summary")
+    lines += [
+        f"{number:,} read as {read} and written as {written}: a restored character does not exist in {read}"
+        for (read, written), number in totals.converted.most_common()
+    ]
     if task.kept:
-        lines.append(
-            f"{task.kept:,} files were changed since they were written, and left alone; --force writes them again"
-        )
+        lines.append(f"{task.kept:,} files were created or changed by someone else, and kept; --force replaces them")
     rate = f", {task.tried / seconds:.3g} a second" if task.tried else ""
     lines.append(f"{task.tried:,} documents in this run{rate}, {duration(seconds)}")
     return lines
