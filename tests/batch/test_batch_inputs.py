@@ -1,8 +1,10 @@
 """What holds documents: files, tables and archives; read lazily, written with everything else as it was."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import tarfile
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from conservator.batch import Inputs
 from conservator.batch.inputs import matches
+from conservator.batch.items import DamagedInputError, key_of
 from conservator.batch.lines import find_field, with_field
 from conservator.errors import ConservatorError
 
@@ -181,6 +184,144 @@ def test_an_archive_keeps_everything_but_its_documents(tmp_path, mode):
         ]
 
 
+def header(name, kind=tarfile.REGTYPE, size=0, changes=()):
+    """An old GNU header, with the fields that other formats do not have."""
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, size
+    block = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    for place, data in changes:
+        block[place : place + len(data)] = data
+    block[148:156] = b" " * 8
+    block[148:156] = f"{sum(block):06o}\0 ".encode()
+    return bytes(block)
+
+
+def sparse(name, size):
+    """A sparse file with one byte of data and a hole."""
+    one = f"{0:011o}\0{1:011o}\0".encode()
+    end = f"{size:011o}\0{0:011o}\0".encode()
+    return header(name, tarfile.GNUTYPE_SPARSE, 1, [(386, one + end), (483, f"{size:011o}\0".encode())]) + padded(b"?")
+
+
+def padded(data):
+    return data + bytes(-len(data) % 512)
+
+
+def members(data):
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        return [(one.name, one.type, one.size) for one in archive]
+
+
+END = bytes(1024)
+
+
+@pytest.mark.parametrize("kind", [b"D", b"M", b"V", b"A", b"Z", b"N"])
+def test_members_of_other_types_keep_their_content(tmp_path, kind):
+    times = [(345, b"15277207142\0")]  # where other headers have a prefix of the name
+    other = header("src/", kind, 9, times) + padded(b"Ya.txt\0\0?")
+    text, link = header("src/a.txt", size=4, changes=times) + padded(b"lost"), header("src/l", tarfile.SYMTYPE)
+    whole = header("src/b.txt", size=4, changes=times) + padded(b"kept")
+    (tmp_path / "a.tar").write_bytes(other + text + link + other + whole + END)
+    (holder,) = holders(tmp_path, "a.tar")
+    assert [(item.name.partition("!")[2], item.data) for item in holder.items()] == [
+        ("src/a.txt", b"lost"),
+        ("src/b.txt", b"kept"),
+    ]
+    out = io.BytesIO()
+    holder.write(out, {key_of(b"lost"): b"found?"}.get)
+    found = out.getvalue()
+    assert found.startswith(other)
+    assert found.endswith(link + other + whole + END)
+    changed = found[len(other) : -len(link + other + whole + END)]
+    assert members(changed + END) == [("src/a.txt", tarfile.REGTYPE, 6)]
+    assert b"found?" in changed
+
+
+def test_an_archive_without_restored_files_stays_byte_for_byte(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w", pax_headers={"comment": "of all"}) as archive:
+        for name in ("a", "\u00e4" * 90):
+            archive.addfile(tarfile.TarInfo(name))
+    (tmp_path / "a.tar").write_bytes((tmp_path / "a.tar").read_bytes() + b"what follows the end")
+    (holder,) = holders(tmp_path, "a.tar")
+    out = io.BytesIO()
+    holder.write(out, lambda key: None)
+    assert out.getvalue() == (tmp_path / "a.tar").read_bytes()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_an_archive_keeps_its_compression_and_may_be_compressed_in_parts(tmp_path, pack):
+    first, second = header("a", size=2) + padded(b"a?"), header("b", size=2) + padded(b"b?")
+    (tmp_path / "a.tar").write_bytes(pack(first) + pack(second + END))
+    (holder,) = holders(tmp_path, "a.tar")
+    assert [item.data for item in holder.items()] == [b"a?", b"b?"]
+    out = rewritten(holder)
+    assert out[:3] == pack(b"")[:3]
+    assert members(out) == [("a", tarfile.REGTYPE, 2), ("b", tarfile.REGTYPE, 2)]
+
+
+def test_holes_are_not_written(tmp_path):
+    large = header("first", size=1) + padded(b"?") + sparse("large", 2**31) + sparse("small", 1000) + END
+    (tmp_path / "a.tar").write_bytes(large)
+    (holder,) = holders(tmp_path, "a.tar")
+    assert [item.size for item in holder.items()] == [1, 2**31, 1000]
+    out = rewritten(holder)
+    assert len(out) <= len(large) + 1024
+    assert members(out) == [("first", tarfile.REGTYPE, 1), ("large", b"S", 2**31), ("small", tarfile.REGTYPE, 1000)]
+    (tmp_path / "a.tar").write_bytes(b"".join(sparse(str(one), 16 * 2**20) for one in range(17)) + END)
+    with pytest.raises(DamagedInputError, match="sparse files have more than 268,435,456 bytes with their holes"):
+        holder.count()
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda data: data[:1024] + b"?" + data[1025:], "a header is damaged or cut off: bad checksum"),
+        (lambda data: data[:1100], "a header is damaged or cut off: truncated header"),
+        (lambda data: data[:1600], "unexpected end of data"),
+        (lambda data: header("long", tarfile.XHDTYPE, 2**21) + bytes(2**21) + data, "a header has 2,097,152 bytes"),
+        (lambda data: gzip.compress(data)[:-8] + bytes(8), "CRC check failed"),
+        (lambda data: header("c", tarfile.LNKTYPE, 512) + b"?" * 512 + data, "a header is damaged"),
+    ],
+)
+def test_an_archive_that_is_not_whole_is_an_error(tmp_path, damage, said):
+    data = header("a", size=2) + padded(b"a?") + header("b", size=600) + padded(b"b" * 600) + END
+    (tmp_path / "a.tar").write_bytes(damage(data))
+    (holder,) = holders(tmp_path, "a.tar")
+    for use in (lambda: list(holder.items()), lambda: holder.write(io.BytesIO(), lambda key: b"restored")):
+        with pytest.raises(DamagedInputError, match=f"cannot read .*a.tar: {said}"):
+            use()
+
+
+def test_a_written_archive_is_compared_with_its_input(tmp_path):
+    data = header("a", size=2) + padded(b"a?") + header("b", size=2) + padded(b"b?") + END
+    (tmp_path / "a.tar").write_bytes(data)
+    (holder,) = holders(tmp_path, "a.tar")
+    (tmp_path / "new").write_bytes(rewritten(holder))
+    restored = {key_of(b"a?"): b"a!", key_of(b"b?"): b"b!"}.get
+    holder.check(tmp_path / "new", restored)
+    for wrong in (data, header("a", size=2) + padded(b"a!") + END, rewritten(holder).replace(b"b!", b"?!")):
+        (tmp_path / "new").write_bytes(wrong)
+        with pytest.raises(ConservatorError, match="would be changed"):
+            holder.check(tmp_path / "new", restored)
+
+
+def test_a_long_line_is_copied_in_pieces(tmp_path, monkeypatch):
+    long = b'{"text": "' + b"?" * 5000 + b'"}\n'
+    data = b'{"text": "a?"}\n' + long + b'{"text": "b?"}\n' + long[:-1]
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(data))
+    (holder,) = holders(tmp_path, "t.jsonl.gz", largest=100)
+    read = []
+    readline = gzip.GzipFile.readline
+    monkeypatch.setattr(gzip.GzipFile, "readline", lambda *given: read.append(given[1]) or readline(*given))
+    assert holder.count() == 4
+    items = list(holder.items())
+    assert [item.data for item in items] == [b"a?", None, b"b?", None]
+    assert [item.size for item in items] == [2, len(long), 2, len(long) - 1]
+    assert items[1].problem == f"it has {len(long):,} bytes; --max-bytes allows 100"
+    assert gzip.decompress(rewritten(holder)) == data.replace(b'a?"', b'a!"').replace(b'b?"', b'b!"')
+    assert set(read) == {101}
+
+
 def test_a_table_of_columns_keeps_everything_but_its_texts(tmp_path):
     arrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -205,3 +346,51 @@ def test_a_table_of_columns_keeps_everything_but_its_texts(tmp_path):
     (tmp_path / "t.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(ConservatorError, match="cannot read"):
         holder.count()
+
+
+def test_a_table_is_read_a_few_rows_at_a_time(tmp_path, monkeypatch):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = arrow.table({"text": ["x" * 1000 + "?"] * 100, "n": range(100)})
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=60)  # each value is stored once
+    monkeypatch.setattr("conservator.batch.tables.BATCH", 8000)
+    batches, read = [], parquet.ParquetFile.iter_batches
+
+    def iter_batches(*given, **options):
+        for batch in read(*given, **options):
+            batches.append(batch.nbytes)
+            yield batch
+
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", iter_batches)
+    (holder,) = holders(tmp_path, "t.parquet")
+    out = parquet.ParquetFile(io.BytesIO(rewritten(holder)))
+    assert max(batches) <= 8000
+    groups = [out.metadata.row_group(number).num_rows for number in range(out.metadata.num_row_groups)]
+    assert sum(groups) == 100
+    assert max(groups) <= 7
+    assert out.read().to_pydict() == {"text": ["x" * 1000 + "!"] * 100, "n": list(range(100))}
+
+
+def test_a_table_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(arrow.table({"text": ["x" * 10**6]}), tmp_path / "t.parquet", compression="zstd")
+    monkeypatch.setattr("conservator.batch.tables.LARGEST_CHUNK", 10**5)
+    (holder,) = holders(tmp_path, "t.parquet")
+    with pytest.raises(DamagedInputError, match=r"the column 'text' has 1,000,\d+ bytes in one group of rows; at most"):
+        list(holder.items())
+
+
+def test_each_column_of_a_table_keeps_its_compression(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    wanted = {"n": "SNAPPY", "text": "ZSTD", "many.list.element": "UNCOMPRESSED", "other": "GZIP"}
+    table = arrow.table({"n": [1], "text": ["a?"], "many": [["x"]], "other": ["y"]})
+    parquet.write_table(table, tmp_path / "t.parquet", compression={**wanted, "many.list.element": "NONE"})
+    (holder,) = holders(tmp_path, "t.parquet")
+    group = parquet.ParquetFile(io.BytesIO(rewritten(holder))).metadata.row_group(0)
+    chunks = [group.column(number) for number in range(group.num_columns)]
+    assert {one.path_in_schema: one.compression for one in chunks} == wanted
