@@ -41,6 +41,8 @@ def make(setup):
             return Done(COPIED, reason="it is binary", binary=True)
         if b"REFUSED" in task.data:
             return Done(COPIED, reason="it is refused")
+        if b"CONVERTED" in task.data:
+            return Done(RESTORED, b"\xc3\xa4", "no place for it", encoding="windows-1252", written="utf-8")
         lost = task.data.count(MARK)
         if not lost:
             return Done(WHOLE)

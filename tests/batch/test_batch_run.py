@@ -1,6 +1,8 @@
 """The laws of a batch: order, workers, retries and kills change nothing; what is done is not done again."""
 
+import csv
 import gzip
+import importlib.util
 import io
 import json
 import os
@@ -211,6 +213,40 @@ def test_text_in_a_table_that_is_not_utf_8_does_not_stop_the_rest(tmp_path):
         assert list(totals.reasons) == ["it is not valid UTF-8: invalid start byte at 1"]
         written = parquet.read_table(tmp_path / "out" / "rows.parquet")["text"].chunk(0).view(arrow.binary())
         assert written.to_pylist() == [b"l\xff\xef\xbf\xbdst", b"last"]
+
+
+def test_an_archive_that_was_not_written_right_is_copied(tmp_path, monkeypatch):
+    (tmp_path / "in").mkdir()
+    make_archive(tmp_path / "in" / "a.tar")
+    monkeypatch.setattr("conservator.batch.archives.header_of", lambda info, size: info.tobuf(tarfile.GNU_FORMAT))
+    totals = batch(tmp_path / "in", tmp_path / "out").run()
+    assert contents(tmp_path / "out") == {"a.tar": (tmp_path / "in" / "a.tar").read_bytes()}
+    assert "'0.txt' would be changed" in next(iter(totals.reasons))
+
+
+def test_changes_of_encoding_are_counted_and_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr("conservator.batch.summary.find_spec", lambda name: None)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("CONVERTED")
+    (tmp_path / "in" / "b.txt").write_text("l\ufffdst")
+    for _ in range(2):
+        totals = batch(tmp_path / "in", tmp_path / "out").run()
+        assert totals.converted == {("windows-1252", "utf-8"): 1}
+        (row, _) = csv.DictReader((tmp_path / "out" / "summary.csv").read_text(encoding="utf-8").splitlines())
+        assert (row["encoding"], row["written"], row["reason"]) == ("windows-1252", "utf-8", "no place for it")
+        page = (tmp_path / "out" / "overview.html").read_text()
+        assert "restored, read as windows-1252, written as utf-8: no place for it" in page
+        assert "<dt>encoding changed</dt><dd>1" in page
+
+
+def test_a_system_without_locks(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    spec = importlib.util.find_spec("conservator.batch.folder")
+    folder = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(folder)
+    assert folder.fcntl is None
+    with folder.locked(tmp_path), folder.locked(tmp_path):
+        pass
 
 
 def interfere(task, act):

@@ -1,5 +1,7 @@
 """The work on one document: what came of it in numbers, and copies where it cannot be restored."""
 
+from dataclasses import replace
+
 import pytest
 
 from conservator.batch import Setup, Task, hash_configuration
@@ -8,6 +10,7 @@ from conservator.batch.files import TextFile
 from conservator.batch.work import restore_one
 from conservator.errors import OptionError
 from conservator.options import RestoreOptions
+from conservator.pages import read_pages, trust_of
 from conservator.restorer import Restorer
 from fakes import FakeExpert
 from ocr_files import write_hocr
@@ -74,6 +77,32 @@ def test_files_of_ocr_engines_are_corrected_as_such():
     done = restore_one(Restorer(options=RestoreOptions(channel="ocr")), Task(0, page))
     assert (done.outcome, done.lost) == ("restored", 3)
     assert done.data.count(b"data-original") == 3
+
+
+def test_confidences_of_ocr_engines_count_as_in_restore():
+    lines = [
+        ["The", "constable", "found", "tbe", "prisoner", "in", "the", "burning", "house", "in", "the", "morning"]
+    ] * 3
+    page = write_hocr(lines).replace(b"x_wconf 50", b"x_wconf 97").replace(b"x_wconf 97'>tbe", b"x_wconf 10'>tbe", 1)
+    restorer, transcript = Restorer(options=RestoreOptions(channel="ocr")), read_pages(page)
+    found = restorer.restore(transcript.text, trust=trust_of(transcript))
+    changes = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
+    assert restore_one(restorer, Task(0, page)).data == transcript.with_text(changes)
+    assert found.changes != restorer.restore(transcript.text).changes
+
+
+def test_a_document_that_no_longer_fits_its_encoding_is_reported(restorer):
+    data = "Die Stra\u00dfe nach _\u00f3d\u017a, und gr\u00f6\u00dfer ist sie nicht".replace("\u017a", "z").encode(
+        "windows-1252"
+    )
+    restorer.options = RestoreOptions(mark="_", encoding="windows-1252")
+    done = restore_one(restorer, Task(0, data))
+    assert (done.encoding, done.written, done.reason) == ("windows-1252", "windows-1252", "")
+    restore = restorer.restore
+    restorer.restore = lambda source: replace(restore(source), encoding="ascii")  # which has no umlauts
+    done = restore_one(restorer, Task(0, data))
+    assert (done.encoding, done.written) == ("ascii", "utf-8")
+    assert done.reason == "a restored character does not exist in ascii"
 
 
 def test_whatever_matters_changes_the_configuration(tmp_path):

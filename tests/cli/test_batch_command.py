@@ -3,10 +3,15 @@
 import csv
 import json
 import re
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from commands import call, run
+from conservator.batch import Batch, Inputs, LocalEngine, Setup, Totals
+from conservator.cli.batch import summary
+from conservator.options import RestoreOptions
 
 DAMAGED = "The quick br\ufffdwn fox jumps over the l\ufffdzy dog.\n"
 
@@ -57,6 +62,7 @@ def test_a_corpus_is_its_own_reference_and_a_dry_run_writes_nothing(folder):
     ("words", "code", "said"),
     [
         (("in", "--out", "out", "--no-memory", "--like-corpus"), 2, "--no-memory leaves it out"),
+        (("in", "--out", "out", "--like", ""), 2, "a file or a folder is needed, not an empty name"),
         (("in", "--out", "out", "--channel", "ocr", "--like-corpus"), 2, "each other's reference"),
         (("in", "--out", "out", "--precision", "int4"), 2, "expected float32 or bfloat16"),
         (("in", "--out", "out", "--channel", "nothing"), 2, "no channel"),
@@ -99,3 +105,22 @@ def test_an_interrupted_batch_says_how_to_go_on(folder, monkeypatch):
     done = call("batch", "in", "--out", "out", cwd=folder)
     assert done.returncode == 130
     assert "the same command goes on from here" in done.stderr
+
+
+def test_a_single_restoration_into_the_results_keeps_the_ledger(folder):
+    words = ("batch", "in/a.txt", "--out", "out", "--experts", "prose", "--jobs", "1")
+    assert call(*words, cwd=folder).returncode == 0
+    (folder / "out" / ".conservator.notes.txt").write_text("mine")
+    done = call("restore", "in/a.txt", "--experts", "prose", "-o", "out/single.txt", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert {".conservator.notes.txt", ".conservator.sqlite"} < {one.name for one in (folder / "out").iterdir()}
+    assert "0 documents in this run" in call(*words, cwd=folder).stdout
+
+
+def test_changed_encodings_and_kept_files_are_printed():
+    totals = Totals(converted=Counter({("windows-1252", "utf-8"): 3}))
+    task = Batch(Inputs([], Path("out")), LocalEngine(Setup(RestoreOptions())), "")
+    task.kept = 2
+    lines = summary(totals, task, 1.0)
+    assert "3 read as windows-1252 and written as utf-8: a restored character does not exist in windows-1252" in lines
+    assert "2 files were created or changed by someone else, and kept; --force replaces them" in lines
