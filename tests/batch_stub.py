@@ -43,6 +43,8 @@ def make(setup):
             return Done(COPIED, reason="it is refused")
         if b"CONVERTED" in task.data:
             return Done(RESTORED, b"\xc3\xa4", "no place for it", encoding="windows-1252", written="utf-8")
+        if b"NOTICED" in task.data:
+            return Done(WHOLE, notices={"unknown_language": "no model covers it"})
         lost = task.data.count(MARK)
         if not lost:
             return Done(WHOLE)

@@ -239,6 +239,24 @@ def test_changes_of_encoding_are_counted_and_shown(tmp_path, monkeypatch):
         assert "<dt>encoding changed</dt><dd>1" in page
 
 
+def test_notices_are_counted_and_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr("conservator.batch.summary.find_spec", lambda name: None)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("l\ufffdst")
+    for name in "bc":
+        (tmp_path / "in" / f"{name}.txt").write_text(f"NOTICED {name}")
+    for _ in range(2):
+        totals = batch(tmp_path / "in", tmp_path / "out").run()
+        assert totals.notices == {"unknown_language": 2}
+        assert totals.messages == {"unknown_language": "no model covers it"}
+        rows = csv.DictReader((tmp_path / "out" / "summary.csv").read_text(encoding="utf-8").splitlines())
+        assert [row["notices"] for row in rows] == ["", "unknown_language", "unknown_language"]
+        page = (tmp_path / "out" / "overview.html").read_text()
+        assert "<dt>unknown language</dt><dd>2" in page
+        assert "nothing lost, unknown language: no model covers it" in page
+        assert page.index("c.txt") < page.index("a.txt")
+
+
 def test_a_system_without_locks(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fcntl", None)
     spec = importlib.util.find_spec("conservator.batch.folder")
@@ -369,6 +387,7 @@ def test_a_ledger_of_another_version_is_refused(tmp_path):
         "UPDATE documents SET shares = '[1'",
         'UPDATE documents SET shares = \'{"a": "b"}\'',
         "UPDATE documents SET shares = x'00ff'",
+        "UPDATE documents SET notices = '{\"kind\": 1}'",
         "UPDATE documents SET outcome = x'00ff'",
         "UPDATE documents SET lost = 'many'",
         "UPDATE documents SET reason = cast(x'ff' AS TEXT)",

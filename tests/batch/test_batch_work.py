@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from conservator.batch import Setup, Task, hash_configuration
@@ -11,6 +12,7 @@ from conservator.batch.work import restore_one
 from conservator.errors import OptionError
 from conservator.options import RestoreOptions
 from conservator.pages import read_pages, trust_of
+from conservator.restoration import Notice
 from conservator.restorer import Restorer
 from fakes import FakeExpert
 from ocr_files import write_hocr
@@ -79,16 +81,18 @@ def test_files_of_ocr_engines_are_corrected_as_such():
     assert done.data.count(b"data-original") == 3
 
 
-def test_confidences_of_ocr_engines_count_as_in_restore():
-    lines = [
-        ["The", "constable", "found", "tbe", "prisoner", "in", "the", "burning", "house", "in", "the", "morning"]
-    ] * 3
-    page = write_hocr(lines).replace(b"x_wconf 50", b"x_wconf 97").replace(b"x_wconf 97'>tbe", b"x_wconf 10'>tbe", 1)
+def test_confidences_of_ocr_engines_count_as_in_restore(monkeypatch):
+    line = "He bad a long talk by Mr. Burch of tbe day"
+    page = write_hocr([line.split()]).replace(b"x_wconf 50", b"x_wconf 99")
     restorer, transcript = Restorer(options=RestoreOptions(channel="ocr")), read_pages(page)
-    found = restorer.restore(transcript.text, trust=trust_of(transcript))
+    trust = trust_of(transcript)
+    found = restorer.restore(transcript.text, trust=trust)
+    given, restore = [], restorer.restore
+    monkeypatch.setattr(restorer, "restore", lambda *one, **more: given.append(more["trust"]) or restore(*one, **more))
+    done = restore_one(restorer, Task(0, page))
     changes = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
-    assert restore_one(restorer, Task(0, page)).data == transcript.with_text(changes)
-    assert found.changes != restorer.restore(transcript.text).changes
+    assert done.data == transcript.with_text(changes)
+    np.testing.assert_array_equal(given[0].right, trust.right)
 
 
 def test_a_document_that_no_longer_fits_its_encoding_is_reported(restorer):
@@ -103,6 +107,13 @@ def test_a_document_that_no_longer_fits_its_encoding_is_reported(restorer):
     done = restore_one(restorer, Task(0, data))
     assert (done.encoding, done.written) == ("ascii", "utf-8")
     assert done.reason == "a restored character does not exist in ascii"
+
+
+@pytest.mark.parametrize("data", [TEXT.encode(), b"nothing is lost"])
+def test_notices_of_a_restoration_are_kept(monkeypatch, restorer, data):
+    notices = (Notice("unknown_language", "no model covers it"),)
+    monkeypatch.setattr("conservator.restoration.Restoration.notices", notices)
+    assert restore_one(restorer, Task(0, data)).notices == {"unknown_language": "no model covers it"}
 
 
 def test_whatever_matters_changes_the_configuration(tmp_path):

@@ -117,10 +117,12 @@ def test_a_single_restoration_into_the_results_keeps_the_ledger(folder):
     assert "0 documents in this run" in call(*words, cwd=folder).stdout
 
 
-def test_changed_encodings_and_kept_files_are_printed():
+def test_changed_encodings_notices_and_kept_files_are_printed():
     totals = Totals(converted=Counter({("windows-1252", "utf-8"): 3}))
+    totals.notices, totals.messages = Counter(unknown_language=5), {"unknown_language": "no model covers it"}
     task = Batch(Inputs([], Path("out")), LocalEngine(Setup(RestoreOptions())), "")
     task.kept = 2
     lines = summary(totals, task, 1.0)
     assert "3 read as windows-1252 and written as utf-8: a restored character does not exist in windows-1252" in lines
+    assert "unknown language: 5 x no model covers it" in lines
     assert "2 files were created or changed by someone else, and kept; --force replaces them" in lines

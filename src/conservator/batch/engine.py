@@ -71,6 +71,7 @@ class Done:
         expected: which share of what was filled in should be right.
         encoding: in which it was read; "" if that is not known.
         written: the encoding in which it is written.
+        notices: the kind of each notice of the restoration -> its message.
         shares: expert -> its mean weight where something was lost.
         seconds: that it took.
         cpu_seconds: of the processor.
@@ -89,6 +90,7 @@ class Done:
     expected: float | None = None
     encoding: str = ""
     written: str = ""
+    notices: dict[str, str] = field(default_factory=dict)
     shares: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     cpu_seconds: float = 0.0

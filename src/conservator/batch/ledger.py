@@ -23,8 +23,8 @@ FORMAT = 2
 TABLES = """
 CREATE TABLE documents (
   key TEXT, config TEXT, outcome TEXT, reason TEXT, binary INTEGER, gave_up INTEGER, limits TEXT, lost INTEGER,
-  restored INTEGER, sure INTEGER, left_open INTEGER, expected REAL, encoding TEXT, written TEXT, shares TEXT,
-  seconds REAL, cpu_seconds REAL, peak_bytes INTEGER, changed INTEGER, data BLOB, PRIMARY KEY (key, config)
+  restored INTEGER, sure INTEGER, left_open INTEGER, expected REAL, encoding TEXT, written TEXT, notices TEXT,
+  shares TEXT, seconds REAL, cpu_seconds REAL, peak_bytes INTEGER, changed INTEGER, data BLOB, PRIMARY KEY (key, config)
 ) WITHOUT ROWID;
 CREATE TABLE files (
   target BLOB PRIMARY KEY, source TEXT, config TEXT, gave_up INTEGER, written TEXT, coming TEXT
@@ -35,7 +35,8 @@ CREATE TABLE places (
 ) WITHOUT ROWID;
 """
 CHANGED = "its file changed while the batch was running; another run takes it as it is then"
-NUMBERS: dict[str, Any] = {one.name: one.type for one in fields(Done) if one.name not in ("data", "shares")}
+MAPPINGS = {"notices": str, "shares": float | int}  # stored as JSON; the type of their values
+NUMBERS: dict[str, Any] = {one.name: one.type for one in fields(Done) if one.name not in ("data", *MAPPINGS)}
 UNUSABLE = (  # what SQLite says if it cannot write or read now; every other error means that the file is damaged
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -162,8 +163,8 @@ class Ledger:
 
     def find(self, key: str, config: str) -> Done | None:
         """What came of a document, without its bytes; None if it is not done."""
-        columns = ", ".join(NUMBERS)
-        query = f"SELECT {columns}, shares FROM documents WHERE key = ? AND config = ?"
+        columns = ", ".join((*NUMBERS, *MAPPINGS))
+        query = f"SELECT {columns} FROM documents WHERE key = ? AND config = ?"
         row = self._one(query, (key, config))
         return None if row is None else self._done(row)
 
@@ -191,7 +192,8 @@ class Ledger:
     def record(self, key: str, config: str, done: Done, limits: str) -> None:
         """Write down what came of a document."""
         row = {name: getattr(done, name) for name in NUMBERS} | {"reason": shown(done.reason)}
-        row |= {"key": key, "config": config, "limits": limits, "shares": json.dumps(done.shares)}
+        row |= {name: json.dumps(getattr(done, name)) for name in MAPPINGS}
+        row |= {"key": key, "config": config, "limits": limits}
         row |= {"changed": done.data is not None, "data": None if done.data is None else zlib.compress(done.data, 1)}
         names = ", ".join(row)
         places = ", ".join(f":{name}" for name in row)
@@ -247,7 +249,7 @@ class Ledger:
 
     def rows(self, order: str = "present.rowid, number") -> Iterator[dict[str, Any]]:
         """The documents of the files of this run, in the order of the inputs, or another."""
-        columns = ", ".join(f"documents.{name}" for name in (*NUMBERS, "shares"))
+        columns = ", ".join(f"documents.{name}" for name in (*NUMBERS, *MAPPINGS))
         query = (
             f"SELECT places.name, places.size, places.target, places.problem, {columns} FROM present "
             "JOIN places ON places.target = present.target LEFT JOIN documents "
@@ -260,18 +262,18 @@ class Ledger:
             yield {"document": name, "target": os.fsdecode(target), "bytes": size, "done": done}
 
     def _done(self, row: Sequence[Any]) -> Done:
-        *numbers, shares = row
-        found = dict(zip(NUMBERS, numbers, strict=True))
-        found |= {name: bool(value) for name, value in found.items() if NUMBERS[name] is bool}
+        found = dict(zip((*NUMBERS, *MAPPINGS), row, strict=True))
+        found |= {name: bool(found[name]) for name, kind in NUMBERS.items() if kind is bool}
         for name, kind in NUMBERS.items():
             self._check(isinstance(found[name], kind), "documents")
-        try:
-            weights = json.loads(shares)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise self._error(error) from error
-        right = isinstance(weights, dict) and all(isinstance(one, int | float) for one in weights.values())
-        self._check(right, "documents")
-        return Done(**found, shares=weights)
+        for name, kind in MAPPINGS.items():
+            try:
+                found[name] = json.loads(found[name])
+            except (ValueError, TypeError, RecursionError) as error:
+                raise self._error(error) from error
+            right = isinstance(found[name], dict) and all(isinstance(one, kind) for one in found[name].values())
+            self._check(right, "documents")
+        return Done(**found)
 
     def _check(self, right: bool, table: str) -> None:
         """Raise a LedgerError if the values of a row are not what we write."""

@@ -13,9 +13,10 @@ from conservator.report.page import asset
 
 OVERVIEW = "overview.html"
 SHOWN = 500  # documents in the overview
-# Documents that were copied, then those of which most is likely to be wrong or is left open.
+# Documents that were copied, then those with notices, then those of which most is likely to be wrong or is left open.
 WORST = (
     "(documents.outcome IS NULL OR (documents.outcome = 'copied' AND NOT documents.binary)) DESC, "
+    "documents.notices != '{}' DESC, "
     "documents.left_open + documents.restored * (1 - coalesce(documents.expected, 1)) DESC, present.rowid, number"
 )
 STYLE = """
@@ -87,6 +88,8 @@ def _cards(totals: Totals) -> list[tuple[str, str]]:
     ]
     if totals.converted:
         cards.append(("encoding changed", f"{totals.converted.total():,}<small>documents</small>"))
+    for kind, number in totals.notices.most_common():
+        cards.append((html.escape(kind.replace("_", " ")), f"{number:,}<small>documents</small>"))
     return cards
 
 
@@ -95,6 +98,7 @@ def _row(row: dict[str, Any]) -> str:
     outcome = "left out" if done.binary else done.outcome
     if done.encoding != done.written:
         outcome += f", read as {done.encoding}, written as {done.written}"
+    outcome += "".join(f", {kind.replace('_', ' ')}: {message}" for kind, message in done.notices.items())
     reason = f": {done.reason}" if done.reason else ""
     shares = sorted(done.shares.items(), key=lambda one: -one[1])[:3]
     trusted = ", ".join(f"{name} {100 * share:.0f}\u00a0%" for name, share in shares if share >= 0.005)

@@ -23,6 +23,7 @@ COLUMNS = {
     "expected": float,
     "encoding": str,
     "written": str,
+    "notices": str,
     "shares": str,
     "seconds": float,
     "cpu_seconds": float,
@@ -41,6 +42,7 @@ def as_row(row: dict[str, Any]) -> dict[str, Any]:
     done: Done = row["done"]
     found = {name: row.get(name, getattr(done, name, None)) for name in COLUMNS}
     found["shares"] = json.dumps(done.shares)
+    found["notices"] = ", ".join(done.notices)
     found["target"] = "" if done.binary else row["target"].encode(errors="surrogateescape").decode(errors="replace")
     return found
 

@@ -18,6 +18,8 @@ class Totals:
         bytes: of all documents.
         reasons: why documents were copied, and how many for each reason.
         converted: the encodings in which documents were read and written, where these differ, and how many there are.
+        notices: the kinds of notices, and how many documents have each.
+        messages: the kind of each notice -> its message for one of these documents.
         shares: expert -> its mean weight where something was lost, each lost byte counting alike.
     """
 
@@ -32,6 +34,8 @@ class Totals:
     seconds: float = 0.0
     reasons: Counter[str] = field(default_factory=Counter)
     converted: Counter[tuple[str, str]] = field(default_factory=Counter)
+    notices: Counter[str] = field(default_factory=Counter)
+    messages: dict[str, str] = field(default_factory=dict)
     shares: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -70,6 +74,8 @@ def sum_up(rows: Iterable[dict[str, Any]]) -> Totals:
             totals.reasons[done.reason] += 1
         if done.encoding != done.written:
             totals.converted[done.encoding, done.written] += 1
+        totals.notices.update(done.notices.keys())
+        totals.messages = done.notices | totals.messages
         totals.lost += done.lost
         totals.restored += done.restored
         totals.sure += done.sure

@@ -131,8 +131,9 @@ def restore_pages(restorer: "Restorer", data: bytes) -> Done:
 
 def describe(found: "Restoration", written: bytes, original: bytes) -> Done:
     """The restoration in numbers, and the document as it is written."""
+    notices = {one.kind: one.message for one in found.notices}
     if not found.spans:
-        return Done(WHOLE)
+        return Done(WHOLE, notices=notices)
     one = found.summary
     lost, sure = one.lost, one.sure
     restored = one.restored
@@ -149,5 +150,6 @@ def describe(found: "Restoration", written: bytes, original: bytes) -> Done:
         sure=sure,
         left_open=one.left_open,
         expected=one.expected_accuracy,
+        notices=notices,
         shares={name: round(share, 6) for name, share in zip(found.experts, one.weights, strict=True)},
     )

@@ -313,6 +313,10 @@ def summary(totals: "Totals", task: "Batch", seconds: float) -> list[str]:
         f"{number:,} read as {read} and written as {written}: a restored character does not exist in {read}"
         for (read, written), number in totals.converted.most_common()
     ]
+    lines += [
+        f"{kind.replace('_', ' ')}: {number:,} x {totals.messages[kind]}"
+        for kind, number in totals.notices.most_common()
+    ]
     if task.kept:
         lines.append(f"{task.kept:,} files were created or changed by someone else, and kept; --force replaces them")
     rate = f", {task.tried / seconds:.3g} a second" if task.tried else ""
