@@ -241,7 +241,7 @@ def test_an_archive_without_restored_files_stays_byte_for_byte(tmp_path):
     with tarfile.open(tmp_path / "a.tar", "w", pax_headers={"comment": "of all"}) as archive:
         for name in ("a", "\u00e4" * 90):
             archive.addfile(tarfile.TarInfo(name))
-    (tmp_path / "a.tar").write_bytes((tmp_path / "a.tar").read_bytes() + b"what follows the end")
+    (tmp_path / "a.tar").write_bytes((tmp_path / "a.tar").read_bytes() + bytes(3000))
     (holder,) = holders(tmp_path, "a.tar")
     out = io.BytesIO()
     holder.write(out, lambda key: None)
@@ -278,6 +278,8 @@ def test_holes_are_not_written(tmp_path):
         (lambda data: data[:1024] + b"?" + data[1025:], "a header is damaged or cut off: bad checksum"),
         (lambda data: data[:1100], "a header is damaged or cut off: truncated header"),
         (lambda data: data[:1600], "unexpected end of data"),
+        (lambda data: data + bytes(2**20) + data, "data follows its end"),
+        (lambda data: data[:1024] + bytes(512) + data[1536:], "data follows its end"),
         (lambda data: header("long", tarfile.XHDTYPE, 2**21) + bytes(2**21) + data, "a header has 2,097,152 bytes"),
         (lambda data: gzip.compress(data)[:-8] + bytes(8), "CRC check failed"),
         (lambda data: header("c", tarfile.LNKTYPE, 512) + b"?" * 512 + data, "a header is damaged"),

@@ -160,8 +160,11 @@ class Archive(Holder):
                 content = cast(BinaryIO, archive.extractfile(info)) if info.isfile() else None
                 yield Member(info, content, info.offset, archive.offset)
                 archive.members.clear()  # type: ignore[attr-defined]  # a stream needs no list of what it has passed
-            while handle.read(CHUNK):  # up to the checksum at the end of compressed data
-                pass
+            while chunk := cast(BinaryIO, archive.fileobj).read(CHUNK):  # to the checksum at the end of compressed data
+                if chunk.count(0) < len(chunk):  # another archive, or a header was overwritten with zeros
+                    raise DamagedInputError(
+                        f"cannot read {self.path}: data follows its end; extract it and restore the folder"
+                    )
 
     @contextmanager
     def _unpacked(self) -> Iterator[BinaryIO]:

@@ -49,6 +49,9 @@ UNUSABLE = (  # what SQLite says if it cannot write or read now; every other err
 )
 
 
+LONGEST = 100  # characters of what SQLite says that an error repeats
+
+
 class LedgerError(ConservatorError):
     """The ledger cannot be used, so the run cannot go on."""
 
@@ -126,18 +129,19 @@ class Ledger:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Turn errors of SQLite into a LedgerError."""
+        """Turn errors of SQLite into a LedgerError; its module cannot decode the message of some."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
             raise self._error(error) from error
 
     def _error(self, error: Exception) -> LedgerError:
         """What is wrong with the file, and how to go on."""
+        said = shown(str(error))[:LONGEST]
         if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in UNUSABLE:
-            return LedgerError(f"cannot use {self.path}: {error}")
+            return LedgerError(f"cannot use {self.path}: {said}")
         return LedgerError(
-            f"cannot use {self.path}: it is damaged ({error}); choose another --out, or remove this file and give "
+            f"cannot use {self.path}: it is damaged ({said}); choose another --out, or remove this file and give "
             "--force once: all documents are restored again, and all results replaced, also those that you have changed"
         )
 
