@@ -253,7 +253,7 @@ def test_notices_are_counted_and_shown(tmp_path, monkeypatch):
         assert [row["notices"] for row in rows] == ["", "unknown_language", "unknown_language"]
         page = (tmp_path / "out" / "overview.html").read_text()
         assert "<dt>unknown language</dt><dd>2" in page
-        assert "nothing lost, unknown language: no model covers it" in page
+        assert "nothing lost; unknown language: no model covers it" in page
         assert page.index("c.txt") < page.index("a.txt")
 
 

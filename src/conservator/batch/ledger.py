@@ -138,7 +138,8 @@ class Ledger:
     def _error(self, error: Exception) -> LedgerError:
         """What is wrong with the file, and how to go on."""
         said = shown(str(error))[:LONGEST]
-        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in UNUSABLE:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+        if code % 2**8 in UNUSABLE:  # the higher bits tell more of the same error
             return LedgerError(f"cannot use {self.path}: {said}")
         return LedgerError(
             f"cannot use {self.path}: it is damaged ({said}); choose another --out, or remove this file and give "

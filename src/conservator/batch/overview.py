@@ -98,14 +98,14 @@ def _row(row: dict[str, Any]) -> str:
     outcome = "left out" if done.binary else done.outcome
     if done.encoding != done.written:
         outcome += f", read as {done.encoding}, written as {done.written}"
-    outcome += "".join(f", {kind.replace('_', ' ')}: {message}" for kind, message in done.notices.items())
     reason = f": {done.reason}" if done.reason else ""
+    notices = "".join(f"; {kind.replace('_', ' ')}: {message}" for kind, message in done.notices.items())
     shares = sorted(done.shares.items(), key=lambda one: -one[1])[:3]
     trusted = ", ".join(f"{name} {100 * share:.0f}\u00a0%" for name, share in shares if share >= 0.005)
     expected = "" if done.expected is None else f"{100 * done.expected:.1f} %"
     cells: list[tuple[str, object]] = [
         ("", row["document"]),
-        ("copied" if done.outcome == COPIED and not done.binary else "", outcome + reason),
+        ("copied" if done.outcome == COPIED and not done.binary else "", outcome + reason + notices),
         *(("value", f"{one:,}") for one in (row["bytes"], done.lost, done.restored, done.sure, done.left_open)),
         ("value", expected),
         ("", trusted),
