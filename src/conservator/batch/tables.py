@@ -96,7 +96,8 @@ class Parquet(Holder):
                     f"{chunk.total_uncompressed_size:,} bytes in one group of rows; at most {limit:,} are read; write "
                     "the table with smaller groups"
                 )
-        largest = sum(chunk.total_uncompressed_size for chunk in chunks)
+        values = max(1, *(chunk.num_values // max(1, described.num_rows) for chunk in chunks))  # in a row, of a list
+        largest = values * sum(chunk.total_uncompressed_size for chunk in chunks)
         rows = min(ROWS, max(1, BATCH // max(1, largest)))
         yield from table.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
 
