@@ -24,6 +24,30 @@ def test_the_import_is_light(module):
     assert done.stdout == "[]\n"
 
 
+RESTORE_WITHOUT = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"matplotlib", "scipy"}:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Refuse())
+sys.argv = ["conservator", "restore", sys.argv[1], "--quiet"]
+from conservator.__main__ import main
+main()
+"""
+
+
+def test_restoring_needs_neither_matplotlib_nor_scipy(tmp_path):
+    damaged = tmp_path / "damaged.txt"
+    damaged.write_text("The quick bro\ufffdn fox.")
+    command = [sys.executable, "-c", RESTORE_WITHOUT, str(damaged)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "The quick brown fox."
+
+
 def test_every_public_name_can_be_had():
     for name in conservator.__all__:
         assert getattr(conservator, name) is not None

@@ -1,5 +1,6 @@
 """The program: ``conservator``, or ``python -m conservator``."""
 
+import gc
 import os
 import signal
 from types import FrameType
@@ -13,7 +14,10 @@ def main() -> None:
     from conservator.cli import main as run
 
     signal.signal(signal.SIGINT, before)
-    run()
+    try:
+        run()
+    finally:
+        gc.freeze()  # else the interpreter searches all imported modules for garbage before it ends
 
 
 def leave(number: int, frame: FrameType | None) -> None:

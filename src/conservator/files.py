@@ -29,6 +29,14 @@ TEMPORARY_NAME = re.compile(re.escape(TEMPORARY) + "[a-z0-9_]{8}")
 ESCAPES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")  # ways to write text in ASCII
 
 
+def cache_home() -> Path:
+    """``$CONSERVATOR_HOME``, else ``$XDG_CACHE_HOME/conservator``, else ``~/.cache/conservator``."""
+    own, cache = os.environ.get("CONSERVATOR_HOME"), os.environ.get("XDG_CACHE_HOME")
+    if own:
+        return Path(own)
+    return (Path(cache) if cache else Path("~/.cache").expanduser()) / "conservator"
+
+
 def make_folder(path: Path) -> Path:
     """Create ``path`` and its parents; raise a ConservatorError if that is not possible."""
     try:

@@ -12,7 +12,7 @@ from conservator.channels import MaskChannel
 from conservator.experts import Context, Lexicon
 from conservator.experts.lexicon import MARK, Language, load_languages, lose
 from conservator.experts.lexicon.expert import RARE, tell_languages
-from conservator.experts.lexicon.words import begins_sentence, count_words
+from conservator.experts.lexicon.words import begins_sentence, count_words, read_languages, write_language
 from conservator.training.lexicon import count_language
 from conservator.vocabularies import CHARACTERS
 
@@ -90,10 +90,10 @@ def test_texts_like_the_document_teach_new_words():
 
 
 def test_counting_keeps_no_word_of_a_single_document():
-    found = count_language(["für über", "für eine", "alone über"])
-    assert found["words"] == {"für": 2, "über": 2, "eine": 1, "alone": 1}
-    assert "ü" in found["around"]["fr"]
-    assert count_language(["façade"])["words"] == {}
+    words, around = count_language(["für über", "für eine", "alone über"])
+    assert words == {"für": 2, "über": 2, "eine": 1, "alone": 1}
+    assert "ü" in around["fr"]
+    assert count_language(["façade"])[0] == {}
     words, around = count_words(["été 5€"])
     assert words == {"été": 1}
     assert around["0\n"] == {"€": 1}
@@ -104,3 +104,18 @@ def test_what_comes_with_the_package():
     assert {"de", "fr", "es", "pl", "tr"} <= set(languages)
     assert languages["de"].frequency(f"f{MARK}r", first=False) > 1e-3
     assert math.isfinite(sum(one.total for one in languages.values()))
+
+
+def test_a_stored_language_is_the_same():
+    words = {"a": 9, "für": 6, "fér": 2, "der": 8, "d": 1, "l\u2019été": 3, "aéz": 1, "aüb": 2, "Ä": 1, "don't": 4}
+    around = {"fr": {"ü": 6, "é": 2}, " \n": {"Ä": 1}}
+    known = Language.of(dict(sorted(words.items())), around)
+    stored = read_languages(write_language("one", words, around) + write_language("none", {}, {}))
+    assert list(stored) == ["one", "none"]
+    found = stored["one"]
+    assert list(found.words.items()) == list(known.words.items())
+    assert (found.around, found.total, found.contexts) == (known.around, known.total, known.contexts)
+    assert len(found.words) == len(known.words)
+    for pattern in ("f", "fr", "zz", "", "de", f"{MARK}r"):
+        assert pattern not in found.words
+    assert len(stored["none"].words) == 0

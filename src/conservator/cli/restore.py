@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from conservator.cli.console import SafeConsole, messages
+from conservator.cli.console import SafeConsole, messages, without_collection
 from conservator.cli.options import (
     Channel,
     Device,
@@ -164,14 +164,15 @@ def restore(
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
     data = read_document(damaged)
     name = "standard input" if damaged == "-" else shown(damaged)
-    pages = is_pages(data)
+    with without_collection():
+        pages = is_pages(data)
+
+        from conservator.channels import as_edits
+        from conservator.documents import read_source
+        from conservator.restorer import Restorer
+
     if pages and channel == DEFAULTS.channel:
         options = replace(options, channel="ocr", alternatives=0)
-
-    from conservator.channels import as_edits
-    from conservator.documents import read_source
-    from conservator.restorer import Restorer
-
     with as_usage_errors():
         edits = as_edits(options.channel)
     if pages and edits is None:

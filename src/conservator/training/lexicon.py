@@ -1,6 +1,6 @@
 """The words of languages that come with the package, counted in texts.
 
-    python -m conservator.training.lexicon --data european.jsonl.gz --out languages.jsonl.gz
+    python -m conservator.training.lexicon --data european.jsonl.gz --out languages.gz
 
 ``--data`` has a text in the field ``text`` and its language in the field ``lang`` of each line. A word outside ASCII is
 kept only if it stands in several documents, so that none of them can be read back from the list; of words in ASCII, the
@@ -13,14 +13,14 @@ import json
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from conservator.experts.lexicon.words import count_words
+from conservator.experts.lexicon.words import count_words, write_language
 from conservator.files import write_atomically
 
 DOCUMENTS = 2  # in which a word outside ASCII must stand, and two characters with one between them
 PLAIN = 6000  # words in ASCII of a language
 
 
-def count_language(texts: list[str]) -> dict[str, dict[str, int] | dict[str, dict[str, int]]]:
+def count_language(texts: list[str]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
     """The words of a language and its characters outside ASCII by their neighbours."""
     words: Counter[str] = Counter()
     documents: Counter[str] = Counter()
@@ -39,10 +39,10 @@ def count_language(texts: list[str]) -> dict[str, dict[str, int] | dict[str, dic
         key: {one: count for one, count in counts.items() if beside[key, one] >= DOCUMENTS}
         for key, counts in sorted(around.items())
     }
-    return {
-        "words": {one: words[one] for one in sorted([*plain, *outside])},
-        "around": {key: counts for key, counts in kept.items() if counts},
-    }
+    return (
+        {one: words[one] for one in sorted([*plain, *outside])},
+        {key: counts for key, counts in kept.items() if counts},
+    )
 
 
 def main() -> None:
@@ -56,11 +56,10 @@ def main() -> None:
         for line in lines:
             one = json.loads(line)
             texts[one["lang"]].append(one["text"])
-    found = [{"name": name, **count_language(own)} for name, own in sorted(texts.items())]
-    written = "".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) + "\n" for one in found)
-    data = gzip.compress(written.encode(), mtime=0)
+    found = {name: count_language(own) for name, own in sorted(texts.items())}
+    data = gzip.compress("".join(write_language(name, *one) for name, one in found.items()).encode(), mtime=0)
     write_atomically(options.out, data)
-    print(f"{len(found)} languages, {sum(len(one['words']) for one in found)} words, {len(data)} bytes")
+    print(f"{len(found)} languages, {sum(len(words) for words, _ in found.values())} words, {len(data)} bytes")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
 """Where language models are kept on this machine, and which are there."""
 
 import hashlib
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from conservator.errors import ConservatorError
-from conservator.files import open_file, read_json
+from conservator.files import cache_home, open_file, read_json
 
 ABOUT = "conservator.json"
 CHUNK = 1 << 20
@@ -35,12 +34,8 @@ class AddedModel:
 
 
 def models_home() -> Path:
-    """``$CONSERVATOR_HOME/models``, else ``$XDG_CACHE_HOME/conservator/models``, else that in ``~/.cache``."""
-    own = os.environ.get("CONSERVATOR_HOME")
-    if own:
-        return Path(own) / "models"
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "conservator" / "models"
+    """The folder ``models`` of the cache."""
+    return cache_home() / "models"
 
 
 def model_folder(name: str) -> Path:

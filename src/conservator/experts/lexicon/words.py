@@ -7,14 +7,15 @@ its pattern: its letters in ASCII, and a mark for each other. Words are kept by 
 import gzip
 import json
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
 MARK = "\ufffd"
-FILE = Path(__file__).parent / "languages.jsonl.gz"  # made by conservator.training.lexicon
+FILE = Path(__file__).parent / "languages.gz"  # made by conservator.training.lexicon
 LETTER = rf"(?:[^\W\d_]|{MARK})"
 WORD = re.compile(rf"{LETTER}+(?:['\u2019]{LETTER}+)*")  # a word of any language, some of its characters lost
 PUNCTUATION = ".!?\n"  # after which a sentence begins
@@ -24,6 +25,7 @@ CONTEXTS = (1, 2, 3)  # characters of a word on either side of a lost one
 
 Counts = Mapping[str, float]
 Law = dict[str, float]
+Words = tuple[tuple[str, float], ...]
 
 
 def lose(text: str) -> str:
@@ -38,6 +40,39 @@ def neighbours(text: str, place: int) -> str:
     return ("0" if before.isdigit() else before) + ("0" if after.isdigit() else after)
 
 
+class WordTable(Mapping[str, Words]):
+    """The words of a language by their patterns, as they are stored: a line is parsed when it is looked up.
+
+    A line is ``der 8`` for a word in ASCII, else a pattern and all its words with their counts, such as
+    ``f\ufffdr fér 2 für 6``. Lines and the words of a line are sorted.
+    """
+
+    def __init__(self, lines: list[str]) -> None:
+        """Take the sorted lines."""
+        self._lines = lines
+
+    def __getitem__(self, pattern: str) -> Words:
+        """The words that look like a pattern, with their counts."""
+        key = f"{pattern} "
+        place = bisect_left(self._lines, key)
+        if place == len(self._lines) or not self._lines[place].startswith(key):
+            raise KeyError(pattern)
+        fields = self._lines[place].split(" ")
+        if len(fields) == 2:
+            return ((pattern, int(fields[1])),)
+        return tuple((word, int(count)) for word, count in zip(fields[1::2], fields[2::2], strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        """The patterns, in the order of their first words: sums over all words are the same as over sorted words."""
+        fields = (line.split(" ", 2) for line in self._lines)
+        pairs = sorted((one[0] if len(one) == 2 else one[1], one[0]) for one in fields)
+        return iter([pattern for _, pattern in pairs])
+
+    def __len__(self) -> int:
+        """The number of patterns."""
+        return len(self._lines)
+
+
 @dataclass(frozen=True)
 class Language:
     """What is known of a language.
@@ -48,14 +83,14 @@ class Language:
         total: the sum of the counts of all words.
     """
 
-    words: Mapping[str, tuple[tuple[str, float], ...]]
+    words: Mapping[str, Words]
     around: Mapping[str, Counts]
     total: float
 
     @classmethod
     def of(cls, words: Counts, around: Mapping[str, Counts]) -> "Language":
         """The language with these words."""
-        patterns: dict[str, tuple[tuple[str, float], ...]] = {}
+        patterns: dict[str, Words] = {}
         for word, count in words.items():
             pattern = word if word.isascii() else lose(word)
             patterns[pattern] = (*patterns.get(pattern, ()), (word, count))
@@ -140,11 +175,27 @@ def count_words(texts: Iterable[str]) -> tuple[Counter[str], dict[str, Counter[s
     return words, around
 
 
+def write_language(name: str, words: Mapping[str, int], around: Mapping[str, Mapping[str, int]]) -> str:
+    """A language as it is stored: a line of JSON, the lines of a WordTable, and an empty line."""
+    head = {"name": name, "total": sum(words.values()), "around": around}
+    groups: dict[str, list[str]] = defaultdict(list)
+    for word in sorted(words):
+        groups[lose(word)].append(str(words[word]) if word.isascii() else f"{word} {words[word]}")
+    lines = sorted(" ".join([pattern, *found]) for pattern, found in groups.items())
+    return "\n".join([json.dumps(head, ensure_ascii=False, separators=(",", ":")), *lines, "", ""])
+
+
+def read_languages(stored: str) -> dict[str, Language]:
+    """Languages by name, from what ``write_language`` wrote of each."""
+    found = {}
+    for part in stored.split("\n\n")[:-1]:
+        head, *lines = part.split("\n")
+        one = json.loads(head)
+        found[one["name"]] = Language(WordTable(lines), one["around"], one["total"])
+    return found
+
+
 @cache
 def load_languages() -> dict[str, Language]:
     """The languages that come with the package, by name, read once in a process."""
-    found = {}
-    for line in gzip.decompress(FILE.read_bytes()).splitlines():  # one language after the other, to save memory
-        one = json.loads(line)
-        found[one["name"]] = Language.of(one["words"], one["around"])
-    return found
+    return read_languages(gzip.decompress(FILE.read_bytes()).decode())

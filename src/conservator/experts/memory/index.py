@@ -32,7 +32,7 @@ class Index(NamedTuple):
         sizes: (S,) how many bytes a context of each shape has.
         bits: of a hash.
         starts: (S, 2 ** bits + 1) where the places of each hash begin in ``places``.
-        places: (S, N) the places of the contexts whose bytes are all known: by hash, then ascending.
+        places: (S, up to N) the places of the contexts whose bytes are all known: by hash, then ascending.
     """
 
     text: Text
@@ -43,12 +43,23 @@ class Index(NamedTuple):
     places: NDArray[np.int32]
 
 
-def build_index(text: Text, shapes: list[list[int]]) -> Index:
-    """Index a text by contexts of some shapes."""
+def context_shapes(shapes: list[list[int]]) -> tuple[Ints, Ints]:
+    """The offsets (S, WIDEST) and sizes (S,) of contexts of some shapes."""
     offsets, sizes = np.zeros((len(shapes), WIDEST), dtype=np.int64), np.array([len(one) for one in shapes])
     for number, shape in enumerate(shapes):
         offsets[number, : len(shape)] = shape
-    bits = max(8, len(text).bit_length() - 2)
+    return offsets, sizes
+
+
+def hash_bits(length: int) -> int:
+    """The bits of a hash in the index of a text of so many bytes."""
+    return max(8, length.bit_length() - 2)
+
+
+def build_index(text: Text, shapes: list[list[int]]) -> Index:
+    """Index a text by contexts of some shapes."""
+    offsets, sizes = context_shapes(shapes)
+    bits = hash_bits(len(text))
     return Index(text, offsets, sizes, bits, *sort_contexts(text, offsets, sizes, bits))
 
 
