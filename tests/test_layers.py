@@ -12,7 +12,7 @@ LIBRARY, STUDIES = ROOT / "src" / "conservator", ROOT / "src" / "conservator_stu
 # From the bottom to the top; those on one line do not import each other.
 LAYERS = [
     {"errors"},
-    {"numerics", "files", "figures", "tables", "provenance", "processes"},
+    {"numerics", "files", "figures", "tables", "provenance", "processes", "threads"},
     {"vocabularies"},
     {"documents", "channels"},
     {"options", "pages"},

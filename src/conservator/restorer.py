@@ -45,6 +45,7 @@ from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters, 
 from conservator.restoration import Notice, Restoration
 from conservator.restoration.notices import LANGUAGE_MODELS_UNUSED
 from conservator.rewriter import Rewriter
+from conservator.threads import SMALL, threads_for
 from conservator.vocabularies import BYTES, CHARACTERS
 
 Document = str | bytes | Path | Source
@@ -129,8 +130,10 @@ class Restorer:
         """
         options = with_changes(self.options, changes)
         meter = Meter(progress, options.max_seconds)
+        source = as_source(document, options)
         try:
-            return self.restore_metered(document, options, meter, like, known, trust)
+            with threads_for(bytes_to_read(source, options)):
+                return self.restore_metered(source, options, meter, like, known, trust)
         except OutOfTimeError as error:
             doing = DOING.get(error.stage, error.stage)
             problem = f"nothing was restored within {options.max_seconds:g} s: it was still {doing}; allow more time"
@@ -403,6 +406,16 @@ def as_source(document: Document, options: RestoreOptions, name: str = "the docu
         return document
     content = read_document(name := str(document)) if isinstance(document, Path) else document
     return read_source(content, options.encoding, name=name, signs=(options.mark, options.gap), stray=options.stray)
+
+
+def bytes_to_read(source: Source, options: RestoreOptions) -> int:
+    """About how many bytes of a document experts read; with language models, which take much longer, at least SMALL."""
+    if options.effort == "best":
+        return max(SMALL, len(source.data))
+    if options.near is None or options.channel != DEFAULTS.channel:
+        return len(source.data)
+    signs = sum(source.data.count(sign.encode()) for sign in (options.mark, options.gap) if sign)
+    return min(len(source.data), 2 * options.near * signs)
 
 
 def with_changes(options: RestoreOptions, changes: dict[str, Any]) -> RestoreOptions:

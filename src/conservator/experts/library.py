@@ -14,6 +14,7 @@ from conservator.experts.language.loading import HUB
 from conservator.experts.uniform import Hiding
 from conservator.experts.weights import CONFIG
 from conservator.files import real_path
+from conservator.threads import threads_for
 from conservator.vocabularies import Tokens
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def in_bytes(expert: Expert) -> Expert:
 @lru_cache(maxsize=16)
 def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], device: str) -> Expert:
     """Load an expert; ``stamp`` is part of the cache's key, so that a folder that has changed is read again."""
-    return load_flow(folder, device) if is_flow(folder) else load_expert(folder, device)
+    with threads_for(0):
+        return load_flow(folder, device) if is_flow(folder) else load_expert(folder, device)
 
 
 def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:

@@ -9,8 +9,10 @@ import hashlib
 import io
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from conservator.errors import ConservatorError
 from conservator.experts.memory.index import UNKNOWN, Index, Text, build_index, context_shapes, hash_bits
@@ -59,15 +61,23 @@ def _read(paths: list[Path]) -> Index | None:
         return None
     offsets, sizes = context_shapes(SHAPES)
     bits = hash_bits(len(text))
-    types = (text.dtype, starts.dtype, places.dtype) == (np.int16, np.int32, np.int32)
-    if not types or starts.shape != (len(SHAPES), 2**bits + 1) or places.shape != (len(SHAPES), starts[:, -1].max()):
+    types = [str(part.dtype) for part in (text, starts, places)]
+    if (
+        types != ["int16", "int32", "int32"]
+        or starts.shape != (len(SHAPES), 2**bits + 1)
+        or places.shape != (len(SHAPES), starts[:, -1].max())
+    ):
         return None
     return Index(text, offsets, sizes, bits, starts, places)
 
 
 def _write(paths: list[Path], index: Index) -> None:
     """Store an index. A folder that cannot be written is no error: the next process builds the index again."""
-    parts = (index.text, index.starts, np.ascontiguousarray(index.places[:, : index.starts[:, -1].max()]))
+    parts: list[NDArray[Any]] = [
+        index.text,
+        index.starts,
+        np.ascontiguousarray(index.places[:, : index.starts[:, -1].max()]),
+    ]
     try:
         for path, part in zip(paths, parts, strict=True):
             buffer = io.BytesIO()
