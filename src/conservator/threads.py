@@ -28,7 +28,8 @@ def threads_for(work: int) -> Iterator[None]:
     """
     import torch
 
-    before = torch.get_num_threads()
+    with _setting:  # a thread that uses torch for the first time must not do so while another changes the default
+        before = torch.get_num_threads()
     if work >= SMALL or before == 1:
         yield
         return
