@@ -1,6 +1,8 @@
 """The effort ``best``: a language model writes again what networks and memory leave in doubt."""
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,6 +32,14 @@ def run(language=None, **options):
     worm = Bookworm(TEXT.encode())
     restorer = Restorer([FakeExpert(1), FakeExpert(2)], language=[worm] if language is None else language)
     return restorer.restore(document, lost="bytes", **options)
+
+
+def test_the_record_names_the_precision_of_language_models():
+    worm = Bookworm(TEXT.encode())
+    spec = replace(worm.spec, precision="bfloat16")
+    found = run(language=[SimpleNamespace(spec=spec, read=worm.read)], effort="best")
+    assert json.loads(found.to_json())["precision"] == {spec.name: "bfloat16"}
+    assert json.loads(run(effort="fast").to_json())["precision"] == {}
 
 
 def test_a_language_model_that_knows_the_text_gives_it_back():

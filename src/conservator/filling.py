@@ -1,5 +1,7 @@
 """The middle of every restoration: what is read of a document, and what comes of it."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -8,7 +10,8 @@ from conservator.channels import Channel, Excerpt, Observation
 from conservator.decoders import DecodedText, Fill, best_fills, decode_text
 from conservator.decoders.beam import MARGIN
 from conservator.documents import Damaged
-from conservator.experts import Cost, OutOfTimeError, Recollection, Remembered, Team
+from conservator.experts import Cost, Expert, OutOfTimeError, Recollection, Remembered, Team
+from conservator.experts.causal import CausalExpert
 from conservator.experts.windows import excerpt_around
 from conservator.field import Engine
 from conservator.options import RestoreOptions
@@ -116,7 +119,13 @@ def fill(
         gain=inferred.outcomes[0].gain if inferred.outcomes else None,
         out_of_time=out_of_time,
         cost=Cost(),
+        precision=precisions([*team.experts, *(rewriter.experts if rewriter is not None else ())]),
     )
+
+
+def precisions(experts: Iterable[Expert | CausalExpert]) -> dict[str, str]:
+    """The number format that each pretrained expert computes in, by its name."""
+    return {one.spec.name: one.spec.precision for one in experts if one.spec.precision}
 
 
 def remembered(

@@ -39,7 +39,7 @@ from conservator.experts.causal import CausalExpert
 from conservator.experts.grams import Mixture
 from conservator.field import Bayes, Engine, Survey, choose_experts
 from conservator.files import read_document
-from conservator.filling import fill, observe
+from conservator.filling import fill, observe, precisions
 from conservator.like import Like, character_prior, known_texts, like_texts, read_references
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters, expert_names
 from conservator.restoration import Notice, Restoration
@@ -246,7 +246,8 @@ class Restorer:
                 attested = find_tokens(content for _, content in texts)
                 corrector = Corrector(channel, prior, None, *least, options.mark, rewriter, attested)
                 found = corrector.correct(text, meter, trust)
-        return replace(as_restoration(found, spent.cost), encoding=source.encoding)
+        precision = precisions(rewriter.experts if rewriter is not None else ())
+        return replace(as_restoration(found, spent.cost), encoding=source.encoding, precision=precision)
 
     def characters(self, damaged: Damaged, options: RestoreOptions, *, doubtful: bool) -> CharacterText | None:
         """The document as characters, if its marks are characters outside ASCII; None if they are bytes."""

@@ -69,7 +69,7 @@ Precision = Annotated[
     str | None,
     typer.Option(
         metavar="float32|bfloat16",
-        help="How pretrained models compute; by default whichever is quicker here.",
+        help="How pretrained models compute; bfloat16 if the processor has instructions for it, else float32.",
         show_default=False,
     ),
 ]

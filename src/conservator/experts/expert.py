@@ -29,6 +29,7 @@ class ExpertSpec:
         fingerprint: a hash of its weights, or "" for an expert made in memory.
         recalls: whether it recalls text instead of modelling it. Then it is good at some positions and knows nothing of
             others, whatever the region: its weight depends on how sure it is. A team has at most one, as its last.
+        precision: the number format that a pretrained network computes in, such as ``bfloat16``; "" for others.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ExpertSpec:
     takes_time: bool = False
     fingerprint: str = ""
     recalls: bool = False
+    precision: str = ""
 
     def __post_init__(self) -> None:
         """A name is text: half a surrogate, as in the name of a folder that is not UTF-8, becomes ``?``."""

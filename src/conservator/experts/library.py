@@ -57,7 +57,8 @@ def load_experts(
     Args:
         names: of the experts.
         device: where they compute.
-        precision: how pretrained models compute; float32 or bfloat16, whichever is quicker here, by default.
+        precision: how pretrained models compute; by default bfloat16 if the processor has instructions for it, else
+            float32.
         trust_remote_code: whether code in the folder of a pretrained model may be run.
         own_tokens: whether an expert over tokens is left as it is, and speaks about its tokens.
     """

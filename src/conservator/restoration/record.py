@@ -55,6 +55,9 @@ def as_record(restoration: Restoration) -> Record:
     characters, the summary counts characters, and ``lost_by`` is the encoding that lost them, if there is one that has
     them all.
 
+    ``precision`` has the number format, such as ``bfloat16``, that each pretrained expert computed in, by its name; the
+    formats round differently.
+
     Where any character could be wrong, ``correction`` has the changes in a few numbers (``ChangeSummary``) and ``rate``
     (how often the reader of pages erred, as a multiple of what the channel says), and ``changes`` lists them
     (``list_changes``). A changed piece then has ``seen``, what stood there, and ``changes``, the half-open range of its
@@ -73,6 +76,7 @@ def as_record(restoration: Restoration) -> Record:
         "one_weight": restoration.one_weight,
         "out_of_time": restoration.out_of_time,
         "experts": list(restoration.experts),
+        "precision": dict(restoration.precision),
         "memory": len(restoration.experts) - 1 if restoration.recalls else None,
         "references": [
             {"name": name.encode(errors="replace").decode(), "remembered": restoration.sources.get(name, 0)}

@@ -116,6 +116,7 @@ class Restoration:
         reported: notices that were set while the document was restored; ``notices`` adds those that follow from the
             other attributes.
         cost: network evaluations and seconds.
+        precision: name of a pretrained expert -> the number format that it computed in.
         encoding: the encoding that the document was read in.
     """
 
@@ -138,6 +139,7 @@ class Restoration:
     out_of_time: str | None = None
     reported: tuple[Notice, ...] = ()
     cost: Cost
+    precision: Mapping[str, str] = field(default_factory=dict)
     encoding: str = UTF8
 
     @classmethod

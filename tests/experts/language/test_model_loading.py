@@ -1,9 +1,11 @@
 """Language models by name, folder, file and repository; what cannot be loaded is said."""
 
 import json
+from unittest import mock
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from conservator import ConservatorError
 from conservator.experts.language import added_models, load_language_model, model_folder
@@ -119,6 +121,70 @@ def test_a_tokenizer_without_a_start_is_refused(tmp_path):
         load_language_model(tmp_path)
 
 
-def test_the_precision_is_chosen_once():
-    assert choose_precision() in ("float32", "bfloat16")
-    assert choose_precision() == choose_precision()
+def change_weights(folder, change):
+    """Write what ``change`` makes of the weights of a model."""
+    weights = load_file(folder / "model.safetensors")
+    save_file(change(weights), folder / "model.safetensors", {"format": "pt"})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda weights: {name: one for name, one in weights.items() if "layers.1" not in name},
+            r"lack 9 tensors \(model.layers.1.input_layernorm.weight, .*\); copy all \*.safetensors files",
+        ),
+        (
+            lambda weights: {name: one for name, one in weights.items() if "embed_tokens" not in name},
+            r"lack .*model.embed_tokens.weight",
+        ),
+        (
+            lambda weights: weights | {"model.layers.7.mlp.up_proj.weight": torch.zeros(2, 2)},
+            r"have 1 tensors more than config.json says \(model.layers.7.mlp.up_proj.weight\)",
+        ),
+        (
+            lambda weights: weights | {"model.norm.weight": torch.zeros(5)},
+            r"1 tensors have other shapes than config.json says \(model.norm.weight: \[5\] instead of",
+        ),
+    ],
+)
+def test_weights_of_another_network_are_refused(tmp_path, change, message):
+    save_tiny(tmp_path)
+    change_weights(tmp_path, change)
+    with pytest.raises(ConservatorError, match=message):
+        load_language_model(tmp_path)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_tied_weights_may_be_stored_or_not(tmp_path, stored):
+    network = save_tiny(tmp_path)
+    assert network.config.tie_word_embeddings
+    head = {"lm_head.weight": network.get_input_embeddings().weight.detach().clone()} if stored else {}
+    change_weights(tmp_path, lambda weights: weights | head)
+    assert load_language_model(tmp_path, "float32").spec.name == tmp_path.name
+
+
+def test_a_head_that_is_not_tied_must_be_stored(tmp_path):
+    save_tiny(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": False}))
+    with pytest.raises(ConservatorError, match=r"lack 1 tensors \(lm_head.weight\)"):
+        load_language_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("instructions", "expected"),
+    [
+        ({}, "float32"),
+        ({"avx512_f": True, "avx512_bf16": False}, "float32"),
+        ({"avx512_bf16": True}, "bfloat16"),
+        ({"amx_bf16": True}, "bfloat16"),
+        ({"bf16": True}, "bfloat16"),
+    ],
+)
+def test_the_precision_depends_on_the_processor_alone(monkeypatch, tmp_path, instructions, expected):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: instructions)
+    with mock.patch("time.perf_counter", side_effect=AssertionError("it was measured")):
+        assert choose_precision() == expected
+    save_tiny(tmp_path)
+    assert load_language_model(tmp_path).spec.precision == expected

@@ -20,12 +20,14 @@ class CausalSpec:
         tokens: what its tokens stand for, and how it cuts a text into them.
         max_length: the longest path that it reads, in tokens; None for any.
         fingerprint: a hash of its weights, or "" for an expert made in memory.
+        precision: the number format that it computes in, such as ``bfloat16``; "" if that is not known.
     """
 
     name: str
     tokens: Tokens
     max_length: int | None = None
     fingerprint: str = ""
+    precision: str = ""
 
 
 class CausalExpert(Protocol):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from conservator.errors import ConservatorError
 from conservator.experts.denoisers.families import Family
 from conservator.experts.expert import IMPOSSIBLE, At, Context, ExpertSpec, check_context, copy_visible
+from conservator.experts.language.precision import precision_of
 from conservator.experts.team import CHUNK, POSITIONS
 from conservator.vocabularies import Tokens
 
@@ -67,6 +68,7 @@ class Denoiser:
             source=family.source,
             takes_time=family.time == "sigma",
             fingerprint=fingerprint,
+            precision=precision_of(network),
         )
         self._silent = torch.tensor([not piece for piece in tokens.pieces])
         self._head = head_of(network)

@@ -39,7 +39,7 @@ def load_denoiser(
 
     Args:
         name: ``hf:OWNER/NAME``, ``hf:FOLDER`` or a folder, with config.json, a tokenizer and safetensors.
-        precision: how it computes; float32 or bfloat16, whichever is quicker here, by default.
+        precision: how it computes; by default what ``choose_precision`` says.
         device: where it computes.
         trust_remote_code: whether code in the folder may be run, which Dream, LLaDA, MDLM and DUO need.
         fetch: whether ``hf:`` may download; else it must be in the hub's cache.

@@ -27,7 +27,7 @@ def load_language_model(
     Args:
         name: the name of a model that was added (``conservator experts add``), ``hf:OWNER/NAME``, a folder with
             config.json, tokenizer.json and safetensors, or a ``.gguf`` file, which is converted once.
-        precision: how it computes; float32 or bfloat16, whichever is quicker here, by default.
+        precision: how it computes; by default what ``choose_precision`` says.
         fetch: whether ``hf:`` may download; else it must be in the hub's cache.
     """
     folder = find_model(name, fetch=fetch)
@@ -110,9 +110,16 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
         with quietly():
             config = AutoConfig.from_pretrained(str(folder), **local)
             family = family_of(config)
-            network = AutoModelForCausalLM.from_pretrained(
-                str(folder), config=config, dtype=getattr(torch, precision), use_safetensors=True, **local
+            network, loading = AutoModelForCausalLM.from_pretrained(
+                str(folder),
+                config=config,
+                dtype=getattr(torch, precision),
+                use_safetensors=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # refused below, with an error that names the tensors
+                **local,
             )
+            check_loaded(loading)
     except ConservatorError as error:
         raise ConservatorError(f"{folder}: {error}") from error
     except Exception as error:  # of json, safetensors and transformers
@@ -123,6 +130,30 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
     return LanguageModel(
         network, tokens, start, folder.name, fingerprint=hash_files(sorted(folder.glob("*.safetensors")))
     )
+
+
+def check_loaded(loading: dict[str, Any]) -> None:
+    """Raise a ConservatorError unless the weights are those of the network; ``loading`` is what transformers reports.
+
+    transformers initialises at random what is missing or has another shape. Tied weights do not count as missing.
+    """
+    fix = "copy all *.safetensors files of the model, and its own config.json, into the folder"
+    missing = sorted(loading["missing_keys"])
+    if missing:
+        raise ConservatorError(f"the safetensors files lack {len(missing)} tensors ({_some(missing)}); {fix}")
+    other = [f"{name}: {list(stored)} instead of {list(wanted)}" for name, stored, wanted in loading["mismatched_keys"]]
+    if other:
+        raise ConservatorError(f"{len(other)} tensors have other shapes than config.json says ({_some(other)}); {fix}")
+    unknown = sorted(name for name in loading["unexpected_keys"] if name.endswith(".weight"))
+    if unknown:
+        raise ConservatorError(
+            f"the safetensors files have {len(unknown)} tensors more than config.json says ({_some(unknown)}); {fix}"
+        )
+
+
+def _some(names: Sequence[str], most: int = 3) -> str:
+    """The first few names."""
+    return ", ".join([*names[:most], *(["..."] if len(names) > most else [])])
 
 
 def find_start(tokenizer: Path, starts: tuple[str, ...]) -> int:

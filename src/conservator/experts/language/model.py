@@ -13,6 +13,7 @@ from conservator.experts.causal import CausalSpec
 from conservator.experts.language.cache import ATTENTION, TreeCache
 from conservator.experts.language.families import family_of
 from conservator.experts.language.growing import Growing
+from conservator.experts.language.precision import precision_of
 from conservator.vocabularies import Tokens
 
 BITS = 8  # of a byte, in which so many ancestors are kept
@@ -40,7 +41,7 @@ class LanguageModel:
         self.config._attn_implementation = self.body.config._attn_implementation = ATTENTION
         self.start = start
         longest = self.config.max_position_embeddings - 1
-        self._spec = CausalSpec(name, tokens, max_length=longest, fingerprint=fingerprint)
+        self._spec = CausalSpec(name, tokens, longest, fingerprint, precision_of(network))
 
     @property
     def spec(self) -> CausalSpec:

@@ -1,42 +1,22 @@
-"""How a network computes: in float32 or bfloat16, whichever this machine is quicker at."""
+"""How a pretrained network computes: in bfloat16 where the processor has instructions for it, else in float32."""
 
-import time
-from collections.abc import Callable
-from functools import cache
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
 
 Precision = Literal["float32", "bfloat16"]
-ROWS, WIDTH = 64, 768  # a typical product: so many tokens in one step, through a layer so wide
-MARGIN = 1.15  # float32 has no loss: another must be this much quicker
+NATIVE = ("amx_bf16", "avx512_bf16", "bf16")  # Intel, Intel and AMD, ARM
 
 
 def choose_precision() -> Precision:
-    """The precision in which one typical product is quicker here, measured once in a process (some milliseconds)."""
-    return _quickest(torch.get_num_threads())
+    """``bfloat16`` if the processor multiplies it natively, else ``float32``.
+
+    The choice depends on the processor alone, so that the same machine gives the same result in every run.
+    """
+    has = torch.cpu.get_capabilities()
+    return "bfloat16" if any(has.get(name, False) for name in NATIVE) else "float32"
 
 
-@cache
-def _quickest(threads: int) -> Precision:
-    """Measure; what is quickest may depend on the number of threads."""
-    drawn = torch.Generator().manual_seed(0)
-    x, weight = (torch.randn(rows, WIDTH, generator=drawn) for rows in (ROWS, 2 * WIDTH))
-    ways: dict[Precision, Callable[[], Tensor]] = {"float32": lambda: nn.functional.linear(x, weight)}
-    halves = x.bfloat16(), weight.bfloat16()
-    ways["bfloat16"] = lambda: nn.functional.linear(*halves)
-    with torch.inference_mode():
-        seconds = {name: _seconds(way) * (1 if name == "float32" else MARGIN) for name, way in ways.items()}
-    return min(seconds, key=lambda name: seconds[name])
-
-
-def _seconds(way: Callable[[], Tensor], tries: int = 5) -> float:
-    """The time of the quickest of some tries, after one that does not count."""
-    way()
-    taken = []
-    for _ in range(tries):
-        start = time.perf_counter()
-        way()
-        taken.append(time.perf_counter() - start)
-    return min(taken)
+def precision_of(network: torch.nn.Module) -> str:
+    """The precision of the weights of a network, such as ``bfloat16``."""
+    return str(next(network.parameters()).dtype).removeprefix("torch.")
