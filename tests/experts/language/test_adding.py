@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import random
 import sys
 import zipfile
 
@@ -10,6 +11,7 @@ import pytest
 
 from conservator import ConservatorError
 from conservator.experts.language import KnownModel, add_model, added_models, load_language_model, remove_model
+from conservator.experts.language.convert import convert_gguf
 from conservator.experts.language.loading import find_model
 from tiny import byte_level, network
 
@@ -130,6 +132,24 @@ def test_a_gguf_file_is_converted_once(known, gguf):
     stamp = (folder / "config.json").stat().st_mtime_ns
     assert find_model(str(gguf[0])) == folder
     assert (folder / "config.json").stat().st_mtime_ns == stamp
+
+
+def test_a_file_with_changed_bytes_is_converted_or_refused(tmp_path, gguf):
+    data, draw = gguf[0].read_bytes(), random.Random(1)
+    end = data.index(b"token_embd.weight") + 2000  # settings, tokenizer and descriptions of tensors
+    path, folder = tmp_path / "mutant.gguf", tmp_path / "model"
+    folder.mkdir()
+    refused = 0
+    for _ in range(16):
+        changed = bytearray(data)
+        for place in draw.sample(range(24, end), 4):
+            changed[place] = draw.randrange(256)
+        path.write_bytes(changed)
+        try:
+            convert_gguf(path, folder)
+        except ConservatorError:
+            refused += 1
+    assert refused > 4
 
 
 def test_another_file_is_not_added(known, tmp_path):

@@ -140,11 +140,11 @@ def change_weights(folder, change):
         ),
         (
             lambda weights: weights | {"model.layers.7.mlp.up_proj.weight": torch.zeros(2, 2)},
-            r"have 1 tensors more than config.json says \(model.layers.7.mlp.up_proj.weight\)",
+            r"have 1 tensors that the network has not \(model.layers.7.mlp.up_proj.weight\)",
         ),
         (
             lambda weights: weights | {"model.norm.weight": torch.zeros(5)},
-            r"1 tensors have other shapes than config.json says \(model.norm.weight: \[5\] instead of",
+            r"1 tensors have shapes that the network has not \(model.norm.weight: \[5\] instead of",
         ),
     ],
 )

@@ -13,6 +13,8 @@ from safetensors.torch import save_model
 
 from conservator.errors import ConservatorError
 from conservator.experts.language.families import family_of
+from conservator.experts.language.gguf_header import check_gguf
+from conservator.experts.language.loading import check_loaded
 
 # What the tokenizers named in tokenizer.ggml.pre do before the model, where transformers makes it otherwise.
 DIGITS = {"type": "Digits", "individual_digits": True}
@@ -27,6 +29,7 @@ def convert_gguf(path: Path, folder: Path) -> None:
     from gguf import GGUFReader
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
+    check_gguf(path)
     where: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True, "trust_remote_code": False}
     try:
         with quietly():
@@ -34,10 +37,18 @@ def convert_gguf(path: Path, folder: Path) -> None:
             family_of(AutoConfig.from_pretrained(str(path.parent), **where))
             tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **where)
             described = json.loads(tokenizer.backend_tokenizer.to_str())
-            network = AutoModelForCausalLM.from_pretrained(str(path.parent), dtype=torch.float32, **where)
-    except (OSError, ValueError, KeyError) as error:
-        raise ConservatorError(f"cannot read {path}: {error}") from error
-    pre = str(fields["tokenizer.ggml.pre"].contents()) if "tokenizer.ggml.pre" in fields else ""
+            network, loading = AutoModelForCausalLM.from_pretrained(
+                str(path.parent),
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # refused by check_loaded, with an error that names the tensors
+                **where,
+            )
+            check_loaded(loading, "fetch or export the file again")
+            pre = str(fields["tokenizer.ggml.pre"].contents()) if "tokenizer.ggml.pre" in fields else ""
+    except Exception as error:  # of gguf and transformers, which raise any kind for values that they do not expect
+        reason = str(error) if isinstance(error, ConservatorError) else f"{type(error).__name__}: {error}"
+        raise ConservatorError(f"cannot read {path}: {reason}") from error
     if pre in BEFORE:
         steps = [*BEFORE[pre], described["pre_tokenizer"]]
         described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps}

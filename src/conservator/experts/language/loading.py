@@ -132,22 +132,27 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
     )
 
 
-def check_loaded(loading: dict[str, Any]) -> None:
-    """Raise a ConservatorError unless the weights are those of the network; ``loading`` is what transformers reports.
+def check_loaded(
+    loading: dict[str, Any], fix: str = "copy all *.safetensors files of the model, and its own config.json, there"
+) -> None:
+    """Raise a ConservatorError unless the weights are those of the network.
 
     transformers initialises at random what is missing or has another shape. Tied weights do not count as missing.
+
+    Args:
+        loading: what transformers reports of the loading.
+        fix: what the user can do.
     """
-    fix = "copy all *.safetensors files of the model, and its own config.json, into the folder"
     missing = sorted(loading["missing_keys"])
     if missing:
-        raise ConservatorError(f"the safetensors files lack {len(missing)} tensors ({_some(missing)}); {fix}")
+        raise ConservatorError(f"the weights lack {len(missing)} tensors ({_some(missing)}); {fix}")
     other = [f"{name}: {list(stored)} instead of {list(wanted)}" for name, stored, wanted in loading["mismatched_keys"]]
     if other:
-        raise ConservatorError(f"{len(other)} tensors have other shapes than config.json says ({_some(other)}); {fix}")
+        raise ConservatorError(f"{len(other)} tensors have shapes that the network has not ({_some(other)}); {fix}")
     unknown = sorted(name for name in loading["unexpected_keys"] if name.endswith(".weight"))
     if unknown:
         raise ConservatorError(
-            f"the safetensors files have {len(unknown)} tensors more than config.json says ({_some(unknown)}); {fix}"
+            f"the weights have {len(unknown)} tensors that the network has not ({_some(unknown)}); {fix}"
         )
 
 
