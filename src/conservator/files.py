@@ -37,6 +37,22 @@ def cache_home() -> Path:
     return (Path(cache) if cache else Path("~/.cache").expanduser()) / "conservator"
 
 
+def is_file(path: Path) -> bool:
+    """Whether there is a file; False also for a name that no file can have, where ``Path.is_file`` raises an OSError."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder; False also for a name that no folder can have."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def make_folder(path: Path) -> Path:
     """Create ``path`` and its parents; raise a ConservatorError if that is not possible."""
     try:

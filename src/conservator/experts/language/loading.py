@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from conservator.errors import ConservatorError
 from conservator.experts.language.catalogue import CATALOGUE
 from conservator.experts.language.home import PARTS, added_models, hash_files, is_model, model_folder
-from conservator.files import check_files, real_path
+from conservator.files import check_files, is_file, is_folder, real_path
 from conservator.vocabularies.pieces import read_tokenizer
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ def find_model(name: str | Path, *, fetch: bool = False) -> Path:
     if isinstance(name, str) and given in [model.name for model in added_models()]:
         return model_folder(given)
     path = Path(name)
-    if path.suffix == ".gguf" and path.is_file():
+    if path.suffix == ".gguf" and is_file(path):
         from conservator.experts.language.fetching import add_gguf
 
         return add_gguf(path)
-    if path.is_dir():
+    if is_folder(path):
         if not is_model(path):
             raise ConservatorError(f"no language model in {path}: it needs {', '.join(PARTS)} and *.safetensors")
         return path
@@ -67,9 +67,14 @@ def find_model(name: str | Path, *, fetch: bool = False) -> Path:
         raise ConservatorError(f"{given} was not added yet; conservator experts add {given} fetches it")
     names = ", ".join(model.name for model in added_models()) or "none"
     raise ConservatorError(
-        f"no language model {given!r}: neither added (added: {names}; known: {', '.join(CATALOGUE)}) "
+        f"no language model {shortened(given)!r}: neither added (added: {names}; known: {', '.join(CATALOGUE)}) "
         "nor hf:OWNER/NAME, a folder or a .gguf file"
     )
+
+
+def shortened(name: str, most: int = 80) -> str:
+    """A name as an error shows it."""
+    return name if len(name) <= most else f"{name[:most]}..."
 
 
 def find_repository(repository: str, wanted: Sequence[str], *, fetch: bool = False, extra: str = "lm") -> Path:
