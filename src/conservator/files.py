@@ -38,7 +38,7 @@ def cache_home() -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file; False also for a name that no file can have, where ``Path.is_file`` raises an OSError."""
+    """Whether there is a file; False for a name that no file can have, where ``Path.is_file`` raises an OSError."""
     try:
         return path.is_file()
     except OSError:
