@@ -1,6 +1,7 @@
 """Reading files whole, up to a limit; writing them atomically; and the names of their encodings."""
 
 import codecs
+import errno
 import io
 import json
 import os
@@ -8,7 +9,7 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -38,19 +39,22 @@ def cache_home() -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file; False for a name that no file can have, where ``Path.is_file`` raises an OSError."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
+    """Whether there is a file; False for a name that is too long for one, where ``Path.is_file`` raises an OSError."""
+    return _exists(path.is_file)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder; False also for a name that no folder can have."""
+    """Whether there is a folder; False for a name that is too long for one."""
+    return _exists(path.is_dir)
+
+
+def _exists(asked: Callable[[], bool]) -> bool:
     try:
-        return path.is_dir()
-    except OSError:
-        return False
+        return asked()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return False
+        raise
 
 
 def make_folder(path: Path) -> Path:
