@@ -130,6 +130,8 @@ class Restorer:
         """
         options = with_changes(self.options, changes)
         meter = Meter(progress, options.max_seconds)
+        if isinstance(document, bytes | Path):
+            document, options, trust = read_file(document, options, trust)
         source = as_source(document, options)
         try:
             with threads_for(bytes_to_read(source, options)):
@@ -141,7 +143,7 @@ class Restorer:
 
     def restore_metered(
         self,
-        document: Document,
+        source: Source,
         options: RestoreOptions,
         meter: Meter,
         like: Like | None,
@@ -149,18 +151,15 @@ class Restorer:
         trust: Trust | None,
     ) -> Restoration:
         """Restore a damaged document; arguments as in ``restore``, and what counts the cost and the time."""
-        if isinstance(document, bytes | Path):
-            document, options, trust = read_file(document, options, trust)
         edits = as_edits(options.channel)
         if edits is not None:
             if known:
                 raise OptionError("known", "text is known of marked gaps, and here any character may change")
-            return self.correct(as_source(document, options), edits, like, options, meter, trust)
+            return self.correct(source, edits, like, options, meter, trust)
         if trust is not None:
             raise OptionError("trust", "it is what a reader of pages said, and this channel is of none")
         generator = torch.Generator().manual_seed(options.seed)
         channel = as_channel(options.channel, BYTES.size)
-        source = as_source(document, options)
         damaged = read_damaged(source.data, mark=options.mark, gap=options.gap, known=known)
         references = self.references if like is None else read_references(like, options.mark)
         if references is not None and not options.memory:
