@@ -46,7 +46,11 @@ def check(document, found, settings):
     if not found.left_open.any():
         assert found.data == bytes(found.tokens.tolist())
     assert (found.left_open <= lost).all()
-    assert least > 0 or not found.left_open.any()
+    filled = settings.get("fill_undetermined", False) and settings.get("min_gap_confidence", 0.5) == least == 0
+    assert not filled or not found.left_open.any()
+    for number in range(len(found.damaged.gaps)):  # filled in as a whole or not at all
+        inside = found.damaged.gap_of(np.arange(len(found.tokens))) == number
+        assert len(np.unique(found.left_open[inside])) == 1
     assert sum(span.stop - span.start for span in found.spans) == lost.sum()
     for span, fills in zip(found.spans, found.alternatives, strict=False):
         assert len(fills) <= settings["alternatives"]
@@ -65,13 +69,17 @@ def check(document, found, settings):
     st.sampled_from([None, "[...]"]),
     st.sampled_from([0.0, 0.3]),
     st.integers(0, 2),
+    st.booleans(),
 )
-@example(b"\xef\xbf\xbd\xa9\xef\xbf\xbd", TEAMS[1], "\ufffd", 0, None, 0.0, 2)
-@example(b"\xe2\xef\xbf\xbd\x82\xef\xbf\xbd", TEAMS[1], "\ufffd", 0, None, 0.3, 2)
-@example(b"\xc3[...]\xa9\xa9", TEAMS[1], "\ufffd", 0, "[...]", 0.0, 2)
-def test_any_document_is_restored(document, team, mark, seed, gap, least, alternatives):
+@example(b"\xef\xbf\xbd\xa9\xef\xbf\xbd", TEAMS[1], "\ufffd", 0, None, 0.0, 2, True)
+@example(b"\xe2\xef\xbf\xbd\x82\xef\xbf\xbd", TEAMS[1], "\ufffd", 0, None, 0.3, 2, True)
+@example(b"\xc3[...]\xa9\xa9", TEAMS[1], "\ufffd", 0, "[...]", 0.0, 2, True)
+@example(b"\xef\xbf\xbd\x80[...]\xef\xbf\xbd\x80\xef\xbf\xbd", TEAMS[1], "\ufffd", 0, "[...]", 0.3, 0, False)
+def test_any_document_is_restored(document, team, mark, seed, gap, least, alternatives, everything):
     document = document.replace(MARK, mark.encode())
     chosen = {"mark": mark, "gap": gap, "min_confidence": least, "alternatives": alternatives, "seed": seed}
+    if everything:
+        chosen |= {"min_gap_confidence": 0.0, "fill_undetermined": True}
     chosen["encoding"] = "utf-8"  # also of what looks like something else
     found = restore(document, team, lost="invalid", max_gap=6, **chosen)
     check(document, found, chosen)

@@ -22,7 +22,7 @@ from conservator.experts.lexicon.words import WORD, begins_sentence
 from conservator.field import Inferred
 from conservator.numerics import runs
 from conservator.options import encoding_of
-from conservator.restoration import Restoration
+from conservator.restoration import Restoration, find_mostly_lost, mostly_lost
 from conservator.vocabularies import CHARACTERS, CharacterVocabulary
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz'"  # one of which a lost byte of a word may have been
@@ -116,7 +116,9 @@ def as_characters(damaged: Damaged) -> CharacterText:
     return CharacterText(inside, np.concatenate(widths[:-1]), damaged)
 
 
-def as_bytes(found: Restoration, text: CharacterText, loss: str, least: float) -> Restoration:
+def as_bytes(
+    found: Restoration, text: CharacterText, loss: str, least: float, *, fill_undetermined: bool = False
+) -> Restoration:
     """What was restored of characters as a restoration of bytes: a mark stands for the bytes of its character.
 
     Args:
@@ -124,8 +126,12 @@ def as_bytes(found: Restoration, text: CharacterText, loss: str, least: float) -
         text: the document.
         loss: what each mark stands for.
         least: a character with a confidence below this is left open.
+        fill_undetermined: whether marks are filled in, too, where most of the text around them is lost.
     """
     marks = text.damaged.places
+    hopeless = np.zeros(len(text.damaged.tokens), dtype=bool)
+    if not fill_undetermined:
+        hopeless[marks] = find_mostly_lost(text.source.tokens)[text.source.places[text.source.marks]]
     characters = [CHARACTERS.decode(found.tokens[place : place + 1]) for place in marks.tolist()]
     widths = text.widths.copy()
     widths[marks] = list(map(len, characters))
@@ -136,7 +142,7 @@ def as_bytes(found: Restoration, text: CharacterText, loss: str, least: float) -
     times = widths[found.positions]
     positions = np.repeat(starts[found.positions] - (np.cumsum(times) - times), times) + np.arange(times.sum())
     confidence = np.repeat(found.read_confidence, times)
-    unread = np.repeat(found.left_open[found.positions], times)
+    unsure = np.repeat((found.left_open | hopeless)[found.positions], times) | (confidence < least)
     return replace(
         found,
         damaged=damaged,
@@ -145,8 +151,9 @@ def as_bytes(found: Restoration, text: CharacterText, loss: str, least: float) -
         read_confidence=confidence,
         read_field=np.repeat(found.read_field, times, axis=0),
         read_regions=np.repeat(found.read_regions, times),
-        open_positions=positions[(damaged.tokens[positions] == CHARACTERS.mask) & (unread | (confidence < least))],
+        open_positions=positions[(damaged.tokens[positions] == CHARACTERS.mask) & unsure],
         remembered={int(starts[place]): one for place, one in found.remembered.items()},
+        reported=mostly_lost(int(hopeless.sum())),
         loss=loss,
     )
 

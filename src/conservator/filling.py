@@ -1,6 +1,7 @@
 """The middle of every restoration: what is read of a document, and what comes of it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -13,9 +14,19 @@ from conservator.documents import Damaged
 from conservator.experts import Cost, Expert, OutOfTimeError, Recollection, Remembered, Team
 from conservator.experts.causal import CausalExpert
 from conservator.experts.windows import excerpt_around
-from conservator.field import Engine
+from conservator.field import Engine, Outcome
+from conservator.numerics import runs
 from conservator.options import RestoreOptions
-from conservator.restoration import Restoration, leave_open
+from conservator.restoration import (
+    Notice,
+    Restoration,
+    byte_odds,
+    find_mostly_lost,
+    leave_open,
+    lost_characters,
+    mostly_lost,
+    with_odds,
+)
 from conservator.rewriter import Again, Rewriter
 from conservator.vocabularies import BYTES
 
@@ -87,8 +98,10 @@ def fill(
                 fills = best_fills(team, observation, inferred, decoded, options.alternatives)
             if again is not None:
                 fills = again.fills(positions, observation.lost[0].numpy(), fills)
+            fills = with_length(damaged, positions, observation.lost[0].numpy(), fills)
     except OutOfTimeError as error:
         out_of_time = error.stage
+    outcome = inferred.outcomes[0] if inferred.outcomes else Outcome()
     field = inferred.field[0].numpy()
     named = list(range(len(team)))
     if selects:  # those that have a say, and the memory
@@ -99,8 +112,9 @@ def fill(
     regions = inferred.regions[0][:, named].argmax(-1).masked_fill(~inferred.scored[0], -1)
     names, shown = [team.names[number] for number in named], field[:, named]
     opened = positions[decoded.unread]
+    reported: tuple[Notice, ...] = ()
     if team.vocabulary.fingerprint == BYTES.fingerprint:  # else each token is a character
-        opened = leave_open(damaged, positions, decoded, options.min_confidence)
+        decoded, opened, reported = judge(damaged, positions, decoded, options)
     if rewriter is not None and again is not None:
         names, shown = with_language(names, shown, rewriter, again, recalls=team.recalls)
     return Restoration(
@@ -115,9 +129,11 @@ def fill(
         open_positions=opened,
         alternatives=tuple(fills),
         remembered=remembered(team, damaged, positions, decoded, field),
-        surprise=inferred.outcomes[0].surprise if inferred.outcomes else None,
-        gain=inferred.outcomes[0].gain if inferred.outcomes else None,
+        surprise=outcome.surprise,
+        surprise_error=outcome.surprise_error,
+        gain=outcome.gain,
         out_of_time=out_of_time,
+        reported=reported,
         cost=Cost(),
         precision=precisions([*team.experts, *(rewriter.experts if rewriter is not None else ())]),
     )
@@ -126,6 +142,59 @@ def fill(
 def precisions(experts: Iterable[Expert | CausalExpert]) -> dict[str, str]:
     """The number format that each pretrained expert computes in, by its name."""
     return {one.spec.name: one.spec.precision for one in experts if one.spec.precision}
+
+
+def with_length(
+    damaged: Damaged, positions: Ints, lost: NDArray[np.bool_], fills: list[tuple[Fill, ...]]
+) -> list[tuple[Fill, ...]]:
+    """The fills of each run of ``lost`` positions (n,), their probability times that of the lengths of its gaps."""
+    if damaged.length_probability is None:
+        return fills
+    found = []
+    for (start, stop), several in zip(runs(lost), fills, strict=True):
+        gaps = np.unique(damaged.gap_of(positions[start:stop]))
+        length = float(damaged.length_probability[gaps[gaps >= 0]].prod())
+        found.append(tuple(replace(one, probability=one.probability * length) for one in several))
+    return found
+
+
+def judge(
+    damaged: Damaged, positions: Ints, decoded: DecodedText, options: RestoreOptions
+) -> tuple[DecodedText, Ints, tuple[Notice, ...]]:
+    """What was decoded, with its final confidence; the positions that are left open; and notices about these.
+
+    Args:
+        damaged: the document.
+        positions: (n,) the positions that were read.
+        decoded: what was decoded there.
+        options: how it is restored.
+    """
+    least, least_gap = options.min_confidence, options.min_gap_confidence
+    if options.fill_undetermined:
+        return decoded, leave_open(damaged, positions, decoded, least, least_gap=least_gap), ()
+    hopeless, odds = find_mostly_lost(damaged.tokens)[positions], np.ones(len(positions))
+    if options.lost in ("auto", "bytes"):
+        odds = byte_odds(damaged.tokens)[positions]
+    lost = damaged.tokens[positions] == BYTES.mask
+    character = np.cumsum((decoded.tokens & 0xC0) != 0x80)
+    together = odds ** np.bincount(character, weights=lost)[character]  # every mark of a character stands for a byte
+    decoded = replace(decoded, confidence=with_odds(decoded.confidence, np.where(lost, together, 1.0)))
+    unlikely = lost & (odds < 1) & (decoded.confidence < 0.5)
+    undetermined = hopeless | unlikely
+    opened = leave_open(damaged, positions, decoded, least, least_gap=least_gap, undetermined=undetermined)
+    hopeless &= np.isin(positions, opened)
+    unlikely &= np.isin(positions, opened) & ~hopeless
+    notices = (
+        *mostly_lost(count_signs(damaged, positions[hopeless])),
+        *lost_characters(count_signs(damaged, positions[unlikely])),
+    )
+    return decoded, opened, notices
+
+
+def count_signs(damaged: Damaged, positions: Ints) -> int:
+    """How many marks and gap signs stand at lost ``positions`` (k,); a lost byte that was not marked counts as one."""
+    signs = damaged.sign_of(positions)
+    return len(np.unique(signs[signs >= 0])) + int((signs < 0).sum())
 
 
 def remembered(

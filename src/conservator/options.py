@@ -38,6 +38,10 @@ class RestoreOptions:
             the path of a fitted channel, or a Channel.
         min_gain: by how many nats the evidence must favour a change of text that a reader of pages wrote.
         min_confidence: a lost byte whose best guess has a confidence below this is not filled in.
+        min_gap_confidence: a gap of unknown length whose best fill has a probability below this, as a whole, is not
+            filled in; 0 fills in every gap.
+        fill_undetermined: whether marks are filled in, too, that the visible text does not determine, because most of
+            the text around them is lost, or because they probably stand for characters of several bytes.
         alternatives: how many joint fills of each gap to find, with the one that it got; the text is the same with and
             without them.
         seed: the seed of all randomness.
@@ -57,6 +61,8 @@ class RestoreOptions:
     channel: "str | Path | Channel | EditChannel" = "mask"
     min_gain: float = 2.0
     min_confidence: float = 0.0
+    min_gap_confidence: float = 0.5
+    fill_undetermined: bool = False
     alternatives: int = 0
     seed: int = 0
     near: int | None = 256
@@ -75,8 +81,10 @@ class RestoreOptions:
         _check(self.gap != self.mark, "gap", f"{self.gap!r}, as the mark; they must differ")
         _check(_whole(self.max_gap) and self.max_gap >= 1, "max_gap", f"{self.max_gap!r}; at least 1 is needed")
         _check_lost(self.lost)
-        share = isinstance(self.min_confidence, int | float) and 0 <= self.min_confidence <= 1
-        _check(share, "min_confidence", f"{self.min_confidence!r}; it must lie between 0 and 1")
+        for name in ("min_confidence", "min_gap_confidence"):
+            share = getattr(self, name)
+            valid = isinstance(share, int | float) and 0 <= share <= 1
+            _check(valid, name, f"{share!r}; it must lie between 0 and 1")
         _check(
             _whole(self.alternatives) and self.alternatives >= 0,
             "alternatives",
@@ -85,7 +93,9 @@ class RestoreOptions:
         gain = _number(self.min_gain) and self.min_gain >= 0
         _check(gain, "min_gain", f"{self.min_gain!r}; it must be a number, not negative")
         _check(_whole(self.seed), "seed", f"{self.seed!r}; it must be a whole number")
-        _check(isinstance(self.memory, bool), "memory", f"{self.memory!r}; it must be true or false")
+        for name in ("memory", "fill_undetermined"):
+            chosen = getattr(self, name)
+            _check(isinstance(chosen, bool), name, f"{chosen!r}; it must be true or false")
         _check(self.effort in EFFORTS, "effort", f"{self.effort!r}; known: {', '.join(EFFORTS)}")
         named = isinstance(self.language, str) and all(name.strip() for name in self.language.split(","))
         _check(named, "language", f"{self.language!r}; names of language models are needed, with commas between")

@@ -184,9 +184,8 @@ class Restorer:
                 fitting = damaged.settled("invalid") if doubtful else damaged
                 texts = known_texts(damaged, references) if options.memory else []
                 with meter.stage("lengths"):
-                    damaged = damaged.with_lengths(
-                        choose_lengths(Team(models, meter), fitting, options.max_gap, generator, texts)
-                    )
+                    lengths = choose_lengths(Team(models, meter), fitting, options.max_gap, generator, texts)
+                damaged = damaged.with_lengths(*lengths)
             makers = self.makers(references, options)
             if not len(damaged.tokens) or not (doubtful or len(damaged.lost)):
                 names = [*(one.spec.name for one in models), *(one.spec.name for one in makers)]
@@ -288,7 +287,7 @@ class Restorer:
             observation = observe(text.damaged, channel, team, options.near, everywhere=False)
             unchecked = replace(options, min_confidence=0.0)  # which counts for whole characters
             found = fill(team, text.damaged, observation, Alone(), None, unchecked, generator)
-            found = as_bytes(found, text, loss, options.min_confidence)
+            found = as_bytes(found, text, loss, options.min_confidence, fill_undetermined=options.fill_undetermined)
         if options.effort == "best":
             message = (
                 "every mark stands for one character outside ASCII, and language models are not used for lost "

@@ -50,8 +50,11 @@ def test_the_length_of_what_is_known_is_found():
         if len(lengths) == 2:
             damaged = text[:20] + "[...]" + text[20 + lengths[0] : 60] + "[...]" + text[60 + lengths[1] :]
         team = Team([TextExpert(text)])
-        found = choose_lengths(team, read_damaged(damaged, gap="[...]"), 10, torch.Generator().manual_seed(0))
+        found, probability = choose_lengths(
+            team, read_damaged(damaged, gap="[...]"), 10, torch.Generator().manual_seed(0)
+        )
         assert found == lengths
+        assert all(0.5 < sure <= 1 for sure in probability)
 
 
 def test_the_same_seed_gives_the_same_lengths():
@@ -59,7 +62,9 @@ def test_the_same_seed_gives_the_same_lengths():
     team = Team([FakeExpert(0), FakeExpert(1)])
     once, again = (choose_lengths(team, damaged, 5, torch.Generator().manual_seed(3)) for _ in range(2))
     assert once == again
-    assert all(1 <= length <= 5 for length in once)
+    lengths, probability = once
+    assert all(1 <= length <= 5 for length in lengths)
+    assert all(0.2 <= sure <= 1 for sure in probability)  # the likeliest of five
 
 
 def test_what_no_length_makes_valid_is_said():
@@ -67,7 +72,7 @@ def test_what_no_length_makes_valid_is_said():
     broken = read_damaged(b"ab \xf0[...] c", gap="[...]")
     with pytest.raises(ConservatorError, match="no length up to 2 makes valid UTF-8 of the gap at byte 4"):
         choose_lengths(team, broken, 2, torch.Generator())
-    assert choose_lengths(team, broken, 3, torch.Generator().manual_seed(0)) == [3]
+    assert choose_lengths(team, broken, 3, torch.Generator().manual_seed(0)) == ([3], [1.0])
     with pytest.raises(ConservatorError, match="at least 1"):
         choose_lengths(team, broken, 0, torch.Generator())
 
@@ -90,5 +95,5 @@ def test_what_is_known_decides_between_lengths_that_are_as_likely():
     damaged = read_damaged("one two three [...] five six seven", gap="[...]")
     known = [np.frombuffer(b"one two three four five six seven", dtype=np.uint8).astype(np.int16)]
     team = Team([FakeExpert(0, 64, sharpness=0.01)])
-    assert choose_lengths(team, damaged, 12, torch.Generator().manual_seed(0), known) == [4]
-    assert choose_lengths(team, damaged, 12, torch.Generator().manual_seed(0)) == [1]
+    assert choose_lengths(team, damaged, 12, torch.Generator().manual_seed(0), known)[0] == [4]
+    assert choose_lengths(team, damaged, 12, torch.Generator().manual_seed(0))[0] == [1]

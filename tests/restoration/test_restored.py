@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conservator.cli.restore import summary
-from conservator.decoders import DecodedText
+from conservator.decoders import DecodedText, Fill
 from conservator.documents import read_damaged
 from conservator.experts import Cost, Remembered
 from conservator.numerics import runs
@@ -81,6 +81,43 @@ def test_what_is_not_sure_stays_as_it_was():
 def test_a_gap_stays_a_gap():
     found = restored("a[...]c?", "abbcd", [1, 0.9, 0.4, 1, 0.1], 0.5, mark="?", gap="[...]")
     assert found.data == b"a[...]c?"
+
+
+def opened(document, filled, confidence, lengths, probability, **least):
+    """The positions that are left open in a document whose gaps have these lengths."""
+    damaged = read_damaged(document, mark="?", gap="[...]").with_lengths(lengths, probability)
+    positions = np.arange(len(damaged.tokens))
+    tokens = np.array(list(filled.encode()))
+    decoded = DecodedText(tokens, np.array(confidence), torch.zeros(0, 256), np.zeros(len(tokens)), Cost())
+    return leave_open(damaged, positions, decoded, **least).tolist()
+
+
+def test_a_gap_is_filled_in_if_its_whole_fill_with_its_length_is_probable():
+    document, filled, confidence = "a[...]b?[...]", "axybzuv", [1, 0.8, 0.7, 1, 0.2, 0.9, 0.9]
+    assert opened(document, filled, confidence, [2, 2], [1.0, 1.0], least=0.0, least_gap=0.5) == []
+    assert opened(document, filled, confidence, [2, 2], [0.8, 0.8], least=0.0, least_gap=0.5) == [1, 2]
+    assert opened(document, filled, confidence, [2, 2], [0.8, 0.6], least=0.0, least_gap=0.5) == [1, 2, 5, 6]
+    assert opened(document, filled, confidence, [2, 2], [0.8, 0.6], least=0.3, least_gap=0.0) == [4]
+
+
+def test_a_gap_that_completes_a_visible_byte_is_filled_in_as_a_whole():
+    half = b"a\xc3[...]b?"
+    confidence = [1, 1, 0.9, 0.1, 0.1, 1, 0.1]
+    assert opened(half, "aéxybz", confidence, [3], [1.0], least=0.5) == [6]
+    assert opened(b"a[...]b?", "aéxbz", [1, 0.9, 0.9, 0.1, 1, 0.1], [3], [1.0], least=0.5) == [1, 2, 3, 5]
+
+
+def test_a_gap_that_was_left_open_has_proposals():
+    found = restored("a[...]c?", "axycd", [1, 0.5, 0.4, 1, 0.9], 0.5, mark="?", gap="[...]")
+    assert found.data == b"a[...]cd"
+    assert found.proposals(0) == [("xy", pytest.approx(0.2))]
+    lines = [line for line in summary(found) if line.startswith("gap ")]
+    assert lines == ['gap at byte 1 left open; proposals: "xy" 20 %']
+    asked = replace(found, alternatives=((Fill(b"xy", 0.16), Fill(b"uv", 0.09)), ()))
+    assert 'gap at byte 1 left open; proposals: "xy" 16 %, "uv" 9 %' in summary(asked)
+    piece = next(piece for piece in as_record(asked)["pieces"] if "origin" in piece)
+    assert (piece["text"], piece["open"], piece["guess"]) == ("[...]", True, "xy")
+    assert piece["fills"] == [{"text": "xy", "probability": 0.16}, {"text": "uv", "probability": 0.09}]
 
 
 def test_a_character_is_left_open_as_a_whole_or_not_at_all():

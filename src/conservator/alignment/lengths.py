@@ -32,8 +32,8 @@ def choose_lengths(
     longest: int,
     generator: torch.Generator,
     known: Sequence[NDArray[np.integer[Any]]] = (),
-) -> list[int]:
-    """Choose the number of lost bytes of each gap, from the first to the last.
+) -> tuple[list[int], list[float]]:
+    """Choose the number of lost bytes of each gap, from the first to the last, and say how probable it is.
 
         argmax over n of  log p(visible text around the gap | n bytes are missing) + log p(n)
 
@@ -53,6 +53,7 @@ def choose_lengths(
     if longest < 1:
         raise ConservatorError(f"gaps of at most {longest} bytes; at least 1 is needed")
     chosen: list[int] = []
+    probability: list[float] = []
     texts = [readable(text) for text in known]
     for number in team.meter.steps(range(len(damaged.gaps))):
         around = damaged.around_gap(number, chosen, REACH)
@@ -61,8 +62,10 @@ def choose_lengths(
             offset = damaged.spans[damaged.gaps[number], 0]
             raise ConservatorError(f"no length up to {longest} makes valid UTF-8 of the gap at byte {offset}")
         prior = length_prior(lengths, recalled_lengths(around, texts, longest))
-        chosen.append(_likeliest(team, around.tokens, around.place, lengths, prior, generator))
-    return chosen
+        length, sure = _likeliest(team, around.tokens, around.place, lengths, prior, generator)
+        chosen.append(length)
+        probability.append(sure)
+    return chosen, probability
 
 
 def readable(text: NDArray[np.integer[Any]]) -> bytes:
@@ -122,8 +125,11 @@ def _likeliest(
     lengths: list[int],
     prior: NDArray[np.float64],
     generator: torch.Generator,
-) -> int:
-    """The most likely length of the gap before ``place`` in the text ``around`` (L,); the shortest of a tie."""
+) -> tuple[int, float]:
+    """The most likely length of the gap before ``place`` in the text ``around`` (L,), and its probability.
+
+    The shortest of a tie is chosen.
+    """
     mask, room = team.vocabulary.mask, team.context - lengths[-1]
     if len(around) > room:  # keep as much as the experts read at once, from both sides of the gap
         start = max(0, min(place - room // 2, len(around) - room))
@@ -144,7 +150,8 @@ def _likeliest(
         )
         posterior = lattice_posterior(found.emissions[0].numpy(), weights)
         evidence.append(posterior.log_evidence)
-    return lengths[int(np.argmax(evidence + prior))]
+    scores = np.array(evidence) + prior
+    return lengths[int(np.argmax(scores))], float(np.exp(scores.max() - np.logaddexp.reduce(scores)))
 
 
 def _widen(values: Tensor, place: int, length: int, filler: int | bool) -> Tensor:

@@ -153,6 +153,20 @@ MaxSeconds = Annotated[
     ),
 ]
 MinConfidence = Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave what is less sure than this as it was.")]
+MinGapConfidence = Annotated[
+    float,
+    typer.Option(
+        min=0.0, max=1.0, help="Leave a gap of unknown length open if its whole fill is less probable than this."
+    ),
+]
+FillUndetermined = Annotated[
+    bool,
+    typer.Option(
+        "--fill-undetermined",
+        help="Fill in also marks that the visible text does not determine: most of the text around them is lost, or "
+        "they probably stand for characters of several bytes.",
+    ),
+]
 
 
 def read_text(

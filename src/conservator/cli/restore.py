@@ -16,6 +16,7 @@ from conservator.cli.options import (
     Effort,
     Encoding,
     Experts,
+    FillUndetermined,
     Force,
     Gap,
     LanguageModel,
@@ -26,6 +27,7 @@ from conservator.cli.options import (
     MaxSeconds,
     MinConfidence,
     MinGain,
+    MinGapConfidence,
     NoMemory,
     Parents,
     Precision,
@@ -63,9 +65,10 @@ EXAMPLES = (
     "  conservator restore scan.png --report report.html -o page.txt\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
     "Exit codes: 0 restored, or corrected, also where nothing had to be corrected; 2 bad usage; 3 bad input or output "
-    "(with what and where), or nothing was reached in --max-seconds; 4 nothing to restore: no mark was found; 130 "
-    "interrupted (no file is left half-written)."
+    "(with what and where), or nothing was reached in --max-seconds; 4 nothing to restore: no mark was found; 5 left "
+    "unchanged: the models do not cover this text; 130 interrupted (no file is left half-written)."
 )
+NOT_COVERED = 5  # the exit code if nothing was filled in or corrected because the models do not cover the text
 STAGES = {
     "references": "indexing references",
     "choosing experts": "choosing experts",
@@ -78,6 +81,7 @@ STAGES = {
     "scan": "reading the scan",
 }
 NAMED = 3  # references that the summary names
+OPEN_GAPS = 10  # gaps left open that it names
 LISTED = 10  # changes that it names
 AROUND = 24  # the most characters on either side of a change
 
@@ -109,13 +113,15 @@ def restore(
     ] = "eng",
     min_gain: MinGain = DEFAULTS.min_gain,
     min_confidence: MinConfidence = DEFAULTS.min_confidence,
+    min_gap_confidence: MinGapConfidence = DEFAULTS.min_gap_confidence,
+    fill_undetermined: FillUndetermined = DEFAULTS.fill_undetermined,
     alternatives: Annotated[
         int | None,
         typer.Option(
             min=0,
             max=100,
             help=f"Give so many joint fills of each gap, in the report and the JSON file; {SHOWN_ALTERNATIVES} for "
-            "these, else none. They cost more time; the text is the same with and without them.",
+            "these and with --gap, else none. They cost more time; the text is the same with and without them.",
             show_default=False,
         ),
     ] = None,
@@ -135,7 +141,7 @@ def restore(
 
     Visible bytes stay as they are. The document is written in the encoding that it was read in.
     """
-    explained = report is not None or json is not None
+    explained = report is not None or json is not None or gap is not None
     if alternatives is None:
         alternatives = SHOWN_ALTERNATIVES if explained and channel == DEFAULTS.channel else DEFAULTS.alternatives
     if like and no_memory:
@@ -153,6 +159,8 @@ def restore(
             channel=channel,
             min_gain=min_gain,
             min_confidence=min_confidence,
+            min_gap_confidence=min_gap_confidence,
+            fill_undetermined=fill_undetermined,
             alternatives=alternatives,
             seed=seed,
             memory=not no_memory,
@@ -219,6 +227,8 @@ def restore(
         messages.print(f"read as {found.encoding}{told}; written as {written}{without}", soft_wrap=True)
     console = messages if "-" in targets else SafeConsole(highlight=False, markup=False, quiet=quiet)
     console.print("\n".join(summary(found)), soft_wrap=True)
+    if found.not_covered and not found.summary.restored:
+        raise typer.Exit(NOT_COVERED)
 
 
 def read_like(paths: list[str], damaged: str) -> list[tuple[str, str]]:
@@ -266,7 +276,8 @@ def summary(found: "Restoration") -> list[str]:
     if found.out_of_time is not None:
         lines.append(describe_time(found))
     if one.left_open and found.out_of_time != "decoding":
-        lines.append(f"{one.left_open} left open, not sure enough")
+        lines.append(f"{one.left_open} left open{'' if found.not_covered else ', not sure enough'}")
+    lines += describe_open_gaps(found)
     if one.remembered:
         lines.append(f"{one.remembered} remembered: {', '.join(describe_sources(found.sources))}")
     lines += [f"warning: {notice.message}" for notice in found.notices]
@@ -336,6 +347,19 @@ def describe_loss(found: "Restoration") -> str:
         return f"{counted(one.lost, 'mark')}, each one character outside ASCII{encoding}"
     verb = "was" if one.lost == 1 else "were"
     return f"{one.lost} of {counted(one.bytes, 'byte')} {verb} lost, in {counted(one.places, 'place')}"
+
+
+def describe_open_gaps(found: "Restoration") -> list[str]:
+    """The gaps of unknown length that were left open, each with its best fills and their probabilities."""
+    signs = found.damaged.sign_of(found.open_positions)
+    gaps = [sign for sign in dict.fromkeys(signs.tolist()) if sign >= 0 and found.damaged.is_gap[sign]]
+    lines = []
+    for sign in gaps[:OPEN_GAPS]:
+        proposals = ", ".join(f'"{text}" {100 * probability:.0f} %' for text, probability in found.proposals(sign))
+        lines.append(f"gap at byte {found.damaged.spans[sign, 0]} left open; proposals: {proposals}")
+    if len(gaps) > OPEN_GAPS:
+        lines.append(f"and {counted(len(gaps) - OPEN_GAPS, 'other gap')} left open")
+    return lines
 
 
 def describe_sources(sources: dict[str | None, int]) -> list[str]:

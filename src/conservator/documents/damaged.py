@@ -16,6 +16,7 @@ TWICE = MARK.encode().decode("latin-1")  # its bytes, read in the wrong encoding
 LOST = BYTES.mask
 ANY = 4  # lost bytes that fit wherever a longer gap would fit: three may end a character, and one may begin the next
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Known = tuple[int, int, str]  # a half-open range of bytes of the document, and the text that stands there
 # A complete character of UTF-8. Windows of bytes may begin anywhere: no match begins inside a character.
 CHARACTER = re.compile(
@@ -43,6 +44,8 @@ class Damaged:
         mark: the text that stands for a lost byte.
         gap: the text that stands for a stretch of unknown length, or None.
         known: the indices of the signs whose text is given.
+        length_probability: (g,) the probability that each of the g gaps has the length that was chosen for it; None
+            before that.
     """
 
     tokens: NDArray[np.int16]
@@ -53,6 +56,7 @@ class Damaged:
     mark: str
     gap: str | None
     known: tuple[int, ...] = ()
+    length_probability: Floats | None = None
 
     @property
     def lost(self) -> Ints:
@@ -64,15 +68,21 @@ class Damaged:
         """The indices of the gap signs among the signs."""
         return np.flatnonzero(self.is_gap)
 
-    def with_lengths(self, lengths: list[int]) -> "Damaged":
-        """The document with ``lengths`` lost bytes in its gaps, in order. The gaps must not have lengths yet."""
+    def with_lengths(self, lengths: list[int], probability: Sequence[float] | None = None) -> "Damaged":
+        """The document with ``lengths`` lost bytes in its gaps, in order. The gaps must not have lengths yet.
+
+        Args:
+            lengths: of the g gaps.
+            probability: (g,) of these lengths; 1 by default.
+        """
         gaps = self.gaps
         places = np.repeat(self.places[gaps], lengths)
         chosen = self.lengths.copy()
         chosen[gaps] = lengths
         added = np.cumsum(chosen - self.lengths) - (chosen - self.lengths)  # bytes added by the gaps before each sign
         tokens = np.insert(self.tokens, places, LOST)
-        return replace(self, tokens=tokens, places=self.places + added, lengths=chosen)
+        sure = np.ones(len(lengths)) if probability is None else np.array(probability, dtype=np.float64)
+        return replace(self, tokens=tokens, places=self.places + added, lengths=chosen, length_probability=sure)
 
     @property
     def marks(self) -> Ints:

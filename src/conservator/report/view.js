@@ -51,6 +51,13 @@ const ConservatorView = (() => {
     );
   }
 
+  /** Why something was left open. */
+  function reason(record) {
+    if (record.out_of_time === "decoding") return "not reached in time, or not sure enough";
+    const undetermined = (record.notices ?? []).some(({ kind }) => kind === "mostly_lost" || kind === "lost_characters");
+    return undetermined ? "not determined by the visible text, or not sure enough" : "not sure enough";
+  }
+
   /** The summary as cards. */
   function cards(record) {
     if (corrects(record)) return correctionCards(record);
@@ -65,7 +72,7 @@ const ConservatorView = (() => {
       one("Lost", number(summary.lost), record.unit === "character" ? `${noun(summary.lost, "character")} outside ASCII, in ${counted(summary.places, "place")}${record.lost_by ? `: ${record.lost_by} read as UTF-8` : ""}` : `${noun(summary.lost, "byte")} in ${counted(summary.places, "place")}, ${percent(share)} of ${number(summary.bytes)}`),
       one("Restored", number(summary.restored), `${number(summary.sure)} of them at least 90 % sure${summary.chosen ? `; ${counted(summary.chosen, "place")} chosen` : ""}`),
       ...(recalls(record) ? [one("Remembered", number(summary.remembered), among || "nothing")] : []),
-      one("Left open", number(summary.left_open), summary.left_open ? (record.out_of_time === "decoding" ? "not reached in time, or not sure enough" : "not sure enough") : "nothing"),
+      one("Left open", number(summary.left_open), summary.left_open ? reason(record) : "nothing"),
       one("Expected right", percent(summary.expected_accuracy), `of the restored ${units(record)}, by their confidence`),
       one("Cost", `${cost.seconds.toFixed(1)} s`, counted(cost.evaluations, "network evaluation")),
     );

@@ -1,7 +1,8 @@
 """The result of a restoration, and its record, which JSON, the report and the page show."""
 
 from conservator.restoration.changes import ChangeSummary, list_changes, sum_changes
-from conservator.restoration.notices import Notice
+from conservator.restoration.coverage import byte_odds, find_mostly_lost, with_odds
+from conservator.restoration.notices import Notice, lost_characters, mostly_lost
 from conservator.restoration.record import Record, as_json, as_record
 from conservator.restoration.renewal import Renewal, plan_renewal, renew
 from conservator.restoration.restoration import Restoration, Span, Summary, leave_open
@@ -16,9 +17,14 @@ __all__ = [
     "Summary",
     "as_json",
     "as_record",
+    "byte_odds",
+    "find_mostly_lost",
     "leave_open",
     "list_changes",
+    "lost_characters",
+    "mostly_lost",
     "plan_renewal",
     "renew",
     "sum_changes",
+    "with_odds",
 ]

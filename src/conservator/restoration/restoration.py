@@ -18,7 +18,7 @@ from conservator.experts import Cost, Remembered
 from conservator.numerics import runs
 from conservator.options import are_marks_characters, encoding_of
 from conservator.restoration.changes import picture_record, undo_changes
-from conservator.restoration.notices import OUT_OF_DOMAIN, Notice
+from conservator.restoration.notices import NOT_COVERED, OUT_OF_DOMAIN, Notice
 
 if TYPE_CHECKING:
     from conservator.pages import Picture
@@ -105,6 +105,7 @@ class Restoration:
         remembered: position -> where its byte was remembered from, for lost bytes that owe much to the memory.
         surprise: how unlikely the experts found visible bytes that were hidden from them, in nats a byte; None if they
             were not asked.
+        surprise_error: the standard error of that mean; None if it is not known.
         gain: by how much weights that follow the regions predicted such bytes better than one weight for the whole
             document, in nats a byte; None if that was not asked.
         changes: what was changed, if a reader of pages had taken it for something else.
@@ -132,6 +133,7 @@ class Restoration:
     alternatives: tuple[tuple[Fill, ...], ...]
     remembered: Mapping[int, Remembered] = field(default_factory=dict)
     surprise: float | None = None
+    surprise_error: float | None = None
     gain: float | None = None
     changes: tuple[Change, ...] = ()
     rate: float | None = None
@@ -180,6 +182,11 @@ class Restoration:
             "reference texts of the same kind and language help"
         )
         return (*self.reported, Notice(OUT_OF_DOMAIN, message))
+
+    @property
+    def not_covered(self) -> bool:
+        """Whether text was left as it was because the experts do not cover it; ``notices`` say why."""
+        return any(notice.kind in NOT_COVERED for notice in self.reported)
 
     @property
     def one_weight(self) -> bool | None:
@@ -367,6 +374,23 @@ class Restoration:
             done = last
         return b"".join([*parts, tokens[done:].tobytes()])
 
+    def proposals(self, sign: int) -> list[tuple[str, float]]:
+        """The best fills of a gap, which is a sign of ``damaged``, with their probabilities.
+
+        Without ``alternatives`` there is one, the best guess.
+        """
+        start, gap = int(self.damaged.places[sign]), int(np.searchsorted(self.damaged.gaps, sign))
+        stop = start + int(self.damaged.lengths[sign])
+        fills: tuple[Fill, ...] = ()
+        for span, found in zip(self.spans, self.alternatives, strict=False):
+            if span.start <= start and stop <= span.stop:
+                fills = tuple(Fill(one.data[start - span.start : stop - span.start], one.probability) for one in found)
+        if not fills:
+            guess, sure = self.tokens[start:stop].astype(np.uint8).tobytes(), self.confidence[start:stop].prod()
+            length = 1.0 if self.damaged.length_probability is None else self.damaged.length_probability[gap]
+            fills = (Fill(guess, float(sure * length)),)
+        return [(one.data.decode(errors="replace"), one.probability) for one in fills]
+
     def to_json(self) -> str:
         """The whole record as JSON; the field is averaged over bins."""
         from conservator.restoration.record import as_json
@@ -409,24 +433,41 @@ def find_encoding(restored: str, loss: str) -> str | None:
     return named if named is not None else next(fitting, None)
 
 
-def leave_open(damaged: Damaged, positions: Ints, decoded: DecodedText, least: float) -> Ints:
+def leave_open(
+    damaged: Damaged,
+    positions: Ints,
+    decoded: DecodedText,
+    least: float,
+    *,
+    least_gap: float = 0.0,
+    undetermined: NDArray[np.bool_] | None = None,
+) -> Ints:
     """The lost positions that are not filled in: their confidence is too low, or time ran out before they were read.
 
-    Half a character cannot be written, so a character is left open as a whole, and never if one of its bytes is
-    visible. A gap of unknown length is filled as a whole or not at all; as a whole, if one of its bytes completes a
-    visible character.
+    A character and a gap of unknown length are filled in as a whole or not at all. Half a character cannot be written,
+    so both are filled in if they complete a visible byte.
 
     Args:
         damaged: the document.
         positions: (n,) the positions that were read.
         decoded: what was decoded there.
-        least: the least confidence.
+        least: the least confidence of a byte.
+        least_gap: the least probability of the fill of a gap: that of its length, times the confidence of all its bytes.
+        undetermined: (n,) True at positions that are left open in any case.
     """
     lost = np.isin(positions, damaged.lost)
     gap_of = damaged.gap_of(positions)
-    begins = (decoded.tokens & 0xC0) != 0x80
-    begins[1:] &= (gap_of[1:] < 0) | (gap_of[1:] != gap_of[:-1])
-    unit = np.cumsum(begins)  # characters, and gaps with all characters that they have a part of
-    unread = np.isin(np.arange(len(positions)), decoded.unread)
-    unsure = np.isin(unit, unit[lost & (unread | (decoded.confidence < least))])
-    return positions[unsure & ~np.isin(unit, unit[~lost])]
+    unsure = decoded.confidence < least
+    unsure[decoded.unread] = True
+    if undetermined is not None:
+        unsure |= undetermined
+    in_gap = gap_of >= 0
+    if damaged.length_probability is not None:
+        nats = np.log(np.maximum(decoded.confidence[in_gap], np.finfo(np.float64).tiny))
+        total = np.bincount(gap_of[in_gap], weights=nats, minlength=len(damaged.length_probability))
+        unsure |= in_gap & (damaged.length_probability * np.exp(total) < least_gap)[gap_of]
+    same_character = (decoded.tokens & 0xC0) == 0x80
+    same_gap = in_gap & (gap_of == np.concatenate([[-1], gap_of[:-1]]))
+    whole = np.cumsum(~(same_character | same_gap))  # the number of the character, or of the characters of a gap
+    opened = np.isin(whole, whole[unsure & lost]) & ~np.isin(whole, whole[~lost])
+    return positions[opened]

@@ -14,7 +14,7 @@
   // What the settings are called on this page, by the names of the API.
   const SETTINGS = {
     mark: "Mark of a lost byte or character", gap: "Mark of a gap of unknown length", max_gap: "Longest such gap", lost: "What is lost", encoding: "Encoding of the file",
-    min_confidence: "Leave open what is less sure", alternatives: "Alternatives for each gap", seed: "Seed", experts: "Experts that may be trusted", memory: "remember what stands elsewhere", like: "Files like this one", rate: "lose", burst: "in bursts of",
+    min_confidence: "Leave open what is less sure", min_gap_confidence: "Leave such a gap open if its fill is less sure", alternatives: "Alternatives for each gap", seed: "Seed", experts: "Experts that may be trusted", memory: "remember what stands elsewhere", like: "Files like this one", rate: "lose", burst: "in bursts of",
   };
 
   const toBase64 = (bytes) => {
@@ -146,7 +146,7 @@
     const misread = $("lost").value === "ocr";
     const wanted = {
       data: toBase64(asked.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: misread ? "auto" : $("lost").value, channel: misread ? "ocr" : "mask",
-      min_confidence: +$("least").value / 100, alternatives: misread ? 0 : +$("alternatives").value, seed: +$("seed").value, encoding: UTF8,
+      min_confidence: +$("least").value / 100, min_gap_confidence: +$("least-gap").value / 100, alternatives: misread ? 0 : +$("alternatives").value, seed: +$("seed").value, encoding: UTF8,
       memory: $("memory").checked, like: $("memory").checked ? state.like.map(({ name, text }) => ({ name, text })) : [],
       experts: chosenExperts(), choices: [...choices.values()], previous: previous && record,
     };
@@ -283,7 +283,7 @@
   $("document").addEventListener("input", edited);
   $("document").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); $("form").requestSubmit(); } });
   for (const id of ["mark", "gap"]) $(id).addEventListener("input", describe);
-  for (const [id, shown] of [["rate", "rate-shown"], ["least", "least-shown"]]) $(id).addEventListener("input", () => { $(shown).value = $(id).value; });
+  for (const [id, shown] of [["rate", "rate-shown"], ["least", "least-shown"], ["least-gap", "least-gap-shown"]]) $(id).addEventListener("input", () => { $(shown).value = $(id).value; });
   $("open").addEventListener("click", () => $("file").click());
   /** Open a file. If the reader asks for its restoration before it is read, that waits. */
   function openFile(file, data = null) {

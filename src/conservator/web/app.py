@@ -52,6 +52,7 @@ SHOWN = {
     "mark": DEFAULTS.mark,
     "max_gap": DEFAULTS.max_gap,
     "longest_gap": LONGEST_GAP,
+    "least_gap": round(100 * DEFAULTS.min_gap_confidence),
     "longest_sign": LONGEST_SIGN,
     "alternatives": SHOWN_ALTERNATIVES,
     "seed": DEFAULTS.seed,

@@ -119,6 +119,16 @@ class RestoreRequest(Document):
         description="mask, ocr, or replacement:RATE.",
     )
     min_confidence: float = Field(DEFAULTS.min_confidence, ge=0, le=1)
+    min_gap_confidence: float = Field(
+        DEFAULTS.min_gap_confidence,
+        ge=0,
+        le=1,
+        description="A gap of unknown length whose best fill is less probable than this, as a whole, stays open.",
+    )
+    fill_undetermined: bool = Field(
+        DEFAULTS.fill_undetermined,
+        description="Whether marks are filled in, too, that the visible text does not determine.",
+    )
     alternatives: int | None = Field(
         None, ge=0, le=20, description=f"{SHOWN_ALTERNATIVES} where marks show what is lost, else none, by default."
     )

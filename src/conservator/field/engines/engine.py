@@ -27,6 +27,7 @@ class Outcome:
         gap: how far the objective may be from its optimum; None if that is not known.
         changes: the largest change of a weight in each iteration.
         surprise: -log p of a visible token that was hidden, in nats, on average; None if none was.
+        surprise_error: the standard error of that mean; None if fewer than two tokens were hidden.
         gain: by how much local weights predict such a token better than one weight for the whole sequence, in nats, on
             average; neither has seen it. 0 if a single expert of several has a say; None if there is nothing to tell.
     """
@@ -38,6 +39,7 @@ class Outcome:
     gap: float | None = None
     changes: tuple[float, ...] = ()
     surprise: float | None = None
+    surprise_error: float | None = None
     gain: float | None = None
 
 

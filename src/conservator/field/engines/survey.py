@@ -70,6 +70,10 @@ class Survey:
             share = Composition.of_states(states, lattice).pruned(SAY).share
             composition = Composition.of_states(share[:, nearest], lattice)
             surprises = [surprise(one, observation[row], pattern[row]) for row, one in enumerate(posteriors)]
+            errors = [
+                surprise_error(one.states, rows[kept].numpy(), hidden[kept].numpy())
+                for one, rows, hidden in zip(posteriors, emissions, pattern, strict=True)
+            ]
             shared = [
                 lattice_posterior(rows[kept].numpy(), weights, [constant(weights)], skipped) for rows in emissions
             ]
@@ -85,8 +89,8 @@ class Survey:
                 scored | observation.lost,
                 informed(observation),
                 tuple(
-                    Outcome(one.log_evidence, one.prior, one.evidences, surprise=nats, gain=more)
-                    for one, nats, more in zip(posteriors, surprises, gains, strict=True)
+                    Outcome(one.log_evidence, one.prior, one.evidences, surprise=nats, surprise_error=error, gain=more)
+                    for one, nats, error, more in zip(posteriors, surprises, errors, gains, strict=True)
                 ),
                 spent.cost,
             )
@@ -124,6 +128,22 @@ def surprise(found: LatticePosterior, observation: Observation, hidden: Tensor) 
         return None
     kept = float(observation[hidden].log_same().sum())  # what the channel adds, whatever the token is
     return (kept - found.log_evidence) / int(hidden.sum())
+
+
+def surprise_error(
+    states: NDArray[np.float64], emissions: NDArray[np.float64], hidden: NDArray[np.bool_]
+) -> float | None:
+    """The standard error of the mean surprise over the ``hidden`` tokens (L,); None if fewer than two were hidden.
+
+    Args:
+        states: (L, S) the posterior of the lattice states.
+        emissions: (L, S) the evidence for each state.
+        hidden: (L,).
+    """
+    if hidden.sum() < 2:
+        return None
+    nats = left_out_evidence(states[hidden], emissions[hidden])
+    return float(nats.std(ddof=1) / np.sqrt(len(nats)))
 
 
 def gain(
