@@ -88,7 +88,8 @@ def run(document, seconds=FAR, language=(), **options):
     """A restoration by one expert, which is returned too."""
     expert = Timed()
     worms = [TimedWorm(text, expert, f"worm{number}") for number, text in enumerate(language)]
-    restorer = Restorer([expert], RestoreOptions(memory=False, lost="bytes"), language=worms)
+    everything = RestoreOptions(memory=False, lost="bytes", min_gap_confidence=0.0, fill_undetermined=True)
+    restorer = Restorer([expert], everything, language=worms)
     expert.seconds = seconds
     with clocked(lambda: expert.now):
         return restorer.restore(document, progress=expert.tell, max_seconds=seconds, **options), expert

@@ -30,7 +30,9 @@ pieces = st.one_of(
 @example(MARK, TEAMS[1], "replacement:0.02", None, 0)
 @example(b"caf\xe9 [...] au lait" + MARK, TEAMS[1], "replacement:0.02", "[...]", 0)
 def test_any_document_is_restored(document, team, channel, gap, seed):
-    found = restore(document, team, channel=channel, gap=gap, max_gap=6, seed=seed, encoding="utf-8")
+    options = {"channel": channel, "gap": gap, "max_gap": 6, "seed": seed, "encoding": "utf-8"}
+    options |= {"min_gap_confidence": 0.0, "fill_undetermined": True}
+    found = restore(document, team, **options)
     assert found.data.decode() == found.text
     damaged = read_damaged(document, gap=gap)
     in_gap = found.damaged.gap_of(np.arange(found.length)) >= 0
@@ -43,7 +45,7 @@ def test_any_document_is_restored(document, team, channel, gap, seed):
     assert sum(span.stop - span.start for span in found.spans) == found.changed.sum()
     assert ((found.confidence >= 0) & (found.confidence <= 1 + 1e-9)).all()
     np.testing.assert_allclose(found.field.sum(1), 1, atol=1e-6)
-    again = restore(document, team, channel=channel, gap=gap, max_gap=6, seed=seed, encoding="utf-8")
+    again = restore(document, team, **options)
     assert again.data == found.data
     np.testing.assert_array_equal(again.field, found.field)
 

@@ -218,10 +218,16 @@ def test_a_restoration_says_when_one_weight_would_have_done_as_well(gain, said):
     )
 
 
+def test_a_text_is_out_of_domain_only_if_the_sample_is_large_enough_to_tell():
+    found = restored("th\ufffd end", "the end", 0.9, 0.5)  # one byte of seven is lost: the limit is 2.2 nats
+    for surprise, error, strange in ((3.0, 0.1, True), (3.0, 0.5, False), (2.0, 0.01, False), (9.0, None, False)):
+        assert replace(found, surprise=surprise, surprise_error=error).strange is strange
+
+
 def test_notices_are_part_of_the_record():
     found = restored("th\ufffd end", "the end", 0.9, 0.5)
     assert as_record(replace(found, surprise=0.5))["notices"] == []
     named = Notice("unknown_language", "no model covers this text")
-    record = as_record(replace(found, surprise=9.0, reported=(named,)))
+    record = as_record(replace(found, surprise=9.0, surprise_error=0.1, reported=(named,)))
     assert [one["kind"] for one in record["notices"]] == ["unknown_language", "out_of_domain"]
     assert record["notices"][0]["message"] == "no model covers this text"

@@ -435,7 +435,7 @@ def test_the_report_says_that_a_text_is_strange(page, tmp_path):
     found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
     for surprise, times in ((0.5, 0), (5.0, 1)):
         path = tmp_path / f"{times}.html"
-        path.write_text(replace(found, surprise=surprise).to_html())
+        path.write_text(replace(found, surprise=surprise, surprise_error=0.1).to_html())
         page.goto(path.as_uri())
         expect(page.locator(".document")).to_be_visible()
         expect(page.get_by_text("differs from the training texts of every expert")).to_have_count(times)

@@ -23,7 +23,7 @@ EDGES = 4  # the least number of such edges that tell
 def find_mostly_lost(tokens: Tokens) -> Bools:
     """(L,) True at the lost bytes of a document whose surroundings are mostly lost.
 
-    If text loses all letters of a script, as in the conversion to ASCII, blanks and punctuation remain, and the edges of
+    If text loses all letters of a script, as in a conversion to ASCII, blanks and punctuation remain, and the edges of
     the lost runs are the edges of words. Damage that does not depend on the text mostly cuts through words.
 
     Args:

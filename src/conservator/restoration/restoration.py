@@ -28,6 +28,7 @@ SURE = 0.9  # the confidence from which a byte is called sure
 # A text is strange if a hidden byte of it takes more nats than this, plus so many for the share that is lost: texts of
 # the experts' kinds, kept apart in training, stay below it; prose in other languages is above.
 STRANGE = (1.9, 2.0)
+ERRORS = 2.0  # how many standard errors the surprise has to be above that limit; the sample of a short text says little
 # Weights that follow the regions bring hardly anything below this gain, in nats a byte. In documents kept apart in
 # training a nat brought 0.05 of the lost bytes, beside the memory: so this is one byte of 400.
 NO_GAIN = 0.05
@@ -166,11 +167,14 @@ class Restoration:
 
     @property
     def strange(self) -> bool:
-        """Whether the text is unlike every expert's: visible bytes of it surprise them more than bytes they know."""
-        if self.surprise is None or self.unit == "character":
+        """Whether the text is unlike every expert's: visible bytes of it surprise them more than bytes they know.
+
+        False if too few bytes were sampled to tell.
+        """
+        if self.surprise is None or self.surprise_error is None or self.unit == "character":
             return False
         lost = len(self.damaged.lost) / max(1, len(self.positions))
-        return self.surprise > STRANGE[0] + STRANGE[1] * min(lost, 1.0)
+        return self.surprise - ERRORS * self.surprise_error > STRANGE[0] + STRANGE[1] * min(lost, 1.0)
 
     @property
     def notices(self) -> tuple[Notice, ...]:
@@ -452,7 +456,7 @@ def leave_open(
         positions: (n,) the positions that were read.
         decoded: what was decoded there.
         least: the least confidence of a byte.
-        least_gap: the least probability of the fill of a gap: that of its length, times the confidence of all its bytes.
+        least_gap: the least probability of the fill of a gap: that of its length, times the confidence of its bytes.
         undetermined: (n,) True at positions that are left open in any case.
     """
     lost = np.isin(positions, damaged.lost)
