@@ -81,14 +81,14 @@ def test_lengths_are_recalled_from_known_texts():
     damaged = read_damaged("The quick [...] fox jumps", gap="[...]")
     around = damaged.around_gap(0, [], 64)
     known = [b"the quick brown fox, The quick red fox jumps, The quick brown fox jumps", b"a quick brown fox jumps"]
-    assert recalled_lengths(around, known, 10) == {3: 1, 5: 1}  # with eight bytes on either side
-    assert recalled_lengths(around, known[1:], 10) == {5: 1}  # with six
-    assert recalled_lengths(around, [b"The quick brown fox jumps"], 4) == {}
-    assert recalled_lengths(read_damaged("ab[...]cd", gap="[...]").around_gap(0, [], 64), known, 10) == {}
-    prior = length_prior([1, 3, 5], recalled_lengths(around, known, 10))
+    assert recalled_lengths(around, known, 10) == ({3: 1, 5: 1}, 0.4)  # with eight bytes on either side
+    assert recalled_lengths(around, known[1:], 10) == ({5: 1}, 0.2)  # with six
+    assert recalled_lengths(around, [b"The quick brown fox jumps"], 4) == ({}, 0.0)
+    assert recalled_lengths(read_damaged("ab[...]cd", gap="[...]").around_gap(0, [], 64), known, 10) == ({}, 0.0)
+    prior = length_prior([1, 3, 5], *recalled_lengths(around, known, 10))
     np.testing.assert_allclose(np.exp(prior).sum(), 1)
-    assert prior[1] > prior[0] + 1
-    assert (np.diff(length_prior([1, 2, 3], recalled_lengths(around, [], 9))) < 0).all()
+    assert prior[1] > prior[0] + 0.3
+    assert (np.diff(length_prior([1, 2, 3], *recalled_lengths(around, [], 9))) < 0).all()
 
 
 def test_what_is_known_decides_between_lengths_that_are_as_likely():

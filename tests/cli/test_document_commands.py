@@ -48,6 +48,56 @@ def test_a_document_is_restored_and_compared(folder):
     assert json.loads(done.stdout)["accuracy"] == 1.0
 
 
+RUSSIAN = "Реклама молокоотсоса, которой кормящих сравнили, разделила мнения пользователей интернета. " * 4
+LETTERS_LOST = "".join(letter if letter.isascii() else "\ufffd" for letter in RUSSIAN)
+
+
+@pytest.mark.parametrize("options", [(), ("--min-confidence", 0.9), ("--lost", "bytes"), ("--lost", "characters")])
+def test_text_that_is_mostly_lost_is_left_unchanged(folder, options):
+    (folder / "lost.txt").write_text(LETTERS_LOST)
+    experts = () if "characters" in options else EXPERTS
+    done = call("restore", "lost.txt", "-o", "out.txt", "--json", "r.json", *options, *experts, cwd=folder)
+    assert done.returncode == 5, done.stderr
+    assert (folder / "out.txt").read_text() == LETTERS_LOST
+    marks = LETTERS_LOST.count("\ufffd")
+    assert f"warning: {marks} marks were left open: most of the text around them is lost" in done.stdout
+    record = json.loads((folder / "r.json").read_text())
+    assert record["notices"][0]["kind"] == "mostly_lost"
+    assert record["summary"]["left_open"] >= marks
+    assert "5 left unchanged: the models do not cover this text" in " ".join(
+        call("restore", "--help", cwd=folder).stdout.split()
+    )
+
+
+def test_what_can_be_restored_beside_text_that_is_mostly_lost_is(folder):
+    english = "The committee met on Tuesday in the old harbour hall, and voted at last. " * 4
+    (folder / "part.txt").write_text(english.replace("voted", "vot\ufffdd", 1) + LETTERS_LOST)
+    done = call("restore", "part.txt", "-o", "out.txt", *EXPERTS, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "most of the text around them is lost" in done.stdout
+    text = (folder / "out.txt").read_text()
+    assert "\ufffd" not in text[: len(english)]
+    assert text.endswith(LETTERS_LOST)
+    done = call("restore", "part.txt", "-o", "all.txt", "--fill-undetermined", *EXPERTS, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "\ufffd" not in (folder / "all.txt").read_text()
+
+
+def test_a_gap_stays_open_by_default_and_has_proposals(folder):
+    (folder / "gap.txt").write_text("received your [illegible] of the third instant, which was in good order")
+    words = ("restore", "gap.txt", "--gap", "[illegible]", "--max-gap", 6, *EXPERTS)
+    done = call(*words, "-o", "out.txt", "--json", "r.json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "your [illegible] of" in (folder / "out.txt").read_text()
+    assert 'gap at byte 14 left open; proposals: "' in done.stdout
+    piece = next(piece for piece in json.loads((folder / "r.json").read_text())["pieces"] if "origin" in piece)
+    assert piece["open"]
+    assert len(piece["fills"]) > 1
+    done = call(*words, "-o", "filled.txt", "--min-gap-confidence", 0, cwd=folder)
+    assert "[illegible]" not in (folder / "filled.txt").read_text()
+    assert "proposals" not in done.stdout
+
+
 def test_it_is_a_filter(folder):
     piped = call("restore", "-", *EXPERTS, cwd=folder, stdin=(folder / "damaged.txt").read_bytes())
     assert piped.returncode == 0, piped.stderr

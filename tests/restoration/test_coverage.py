@@ -40,6 +40,16 @@ def test_text_that_lost_all_its_letters_is_mostly_lost():
     assert mostly_lost(lose(RUSSIAN.replace("комитета", "Python"), outside_ascii)) == 1.0  # with some Latin words
 
 
+def test_lost_text_beside_visible_text_is_mostly_lost_from_its_first_word_on():
+    damaged = ENGLISH.replace("voted", f"vot{MARK}d")
+    tokens = read_damaged(damaged + lose(RUSSIAN, outside_ascii) + damaged).tokens
+    found, lost = find_mostly_lost(tokens), tokens == 256
+    middle = np.zeros(len(tokens), dtype=bool)
+    middle[len(ENGLISH) : -len(ENGLISH)] = True
+    assert found[lost & middle].all()
+    assert not found[~middle].any()
+
+
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
 def test_text_that_lost_bytes_at_random_is_not(share):
     assert mostly_lost(lose(ENGLISH, lambda letter: share)) == 0.0

@@ -59,6 +59,18 @@ def test_progress_is_streamed(client):
     assert lines[-1]["result"]["experts"] == ["two", "memory"]
 
 
+def test_a_gap_stays_open_unless_its_fill_is_sure(client):
+    wanted = {"text": "received your [...] of the third instant", "gap": "[...]", "max_gap": 3}
+    found = client.post("/v1/restore", json=wanted).json()
+    assert found["text"] == wanted["text"]
+    piece = next(piece for piece in found["pieces"] if "origin" in piece)
+    assert piece["open"]
+    assert piece["guess"]
+    assert piece["fills"]
+    filled = client.post("/v1/restore", json={**wanted, "min_gap_confidence": 0}).json()
+    assert "[...]" not in filled["text"]
+
+
 STORY = "The committee met on Tuesday in the old harbour hall, and voted.\n"
 LOSS = STORY.replace("Tuesday", f"Tu{MARK}{MARK}{MARK}ay")
 

@@ -20,8 +20,9 @@ from conservator.vocabularies.utf8 import ANYWHERE
 
 REACH = 64  # bytes that are read on either side of a gap
 PREDICTED = 24  # bytes on either side that are predicted; farther ones hardly depend on the length
-RECALLED = (8, 6, 4)  # bytes on either side that are compared with known texts
-TRUST = 0.9  # the share of the prior that recalled lengths have
+# Bytes on either side that are compared with known texts, and the share of the prior that the lengths found there have:
+# how often they were right for words and phrases that were taken out of documents.
+RECALLED = {16: 0.9, 12: 0.6, 8: 0.4, 6: 0.2}
 UNKNOWN = 0xFE  # a byte that occurs in no UTF-8
 TYPICAL = 10.0  # bytes: the mean of the geometric prior, about a word with what is around it
 
@@ -38,7 +39,7 @@ def choose_lengths(
         argmax over n of  log p(visible text around the gap | n bytes are missing) + log p(n)
 
     The first term is the composite evidence with the field integrated out. The second is the prior: geometric, but
-    where the text on both sides of the gap stands in ``known`` texts, mostly the lengths that it has there. Lengths
+    where the text on both sides of the gap stands in ``known`` texts, partly the lengths that it has there. Lengths
     with which the document cannot be valid UTF-8 are left out. If whole words are missing, the evidence excludes those
     that are too short, but hardly distinguishes the others. Then the prior decides, and the length may be off by some
     bytes.
@@ -61,7 +62,7 @@ def choose_lengths(
         if not lengths:
             offset = damaged.spans[damaged.gaps[number], 0]
             raise ConservatorError(f"no length up to {longest} makes valid UTF-8 of the gap at byte {offset}")
-        prior = length_prior(lengths, recalled_lengths(around, texts, longest))
+        prior = length_prior(lengths, *recalled_lengths(around, texts, longest))
         length, sure = _likeliest(team, around.tokens, around.place, lengths, prior, generator)
         chosen.append(length)
         probability.append(sure)
@@ -73,13 +74,14 @@ def readable(text: NDArray[np.integer[Any]]) -> bytes:
     return np.where((text < 0) | (text >= BYTES.size), UNKNOWN, text).astype(np.uint8).tobytes()
 
 
-def recalled_lengths(around: Surroundings, texts: list[bytes], longest: int) -> Counter[int]:
+def recalled_lengths(around: Surroundings, texts: list[bytes], longest: int) -> tuple[Counter[int], float]:
     """How often the text before a gap and the text after it stand in known texts, by how many bytes apart.
 
-    As much of the text as RECALLED bytes on either side is compared, or if that is found nowhere, less of it.
+    As much of the text as RECALLED bytes on either side is compared, or if that is found nowhere, less of it. The
+    second value is the share of the prior that these lengths have; 0 if nothing is found.
     """
     left, right = readable(around.tokens[: around.place]), readable(around.tokens[around.place :])
-    for size in RECALLED:
+    for size, trust in RECALLED.items():
         before, after = left[-size:], right[:size]
         if len(before) < size or len(after) < size or UNKNOWN in before or UNKNOWN in after:
             continue
@@ -88,17 +90,17 @@ def recalled_lengths(around: Surroundings, texts: list[bytes], longest: int) -> 
         for text in texts:
             found.update(len(match.group(1)) for match in pattern.finditer(text) if UNKNOWN not in match.group(1))
         if found:
-            return found
-    return Counter()
+            return found, trust
+    return Counter(), 0.0
 
 
-def length_prior(lengths: list[int], recalled: Counter[int]) -> NDArray[np.float64]:
-    """(n,) log p(length): geometric, and mostly what was recalled, if anything was."""
+def length_prior(lengths: list[int], recalled: Counter[int], trust: float) -> NDArray[np.float64]:
+    """(n,) log p(length): geometric, and with the share ``trust`` what was recalled."""
     prior = np.exp(-np.array(lengths) / TYPICAL)
     prior /= prior.sum()
     counts = np.array([recalled[length] for length in lengths], dtype=np.float64)
     if counts.any():
-        prior = (1 - TRUST) * prior + TRUST * counts / counts.sum()
+        prior = (1 - trust) * prior + trust * counts / counts.sum()
     found: NDArray[np.float64] = np.log(prior)
     return found
 

@@ -38,6 +38,11 @@ def find_mostly_lost(tokens: Tokens) -> Bools:
     edges = around(edge)
     whole_words = (edges >= EDGES) & (around(beside_word) <= TOUCHING * edges)
     found: Bools = lost & ((share > NEARLY_ALL) | ((share > MOST) & whole_words))
+    # At the edge of visible text, words that are lost as a whole belong to the lost text that they stand beside.
+    run = np.cumsum(edge)
+    touched = np.zeros(len(tokens) + 1, dtype=bool)
+    touched[run[beside_word]] = touched[run[beside_word] - 1] = True
+    found |= lost & ~touched[run] & (2 * around(found) > around(lost))
     return found
 
 

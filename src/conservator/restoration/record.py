@@ -36,7 +36,8 @@ def as_record(restoration: Restoration) -> Record:
     - ``from``: for each character of ``guess``, where it was remembered from: ``[text, line]``, or None. The text is a
       number in ``references``, or None for the document itself. Lines count from 1; one whose end was lost goes on;
     - ``weights``: the mean weight of each expert;
-    - ``fills``: the best joint fills of the gap, with their probabilities;
+    - ``fills``: the best joint fills of the gap, with their probabilities, also if the piece is open; for a gap of
+      unknown length they have the length that was chosen, and their probability includes that of the length;
     - ``tally``: how many bytes (or characters, by ``unit``) of it were lost, how many of them are sure, and the sum of
       their confidence.
 

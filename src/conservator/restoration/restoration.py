@@ -28,7 +28,7 @@ SURE = 0.9  # the confidence from which a byte is called sure
 # A text is strange if a hidden byte of it takes more nats than this, plus so many for the share that is lost: texts of
 # the experts' kinds, kept apart in training, stay below it; prose in other languages is above.
 STRANGE = (1.9, 2.0)
-ERRORS = 2.0  # how many standard errors the surprise has to be above that limit; the sample of a short text says little
+ERRORS = 2.5  # how many standard errors the surprise has to be above that limit; the sample of a short text says little
 # Weights that follow the regions bring hardly anything below this gain, in nats a byte. In documents kept apart in
 # training a nat brought 0.05 of the lost bytes, beside the memory: so this is one byte of 400.
 NO_GAIN = 0.05
