@@ -84,7 +84,7 @@ def restorations(corpora: Path, keep: Path | None) -> dict[str, dict[str, str]]:
             damaged = (
                 damaged[:400].decode(errors="ignore").encode() + b"[...]" + text[430:].decode(errors="ignore").encode()
             )
-            options |= {"gap": "[...]", "max_gap": 12, "alternatives": number % 2 * 2}
+            options |= {"gap": "[...]", "max_gap": 12, "alternatives": number % 2 * 2, "min_gap_confidence": 0.0}
         if way == "alternatives":
             options["alternatives"] = 3
         if way == "least":
