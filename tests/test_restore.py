@@ -156,6 +156,18 @@ def test_asking_for_alternatives_leaves_bytes_that_stand_alone_as_they_were():
         assert fills[0].data == asked.data[span.start : span.stop]
 
 
+def test_a_mark_among_characters_of_several_bytes_is_not_filled_in_as_one_byte():
+    text = "Реклама молокоотсоса разделила мнения пользователей интернета. " * 3
+    damaged = text.replace("разделила", "ра\ufffdделила")
+    found = restore(damaged, [FakeExpert(0)], memory=False)
+    assert found.text == damaged
+    assert found.not_covered
+    assert "lost_characters" in [notice.kind for notice in found.notices]
+    assert restore(damaged, [FakeExpert(0)], memory=False, fill_undetermined=True).summary.left_open == 0
+    half = text.encode().replace("з".encode(), "\ufffd".encode() + "з".encode()[1:], 1)  # bytes were lost
+    assert restore(half, [FakeExpert(0)], memory=False).summary.left_open == 0
+
+
 def test_the_length_of_a_gap_is_found():
     text = "".join(chr(33 + 7 * place % 90) for place in range(90))
     for length in (1, 5, 9):
