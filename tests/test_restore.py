@@ -158,14 +158,14 @@ def test_asking_for_alternatives_leaves_bytes_that_stand_alone_as_they_were():
 
 def test_a_mark_among_characters_of_several_bytes_is_not_filled_in_as_one_byte():
     text = "Реклама молокоотсоса разделила мнения пользователей интернета. " * 3
-    damaged = text.replace("разделила", "ра\ufffdделила")
-    found = restore(damaged, [FakeExpert(0)], memory=False)
+    damaged, expert = text.replace("л", "\ufffd", 1), FakeExpert(0, sharpness=1.0)
+    found = restore(damaged, [expert], memory=False)
     assert found.text == damaged
     assert found.not_covered
     assert "lost_characters" in [notice.kind for notice in found.notices]
-    assert restore(damaged, [FakeExpert(0)], memory=False, fill_undetermined=True).summary.left_open == 0
-    half = text.encode().replace("з".encode(), "\ufffd".encode() + "з".encode()[1:], 1)  # bytes were lost
-    assert restore(half, [FakeExpert(0)], memory=False).summary.left_open == 0
+    assert restore(damaged, [expert], memory=False, fill_undetermined=True).summary.left_open == 0
+    half = text.encode().replace("м".encode(), MARK + "м".encode()[1:], 1)  # half of a character: bytes are lost
+    assert restore(half, [expert], memory=False).summary.left_open == 0
 
 
 def test_the_length_of_a_gap_is_found():
