@@ -355,7 +355,9 @@ def describe_open_gaps(found: "Restoration") -> list[str]:
     gaps = [sign for sign in dict.fromkeys(signs.tolist()) if sign >= 0 and found.damaged.is_gap[sign]]
     lines = []
     for sign in gaps[:OPEN_GAPS]:
-        proposals = ", ".join(f'"{text}" {100 * probability:.0f} %' for text, probability in found.proposals(sign))
+        proposals = ", ".join(
+            f'"{text}" {f"{100 * sure:.0f}" if sure >= 0.01 else "under 1"} %' for text, sure in found.proposals(sign)
+        )
         lines.append(f"gap at byte {found.damaged.spans[sign, 0]} left open; proposals: {proposals}")
     if len(gaps) > OPEN_GAPS:
         lines.append(f"and {counted(len(gaps) - OPEN_GAPS, 'other gap')} left open")
