@@ -135,8 +135,8 @@ def test_marks_are_filled_beside_what_is_doubtful():
 
 
 def test_marks_of_a_document():
-    seen = "It was tbe mor\ufffding of the trial."
+    seen = "It was tbe mor\ufffding of the trial, and the prisoner was in the house."
     found = conservator.restore(seen, channel=CHANNEL, like=[("court", TEXT * 5)])
-    assert found.text == "It was the morning of the trial."
+    assert found.text == "It was the morning of the trial, and the prisoner was in the house."
     again = conservator.restore(seen.replace("\ufffd", "[?]"), channel=CHANNEL, like=[("court", TEXT * 5)], mark="[?]")
     assert again.text == found.text

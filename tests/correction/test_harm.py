@@ -9,7 +9,7 @@ import conservator
 from conservator.channels import EditChannel
 from conservator.correction import Corrector, find_tokens
 from conservator.correction.confidence import KIND, calibrate, kind_of
-from conservator.correction.coverage import REACH, Coverage
+from conservator.correction.coverage import CLIP, REACH, Coverage
 from conservator.correction.protection import is_protected, token_span
 from conservator.decoders.correcting import Change
 from conservator.experts.grams import CharacterModel, Mixture
@@ -132,7 +132,7 @@ def test_the_local_surprisal_is_the_mean_over_the_window():
     mixture = Mixture.of([CharacterModel.of("court", [ENGLISH])])
     text = ENGLISH * 3
     coverage = Coverage(text, mixture)
-    clipped = np.minimum(-mixture.log_probs(text), 4.0)
+    clipped = np.minimum(-mixture.log_probs(text), CLIP)
     for place in (0, 1, REACH, 250, len(text) - 1):
         window = clipped[max(0, place - REACH) : place + REACH + 1]
         assert np.isclose(coverage.surprisal[place], window.mean())
@@ -148,7 +148,7 @@ def test_marks_do_not_count_as_unknown_text():
     assert Coverage(seen, mixture, "\ufffd").surprisal.mean() < Coverage(seen, mixture).surprisal.mean()
 
 
-@given(st.floats(0, 1), st.floats(0, 4), st.sampled_from(sorted(KIND)), st.floats(0, 1))
+@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from(sorted(KIND)), st.floats(0, 1))
 def test_a_calibrated_probability_is_one_and_follows_its_causes(probability, surprisal, kind, references):
     found = calibrate(probability, surprisal, kind, references)
     assert 0 <= found <= 1

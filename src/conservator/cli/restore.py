@@ -217,6 +217,9 @@ def restore(
     if not found.spans:
         read = f", read as {found.encoding}" if found.encoding != "utf-8" else ""
         doing = "correct" if found.corrects else "restore"
+        if found.not_covered:
+            messages.print("\n".join(f"{name}: {notice.message}" for notice in found.notices), soft_wrap=True)
+            raise typer.Exit(NOT_COVERED)
         messages.print(f"nothing to {doing}: {name}{read} has no {describe_damage(options)}", soft_wrap=True)
         raise typer.Exit(0 if options.channel != DEFAULTS.channel else 4)
     if found.encoding != "utf-8":

@@ -1,12 +1,12 @@
 """Which changes of a document are made.
 
 A change is made if the models cover the text there, if it gains enough, and if its calibrated probability is at least
-LEAST. A change of the layout is not made, nor one of a protected token or of a spelling that the document repeats,
-unless a reference text contains the result.
+LEAST times the weight of the shipped models (reference texts need no such limit). A change of the layout is not made,
+nor one of a protected token or of a spelling that the document repeats, unless a reference text contains the result.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -49,7 +49,7 @@ class Acceptance:
 
     def keep(self, changes: Iterable[Change]) -> list[Change]:
         """The changes that are made, with calibrated probabilities."""
-        kept = []
+        candidates = []
         for change in changes:
             around = slice(max(0, change.start - 1), change.stop + 1)
             if not self.coverage.covered[around].all():
@@ -58,21 +58,28 @@ class Acceptance:
                 surprisal = float(self.coverage.surprisal[around].mean())
                 probability = calibrate(change.probability, surprisal, kind_of(change), self.references)
                 change = replace(change, probability=probability)
-                if probability < LEAST or is_layout(self.text, change) or self.is_protected(change):
+                if probability < LEAST * (1 - self.references) or is_layout(self.text, change):
                     continue
             if change.gain >= self.min_gain and change.probability >= self.min_confidence:
-                kept.append(change)
-        return kept
+                candidates.append(change)
+        return [one for one in candidates if self.fills_mark(one) or not self.is_protected(one, candidates)]
 
     def fills_mark(self, change: Change) -> bool:
         """Whether a change fills a mark, which was not in the text."""
         return change.gain == np.inf and change.seen == self.mark
 
-    def is_protected(self, change: Change) -> bool:
-        """Whether a change is one of a protected token or a repeated spelling, and no reference text has the result."""
+    def is_protected(self, change: Change, together: Sequence[Change]) -> bool:
+        """Whether a change is one of a protected token or a repeated spelling, and no reference text has the result.
+
+        The result is that of all changes of the token which are made ``together``.
+        """
         start, stop = token_span(self.text, change.start, change.stop)
-        token = self.text[start:stop]
-        result = self.text[start : change.start] + change.text + self.text[change.stop : stop]
+        token, result, done = self.text[start:stop], "", start
+        for one in together:
+            if start <= one.start and one.stop <= stop:
+                result += self.text[done : one.start] + one.text
+                done = one.stop
+        result += self.text[done:stop]
         repeated = self.counts[token.strip(EDGES)] >= REPEATED and not self.counts[result.strip(EDGES)]
         if not (repeated or is_protected(token) or is_protected(result)):
             return False

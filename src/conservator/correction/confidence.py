@@ -6,18 +6,18 @@ model in the mixture and the local surprisal u,
 
     p(right) = r p + (1 - r) sigmoid(BIAS + SLOPE logit(p) + SURPRISAL u + KIND[kind of change])
 
-The coefficients are a logistic regression over changes of English OCR text, clean and damaged, by the shipped models
-(``benchmarks/correction_confidence.py``).
+The coefficients are a logistic regression over changes that the shipped models propose (``benchmarks/
+correction_confidence.py``).
 """
 
 import numpy as np
 
 from conservator.decoders.correcting import Change
 
-BIAS = 0.76
-SLOPE = 0.41
-SURPRISAL = -0.59  # per nat of local surprisal
-KIND = {"letters": 0.0, "case": -3.11, "space": -2.24, "punctuation": -1.73}
+BIAS = 2.71
+SLOPE = 0.51
+SURPRISAL = -4.72  # per nat of local surprisal
+KIND = {"letters": 0.0, "case": -1.96, "space": -0.18, "punctuation": -1.28}
 LEAST = 0.6  # a change that is less likely right is not made: a wrong one costs more than a right one gains
 LARGEST = 6.0  # of logit(p): float rounding and pruning leave no information beyond it
 

@@ -111,7 +111,7 @@ class Corrector:
         read = self.folded(text)
         meter, mixture = meter or Meter(), self.choose(read)
         mark = self.mark if self.mark and self.mark in text else None
-        coverage = Coverage(read, mixture, mark)
+        coverage = Coverage(read, mixture, mark, references=REFERENCES in self.prior.names)
         pieces = [(start, piece) for start, piece in cut(read) if coverage.covered[start : start + len(piece)].any()]
         uncovered = coverage.uncovered_share(text)
         if not pieces:

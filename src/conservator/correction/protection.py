@@ -12,7 +12,7 @@ ADDRESS = re.compile(r"\w://|\bwww\.|\S@\S+\.\w|(?:[\w.~-]*[/\\]){2,}\w|\w\.\w{2
 IDENTIFIER = re.compile(
     r"\w_+\w|\b_+\w|[^\W\d_]\(\)|\w::\w|\w->\w|[a-z]\.[a-z_]+\(|\$\w|\w=\w|--?\w+=|[a-z]{2}[A-Z][a-z]+[A-Z(]"
 )
-RECORD = re.compile(r"[^\s,;|]+(?:[,;|][^\s,;|]*){2,}")  # a row of a table with separators
+RECORD = re.compile(r"(?:[^\s,;|]+[,;|]){2,}[^\s,;|]+")  # a row of a table with separators
 SYMBOLS = re.compile(r"[\\{}\[\]<>|^$*=~#&%+@]")  # two or more of them are code or a formula
 LONG = 24  # characters: a longer token is a code, or several words whose spaces were lost
 
