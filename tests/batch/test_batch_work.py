@@ -82,7 +82,7 @@ def test_files_of_ocr_engines_are_corrected_as_such():
 
 
 def test_confidences_of_ocr_engines_count_as_in_restore(monkeypatch):
-    line = "He bad a long talk by Mr. Burch of tbe day"
+    line = "The Judge said that the prisoner was found in tbe house in the morning, and that he bad been seen before."
     page = write_hocr([line.split()]).replace(b"x_wconf 50", b"x_wconf 99")
     restorer, transcript = Restorer(options=RestoreOptions(channel="ocr")), read_pages(page)
     trust = trust_of(transcript)

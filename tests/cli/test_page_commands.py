@@ -143,6 +143,16 @@ def test_a_page_in_which_nothing_is_wrong(folder):
     assert (folder / "same.hocr").read_text() == clean
 
 
+def test_a_text_that_no_model_covers_is_left_unchanged(folder):
+    text = "Der Fluss führte so viel Wasser, daß die Brücke gesperrt werden mußte, und die Bürger gingen zu Fuß.\n" * 2
+    (folder / "german.txt").write_text(text)
+    done = call("restore", "german.txt", "--channel", "ocr", "-o", "same.txt", "--json", "same.json", cwd=folder)
+    assert done.returncode == 5
+    assert "german.txt: the models do not cover the language or kind of this text" in done.stderr
+    assert (folder / "same.txt").read_text() == text
+    assert [one["kind"] for one in json.loads((folder / "same.json").read_text())["notices"]] == ["unknown_language"]
+
+
 @pytest.mark.external_programs
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="there is no Tesseract")
 def test_a_scan_is_read_and_corrected(tmp_path):

@@ -56,7 +56,7 @@ def coverage_notices(uncovered: float) -> tuple[Notice, ...]:
     left = "it was" if uncovered == 1 else "that part was"
     message = (
         f"the models do not cover the language or kind of {part}, so {left} left unchanged; reference texts of the "
-        "same language and kind make corrections possible"
+        "same language and kind (the option like) make corrections possible"
     )
     return (Notice(UNKNOWN_LANGUAGE, message),)
 
