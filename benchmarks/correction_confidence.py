@@ -24,7 +24,7 @@ from conservator.correction.acceptance import is_layout
 from conservator.correction.confidence import KIND, LARGEST, calibrate, kind_of
 from conservator.correction.corrector import apply, cut, moved
 from conservator.correction.coverage import Coverage
-from conservator.correction.protection import is_protected, token_span
+from conservator.correction.protection import is_code, is_name, token_span
 from conservator.decoders.correcting import Change, find_changes
 from conservator.experts import Meter
 from conservator.like import character_prior
@@ -104,7 +104,11 @@ def propose(corrector: Corrector, text: str) -> list[tuple[Change, float]]:
             around = slice(max(0, at.start - 1), at.stop + 1)
             first, last = token_span(text, at.start, at.stop)
             tokens = text[first:last], text[first : at.start] + at.text + text[at.stop : last]
-            if at.gain < corrector.min_gain or is_layout(text, at) or any(map(is_protected, tokens)):
+            if (
+                at.gain < corrector.min_gain
+                or is_layout(text, at)
+                or any(is_name(token) or is_code(token) for token in tokens)
+            ):
                 continue
             found.append((at, float(coverage.surprisal[around].mean())))
     return found

@@ -213,6 +213,11 @@ class Restorer:
         """The models of characters, with one of the texts like the documents."""
         return character_prior(self.like or [])
 
+    @cached_property
+    def attested(self) -> frozenset[str]:
+        """The tokens of the texts like the documents."""
+        return find_tokens(content for _, content in self.like or [])
+
     def correct(
         self,
         source: Source,
@@ -237,11 +242,11 @@ class Restorer:
             if getattr(options, name) != getattr(DEFAULTS, name):
                 raise OptionError(name, "it is for what is lost, and here any character may be wrong")
         with meter.measure() as spent:
-            texts = self.like or [] if like is None else like_texts(like)
+            texts = [] if like is None else like_texts(like)
             prior = self.prior if like is None else character_prior(texts)
             with meter.stage("correcting"):
                 rewriter, least = self.rewriter(options), (options.min_gain, options.min_confidence)
-                attested = find_tokens(content for _, content in texts)
+                attested = self.attested if like is None else find_tokens(content for _, content in texts)
                 corrector = Corrector(channel, prior, None, *least, options.mark, rewriter, attested)
                 found = corrector.correct(text, meter, trust)
         precision = precisions(rewriter.experts if rewriter is not None else ())

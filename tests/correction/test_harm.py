@@ -10,7 +10,7 @@ from conservator.channels import EditChannel
 from conservator.correction import Corrector, find_tokens
 from conservator.correction.confidence import KIND, calibrate, kind_of
 from conservator.correction.coverage import CLIP, REACH, Coverage
-from conservator.correction.protection import is_protected, token_span
+from conservator.correction.protection import is_code, is_name, token_span
 from conservator.decoders.correcting import Change
 from conservator.experts.grams import CharacterModel, Mixture
 
@@ -110,12 +110,13 @@ def test_a_number_is_changed_only_if_a_reference_text_has_the_result():
     ],
 )
 def test_protected_tokens(token):
-    assert is_protected(token)
+    assert is_name(token) or is_code(token)
 
 
 @pytest.mark.parametrize("token", ["house,", "tl^e", "and/or", "O'Brien", '"moming"', "well-known", "McDonald", "Mr."])
 def test_words_with_errors_are_not_protected(token):
-    assert not is_protected(token)
+    assert not is_name(token)
+    assert not is_code(token)
 
 
 @given(st.text(alphabet="ab \n1", max_size=30), st.data())

@@ -1,8 +1,12 @@
 """Which changes of a document are made.
 
-A change is made if the models cover the text there, if it gains enough, and if its calibrated probability is at least
-LEAST times the weight of the shipped models (reference texts need no such limit). A change of the layout is not made,
-nor one of a protected token or of a spelling that the document repeats, unless a reference text contains the result.
+A change is made if the models cover the text there, if it gains enough, and, unless reference texts have most of the
+weight, if its calibrated probability is at least LEAST. A change of the layout is not made. These are made only if a
+reference text contains the result:
+
+- changes of addresses and identifiers, and of letters into digits or digits into letters;
+- unless reference texts have most of the weight: any change of a token that has digits or is a code, and changes of a
+  spelling that the document repeats.
 """
 
 from collections import Counter
@@ -13,9 +17,10 @@ import numpy as np
 
 from conservator.correction.confidence import LEAST, calibrate, kind_of
 from conservator.correction.coverage import Coverage
-from conservator.correction.protection import EDGES, is_protected, token_span
+from conservator.correction.protection import EDGES, has_digit, is_code, is_name, token_span
 from conservator.decoders.correcting import Change
 
+MOST = 0.5  # the weight from which reference texts have most of it
 REPEATED = 3  # times that a document has a spelling which then counts as intended
 
 
@@ -45,6 +50,7 @@ class Acceptance:
         """
         self.text, self.coverage, self.references, self.attested, self.mark = text, coverage, references, attested, mark
         self.min_gain, self.min_confidence = min_gain, min_confidence
+        self.has_references = references >= MOST
         self.counts = Counter(token.strip(EDGES) for token in text.split())
 
     def keep(self, changes: Iterable[Change]) -> list[Change]:
@@ -58,7 +64,7 @@ class Acceptance:
                 surprisal = float(self.coverage.surprisal[around].mean())
                 probability = calibrate(change.probability, surprisal, kind_of(change), self.references)
                 change = replace(change, probability=probability)
-                if probability < LEAST * (1 - self.references) or is_layout(self.text, change):
+                if is_layout(self.text, change) or (probability < LEAST and not self.has_references):
                     continue
             if change.gain >= self.min_gain and change.probability >= self.min_confidence:
                 candidates.append(change)
@@ -80,10 +86,11 @@ class Acceptance:
                 result += self.text[done : one.start] + one.text
                 done = one.stop
         result += self.text[done:stop]
-        repeated = self.counts[token.strip(EDGES)] >= REPEATED and not self.counts[result.strip(EDGES)]
-        if not (repeated or is_protected(token) or is_protected(result)):
-            return False
-        return not all(part.strip(EDGES) in self.attested for part in result.split())
+        protected = is_name(token) or is_name(result) or has_digit(change.seen) or has_digit(change.text)
+        if not self.has_references:
+            repeated = self.counts[token.strip(EDGES)] >= REPEATED and not self.counts[result.strip(EDGES)]
+            protected |= repeated or is_code(token) or is_code(result)
+        return protected and not all(part.strip(EDGES) in self.attested for part in result.split())
 
 
 def is_layout(text: str, change: Change) -> bool:

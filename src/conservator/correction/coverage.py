@@ -24,7 +24,7 @@ from conservator.numerics import compiled
 CLIP = 1.0  # nats
 REACH = 200  # characters on either side, for the local surprisal
 LIMIT = 0.8  # nats, halfway between the means of covered and uncovered text
-REFERENCE_LIMIT = 0.87  # the same with reference texts
+REFERENCE_LIMIT = 0.9  # the same with reference texts
 RATIO = 1.8  # the difference of these means divided by the variance of the clipped surprisal, per nat
 START = 4.0  # nats of evidence that a covered text needs, so that very short texts are left unchanged
 SWITCH = 25.0  # nats of evidence for a change between covered and uncovered text

@@ -10,19 +10,27 @@ from collections.abc import Iterable
 EDGES = ".,;:!?'\"()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026-\u2013\u2014"  # punctuation around a word
 ADDRESS = re.compile(r"\w://|\bwww\.|\S@\S+\.\w|(?:[\w.~-]*[/\\]){2,}\w|\w\.\w{2,}/")  # URLs, mail addresses, paths
 IDENTIFIER = re.compile(
-    r"\w_+\w|\b_+\w|[^\W\d_]\(\)|\w::\w|\w->\w|[a-z]\.[a-z_]+\(|\$\w|\w=\w|--?\w+=|[a-z]{2}[A-Z][a-z]+[A-Z(]"
+    r"\w_+\w|\b_+\w|[^\W\d_]\(\)|\w::\w|\w->\w|[a-z]\.[a-z_]+\(|\$\w|\w=\w|--?\w+=|[a-z]{2}(?:[A-Z][a-z]{2,}){2}"
 )
 RECORD = re.compile(r"(?:[^\s,;|]+[,;|]){2,}[^\s,;|]+")  # a row of a table with separators
 SYMBOLS = re.compile(r"[\\{}\[\]<>|^$*=~#&%+@]")  # two or more of them are code or a formula
 LONG = 24  # characters: a longer token is a code, or several words whose spaces were lost
 
 
-def is_protected(token: str) -> bool:
-    """Whether a token is a number, an address, an identifier, a code or a row of a table."""
+def is_name(token: str) -> bool:
+    """Whether a token is an address or an identifier."""
+    return ADDRESS.search(token) is not None or IDENTIFIER.search(token) is not None
+
+
+def has_digit(text: str) -> bool:
+    """Whether a text contains a digit."""
+    return any(character.isdigit() for character in text)
+
+
+def is_code(token: str) -> bool:
+    """Whether a token is a number, a code, a formula or a row of a table."""
     return (
-        any(character.isdigit() for character in token)
-        or ADDRESS.search(token) is not None
-        or IDENTIFIER.search(token) is not None
+        has_digit(token)
         or RECORD.fullmatch(token) is not None
         or len(SYMBOLS.findall(token)) >= 2
         or (len(token) > LONG and not token.islower())
