@@ -92,8 +92,10 @@ def test_pieces_are_stretches_of_lines(text):
 
 
 def test_the_public_call():
-    found = conservator.restore("It was tbe moming of the trial.", channel=CHANNEL, like=[("court", TEXT * 5)])
-    assert found.text == "It was the morning of the trial."
+    found = conservator.restore(
+        "The prisoner was in tbe house. It was tbe moming of the trial.", channel=CHANNEL, like=[("court", TEXT * 5)]
+    )
+    assert found.text == "The prisoner was in the house. It was the morning of the trial."
     assert "like" in found.experts
     assert conservator.restore("", channel="ocr").text == ""
     for name, value in {"gap": "[...]", "lost": "bytes", "alternatives": 2}.items():

@@ -1,11 +1,11 @@
 """Which changes of a document are made.
 
-A change is made if the models cover the text there, if it gains enough, and, unless reference texts have most of the
-weight, if its calibrated probability is at least LEAST. A change of the layout is not made. These are made only if a
-reference text contains the result:
+A change is made if the models cover the text there, if it gains enough, and, without reference texts of the same kind,
+if its calibrated probability is at least LEAST. A change of the layout is not made. These are made only if a reference
+text contains the result:
 
 - changes of addresses and identifiers, and of letters into digits or digits into letters;
-- unless reference texts have most of the weight: any change of a token that has digits or is a code, and changes of a
+- without reference texts of the same kind: any change of a token that has digits or is a code, and any change of a
   spelling that the document repeats.
 """
 
@@ -20,7 +20,6 @@ from conservator.correction.coverage import Coverage
 from conservator.correction.protection import EDGES, has_digit, is_code, is_name, token_span
 from conservator.decoders.correcting import Change
 
-MOST = 0.5  # the weight from which reference texts have most of it
 REPEATED = 3  # times that a document has a spelling which then counts as intended
 
 
@@ -42,7 +41,7 @@ class Acceptance:
         Args:
             text: the document as it was seen.
             coverage: where the models know it.
-            references: the weight of reference texts among the models, 0 to 1.
+            references: the weight of reference texts among the models; 0 if there are none of the same kind.
             attested: the tokens of reference texts.
             mark: what stands for one lost character; None if nothing does.
             min_gain: by how many nats the evidence must favour a change.
@@ -50,7 +49,6 @@ class Acceptance:
         """
         self.text, self.coverage, self.references, self.attested, self.mark = text, coverage, references, attested, mark
         self.min_gain, self.min_confidence = min_gain, min_confidence
-        self.has_references = references >= MOST
         self.counts = Counter(token.strip(EDGES) for token in text.split())
 
     def keep(self, changes: Iterable[Change]) -> list[Change]:
@@ -64,7 +62,7 @@ class Acceptance:
                 surprisal = float(self.coverage.surprisal[around].mean())
                 probability = calibrate(change.probability, surprisal, kind_of(change), self.references)
                 change = replace(change, probability=probability)
-                if is_layout(self.text, change) or (probability < LEAST and not self.has_references):
+                if is_layout(self.text, change) or (probability < LEAST and not self.references):
                     continue
             if change.gain >= self.min_gain and change.probability >= self.min_confidence:
                 candidates.append(change)
@@ -87,7 +85,7 @@ class Acceptance:
                 done = one.stop
         result += self.text[done:stop]
         protected = is_name(token) or is_name(result) or has_digit(change.seen) or has_digit(change.text)
-        if not self.has_references:
+        if not self.references:
             repeated = self.counts[token.strip(EDGES)] >= REPEATED and not self.counts[result.strip(EDGES)]
             protected |= repeated or is_code(token) or is_code(result)
         return protected and not all(part.strip(EDGES) in self.attested for part in result.split())

@@ -15,7 +15,7 @@ import numpy as np
 from conservator.channels.edits import EditChannel
 from conservator.channels.trust import Trust
 from conservator.correction.acceptance import Acceptance
-from conservator.correction.coverage import Coverage
+from conservator.correction.coverage import BENEFIT, Coverage, mean_surprisal
 from conservator.correction.language import WEIGHT, Doubt, correct_again
 from conservator.decoders.correcting import Beam, Change, StepTable, find_changes, find_stretches
 from conservator.decoders.correcting.changes import expected_edits
@@ -111,7 +111,8 @@ class Corrector:
         read = self.folded(text)
         meter, mixture = meter or Meter(), self.choose(read)
         mark = self.mark if self.mark and self.mark in text else None
-        coverage = Coverage(read, mixture, mark, references=REFERENCES in self.prior.names)
+        related = self.has_related_references(read, mixture)
+        coverage = Coverage(read, mixture, mark, references=related)
         pieces = [(start, piece) for start, piece in cut(read) if coverage.covered[start : start + len(piece)].any()]
         uncovered = coverage.uncovered_share(text)
         if not pieces:
@@ -119,7 +120,7 @@ class Corrector:
         rate = self.infer_rate(pieces, mixture, trust, mark, meter)
         references = float(mixture.weights[[name == REFERENCES for name in mixture.names]].sum())
         limits = self.min_gain, self.min_confidence
-        acceptance = Acceptance(text, coverage, references, self.attested, self.mark, *limits)
+        acceptance = Acceptance(text, coverage, references if related else 0.0, self.attested, self.mark, *limits)
         table, found, doubts = self.table(rate, mixture, mark), list[Change](), list[Doubt]()
         before, done, out_of_time = "\n", 0, None
         names, weights = mixture.names, mixture.weights
@@ -183,6 +184,15 @@ class Corrector:
                 edits += expected_edits(self.beam.search(mixture, steps, "\n"), steps)
             rate = float(np.clip((edits + PRIOR) / (usual + PRIOR), *RATES))
         return rate
+
+    def has_related_references(self, text: str, mixture: Mixture) -> bool:
+        """Whether there are reference texts of the same kind as a text: the other models alone predict it worse."""
+        others = [number for number, name in enumerate(self.prior.names) if name != REFERENCES]
+        sample = self.unmarked(text[:FITTED])
+        if not others or len(others) == len(self.prior.names) or not sample:
+            return len(others) < len(self.prior.names)
+        without = self.prior.only(others).fitted(sample)
+        return mean_surprisal(sample, without) - mean_surprisal(sample, mixture) >= BENEFIT
 
     def folded(self, text: str) -> str:
         """The text as the models read it: straight quotation marks, unless reference texts have curly ones.

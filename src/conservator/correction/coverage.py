@@ -9,8 +9,9 @@ segmentation
 
 in which RATIO (limit - surprisal) is the log-likelihood ratio of two normal distributions with the means of covered and
 uncovered text. Of windows of 400 characters, 94 to 100 % are below LIMIT in most sets of English OCR text, 1 % in ten
-other languages. Reference texts say what to expect, so the limit is higher with them, and text with very many OCR
-errors is corrected, too.
+other languages. With reference texts of the same kind the limit is higher, and text with very many OCR errors is
+corrected, too. Reference texts are of the same kind if they lower the mean clipped surprisal by at least BENEFIT: by
+0.017 to 0.06 for newspapers of the same time, and by at most 0.005 for documents in other languages.
 """
 
 import re
@@ -24,9 +25,10 @@ from conservator.numerics import compiled
 CLIP = 1.0  # nats
 REACH = 200  # characters on either side, for the local surprisal
 LIMIT = 0.8  # nats, halfway between the means of covered and uncovered text
-REFERENCE_LIMIT = 0.9  # the same with reference texts
+REFERENCE_LIMIT = 0.95  # the same with reference texts of this kind
 RATIO = 1.8  # the difference of these means divided by the variance of the clipped surprisal, per nat
 START = 4.0  # nats of evidence that a covered text needs, so that very short texts are left unchanged
+BENEFIT = 0.01  # nats of clipped surprisal
 SWITCH = 25.0  # nats of evidence for a change between covered and uncovered text
 AFTER_MARK = 2  # characters after a mark that are not counted: a mark is no context for them
 
@@ -48,7 +50,7 @@ class Coverage:
             text: as it was seen.
             mixture: the character models.
             mark: what stands for one lost character; None if nothing does.
-            references: whether one of the models was made from reference texts.
+            references: whether there are reference texts of the same kind.
         """
         limit = REFERENCE_LIMIT if references else LIMIT
         counted = np.ones(len(text))
@@ -63,6 +65,11 @@ class Coverage:
         """The share of the characters of the text, without blanks, that no model covers."""
         inked = np.array([not character.isspace() for character in text], dtype=bool)
         return float((inked & ~self.covered).sum() / max(1, inked.sum()))
+
+
+def mean_surprisal(text: str, mixture: Mixture) -> float:
+    """The mean clipped surprisal of a text."""
+    return float(np.minimum(-mixture.log_probs(text), CLIP).mean())
 
 
 def _window_sums(values: Floats) -> Floats:
