@@ -148,7 +148,8 @@ def main() -> None:
                 rows.append({"part": part, "name": name, **measure(restorer, pairs, name)})
     show(rows)
     if options.json:
-        about = {"commit": commit(), "versions": versions(), "options": {k: str(v) for k, v in vars(options).items()}}
+        used = {key: str(getattr(options, key)) for key in ("split", "documents", "characters", "parts", "effort")}
+        about = {"commit": commit(), "versions": versions(), "options": used}
         write_atomically(options.json, json.dumps({**about, "rows": rows}, indent=1, ensure_ascii=False) + "\n")
 
 
