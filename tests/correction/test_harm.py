@@ -83,6 +83,12 @@ def test_reference_texts_make_corrections_possible():
     assert not found.notices
 
 
+def test_reference_texts_in_another_language_change_nothing():
+    found = conservator.restore(OTHERS["French"], channel="ocr", like=[("court", ENGLISH * 30)])
+    assert found.text == OTHERS["French"]
+    assert [notice.kind for notice in found.notices] == ["unknown_language"]
+
+
 def test_a_number_is_changed_only_if_a_reference_text_has_the_result():
     text = ("He paid 31l. for the burning house. " + ENGLISH) * 20
     prior = Mixture.of([CharacterModel.of("court", [text])])
