@@ -13,10 +13,8 @@ REACH = 64  # bytes on either side of a lost byte: its surroundings
 # In documents that were used for tuning, texts of the experts' kinds with up to 80 % of their bytes lost at random stay
 # below both limits; texts in Russian, Greek or Arabic that lost all their letters exceed one of them.
 NEARLY_ALL = 0.85  # the share of lost bytes above which a place is mostly lost
-MOST, TOUCHING = (
-    0.5,
-    0.1,
-)  # a smaller share, if at most this share of the edges of lost runs is beside a letter or digit
+MOST = 0.5  # a smaller share, which counts if whole words are lost
+TOUCHING = 0.1  # then at most this share of the edges of lost runs is beside a letter or digit
 EDGES = 4  # the least number of such edges that tell
 
 
