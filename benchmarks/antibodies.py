@@ -25,10 +25,10 @@ import torch
 from transformers import BertForMaskedLM, PreTrainedTokenizerFast
 
 from conservator.channels import MaskChannel
-from conservator.decoders import decode_one_step
 from conservator.experts import Context, Team
 from conservator.experts.denoisers import load_denoiser, size_of
 from conservator.field import Inferred
+from conservator.reference import decode_one_step
 
 RESAMPLES = 2000
 

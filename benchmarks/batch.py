@@ -38,9 +38,9 @@ from typing import Any
 from conservator.batch import Batch, Done, Inputs, LocalEngine, RayEngine, Setup, Task, hash_configuration
 from conservator.batch.engine import RESTORED
 from conservator.batch.ledger import NAME
-from conservator.files import write_atomically
+from conservator.evaluation.provenance import commit, versions
 from conservator.options import RestoreOptions
-from conservator.provenance import commit, versions
+from conservator.system.files import write_atomically
 
 RATE = 0.1
 MARK = "\ufffd"

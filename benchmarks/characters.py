@@ -25,8 +25,8 @@ import torch
 
 from conservator import Restorer
 from conservator.documents import damage, read_damaged
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.evaluation.provenance import commit, versions
+from conservator.system.files import write_atomically
 
 SIZE = 1500
 RATES = (0.005, 0.02, 0.1, 0.2)

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.evaluation.provenance import commit, versions
+from conservator.system.files import write_atomically
 from conservator_studies.cluster import Cluster, simulate
 
 EACH = 500  # documents for a worker, on average, in a simulated run

@@ -24,9 +24,9 @@ from newspapers import by_word, checkers, right
 from rapidfuzz.distance import Levenshtein
 
 from conservator import RestoreOptions, Restorer
-from conservator.files import write_atomically
+from conservator.evaluation.provenance import commit, versions
 from conservator.pages import Transcript, read_pages, trust_of
-from conservator.provenance import commit, versions
+from conservator.system.files import write_atomically
 from conservator_studies.scanned import plain_lines, read_rows
 
 RESAMPLES = 10_000

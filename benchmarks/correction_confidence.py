@@ -1,4 +1,4 @@
-"""Fit the coefficients of ``conservator.correction.confidence`` and show how well it is calibrated.
+"""Fit the coefficients of ``conservator.pipelines.correction.confidence`` and show how well it is calibrated.
 
     python benchmarks/correction_confidence.py --corpora ../shared/corpora
 
@@ -19,15 +19,15 @@ from rich.progress import track
 from sklearn.linear_model import LogisticRegression
 
 from conservator.channels import as_edits
-from conservator.correction import Corrector
-from conservator.correction.acceptance import is_layout
-from conservator.correction.confidence import KIND, LARGEST, calibrate, kind_of
-from conservator.correction.corrector import apply, cut, moved
-from conservator.correction.coverage import Coverage
-from conservator.correction.protection import is_code, is_name, token_span
-from conservator.decoders.correcting import Change, find_changes
+from conservator.decoders.edits import Change, find_changes
 from conservator.experts import Meter
-from conservator.like import character_prior
+from conservator.pipelines.correction import Corrector
+from conservator.pipelines.correction.acceptance import is_layout
+from conservator.pipelines.correction.confidence import KIND, LARGEST, calibrate, kind_of
+from conservator.pipelines.correction.corrector import apply, cut, moved
+from conservator.pipelines.correction.coverage import Coverage
+from conservator.pipelines.correction.protection import is_code, is_name, token_span
+from conservator.pipelines.references import character_prior
 
 KINDS = list(KIND)
 FOREIGN = ("hipe2026_impresso-snippets_fr", "hipe2026_impresso-snippets_de")

@@ -21,11 +21,11 @@ from rich.table import Table
 from torch import Tensor
 
 from conservator.channels import MaskChannel, ReplacementChannel
-from conservator.decoders import decode_one_step, decode_with_channel
-from conservator.experts import BigramExpert, Team, load_experts
-from conservator.field import Bayes, draw_particles
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.evaluation.provenance import commit, versions
+from conservator.experts import Team, load_experts
+from conservator.field import Bayes
+from conservator.reference import BigramExpert, decode_one_step, decode_with_channel, draw_particles
+from conservator.system.files import write_atomically
 from conservator_studies.corpora import DOMAINS, read_domains
 from conservator_studies.mixtures import mix
 

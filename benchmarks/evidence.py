@@ -21,10 +21,11 @@ from rich.table import Table
 
 from conservator.channels import MaskChannel
 from conservator.decoders import Reading
+from conservator.evaluation.provenance import commit, versions
 from conservator.experts import Team, load_experts
-from conservator.field import GLOBAL, PRESETS, Ascent, Bayes, Inferred, Maximum
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.field import GLOBAL, Bayes, Inferred
+from conservator.reference import PRESETS, Ascent, Maximum
+from conservator.system.files import write_atomically
 from conservator.vocabularies import BYTES
 from conservator_studies.baselines import Setting
 from conservator_studies.corpora import DOMAINS, read_domains

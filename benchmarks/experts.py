@@ -17,10 +17,10 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from conservator.evaluation.provenance import commit, versions
 from conservator.experts import Context, load_experts
 from conservator.experts.network import HIDDEN
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.system.files import write_atomically
 from conservator.vocabularies import BYTES
 
 BATCHES, LENGTHS = (1, 4, 16, 64), (64, 256, 512, 1024)

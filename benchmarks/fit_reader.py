@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from conservator.alignment.calibration import Line, fit_calibration
-from conservator.alignment.edits import fit_edits
-from conservator.channels.calibration import GENERAL, Calibration, Curve, Said, write_calibrations
-from conservator.files import write_atomically
+from conservator.alignment.fit_edits import fit_edits
+from conservator.channels.ocr_calibration import GENERAL, Calibration, Curve, Said, write_calibrations
 from conservator.pages import Transcript, read_pages, said_of
+from conservator.system.files import write_atomically
+from conservator.training.ocr_calibration import Line, fit_calibration
 from conservator_studies.scanned import pair_lines, read_rows
 
 WEIGHT = 0.25

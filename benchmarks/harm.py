@@ -28,8 +28,8 @@ from rich.progress import track
 from rich.table import Table
 
 from conservator import RestoreOptions, Restorer
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.evaluation.provenance import commit, versions
+from conservator.system.files import write_atomically
 
 UNCOVERED = {
     "fr": ("hipe2026_icdar2017_fr", "icdar2019_fr"),

@@ -27,9 +27,9 @@ import numpy as np
 import torch
 
 from conservator import Restorer
-from conservator.experts.language import load_language_model
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.evaluation.provenance import commit, versions
+from conservator.experts.language_models import load_language_model
+from conservator.system.files import write_atomically
 
 DOT = "\u25cf"
 BEFORE, AFTER = 1000, 300

@@ -35,9 +35,9 @@ from rich.table import Table
 
 from conservator import Restorer
 from conservator.documents import MARK, damage, read_damaged
-from conservator.experts.language import load_language_model
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.evaluation.provenance import commit, versions
+from conservator.experts.language_models import load_language_model
+from conservator.system.files import write_atomically
 
 SURE = 0.9
 RESAMPLES = 10_000

@@ -18,10 +18,10 @@ from pathlib import Path
 import torch
 
 from conservator.channels import MaskChannel
+from conservator.evaluation.provenance import commit, versions
 from conservator.experts import Team, load_experts
 from conservator.field import Bayes
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.system.files import write_atomically
 from conservator.vocabularies import BYTES
 from conservator_studies.corpora import DOMAINS, read_domains
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from conservator import Restorer
 from conservator.channels import MaskChannel
 from conservator.documents import damage
+from conservator.evaluation.provenance import commit, versions
 from conservator.experts import Context, Memory, Recollection, make_references
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.system.files import write_atomically
 from conservator.vocabularies import BYTES
 from conservator_studies.corpora import read_domain
 

@@ -25,7 +25,8 @@ import torch
 
 from conservator.channels import MaskChannel
 from conservator.experts import At, Context, ExpertSpec, Team
-from conservator.field import GLOBAL, Ascent, Bayes, Engine, Folds, Maximum, Particles, maximise
+from conservator.field import GLOBAL, Bayes, Engine, Folds
+from conservator.reference import Ascent, Maximum, Particles, maximise
 from conservator.vocabularies import Numbered
 
 VOCABULARY, LENGTH, EXPERTS = 50_257, 1024, 3
@@ -91,7 +92,7 @@ def main() -> None:
     torch.set_num_threads(1)
     if chosen.engine and chosen.quick:
         few = partial(maximise, max_evaluations=2)
-        with mock.patch("conservator.field.engines.solved.maximise", few):
+        with mock.patch("conservator.reference.engines.solved.maximise", few):
             print(json.dumps(measure(QUICK[chosen.engine])))
     elif chosen.engine:
         print(json.dumps(measure(ENGINES[chosen.engine])))

@@ -29,9 +29,9 @@ from rich.progress import track
 from rich.table import Table
 
 from conservator import RestoreOptions, Restorer
-from conservator.alignment.edits import fit_edits
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.alignment.fit_edits import fit_edits
+from conservator.evaluation.provenance import commit, versions
+from conservator.system.files import write_atomically
 
 MODELS = ("bart-base", "bart-large", "llama-2-7b", "llama-2-13b")
 DRAWS = 1000

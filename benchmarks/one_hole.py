@@ -15,9 +15,9 @@ import sys
 import time
 from pathlib import Path
 
-from conservator.files import write_atomically
+from conservator.evaluation.provenance import commit, versions
 from conservator.options import DEFAULTS
-from conservator.provenance import commit, versions
+from conservator.system.files import write_atomically
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "field_station.md"
 ALL = 100_000  # bytes up to which everything is read for comparison

@@ -19,7 +19,7 @@ import jiwer
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from conservator.files import make_folder
+from conservator.system.files import make_folder
 from conservator_studies.degraded import LEVELS
 from conservator_studies.scanned import Scanned, pair_lines, plain_lines, read_pages_of
 

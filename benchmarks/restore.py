@@ -29,13 +29,13 @@ from torch import Tensor
 
 from conservator import ExpertSpec, RestoreOptions, Restorer, load_experts
 from conservator.channels import MaskChannel
-from conservator.decoders import decode_one_step
 from conservator.documents import MARK
+from conservator.evaluation.provenance import commit, versions
 from conservator.experts import At, ByteExpert, Context, Cost, Team
 from conservator.field import Inferred
-from conservator.files import write_atomically
 from conservator.options import EXPERTS
-from conservator.provenance import commit, versions
+from conservator.reference import decode_one_step
+from conservator.system.files import write_atomically
 from conservator.vocabularies import BYTES
 
 WAYS = ("product", "everywhere", "one pass")

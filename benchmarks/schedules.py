@@ -15,10 +15,10 @@ from rich.console import Console
 from rich.table import Table
 
 from conservator.channels import MaskChannel
+from conservator.evaluation.provenance import commit, versions
 from conservator.experts import Team, load_experts
 from conservator.field import Bayes, Folds, constant, laplace, sticky, two_level
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.system.files import write_atomically
 from conservator.vocabularies import BYTES
 from conservator_studies.corpora import DOMAINS, read_domains
 from conservator_studies.mixtures import mix

@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from batch import MARK, make_documents
-from conservator.batch.usage import memory_of
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.batch.memory_usage import memory_of
+from conservator.evaluation.provenance import commit, versions
+from conservator.system.files import write_atomically
 
 PROBES = 0.02  # seconds between two questions after its health
 

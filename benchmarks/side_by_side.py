@@ -16,8 +16,8 @@ import sys
 import time
 from pathlib import Path
 
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.evaluation.provenance import commit, versions
+from conservator.system.files import write_atomically
 
 DOCUMENT = Path(__file__).parent.parent / "examples" / "field_station.damaged.md"
 

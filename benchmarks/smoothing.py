@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from conservator.field.smoothing import GroupTotalVariation, PerColumn, TotalVariation, fused_lasso
-from conservator.files import write_atomically
+from conservator.evaluation.provenance import commit, versions
 from conservator.numerics import compiled
-from conservator.provenance import commit, versions
+from conservator.reference.smoothing import PerColumn, TotalVariation, fused_lasso
+from conservator.system.files import write_atomically
 
 Array = NDArray[np.float64]
 
@@ -150,13 +150,12 @@ def simplex(random: np.random.Generator) -> list[dict[str, Any]]:
     for experts in (3, 5):
         field = random_field(1024, experts, random)
         for tau in (0.1, 0.6, 3.0):
-            smoother, group = TotalVariation(tau), GroupTotalVariation(tau)
+            smoother = TotalVariation(tau)
             best = smoother(field)
             column = PerColumn(tau)(field).field
             sums = sum(fused_lasso(weights, tau) for weights in field.T)
             theirs, inner_seconds = solve(field, tau)
             ours_seconds = seconds(lambda smoother=smoother, field=field: smoother(field), 5)
-            group_seconds = seconds(lambda group=group, field=field: group(field), 5)
             cvxpy_seconds = seconds(lambda field=field, tau=tau: solve(field, tau), 2)
             optimum = objective(best.field, field, tau)
             rows.append(
@@ -166,7 +165,6 @@ def simplex(random: np.random.Generator) -> list[dict[str, Any]]:
                     "ours_ms": 1e3 * ours_seconds,
                     "iterations": best.iterations,
                     "gap": best.gap,
-                    "group_ms": 1e3 * group_seconds,
                     "cvxpy_ms": 1e3 * cvxpy_seconds,
                     "clarabel_ms": 1e3 * inner_seconds,
                     "cvxpy_over_ours": cvxpy_seconds / ours_seconds,

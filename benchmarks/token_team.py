@@ -26,9 +26,9 @@ from rich.table import Table
 
 from conservator import Restorer
 from conservator.documents import read_damaged
+from conservator.evaluation.provenance import commit, versions
 from conservator.experts import load_experts
-from conservator.files import write_atomically
-from conservator.provenance import commit, versions
+from conservator.system.files import write_atomically
 
 BYTE = "prose,code,config"
 RESAMPLES = 10_000

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from programs import hide_programs
+from support.programs import hide_programs
 
 # Where transformers copies code that comes with a model: not into the user's cache.
 os.environ["HF_MODULES_CACHE"] = tempfile.mkdtemp(prefix="conservator-modules.")

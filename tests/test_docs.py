@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from commands import call
-from ocr_files import write_hocr
+from support.commands import call
+from support.ocr_files import write_hocr
 
 ROOT = Path(__file__).parent.parent
 

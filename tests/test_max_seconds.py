@@ -11,21 +11,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from causal_experts import Bookworm
-from commands import call
 from conservator import Restorer, restore
 from conservator.channels import EditChannel
 from conservator.cli.restore import summary
-from conservator.correction import Corrector, as_restoration
 from conservator.documents import LOST
 from conservator.errors import ConservatorError, OptionError, TooSlowError
 from conservator.experts import Cost, Meter, OutOfTimeError
-from conservator.experts.grams import CharacterModel, Mixture
+from conservator.experts.char_ngram import CharacterModel, Mixture
 from conservator.options import RestoreOptions
-from conservator.restoration import as_record, plan_renewal, renew
-from conservator.rewriter import Rewriter
-from european import SENTENCES
-from fakes import FakeExpert
+from conservator.pipelines.correction import Corrector, as_restoration
+from conservator.pipelines.rescoring import Rewriter
+from conservator.results import as_record, plan_renewal, renew
+from support.causal_experts import Bookworm
+from support.commands import call
+from support.european import SENTENCES
+from support.fakes import FakeExpert
 
 MARK = "\ufffd"
 FAR = 1e6  # seconds that are never over

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands import run_program
 from conservator.numerics import runs
+from support.commands import run_program
 
 
 @given(st.lists(st.booleans(), max_size=30))
@@ -29,7 +29,7 @@ sys.modules["scipy"] = None
 sys.path.append({str(Path(__file__).parent)!r})
 caching.CacheImpl._locator_classes = []
 from conservator import restore
-from fakes import FakeExpert
+from support.fakes import FakeExpert
 
 text = list("0123456789" * 200)
 text[100] = text[1600] = text[1601] = chr(0xFFFD)

@@ -8,7 +8,7 @@ import pytest
 from conservator import Restorer, restore
 from conservator.errors import ConservatorError, OptionError
 from conservator.pages import read_pages, trust_of
-from ocr_files import SAMPLES, WRITERS
+from support.ocr_files import SAMPLES, WRITERS
 
 WORDS = ["The", "constable", "found", "tbe", "prisoner", "in", "the", "burning", "house", "in", "the", "morning."]
 RIGHT = " ".join(WORDS).replace("tbe", "the") + "\n"

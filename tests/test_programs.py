@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from programs import PROGRAMS, hide_programs
+from support.programs import PROGRAMS, hide_programs
 
 
 def test_programs_are_hidden_and_all_else_is_found(tmp_path):

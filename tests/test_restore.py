@@ -12,10 +12,11 @@ from conservator import ConservatorError, MaskChannel, ReplacementChannel, Resto
 from conservator.channels import Observation
 from conservator.documents import LOST, read_damaged
 from conservator.errors import OptionError
-from conservator.experts import BigramExpert, library, load_expert, save_expert
+from conservator.experts import library, load_expert, save_expert
 from conservator.field import DEFAULT
-from fakes import ChainExpert, FakeExpert, TextExpert
-from networks import random_network
+from conservator.reference import BigramExpert
+from support.fakes import ChainExpert, FakeExpert, TextExpert
+from support.networks import random_network
 
 TEAMS = [[FakeExpert(0)], [FakeExpert(0), FakeExpert(1)], [FakeExpert(seed, 16 + seed) for seed in range(3)]]
 MARK = "\ufffd".encode()

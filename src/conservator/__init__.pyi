@@ -9,8 +9,8 @@ from conservator.experts import ExpertSpec as ExpertSpec
 from conservator.experts import load_experts as load_experts
 from conservator.field import Bayes as Bayes
 from conservator.options import RestoreOptions as RestoreOptions
-from conservator.restoration import Restoration as Restoration
 from conservator.restorer import Restorer as Restorer
 from conservator.restorer import restore as restore
+from conservator.results import Restoration as Restoration
 
 __version__: str

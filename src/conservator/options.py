@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conservator.errors import OptionError
-from conservator.files import check_encoding
+from conservator.system.files import check_encoding
 
 if TYPE_CHECKING:
     from conservator.channels import Channel, EditChannel

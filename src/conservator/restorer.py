@@ -12,15 +12,6 @@ from numpy.typing import NDArray
 
 from conservator.alignment import choose_lengths
 from conservator.channels import Channel, EditChannel, Observation, Status, Trust, as_channel, as_edits
-from conservator.characters import (
-    Alone,
-    CharacterText,
-    are_characters,
-    as_bytes,
-    as_characters,
-    read_by,
-)
-from conservator.correction import Corrector, as_restoration, find_tokens
 from conservator.documents import Damaged, Known, Source, read_damaged, read_source
 from conservator.errors import ConservatorError, OptionError, TooSlowError
 from conservator.experts import (
@@ -36,16 +27,25 @@ from conservator.experts import (
     load_experts,
 )
 from conservator.experts.causal import CausalExpert
-from conservator.experts.grams import Mixture
+from conservator.experts.char_ngram import Mixture
 from conservator.field import Bayes, Engine, Survey, choose_experts
-from conservator.files import read_document
-from conservator.filling import fill, observe, precisions
-from conservator.like import Like, character_prior, known_texts, like_texts, read_references
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters, expert_names
-from conservator.restoration import Notice, Restoration
-from conservator.restoration.notices import LANGUAGE_MODELS_UNUSED
-from conservator.rewriter import Rewriter
-from conservator.threads import SMALL, threads_for
+from conservator.pipelines.correction import Corrector, as_restoration, find_tokens
+from conservator.pipelines.lost_bytes import fill, observe, precisions
+from conservator.pipelines.lost_characters import (
+    Alone,
+    CharacterText,
+    are_characters,
+    as_bytes,
+    as_characters,
+    read_by,
+)
+from conservator.pipelines.references import Like, character_prior, known_texts, like_texts, read_references
+from conservator.pipelines.rescoring import Rewriter
+from conservator.results import Notice, Restoration
+from conservator.results.notices import LANGUAGE_MODELS_UNUSED
+from conservator.system.files import read_document
+from conservator.system.threads import SMALL, threads_for
 from conservator.vocabularies import BYTES, CHARACTERS
 
 Document = str | bytes | Path | Source
@@ -332,7 +332,7 @@ class Restorer:
         if options.effort != "best":
             return None
         if self.language is None:
-            from conservator.experts.language import load_language_model
+            from conservator.experts.language_models import load_language_model
 
             return Rewriter([load_language_model(name.strip()) for name in options.language.split(",")])
         return Rewriter(self.language)

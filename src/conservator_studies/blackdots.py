@@ -21,16 +21,16 @@ from conservator import RestoreOptions, Restorer
 from conservator.channels import MaskChannel, Observation, UnevenMaskChannel
 from conservator.documents import read_damaged
 from conservator.errors import ConservatorError
+from conservator.evaluation.figures import BLUE, GREY, new_figure
+from conservator.evaluation.provenance import commit
 from conservator.experts import ByteExpert, Context, DocumentExpert, Expert, ExpertSpec, Memory, References, Team
 from conservator.experts.causal import CausalExpert
-from conservator.experts.language import load_language_model
-from conservator.experts.words import WordModel, count_usage
+from conservator.experts.language_models import load_language_model
+from conservator.experts.word_ngram import WordModel, count_usage
 from conservator.field import Inferred
-from conservator.figures import BLUE, GREY, new_figure
-from conservator.like import read_references
 from conservator.options import EXPERTS
-from conservator.provenance import commit
-from conservator.rewriter import Rewriter
+from conservator.pipelines.references import read_references
+from conservator.pipelines.rescoring import Rewriter
 from conservator.training import PRESETS as TRAINING
 from conservator.training import TrainingConfig
 from conservator.vocabularies import BYTES

@@ -7,7 +7,7 @@ import torch
 
 from conservator.channels import MaskChannel
 from conservator.experts import Team
-from conservator.field import PRESETS as PARTICLES
+from conservator.reference import PRESETS as PARTICLES
 from conservator.vocabularies import BYTES
 from conservator_studies.baselines import Composed, Setting, find_baseline
 from conservator_studies.mixtures import Mixtures, mix

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from conservator.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
 from conservator_studies.byte import (
     COMPARISON,
     COST,

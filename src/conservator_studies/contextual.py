@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from conservator.channels import Observation, ReplacementChannel
-from conservator.experts import BigramExpert, Context, Team, all_sequences
-from conservator.field import EnumeratedEvidence, expected_denoising_score, infer_field, log_pool
-from conservator.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.experts import Context, Team
+from conservator.field import log_pool
+from conservator.reference import BigramExpert, EnumeratedEvidence, all_sequences, expected_denoising_score, infer_field
 from conservator_studies.result import Column, Findings, Metrics, TableSpec
 from conservator_studies.simulation import field_error
 from conservator_studies.statistics import Measurements

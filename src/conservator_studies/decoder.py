@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from conservator.decoders import decode_iteratively
+from conservator.reference import decode_iteratively
 from conservator_studies.baselines import Composed, find_baseline
 from conservator_studies.byte import NAMES, OURS, ByteConfig, Trial, interval, prepare
 from conservator_studies.metrics import per_group

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from conservator import RestoreOptions, Restorer
 from conservator.decoders import DecodedText
-from conservator.decoders.rewriting import Rewritten
+from conservator.decoders.rescoring import Rewritten
 from conservator.documents import Damaged, read_damaged
 from conservator.experts import Meter
-from conservator.rewriter import Again, Rewriter
+from conservator.pipelines.rescoring import Again, Rewriter
 from conservator.vocabularies import BYTES
 
 Ints = NDArray[np.int64]

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from conservator.figures import render
-from conservator.files import make_folder, write_atomically
-from conservator.provenance import commit
-from conservator.tables import Lines, as_markdown
+from conservator.evaluation.figures import render
+from conservator.evaluation.provenance import commit
+from conservator.evaluation.tables import Lines, as_markdown
+from conservator.system.files import make_folder, write_atomically
 from conservator_studies.resources import Resources
 from conservator_studies.result import Result, Row
 from conservator_studies.study import Study, Track, load_study

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from conservator.figures import BLUE, GREEN, GREY, ORANGE, new_figure
+from conservator.evaluation.figures import BLUE, GREEN, GREY, ORANGE, new_figure
 from conservator_studies.attribution import segments
 from conservator_studies.byte import ByteConfig, Trial, prepare
 from conservator_studies.metrics import per_group

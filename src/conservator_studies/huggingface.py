@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conservator.errors import ConservatorError
-from conservator.files import make_folder, write_atomically
+from conservator.system.files import make_folder, write_atomically
 
 CHARACTERS = 5_000_000  # of each corpus, as in the paper; a tenth of that for evaluation
 EVERY = 20  # if a data set has a single split, every 20th document is for evaluation

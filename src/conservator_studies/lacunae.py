@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from conservator import Restorer
-from conservator.experts.words import GONE, WORD, Usage
-from conservator.files import make_folder, write_atomically
+from conservator.experts.word_ngram import GONE, WORD, Usage
+from conservator.system.files import make_folder, write_atomically
 from conservator_studies.metrics import calibration_error
 from conservator_studies.plays import DOT, Play
 from conservator_studies.result import Row

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from conservator import RestoreOptions, Restorer
 from conservator.documents import MARK, damage
 from conservator.experts.causal import CausalExpert
-from conservator.experts.language import added_models, load_language_model
+from conservator.experts.language_models import added_models, load_language_model
 from conservator.options import EXPERTS
-from conservator.rewriter import Rewriter
+from conservator.pipelines.rescoring import Rewriter
 from conservator_studies.byte import interval
 from conservator_studies.corpora import find_file, read_domain
 from conservator_studies.drafts import Drafter, Outcome, restored, written

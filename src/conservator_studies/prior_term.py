@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from conservator.field import Ascent, Bayes, Inferred
+from conservator.field import Bayes, Inferred
+from conservator.reference import Ascent
 from conservator_studies.baselines import Composed, Setting
 from conservator_studies.byte import (
     COMPARISON,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from conservator.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, new_figure
+from conservator.evaluation.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, new_figure
 from conservator_studies.byte import NAMES, ByteConfig, prepare, restore_all
 from conservator_studies.metrics import per_group
 from conservator_studies.resources import Resources

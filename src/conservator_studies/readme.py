@@ -20,9 +20,9 @@ from conservator import RestoreOptions, Restorer
 from conservator.channels import MaskChannel, Observation
 from conservator.decoders import decode_text
 from conservator.documents import MARK, damage, read_damaged
+from conservator.evaluation.figures import new_figure
 from conservator.experts import Expert, Memory, Team, make_references
 from conservator.field import GLOBAL, Engine, Folds, Inferred
-from conservator.figures import new_figure
 from conservator.options import EXPERTS
 from conservator.vocabularies import BYTES
 from conservator_studies.byte import NAMES, interval

@@ -7,9 +7,9 @@ import torch
 from matplotlib.figure import Figure
 
 from conservator.channels import ReplacementChannel
-from conservator.experts import sample_categorical
-from conservator.field import FactorisedEvidence, Solution, infer_field, log_pool
-from conservator.figures import BLUE, GREY, new_figure
+from conservator.evaluation.figures import BLUE, GREY, new_figure
+from conservator.field import log_pool
+from conservator.reference import FactorisedEvidence, Solution, infer_field, sample_categorical
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.simulation import divergence, draw_experts, field_error, true_field
 from conservator_studies.statistics import summarise

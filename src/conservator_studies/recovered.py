@@ -7,7 +7,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from conservator.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
 from conservator.training import ratio
 from conservator_studies.attribution import attribution, segments
 from conservator_studies.baselines import find_baseline

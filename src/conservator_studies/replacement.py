@@ -6,10 +6,10 @@ import torch
 from matplotlib.figure import Figure
 
 from conservator.channels import Observation, ReplacementChannel
-from conservator.decoders import decode_with_channel
+from conservator.evaluation.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, new_figure
 from conservator.experts import Cost, Team
 from conservator.field import GLOBAL, Bayes, Inferred
-from conservator.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, new_figure
+from conservator.reference import decode_with_channel
 from conservator.vocabularies import BYTES
 from conservator_studies.byte import NAMES, OURS, ByteConfig, interval
 from conservator_studies.mixtures import Mixtures, mix

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Literal
 
-from conservator.tables import as_markdown
+from conservator.evaluation.tables import as_markdown
 from conservator_studies import STUDIES
 from conservator_studies.claims import judge
 from conservator_studies.result import Record

@@ -7,8 +7,8 @@ from typing import Any, TypedDict
 
 from matplotlib.figure import Figure
 
-from conservator.provenance import commit, versions
-from conservator.tables import Lines
+from conservator.evaluation.provenance import commit, versions
+from conservator.evaluation.tables import Lines
 
 Metrics = dict[str, float]  # metric -> its value
 

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from conservator.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
 from conservator_studies.byte import COMPARISON, NAMES, OURS, ByteConfig, interval, prepare, restore_all, tabulate
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec

@@ -17,18 +17,10 @@ from numpy.typing import NDArray
 
 from conservator.channels import MaskChannel, Observation
 from conservator.errors import ConservatorError
+from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
 from conservator.experts import Predictions, Team
-from conservator.field import (
-    Inferred,
-    LatticeFields,
-    finest_parts,
-    held_out_gain,
-    infer_lattice,
-    one_weight,
-    read_folds,
-    simplex_lattice,
-)
-from conservator.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.field import Inferred, one_weight, simplex_lattice
+from conservator.reference import LatticeFields, finest_parts, held_out_gain, infer_lattice, read_folds
 from conservator.training import hold_out
 from conservator.vocabularies import BYTES
 from conservator_studies.baselines import Composed, Setting

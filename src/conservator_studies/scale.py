@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from conservator.experts import Expert
-from conservator.field import PRESETS as PARTICLES
-from conservator.field import Inferred, PerColumn
+from conservator.field import Inferred
+from conservator.reference import PRESETS as PARTICLES
+from conservator.reference import PerColumn
 from conservator_studies.adapted import Training, adapt, lacking
 from conservator_studies.baselines import UniformSetting
 from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval

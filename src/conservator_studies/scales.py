@@ -17,7 +17,8 @@ from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.experts import At, Context, Expert, ExpertSpec, Predictions, Team
-from conservator.field import infer_lattice, simplex_lattice
+from conservator.field import simplex_lattice
+from conservator.reference import infer_lattice
 
 ITERATIONS = 12
 TOLERANCE = 1e-3

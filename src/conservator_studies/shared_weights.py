@@ -12,7 +12,7 @@ from torch import Tensor
 from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert, byte_laws
 from conservator.field import constant, infer_causal_field, simplex_lattice
-from conservator.rewriter import Rewriter
+from conservator.pipelines.rescoring import Rewriter
 from conservator_studies.baselines.constant import GRID, TEMPERATURE
 from conservator_studies.drafts import Draft
 

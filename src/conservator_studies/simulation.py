@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from conservator.experts import CategoricalExpert
+from conservator.reference import CategoricalExpert
 
 
 def draw_experts(

@@ -9,10 +9,17 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from conservator.channels import Observation, ReplacementChannel
-from conservator.decoders import decode_posterior
-from conservator.experts import CategoricalExpert, Context, Team, sample_categorical
-from conservator.field import FactorisedEvidence, denoising_score, infer_field, log_pool
-from conservator.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.experts import Context, Team
+from conservator.field import log_pool
+from conservator.reference import (
+    CategoricalExpert,
+    FactorisedEvidence,
+    decode_posterior,
+    denoising_score,
+    infer_field,
+    sample_categorical,
+)
 from conservator.training import noise
 from conservator_studies.denoiser import Denoiser, train_denoiser
 from conservator_studies.result import Column, Findings, Metrics, TableSpec

@@ -10,21 +10,19 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor
 
+from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
 from conservator.field import (
     DEFAULT,
-    CompositeEvidence,
     Composition,
     Inferred,
     LatticePosterior,
-    PerColumn,
-    ascend,
     hide,
     laplace,
     lattice_evidence,
     lattice_posterior,
     simplex_lattice,
 )
-from conservator.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.reference import CompositeEvidence, PerColumn, ascend
 from conservator_studies.baselines import Composed, Setting
 from conservator_studies.baselines.uniform import uphill
 from conservator_studies.byte import COMPARISON, NAMES, ByteConfig, Trial, prepare, restore_all, tabulate

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from conservator.errors import ConservatorError
-from conservator.tables import Lines
+from conservator.evaluation.tables import Lines
 from conservator_studies import STUDIES
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Row, TableSpec, grid

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 
 from conservator.channels import MaskChannel, Observation
-from conservator.decoders import decode_uniform
 from conservator.errors import ConservatorError
 from conservator.experts import Expert, Team
-from conservator.field import PRESETS as PARTICLES
 from conservator.field import Inferred
+from conservator.reference import PRESETS as PARTICLES
+from conservator.reference import decode_uniform
 from conservator.vocabularies import Vocabulary
 from conservator_studies.baselines import Composed, Setting, UniformSetting, find_baseline
 from conservator_studies.byte import Trial

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from conservator.experts import Expert, load_experts
-from conservator.processes import available_cores
+from conservator.system.processes import available_cores
 from conservator.training import Corpus, Plan, Wish, hold_out, is_begun, is_finished, run_training
 from conservator_studies.study import Track
 

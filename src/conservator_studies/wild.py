@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conservator.experts import Expert
-from conservator.field import PRESETS as PARTICLES
+from conservator.reference import PRESETS as PARTICLES
 from conservator.training import Corpus
 from conservator.vocabularies import Vocabulary
 from conservator_studies.adapted import Training

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conservator.alignment.edits import closest_path, fit_edits, log_likelihood, pair_lines
+from conservator.alignment.fit_edits import closest_path, fit_edits, log_likelihood, pair_lines
 from conservator.channels import EditChannel
 from conservator.errors import ConservatorError
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conservator.batch import Inputs
 from conservator.batch.inputs import matches
 from conservator.batch.items import DamagedInputError, key_of
-from conservator.batch.lines import find_field, with_field
+from conservator.batch.jsonl import find_field, with_field
 from conservator.errors import ConservatorError
 
 
@@ -356,7 +356,7 @@ def test_a_table_is_read_a_few_rows_at_a_time(tmp_path, monkeypatch):
 
     table = arrow.table({"text": ["x" * 1000 + "?"] * 100, "n": range(100)})
     parquet.write_table(table, tmp_path / "t.parquet", row_group_size=60)  # each value is stored once
-    monkeypatch.setattr("conservator.batch.tables.BATCH", 8000)
+    monkeypatch.setattr("conservator.batch.parquet.BATCH", 8000)
     batches, read = [], parquet.ParquetFile.iter_batches
 
     def iter_batches(*given, **options):
@@ -379,7 +379,7 @@ def test_a_table_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     from pyarrow import parquet
 
     parquet.write_table(arrow.table({"text": ["x" * 10**6]}), tmp_path / "t.parquet", compression="zstd")
-    monkeypatch.setattr("conservator.batch.tables.LARGEST_CHUNK", 10**5)
+    monkeypatch.setattr("conservator.batch.parquet.LARGEST_CHUNK", 10**5)
     (holder,) = holders(tmp_path, "t.parquet")
     with pytest.raises(DamagedInputError, match=r"the column 'text' has 1,000,\d+ bytes in one group of rows; at most"):
         list(holder.items())

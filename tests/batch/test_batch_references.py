@@ -11,7 +11,7 @@ from conservator.batch.work import restore_one
 from conservator.errors import ConservatorError
 from conservator.options import RestoreOptions
 from conservator.restorer import Restorer, read_references
-from fakes import FakeExpert
+from support.fakes import FakeExpert
 
 TEXTS = {
     "a.txt": "The station records temperature, wind and rain every hour of the day.",

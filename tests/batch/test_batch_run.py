@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from batch_stub import LOG, batch
-from conservator.batch.folder import PARTS, locked
 from conservator.batch.ledger import NAME, Ledger
+from conservator.batch.output_folder import PARTS, locked
 from conservator.errors import ConservatorError, OptionError
+from support.batch_stub import LOG, batch
 
 TABLES = {"overview.html", "summary.csv", "summary.parquet"}
 
@@ -218,7 +218,7 @@ def test_text_in_a_table_that_is_not_utf_8_does_not_stop_the_rest(tmp_path):
 def test_an_archive_that_was_not_written_right_is_copied(tmp_path, monkeypatch):
     (tmp_path / "in").mkdir()
     make_archive(tmp_path / "in" / "a.tar")
-    monkeypatch.setattr("conservator.batch.archives.header_of", lambda info, size: info.tobuf(tarfile.GNU_FORMAT))
+    monkeypatch.setattr("conservator.batch.tar.header_of", lambda info, size: info.tobuf(tarfile.GNU_FORMAT))
     totals = batch(tmp_path / "in", tmp_path / "out").run()
     assert contents(tmp_path / "out") == {"a.tar": (tmp_path / "in" / "a.tar").read_bytes()}
     assert "'0.txt' would be changed" in next(iter(totals.reasons))
@@ -259,7 +259,7 @@ def test_notices_are_counted_and_shown(tmp_path, monkeypatch):
 
 def test_a_system_without_locks(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    spec = importlib.util.find_spec("conservator.batch.folder")
+    spec = importlib.util.find_spec("conservator.batch.output_folder")
     folder = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(folder)
     assert folder.fcntl is None
@@ -424,9 +424,9 @@ def test_damaged_data_in_a_ledger_is_an_error(tmp_path):
 
 def drive(inputs, out, log, jobs=2):
     """A driver in a process of its own, which can be killed."""
-    stub = Path(__file__).parent.parent / "batch_stub.py"
-    environment = {**os.environ, LOG: str(log), "BATCH_SECONDS": "0.05"}
-    return subprocess.Popen([sys.executable, stub, inputs, out, str(jobs)], env=environment)
+    tests = str(Path(__file__).parent.parent)
+    environment = {**os.environ, LOG: str(log), "BATCH_SECONDS": "0.05", "PYTHONPATH": tests}
+    return subprocess.Popen([sys.executable, "-m", "support.batch_stub", inputs, out, str(jobs)], env=environment)
 
 
 def test_kills_at_random_moments_lose_nothing_and_leave_nothing(tmp_path):

@@ -12,10 +12,10 @@ from conservator.batch.work import restore_one
 from conservator.errors import OptionError
 from conservator.options import RestoreOptions
 from conservator.pages import read_pages, trust_of
-from conservator.restoration import Notice
 from conservator.restorer import Restorer
-from fakes import FakeExpert
-from ocr_files import write_hocr
+from conservator.results import Notice
+from support.fakes import FakeExpert
+from support.ocr_files import write_hocr
 
 TEXT = "The st\ufffdtion records temp\ufffdrature every hour of the day. " * 3
 
@@ -112,7 +112,7 @@ def test_a_document_that_no_longer_fits_its_encoding_is_reported(restorer):
 @pytest.mark.parametrize("data", [TEXT.encode(), b"nothing is lost"])
 def test_notices_of_a_restoration_are_kept(monkeypatch, restorer, data):
     notices = (Notice("unknown_language", "no model covers it"),)
-    monkeypatch.setattr("conservator.restoration.Restoration.notices", notices)
+    monkeypatch.setattr("conservator.results.Restoration.notices", notices)
     assert restore_one(restorer, Task(0, data)).notices == {"unknown_language": "no model covers it"}
 
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 
-from commands import call, run_program
 from conservator.cli import as_shown
 from conservator.cli.console import SafeConsole, printable
 from conservator.experts import save_expert
 from conservator.experts.byte import FORMAT
-from networks import random_network
+from support.commands import call, run_program
+from support.networks import random_network
 
 ESCAPE = "\x1b[31mred\x1b]0;title\x07"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from commands import call, run
 from conservator.batch import Batch, Inputs, LocalEngine, Setup, Totals
 from conservator.cli.batch import summary
 from conservator.options import RestoreOptions
+from support.commands import call, run
 
 DAMAGED = "The quick br\ufffdwn fox jumps over the l\ufffdzy dog.\n"
 

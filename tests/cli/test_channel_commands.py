@@ -2,7 +2,7 @@
 
 import json
 
-from commands import call
+from support.commands import call
 
 TRUTH = "".join(
     f"The constable found the prisoner in the burning house at {hour} in the morning.\n" for hour in range(40)

@@ -7,10 +7,10 @@ import socket
 
 import pytest
 
-from commands import call
 from conservator.cli.restore import STAGES, describe_sources
 from conservator.experts import ByteExpert, library, load_expert, save_expert
-from networks import random_network
+from support.commands import call
+from support.networks import random_network
 
 EXPERTS = ("--experts", "experts/one,experts/two")
 

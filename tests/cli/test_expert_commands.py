@@ -7,11 +7,11 @@ import signal
 import pytest
 import torch
 
-from commands import call
 from conservator.cli.train import Interrupt
 from conservator.experts import load_expert, save_expert
 from conservator.training.trainer import Trainer
-from networks import random_network
+from support.commands import call
+from support.networks import random_network
 
 
 @pytest.fixture

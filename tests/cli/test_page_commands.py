@@ -8,10 +8,10 @@ import shutil
 import pytest
 from PIL import Image
 
-from commands import call
 from conservator.channels import EditChannel
 from conservator.pages import read_pages
-from ocr_files import WRITERS
+from support.commands import call
+from support.ocr_files import WRITERS
 
 WORDS = ["The", "constable", "found", "tbe", "prisoner", "in", "the", "buming", "house."]
 LIKE = "The constable found the prisoner in the burning house in the morning.\n" * 30

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from commands import call
-from flows import UNIFORM, save_random
-from pretrained import KINDS, TEXT, by_heart, save
+from support.commands import call
+from support.flows import UNIFORM, save_random
+from support.pretrained import KINDS, TEXT, by_heart, save
 
 DAMAGED = "the qu\ufffd\ufffdk brown f\ufffdx jumps ov\ufffdr the l\ufffdzy dog"
 

@@ -10,8 +10,8 @@ from unittest import mock
 import pytest
 
 import conservator
-from commands import call, run
 from conservator_studies import STUDIES, contextual, execution, result
+from support.commands import call, run
 
 
 def test_version():

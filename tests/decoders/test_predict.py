@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator.channels import MaskChannel, ReplacementChannel
-from conservator.decoders import Reading, decode_iteratively, decode_one_step, decode_with_channel, predict
+from conservator.decoders import Reading, predict
 from conservator.errors import ConservatorError
-from conservator.experts import BigramExpert, Team
+from conservator.experts import Team
 from conservator.field import Bayes, Composition, simplex_lattice
-from tables import table_of
+from conservator.reference import BigramExpert, decode_iteratively, decode_one_step, decode_with_channel
+from support.tables import table_of
 
 SIZE = 3
 

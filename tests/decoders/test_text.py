@@ -14,7 +14,7 @@ from conservator.documents import LOST
 from conservator.experts import ExpertSpec, Meter, OutOfTimeError, Team, copy_visible
 from conservator.field import Inferred
 from conservator.vocabularies import BYTES
-from fakes import FakeExpert, TextExpert
+from support.fakes import FakeExpert, TextExpert
 
 places = st.sets(st.integers(0, 200), min_size=1).map(sorted).map(np.array)
 

@@ -12,10 +12,10 @@ from conservator import restore
 from conservator.documents import read_source, write_text
 from conservator.documents.codepages import guess_codepage
 from conservator.documents.encoding import detect_encoding
-from conservator.documents.kinds import name_kind
+from conservator.documents.file_types import name_kind
 from conservator.errors import ConservatorError, NotTextError, OptionError
-from conservator.files import check_encoding
-from fakes import FakeExpert
+from conservator.system.files import check_encoding
+from support.fakes import FakeExpert
 
 MARK = "\ufffd"
 FRENCH = "L’été dernier, à Orléans, le garçon a mangé une crêpe au café ; c’était très bon, dit-il.\r\n"  # noqa: RUF001

@@ -9,7 +9,7 @@ import torch
 from conservator.experts import Context, builtin_names, load_experts
 from conservator.experts.library import HOME
 from conservator.experts.memory.phrases import PHRASES
-from conservator.training import check_specialisation
+from conservator.training.specialisation import check_specialisation
 
 NAMES = ["code", "config", "generalist", "generalist_3x", "markdown", "math", "prose"]
 ROOT = Path(__file__).parent.parent.parent

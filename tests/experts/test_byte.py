@@ -11,8 +11,8 @@ from safetensors.torch import save
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, ByteExpert, Context, load_expert, load_experts, save_expert
 from conservator.vocabularies import BYTES
-from networks import PLAIN, TINY, random_network
-from tables import table_of
+from support.networks import PLAIN, TINY, random_network
+from support.tables import table_of
 
 TOKENS = torch.arange(12)[None] + 60
 HIDDEN = TOKENS % 3 == 0

@@ -7,27 +7,18 @@ from hypothesis import strategies as st
 
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
-from conservator.experts import (
-    PAD,
-    BigramExpert,
-    ByteExpert,
-    CategoricalExpert,
-    Context,
-    EnumeratedExpert,
-    Memory,
-    UniformSource,
-    all_sequences,
-)
-from conservator.experts.covering import InBytes
+from conservator.experts import PAD, ByteExpert, Context, Memory, UniformSource
 from conservator.experts.flow import Base, FlowExpert
+from conservator.experts.segmentation import InBytes
 from conservator.experts.uniform import Hiding
+from conservator.reference import BigramExpert, CategoricalExpert, EnumeratedExpert, all_sequences
 from conservator.vocabularies import BYTES
 from conservator_studies.denoiser import Denoiser, train_denoiser
-from flows import NEAR, VOCABULARY, random_flow
-from networks import PLAIN, TINY, random_network
-from pretrained import KINDS, random_denoiser
-from tables import table_of
-from token_experts import Spelt
+from support.flows import NEAR, VOCABULARY, random_flow
+from support.networks import PLAIN, TINY, random_network
+from support.pretrained import KINDS, random_denoiser
+from support.tables import table_of
+from support.token_experts import Spelt
 
 SIZE, LENGTH = 4, 5
 

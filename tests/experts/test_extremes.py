@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save
 from conservator import Restorer
 from conservator.errors import ConservatorError
 from conservator.experts import load_experts, save_expert
-from flows import UNIFORM, save_random
-from networks import random_network
+from support.flows import UNIFORM, save_random
+from support.networks import random_network
 
 DOCUMENT = "the quick brown fox \ufffdumps over the lazy dog, 12 345 and so on\n" * 2
 

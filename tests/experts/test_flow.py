@@ -11,7 +11,7 @@ from conservator.experts import PAD, Context, Team, UniformSource
 from conservator.experts.flow import Base, FlowConfig, FlowExpert, FlowNetwork, is_flow, load_flow, save_flow
 from conservator.experts.uniform import cavity
 from conservator.vocabularies import BYTES, Tokens
-from flows import APART, MASK, NEAR, TOKENIZER, TOKENS, UNIFORM, VOCABULARY, random_flow, save_random
+from support.flows import APART, MASK, NEAR, TOKENIZER, TOKENS, UNIFORM, VOCABULARY, random_flow, save_random
 
 
 def expert(config, seed=0):

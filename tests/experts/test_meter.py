@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator.experts import BigramExpert, Context, Cost, Meter, OutOfTimeError, Team
+from conservator.experts import Context, Cost, Meter, OutOfTimeError, Team
+from conservator.reference import BigramExpert
 
 loops = st.recursive(st.none(), lambda inside: st.lists(inside, max_size=4), max_leaves=20)
 

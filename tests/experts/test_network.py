@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conservator.experts.network import BYTES, GRAMS, HIDDEN, REACH, ByteNetwork, gram_rows
 from conservator.training import PRESETS
-from networks import PLAIN, TINY, random_network
+from support.networks import PLAIN, TINY, random_network
 
 NETWORKS = {"hourglass": random_network(TINY).eval(), "transformer": random_network(PLAIN).eval()}
 networks = pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS.keys())

@@ -9,21 +9,13 @@ from hypothesis import strategies as st
 
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
-from conservator.experts import (
-    BigramExpert,
-    CategoricalExpert,
-    Context,
-    ExpertSpec,
-    Predictions,
-    Team,
-    UniformSource,
-    copy_visible,
-)
+from conservator.experts import Context, ExpertSpec, Predictions, Team, UniformSource, copy_visible
 from conservator.field import Folds, hide
+from conservator.reference import BigramExpert, CategoricalExpert
 from conservator.vocabularies import BYTES, Numbered
-from fakes import FakeExpert
-from gathering import gather
-from tables import table_of
+from support.fakes import FakeExpert
+from support.gathering import gather
+from support.tables import table_of
 
 SIZE = 4
 

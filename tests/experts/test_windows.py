@@ -12,7 +12,7 @@ from conservator.experts import Team
 from conservator.experts.windows import excerpt_around, grain, margin_of, windows_around
 from conservator.restorer import restore
 from conservator.vocabularies import BYTES
-from fakes import FakeExpert
+from support.fakes import FakeExpert
 
 MARK = "\ufffd"
 
@@ -107,7 +107,7 @@ def restore_both_ways(document, **options):
         def all_of_it(lost, near, margin, length, context):
             return Excerpt(torch.arange(length), length)
 
-        patch.setattr("conservator.filling.excerpt_around", all_of_it)
+        patch.setattr("conservator.pipelines.lost_bytes.excerpt_around", all_of_it)
         whole = restore(document, experts, **options)
     return cut, whole
 

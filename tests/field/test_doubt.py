@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from conservator.channels import ConfusionChannel, ReplacementChannel
-from conservator.decoders import decode_one_step, decode_with_channel
-from conservator.experts import BigramExpert, CategoricalExpert, Context, Team
-from conservator.field import Ascent, Bayes, Folds, Maximum, log_pool, simplex_lattice
-from gathering import gather
+from conservator.experts import Context, Team
+from conservator.field import Bayes, Folds, log_pool, simplex_lattice
+from conservator.reference import Ascent, BigramExpert, CategoricalExpert, Maximum, decode_one_step, decode_with_channel
+from support.gathering import gather
 
 SIZE = 4
 

@@ -8,20 +8,9 @@ import torch
 
 from conservator.channels import MaskChannel, ReplacementChannel
 from conservator.errors import ConservatorError
-from conservator.experts import BigramExpert, Cost, Team
-from conservator.field import (
-    GLOBAL,
-    Ascent,
-    Bayes,
-    Composition,
-    Folds,
-    Inferred,
-    Maximum,
-    Outcome,
-    Particles,
-    Survey,
-    one_weight,
-)
+from conservator.experts import Cost, Team
+from conservator.field import GLOBAL, Bayes, Composition, Folds, Inferred, Outcome, Survey, one_weight
+from conservator.reference import Ascent, BigramExpert, Maximum, Particles
 
 SIZE = 3
 ENGINES = {

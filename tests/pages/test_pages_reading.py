@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError, NotTextError
 from conservator.pages import Alternative, Box, Glyph, Limits, name_format, read_pages
-from ocr_files import SAMPLES, WRITERS, format_of
+from support.ocr_files import SAMPLES, WRITERS, format_of
 
 READ = """\
 The reader of a damaged page sees what is

@@ -7,7 +7,7 @@ import pytest
 
 from conservator.errors import ConservatorError
 from conservator.pages import Change, read_pages
-from ocr_files import SAMPLES, WRITERS, format_of, mutate, rearrange
+from support.ocr_files import SAMPLES, WRITERS, format_of, mutate, rearrange
 
 NAMES = zip("abcdefghi", "bcdefghij", strict=True)
 ENTITIES = "".join(f'<!ENTITY {name} "{10 * f"&{before};"}">' for before, name in NAMES)

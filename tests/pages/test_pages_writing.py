@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from conservator.errors import ConservatorError
 from conservator.pages import Box, Change, read_pages
 from conservator.pages.elements import Edits
-from conservator.pages.spelling import distance, match_words, retell, spread
-from ocr_files import SAMPLES
+from conservator.pages.word_alignment import distance, match_words, retell, spread
+from support.ocr_files import SAMPLES
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn", "Co", "Zs", "Zl", "Zp"]), min_size=1, max_size=8)
 LINES = st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=5)

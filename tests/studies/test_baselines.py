@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from conservator import ConservatorError, MaskChannel
-from conservator.decoders import decode_one_step
-from conservator.experts import CategoricalExpert, Context, Team
-from conservator.field import NoSmoothing, Particles, PerColumn, posterior, sticky
+from conservator.experts import Context, Team
+from conservator.field import posterior, sticky
+from conservator.reference import CategoricalExpert, NoSmoothing, Particles, PerColumn, decode_one_step
 from conservator_studies.baselines import BASELINES, Setting, find_baseline
 from conservator_studies.baselines.constant import GRID, pool_loss
 from conservator_studies.baselines.pieces import InPieces
 from conservator_studies.baselines.routers import inherit
-from fakes import FakeExpert
+from support.fakes import FakeExpert
 
 SIZE, LENGTH, WINDOWS = 5, 24, 3
 

@@ -9,7 +9,7 @@ import torch
 
 from conservator import ConservatorError
 from conservator.experts import ByteExpert, ByteNetwork, NetworkConfig
-from conservator.experts.causal import MarkovExpert
+from conservator.reference import MarkovExpert
 from conservator.training import TrainingConfig
 from conservator_studies import blackdots
 from conservator_studies.blackdots import Config, fit_scales, loss_rates
@@ -17,7 +17,7 @@ from conservator_studies.lacunae import Answers, Filled, Page, by_letter, draw_p
 from conservator_studies.plays import DOT, Play, read_plays
 from conservator_studies.resources import Resources
 from conservator_studies.study import untracked
-from fakes import TextExpert
+from support.fakes import TextExpert
 
 VERSE = "The king is dead, and long doth liue the queene.\nNow is the king of all the land.\n"
 SMALL = NetworkConfig(context=64, channels=8, convolutions=1, hidden_channels=16, memory=0, width=16, layers=1, heads=2)

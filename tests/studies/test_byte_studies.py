@@ -6,8 +6,7 @@ from importlib import import_module
 import pytest
 import torch
 
-from conservator.experts import CategoricalExpert
-from conservator.field import PRESETS, Particles
+from conservator.reference import PRESETS, CategoricalExpert, Particles
 from conservator.vocabularies import BYTES
 from conservator_studies import STUDIES, recovered, seeds
 from conservator_studies.claims import judge
@@ -16,7 +15,7 @@ from conservator_studies.execution import Request, tables
 from conservator_studies.resources import Resources
 from conservator_studies.result import Result
 from conservator_studies.study import TextStudy, load_study, untracked
-from networks import TINY
+from support.networks import TINY
 
 LENGTH = 128
 LOADED = {name: load_study(name) for name in STUDIES}

@@ -8,7 +8,7 @@ import pytest
 from conservator_studies import documents
 from conservator_studies.resources import Resources
 from conservator_studies.study import untracked
-from fakes import FakeExpert, TextExpert
+from support.fakes import FakeExpert, TextExpert
 
 VERSE = "the quick brown fox jumps over the lazy dog; " * 3
 CODE = "x = [y for y in z if y]\n" * 4

@@ -9,14 +9,15 @@ import torch
 
 from conservator import RestoreOptions, Restorer, damage
 from conservator.experts import Meter
-from conservator.experts.causal import MarkovExpert, byte_laws
-from conservator.rewriter import Rewriter
+from conservator.experts.causal import byte_laws
+from conservator.pipelines.rescoring import Rewriter
+from conservator.reference import MarkovExpert
 from conservator_studies import language_models
 from conservator_studies.drafts import Drafter
 from conservator_studies.resources import Resources
 from conservator_studies.shared_weights import CausalEvidence, Weighted, evidence_of
 from conservator_studies.study import untracked
-from fakes import FakeExpert, TextExpert
+from support.fakes import FakeExpert, TextExpert
 
 VERSE = "the quick brown fox jumps over the lazy dog;\n" * 4
 CODE = "x = [y for y in z if y]\n" * 8

@@ -10,7 +10,7 @@ from conservator import ConservatorError
 from conservator_studies import readme
 from conservator_studies.resources import Resources
 from conservator_studies.study import untracked
-from fakes import FakeExpert, TextExpert
+from support.fakes import FakeExpert, TextExpert
 
 VERSE = "the quick brown fox jumps over the lazy dog; " * 2
 CODE = "x = [y for y in z if y]\n" * 4

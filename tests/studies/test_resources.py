@@ -6,7 +6,7 @@ from conservator import ConservatorError
 from conservator.experts import save_expert
 from conservator_studies import resources
 from conservator_studies.resources import open_resources
-from networks import random_network
+from support.networks import random_network
 
 
 @pytest.fixture

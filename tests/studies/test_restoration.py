@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from conservator import Bayes, ConservatorError, MaskChannel
-from conservator.experts import CategoricalExpert, Team
+from conservator.experts import Team
 from conservator.field import Inferred
+from conservator.reference import CategoricalExpert
 from conservator_studies.mixtures import mix
 from conservator_studies.restoration import by_region, describe, difference, restore_windows
 

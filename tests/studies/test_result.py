@@ -6,9 +6,9 @@ import pytest
 from scipy import stats
 
 from conservator import ConservatorError
-from conservator.figures import new_figure, render
-from conservator.provenance import commit
-from conservator.tables import as_markdown
+from conservator.evaluation.figures import new_figure, render
+from conservator.evaluation.provenance import commit
+from conservator.evaluation.tables import as_markdown
 from conservator_studies.result import Column, Result, TableSpec, grid
 from conservator_studies.statistics import Measurements, summarise
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from conservator.errors import ConservatorError
-from conservator.experts import CategoricalExpert
+from conservator.reference import CategoricalExpert
 from conservator.vocabularies import BYTES
 from conservator_studies import rule
 from conservator_studies.corpora import DEMO, DOMAINS, read_domain

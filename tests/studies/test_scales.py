@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from conservator.channels import MaskChannel
-from conservator.experts import CategoricalExpert, Context, Team
-from conservator.field import read_folds, score_states, simplex_lattice
+from conservator.experts import Context, Team
+from conservator.field import simplex_lattice
+from conservator.reference import CategoricalExpert, read_folds, score_states
 from conservator_studies.scales import Scaled, derivatives, fit_scales, scaled
 
 SIZE, LENGTH = 5, 120

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from conservator.errors import ConservatorError
-from conservator.field import PRESETS as PARTICLES
-from conservator.field import Particles
+from conservator.reference import PRESETS as PARTICLES
+from conservator.reference import Particles
 from conservator.training import Wish, runs
 from conservator_studies import adapted, arxiv, arxiv_bytes, readme_tokens, scale, sevenb, trained
 from conservator_studies.adapted import Training, adapt
@@ -22,10 +22,10 @@ from conservator_studies.result import Result
 from conservator_studies.study import untracked
 from conservator_studies.tokens import by_source, damage_windows, mixed_windows
 from conservator_studies.trained import Recipe, text_corpus, train_once
-from fakes import FakeExpert
-from flows import VOCABULARY
-from token_experts import MaskedTokens
-from uniform_experts import IndependentTokens
+from support.fakes import FakeExpert
+from support.flows import VOCABULARY
+from support.token_experts import MaskedTokens
+from support.uniform_experts import IndependentTokens
 
 SMALL = Particles(2, 2, 2, steps=2)
 PROSE = "The theorem of the quiet house is that nothing follows from it, and nobody minds. "

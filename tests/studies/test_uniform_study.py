@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from conservator.errors import ConservatorError
-from conservator.field import PRESETS, Particles
+from conservator.reference import PRESETS, Particles
 from conservator.vocabularies import BYTES
 from conservator_studies import uniform
 from conservator_studies.corpora import DEMO, read_domain
@@ -14,9 +14,9 @@ from conservator_studies.execution import tables
 from conservator_studies.resources import Resources
 from conservator_studies.result import Result
 from conservator_studies.study import untracked
-from flows import VOCABULARY
-from token_experts import MaskedTokens
-from uniform_experts import IndependentTokens
+from support.flows import VOCABULARY
+from support.token_experts import MaskedTokens
+from support.uniform_experts import IndependentTokens
 
 CONFIG = replace(uniform.PRESETS["laptop"], windows=4, length=96, least=40, particle_windows=2)
 

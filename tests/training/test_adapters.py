@@ -12,7 +12,7 @@ from conservator.experts import Context
 from conservator.experts.flow import FlowNetwork, load_flow
 from conservator.training import Corpus, Plan, Wish, run_training, write_card
 from conservator.training.presets import ADAPTERS
-from flows import TEXTS, TOKENS, UNIFORM, save_random
+from support.flows import TEXTS, TOKENS, UNIFORM, save_random
 
 CORPUS = Corpus(TEXTS, 0, "abc")
 DIGITS = Corpus(tuple(f"{n * 7919} {n * n * 31} {n + 12345}\n".encode() * 2 for n in range(40)), 0, "def")

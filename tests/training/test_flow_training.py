@@ -12,15 +12,16 @@ from safetensors.torch import load_file
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, Context
 from conservator.experts.flow import load_flow
-from conservator.training import Corpus, Plan, Trainer, TrainingConfig, Wish, as_stream, check_specialisation
+from conservator.training import Corpus, Plan, Trainer, TrainingConfig, Wish, as_stream
 from conservator.training.corpus import draw_blocks, draw_windows
 from conservator.training.learners import FlowLearner
 from conservator.training.presets import ADAPTERS, BASES
 from conservator.training.runs import run_training
 from conservator.training.scoring import cut_windows, score
+from conservator.training.specialisation import check_specialisation
 from conservator.training.tokenizer import read_tokenizer, tokens_of, train_tokenizer
 from conservator.vocabularies import BYTES
-from flows import MASK, TEXTS, TOKENIZER, TOKENS, UNIFORM, VOCABULARY
+from support.flows import MASK, TEXTS, TOKENIZER, TOKENS, UNIFORM, VOCABULARY
 
 CORPUS = Corpus(TEXTS, 0, "abc")
 both = pytest.mark.parametrize("network", [MASK, UNIFORM], ids=["mask", "uniform"])

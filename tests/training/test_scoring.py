@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError
-from conservator.experts import PAD, BigramExpert, CategoricalExpert, Context
-from conservator.field import expected_denoising_score
-from conservator.training import check_specialisation
+from conservator.experts import PAD, Context
+from conservator.reference import BigramExpert, CategoricalExpert, expected_denoising_score
 from conservator.training.scoring import cut_windows, ratio, score
+from conservator.training.specialisation import check_specialisation
 
 
 def bigram(seed, name="bigram", scale=1.0):

@@ -20,7 +20,7 @@ from conservator.training.learners import ByteLearner
 from conservator.training.path import noise
 from conservator.training.runs import Plan, run_training
 from conservator.training.trainer import PRESETS, Trainer, TrainingConfig
-from networks import PLAIN, TINY
+from support.networks import PLAIN, TINY
 
 SMALL = TrainingConfig(network=TINY, batch=8, window=24, warmup=3)
 ADAMW = replace(SMALL, network=PLAIN, muon=None, decay=0.0)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causal_experts import VOCABULARIES
 from conservator.vocabularies import BYTES, LONGEST, Tokens
+from support.causal_experts import VOCABULARIES
 
 PIECES = [b"a", b"", b"ab", b"abc", b"b", b"bb", b"c", b"a", b"ca" * 9]
 BOOK = [

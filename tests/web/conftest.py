@@ -1,7 +1,7 @@
 import pytest
 
 from conservator.experts import save_expert
-from networks import random_network
+from support.networks import random_network
 
 
 @pytest.fixture(scope="session")

@@ -12,15 +12,15 @@ from conservator.errors import TooSlowError
 from conservator.experts import Meter
 from conservator.pages import name_format
 from conservator.web.app import FILES, create_app
+from conservator.web.config import Settings
 from conservator.web.guard import host_of, is_loopback
-from conservator.web.jobs import Jobs
+from conservator.web.job import Restoring
+from conservator.web.queue import Jobs
 from conservator.web.requests import RestoreRequest
-from conservator.web.restoring import Restoring
-from conservator.web.settings import Settings
-from ocr_files import SAMPLES
+from support.ocr_files import SAMPLES
 
 MARK = "\ufffd"
-STUB = "web_stub:Stub"
+STUB = "support.web_stub:Stub"
 
 
 @contextmanager

@@ -13,17 +13,17 @@ from PIL import Image
 from playwright import sync_api as playwright
 
 from conservator import Restoration, restore
-from conservator.correction import Correction, as_restoration
-from conservator.decoders.correcting import Change
+from conservator.decoders.edits import Change
 from conservator.documents import LOST, read_damaged
 from conservator.experts import Cost
 from conservator.pages import Box, Picture
-from conservator.report import as_page
-from conservator.restoration import as_record
-from conservator.web.settings import Settings
-from fakes import FakeExpert
-from web_server import leave_all, post, running, until
-from web_stub import RELEASE
+from conservator.pipelines.correction import Correction, as_restoration
+from conservator.results import as_record
+from conservator.results.html import as_page
+from conservator.web.config import Settings
+from support.fakes import FakeExpert
+from support.web_server import leave_all, post, running, until
+from support.web_stub import RELEASE
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
@@ -80,7 +80,7 @@ def restored(page):
 
 def test_those_who_wait_see_their_place_in_the_line(page, monkeypatch, tmp_path):
     monkeypatch.setenv(RELEASE, str(tmp_path / "release"))
-    with running(Settings(factory="web_stub:Stub")) as server:
+    with running(Settings(factory="support.web_stub:Stub")) as server:
         post(server, "HOLD")
         until(server, running=1)
         page.goto(f"http://127.0.0.1:{server.port}/")

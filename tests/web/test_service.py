@@ -16,15 +16,15 @@ from contextlib import aclosing, suppress
 import pytest
 
 from conservator.errors import ConservatorError
-from conservator.web import connections, jobs
+from conservator.web import connections, queue
+from conservator.web.config import Settings
 from conservator.web.connections import Connection, limited
-from conservator.web.jobs import Jobs
+from conservator.web.queue import Jobs
 from conservator.web.requests import RefusedError, RestoreRequest
-from conservator.web.settings import Settings
-from web_server import OPEN, connect, health, leave_all, post, read, running, until
-from web_stub import BEGUN, RELEASE
+from support.web_server import OPEN, connect, health, leave_all, post, read, running, until
+from support.web_stub import BEGUN, RELEASE
 
-STUB = "web_stub:Stub"
+STUB = "support.web_stub:Stub"
 MARK = "\ufffd"
 
 
@@ -123,7 +123,7 @@ def test_work_that_nobody_waits_for_ends_and_the_next_begins(hold):
 
 
 def test_a_process_that_does_not_hear_is_ended(hold, monkeypatch):
-    monkeypatch.setattr(jobs, "GRACE", 0.05)
+    monkeypatch.setattr(queue, "GRACE", 0.05)
 
     async def work(jobs):
         first, second = Waiting(jobs, "DEAF"), Waiting(jobs, f"a{MARK}")
@@ -137,7 +137,7 @@ def test_a_process_that_does_not_hear_is_ended(hold, monkeypatch):
 
 
 def test_nothing_takes_longer_than_is_allowed(monkeypatch):
-    monkeypatch.setattr(jobs, "MARGIN", 0.0)
+    monkeypatch.setattr(queue, "MARGIN", 0.0)
 
     async def work(jobs):
         with pytest.raises(RefusedError, match=r"longer than 0\.05 s") as refused:
@@ -308,9 +308,9 @@ def test_connections_leave_files_for_the_rest(files, most):
 
 SERVE = """
 import sys
-from conservator.web.settings import Settings
+from conservator.web.config import Settings
 made = Settings.__init__
-made.__defaults__ = (*made.__defaults__[:-1], "web_stub:Stub")
+made.__defaults__ = (*made.__defaults__[:-1], "support.web_stub:Stub")
 sys.argv = ["conservator", "serve", "--port", "0"]
 from conservator.cli import main
 main()

@@ -1,5 +1,5 @@
 """Alignment: choose the lengths of gaps of unknown length."""
 
-from conservator.alignment.lengths import choose_lengths
+from conservator.alignment.gap_lengths import choose_lengths
 
 __all__ = ["choose_lengths"]

@@ -37,7 +37,7 @@ def hash_configuration(setup: Setup, texts: Iterable[str] = ()) -> str:
 def hash_expert(name: str) -> str:
     """The hash of the files of an expert, and of the base that it adapts, if it does."""
     from conservator.experts.denoisers import find_denoiser
-    from conservator.experts.language.loading import HUB
+    from conservator.experts.language_models.loading import HUB
     from conservator.experts.library import expert_folder
     from conservator.experts.weights import CONFIG
 
@@ -51,7 +51,7 @@ def hash_expert(name: str) -> str:
 
 def hash_language(name: str) -> str:
     """The hash of the files of a language model."""
-    from conservator.experts.language.loading import find_model
+    from conservator.experts.language_models.loading import find_model
 
     return _hash_folder(find_model(name))
 

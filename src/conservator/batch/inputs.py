@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from conservator.batch.archives import Archive
 from conservator.batch.files import TextFile
 from conservator.batch.items import Holder
-from conservator.batch.lines import Lines
-from conservator.batch.tables import Parquet
+from conservator.batch.jsonl import Lines
+from conservator.batch.parquet import Parquet
+from conservator.batch.tar import Archive
 from conservator.errors import ConservatorError
 
 LARGEST = 16 * 2**20  # bytes of a document, unless told otherwise

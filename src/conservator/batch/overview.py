@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from conservator.batch.engine import COPIED, RESTORED, Done
 from conservator.batch.ledger import Ledger
 from conservator.batch.totals import Totals, sum_up
-from conservator.report.page import asset
+from conservator.results.html import asset
 
 OVERVIEW = "overview.html"
 SHOWN = 500  # documents in the overview

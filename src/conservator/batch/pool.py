@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 
 from conservator.batch.engine import WATCH, Deaths, Done, Results, Setup, Task, gave_up
-from conservator.batch.usage import is_known, memory_of
+from conservator.batch.memory_usage import is_known, memory_of
 from conservator.batch.worker import serve
 from conservator.errors import ConservatorError
-from conservator.processes import Problem, Worker
+from conservator.system.processes import Problem, Worker
 
 
 @dataclass

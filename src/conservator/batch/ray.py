@@ -10,7 +10,7 @@ from typing import Any
 
 from conservator.batch.engine import WATCH, Deaths, Done, Results, Setup, Task, gave_up
 from conservator.errors import ConservatorError
-from conservator.processes import THREADS, Problem
+from conservator.system.processes import THREADS, Problem
 
 ANSWER = 10.0  # seconds in which a cluster must answer
 STORE = 2**28  # bytes for documents on their way, where Ray is started here

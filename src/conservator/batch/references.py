@@ -16,8 +16,8 @@ from conservator.errors import ConservatorError
 from conservator.experts import References
 from conservator.experts.memory import LARGEST, make_references
 from conservator.experts.memory.index import UNKNOWN, Index
-from conservator.files import make_folder
 from conservator.options import RestoreOptions
+from conservator.system.files import make_folder
 from conservator.training import read_texts
 from conservator.vocabularies import BYTES
 

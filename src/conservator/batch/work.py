@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from conservator.batch.engine import COPIED, RESTORED, WHOLE, Done, Setup, Task
-from conservator.batch.usage import peak_memory, reset_peak
+from conservator.batch.memory_usage import peak_memory, reset_peak
 from conservator.errors import ConservatorError, NotTextError
 from conservator.options import DEFAULTS
-from conservator.processes import find_factory
+from conservator.system.processes import find_factory
 
 if TYPE_CHECKING:
     from conservator.batch.references import SharedReferences
-    from conservator.experts.language.precision import Precision
-    from conservator.restoration import Restoration
+    from conservator.experts.language_models.precision import Precision
     from conservator.restorer import Restorer
+    from conservator.results import Restoration
 
 Worker = Callable[[Task], Done]
 WARM = "A small document, in which a letter is l{mark}st."
@@ -53,7 +53,7 @@ def make_worker(setup: Setup) -> Worker:
     like = [Path(one) for one in setup.like] or None
     language = None
     if setup.options.effort == "best":
-        from conservator.experts.language import load_language_model
+        from conservator.experts.language_models import load_language_model
 
         names = [name.strip() for name in setup.options.language.split(",")]
         language = [load_language_model(name, precision) for name in names]
@@ -138,7 +138,7 @@ def describe(found: "Restoration", written: bytes, original: bytes) -> Done:
     lost, sure = one.lost, one.sure
     restored = one.restored
     if found.corrects:
-        from conservator.restoration import sum_changes
+        from conservator.results import sum_changes
 
         numbers = sum_changes(found.seen, found.changes)
         lost, restored, sure = numbers.changes, numbers.changes, numbers.sure

@@ -4,7 +4,7 @@ from multiprocessing.connection import Connection
 
 from conservator.batch.engine import Setup
 from conservator.errors import ConservatorError
-from conservator.processes import Problem
+from conservator.system.processes import Problem
 
 
 def serve(connection: Connection, setup: Setup) -> None:

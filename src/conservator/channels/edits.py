@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from conservator.errors import ConservatorError
-from conservator.files import read_document
+from conservator.system.files import read_document
 
 LONGEST = 3  # characters of either side of an edit
 FORMAT = "conservator edit channel"

@@ -38,9 +38,9 @@ from conservator.cli.options import (
     as_usage_errors,
 )
 from conservator.errors import ConservatorError, OptionError
-from conservator.files import check_folder
 from conservator.options import DEFAULTS, RestoreOptions, expert_names
-from conservator.processes import available_cores
+from conservator.system.files import check_folder
+from conservator.system.processes import available_cores
 
 if TYPE_CHECKING:
     from conservator.batch import Batch, Engine, Inputs, Setup, Totals
@@ -180,7 +180,7 @@ def batch(
     workers = jobs or available_cores()
 
     from conservator.batch import Batch, Inputs, LocalEngine, RayEngine, Setup, hash_configuration
-    from conservator.batch.folder import REFERENCES
+    from conservator.batch.output_folder import REFERENCES
     from conservator.batch.references import build_references, gather_texts
     from conservator.channels import as_channel, as_edits
     from conservator.vocabularies import BYTES

@@ -8,7 +8,7 @@ import typer
 from conservator.cli.console import messages
 from conservator.cli.options import Force, Parents, Quiet, check_targets
 from conservator.errors import ConservatorError
-from conservator.files import read_document, write_document
+from conservator.system.files import read_document, write_document
 
 channel = typer.Typer(help="How a reader of pages errs.", no_args_is_help=True)
 EXAMPLES = (
@@ -33,7 +33,7 @@ def fit(
     check_targets({"--out": out}, force=force, parents=parents)
     texts = [read_lines(name) for name in (seen, clean)]
 
-    from conservator.alignment.edits import fit_edits, pair_lines
+    from conservator.alignment.fit_edits import fit_edits, pair_lines
 
     found = fit_edits(pair_lines(*texts), f"{Path(seen).name} and {Path(clean).name}")
     write_document(out, found.to_json().encode())

@@ -20,14 +20,15 @@ from conservator.cli.options import (
     check_targets,
     load_named,
 )
-from conservator.files import check_folder, check_writable, write_atomically
+from conservator.system.files import check_folder, check_writable, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.figure import Figure
 
-    from conservator.training import Cell, Check, Estimate
+    from conservator.training.scoring import Estimate
+    from conservator.training.specialisation import Cell, Check
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -68,9 +69,10 @@ def check(
     Energies are nats per byte over all positions, times uniform, with 95 % intervals from a bootstrap over documents.
     The verdicts and margins are among the experts that are named like a domain; others are shown beside them.
     """
-    from conservator.figures import render
-    from conservator.provenance import commit, versions
-    from conservator.training import FILTERS, check_specialisation, read_corpus
+    from conservator.evaluation.figures import render
+    from conservator.evaluation.provenance import commit, versions
+    from conservator.training import FILTERS, read_corpus
+    from conservator.training.specialisation import check_specialisation
 
     paths = pairs(data, "--data")
     filters = pairs(strip or [], "--strip")
@@ -161,7 +163,7 @@ def verdicts(result: "Check") -> list[str]:
 
 def as_markdown(result: "Check") -> str:
     """The tables and the verdicts as Markdown."""
-    from conservator.tables import as_markdown as table
+    from conservator.evaluation.tables import as_markdown as table
 
     tables = [table(title, lines) for title, lines in grids(result).items()]
     return "\n".join([*tables, *(f"- {verdict}\n" for verdict in verdicts(result))])
@@ -169,7 +171,7 @@ def as_markdown(result: "Check") -> str:
 
 def show(result: "Check", console: Console) -> None:
     """Print the tables and the verdicts."""
-    from conservator.tables import as_table
+    from conservator.evaluation.tables import as_table
 
     for title, lines in grids(result).items():
         console.print(as_table(title, lines))
@@ -179,7 +181,7 @@ def show(result: "Check", console: Console) -> None:
 
 def heat_map(result: "Check") -> "Figure":
     """Energies as colours, a row a domain; each domain's own expert is in bold."""
-    from conservator.figures import new_figure
+    from conservator.evaluation.figures import new_figure
 
     experts, domains = list(dict.fromkeys(cell.expert for cell in result.cells)), list(result.counts)
     values = [[result.energy(domain, name) for name in experts] for domain in domains]

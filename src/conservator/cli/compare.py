@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from conservator.cli.options import Force, Parents, check_targets, read_text
-from conservator.files import write_document
 from conservator.options import DEFAULTS
+from conservator.system.files import write_document
 
 EXAMPLES = (
     "Examples:\n\n"

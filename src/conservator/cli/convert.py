@@ -36,7 +36,7 @@ def convert(
 ) -> None:
     """Make a folder that --experts hf:FOLDER reads of a pickled checkpoint. No code in the file is run."""
     from conservator.experts.denoisers import convert_checkpoint
-    from conservator.experts.language.loading import needs_extra
+    from conservator.experts.language_models.loading import needs_extra
 
     try:
         folder = convert_checkpoint(checkpoint, out, config=config, tokenizer=tokenizer, key=key)

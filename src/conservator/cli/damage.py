@@ -6,8 +6,8 @@ import typer
 
 from conservator.cli.console import messages
 from conservator.cli.options import Force, Parents, Quiet, Seed, check_targets, read_text
-from conservator.files import write_document
 from conservator.options import DEFAULTS
+from conservator.system.files import write_document
 
 EXAMPLES = (
     "Examples:\n\n"

@@ -60,7 +60,7 @@ def list_experts(
 ) -> None:
     """List experts with their size, their data and their loss; language models with their size and licence."""
     from conservator.experts import builtin_names
-    from conservator.experts.language import added_models
+    from conservator.experts.language_models import added_models
 
     added = {model.name: model for model in added_models()}
     rows = [
@@ -118,7 +118,7 @@ def describe_expert(name: str) -> dict[str, Any]:
     from conservator.experts import expert_folder, read_config
     from conservator.experts.denoisers import describe_denoiser
     from conservator.experts.flow import is_flow
-    from conservator.experts.language.loading import HUB
+    from conservator.experts.language_models.loading import HUB
 
     if name.startswith(HUB) or is_flow(expert_folder(name)):
         return describe_denoiser(name)
@@ -164,7 +164,7 @@ def describe_model(model: Any) -> dict[str, Any]:
 @experts.command(epilog=ADD_EXAMPLES)
 def add(name: Annotated[str, typer.Argument(help="A known model: smollm2 or gemma3-270m.")]) -> None:
     """Fetch a language model into the user's cache, check its sha256, and convert it; says its size and licence."""
-    from conservator.experts.language import add_model
+    from conservator.experts.language_models import add_model
 
     try:
         with ended_by_sigterm():
@@ -177,7 +177,7 @@ def add(name: Annotated[str, typer.Argument(help="A known model: smollm2 or gemm
 @experts.command(epilog=REMOVE_EXAMPLES)
 def remove(name: Annotated[str, typer.Argument(help="A model that was added.")]) -> None:
     """Remove a language model from the user's cache."""
-    from conservator.experts.language import remove_model
+    from conservator.experts.language_models import remove_model
 
     with ended_by_sigterm():
         messages.print(f"removed {remove_model(name)}", soft_wrap=True)

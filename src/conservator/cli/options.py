@@ -11,8 +11,8 @@ import typer
 
 from conservator.cli.console import messages
 from conservator.errors import Advice, OptionError
-from conservator.files import check_writable, read_document, real_path, shown
 from conservator.options import DEFAULTS, EFFORTS, EXPERTS, LARGEST_SEED, LONGEST_GAP
+from conservator.system.files import check_writable, read_document, real_path, shown
 
 if TYPE_CHECKING:
     from conservator.documents import Source
@@ -187,7 +187,7 @@ def load_named(
     """Load experts by name, and say first how much memory pretrained ones take."""
     from conservator.experts import load_experts
     from conservator.experts.denoisers import find_denoiser, size_of
-    from conservator.experts.language.loading import HUB
+    from conservator.experts.language_models.loading import HUB
 
     precisions: dict[str | None, Literal["float32", "bfloat16"]] = {"float32": "float32", "bfloat16": "bfloat16"}
     if precision not in (None, *precisions):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from conservator.cli.console import messages
 from conservator.errors import ConservatorError
-from conservator.files import read_document
+from conservator.system.files import read_document
 
 if TYPE_CHECKING:
     from conservator.channels import Trust
     from conservator.pages import Picture, Transcript
-    from conservator.restoration import Restoration
+    from conservator.results import Restoration
 
 
 def is_pages(data: bytes) -> bool:

@@ -10,7 +10,7 @@ from rich.table import Table
 from conservator.cli.console import SafeConsole, messages, track
 from conservator.cli.options import Force, Parents, Quiet, Seed, Threads, TrustRemoteCode, check_targets
 from conservator.errors import ConservatorError
-from conservator.files import check_folder, check_writable, write_atomically
+from conservator.system.files import check_folder, check_writable, write_atomically
 
 if TYPE_CHECKING:
     from conservator_studies.execution import Request
@@ -89,7 +89,7 @@ def reproduce(
     check_writable(check_folder(out, parents=parents) / f"{name}.json", force=True)
     copy = None if json in (None, "-") else Path(json)
 
-    from conservator.tables import as_table
+    from conservator.evaluation.tables import as_table
     from conservator_studies.execution import Request, execute, tables
     from conservator_studies.resources import open_resources
     from conservator_studies.study import load_study

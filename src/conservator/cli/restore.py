@@ -40,16 +40,16 @@ from conservator.cli.options import (
     load_named,
 )
 from conservator.cli.pages import is_pages, picture_changes, read_any, trust_in, write_pages
-from conservator.files import read_document, shown, write_document
 from conservator.options import (
     DEFAULTS,
     SHOWN_ALTERNATIVES,
     RestoreOptions,
     expert_names,
 )
+from conservator.system.files import read_document, shown, write_document
 
 if TYPE_CHECKING:
-    from conservator.restoration import Restoration
+    from conservator.results import Restoration
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -294,7 +294,7 @@ def summary(found: "Restoration") -> list[str]:
 
 def describe_changes(found: "Restoration") -> list[str]:
     """How much of what a reader of pages wrote was changed, the changes that are least sure, and by whom they are."""
-    from conservator.restoration import list_changes, sum_changes
+    from conservator.results import list_changes, sum_changes
 
     numbers = sum_changes(found.seen, found.changes)
     share = 100 * numbers.changed / max(1, numbers.characters)

@@ -14,7 +14,7 @@ from conservator.cli.console import messages
 from conservator.cli.options import Threads
 from conservator.errors import ConservatorError
 from conservator.options import EXPERTS
-from conservator.processes import available_cores
+from conservator.system.processes import available_cores
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -45,12 +45,12 @@ def serve(
 ) -> None:
     """Serve a page to restore documents on, and a JSON API under it; on this machine alone unless told otherwise."""
     try:
-        from conservator.web.jobs import Jobs
+        from conservator.web.queue import Jobs
         from conservator.web.server import Server
     except ImportError as error:
         raise ConservatorError(f"{error.name} is not installed; pip install 'conservator[web]' brings it") from error
+    from conservator.web.config import Settings
     from conservator.web.guard import is_loopback
-    from conservator.web.settings import Settings
 
     asked = os.environ.get("OMP_NUM_THREADS", "")
     each = max(1, int(asked)) if asked.isdecimal() else max(1, available_cores() // running)

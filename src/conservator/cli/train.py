@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from conservator.cli.console import messages, printable
 from conservator.cli.options import Parents, Quiet, Seed, Threads
 from conservator.errors import ConservatorError
-from conservator.files import check_folder, shown
+from conservator.system.files import check_folder, shown
 
 if TYPE_CHECKING:
     from conservator.training import Filter, Moment, Wish

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.channels import Observation
-from conservator.decoders.overturn import predict_with_channel
 from conservator.decoders.predict import predict
+from conservator.decoders.predict_with_channel import predict_with_channel
 from conservator.errors import ConservatorError
 from conservator.experts import Cost, OutOfTimeError, Predictions, Team
 from conservator.field import Inferred

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from conservator.documents.codepages import guess_codepage
 from conservator.documents.damaged import MARK, encode
-from conservator.documents.kinds import MOST, count_controls, name_kind
+from conservator.documents.file_types import MOST, count_controls, name_kind
 from conservator.errors import Advice, ConservatorError, NotTextError
-from conservator.files import check_encoding
+from conservator.system.files import check_encoding
 
 UTF8, WIDE = "utf-8", ("utf-16", "utf-32")
 # Byte order marks. Those of UTF-32 begin like those of UTF-16.

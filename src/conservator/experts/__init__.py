@@ -1,10 +1,6 @@
 """Frozen denoisers q_i: the contract, the team that evaluates them, exact experts for tests, and byte experts."""
 
-from conservator.experts.bigram import BigramExpert
 from conservator.experts.byte import ByteExpert, load_expert, read_config, save_expert
-from conservator.experts.categorical import CategoricalExpert, sample_categorical
-from conservator.experts.enumerated import EnumeratedExpert
-from conservator.experts.enumeration import all_sequences
 from conservator.experts.expert import (
     PAD,
     At,
@@ -36,14 +32,11 @@ __all__ = [
     "PAD",
     "WEIGHTS",
     "At",
-    "BigramExpert",
     "ByteExpert",
     "ByteNetwork",
-    "CategoricalExpert",
     "Context",
     "Cost",
     "DocumentExpert",
-    "EnumeratedExpert",
     "Expert",
     "ExpertSpec",
     "Lexicon",
@@ -61,7 +54,6 @@ __all__ = [
     "Source",
     "Team",
     "UniformSource",
-    "all_sequences",
     "builtin_names",
     "check_context",
     "copy_visible",
@@ -71,6 +63,5 @@ __all__ = [
     "load_phrases",
     "make_references",
     "read_config",
-    "sample_categorical",
     "save_expert",
 ]

@@ -16,7 +16,7 @@ from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
 from conservator.experts.weights import CONFIG, WEIGHTS, check_weights
-from conservator.files import make_folder, read_file, read_json, write_atomically
+from conservator.system.files import make_folder, read_file, read_json, write_atomically
 from conservator.vocabularies import BYTES
 
 FORMAT = "conservator byte expert 1"

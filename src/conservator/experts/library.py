@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from conservator.errors import ConservatorError
 from conservator.experts.byte import load_expert
-from conservator.experts.covering import InBytes
 from conservator.experts.expert import Expert
 from conservator.experts.flow import is_flow, load_flow
-from conservator.experts.language.loading import HUB, shortened
+from conservator.experts.language_models.loading import HUB, shortened
+from conservator.experts.segmentation import InBytes
 from conservator.experts.uniform import Hiding
 from conservator.experts.weights import CONFIG
-from conservator.files import is_file, real_path
-from conservator.threads import threads_for
+from conservator.system.files import is_file, real_path
+from conservator.system.threads import threads_for
 from conservator.vocabularies import Tokens
 
 if TYPE_CHECKING:
-    from conservator.experts.language.precision import Precision
+    from conservator.experts.language_models.precision import Precision
 
 HOME = Path(__file__).parent / "builtin"
 

@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conservator.field.lattice import MarkovPrior, simplex_lattice
-from conservator.field.lattice_posterior import LatticePosterior, lattice_posterior
+from conservator.field.grid_posterior import LatticePosterior, lattice_posterior
+from conservator.field.weight_grid import MarkovPrior, simplex_lattice
 
 STEPS = 10  # steps of the lattice from one expert to another
 

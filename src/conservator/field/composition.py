@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from conservator.field.trust import Trust
+from conservator.field.memory_gate import Trust
 
 
 @dataclass(frozen=True)

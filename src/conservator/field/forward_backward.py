@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.field.lattice import MarkovPrior
+from conservator.field.weight_grid import MarkovPrior
 from conservator.numerics import compiled
 
 Array = NDArray[np.float64]

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 from conservator.channels import Observation
 from conservator.experts import Team
 from conservator.field.folds import Folds, hide, near_damage
-from conservator.field.lattice import simplex_lattice
-from conservator.field.lattice_evidence import lattice_evidence
-from conservator.field.lattice_posterior import lattice_posterior
+from conservator.field.grid_evidence import lattice_evidence
+from conservator.field.grid_posterior import lattice_posterior
 from conservator.field.sampling import MARGIN, spread, stretches
+from conservator.field.weight_grid import simplex_lattice
 
 LEAST = 0.4  # the mean weight that an expert must have, in some stretch of the sample, to be chosen
 STRETCHES = 12  # of the sample from which experts are chosen, at most

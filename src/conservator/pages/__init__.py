@@ -1,5 +1,6 @@
 """Files that readers of pages write, OCR engines mostly: hOCR, ALTO, PAGE and the tables of Tesseract, in and out."""
 
+from conservator.pages.confidence import said_of, trust_of
 from conservator.pages.elements import Limits
 from conservator.pages.images import check_scan, crop_line, name_scan
 from conservator.pages.indentation import indented
@@ -10,7 +11,6 @@ from conservator.pages.reading import name_format, read_pages
 from conservator.pages.scans import read_scan
 from conservator.pages.tesseract import Tesseract, find_tesseract
 from conservator.pages.transcript import Transcript
-from conservator.pages.trust import said_of, trust_of
 
 __all__ = [
     "Alternative",

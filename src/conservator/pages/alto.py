@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from conservator.pages.elements import Edits, Element, end_tag, escape, qualified, quote
 from conservator.pages.markup import Markup
+from conservator.pages.markup_file import MarkupFile, Passage, Place
 from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
-from conservator.pages.rewriting import MarkupFile, Passage, Place
+from conservator.pages.numbers import read_confidence, read_coordinate, write_coordinate
 from conservator.pages.transcript import Transcript
-from conservator.pages.values import read_confidence, read_coordinate, write_coordinate
 
 ORIGINAL = "original"  # the PURPOSE of the ALTERNATIVE that holds the original of a change
 CORNERS = ("HPOS", "VPOS", "WIDTH", "HEIGHT")

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from conservator.errors import ConservatorError
-from conservator.pages.characters import CHARACTERS, find_runs, find_runs_of, is_kind, loose_runs, read_glyphs
 from conservator.pages.elements import Edits, Element, Text, end_tag, escape, qualified, quote
+from conservator.pages.hocr_glyphs import CHARACTERS, find_runs, find_runs_of, is_kind, loose_runs, read_glyphs
+from conservator.pages.hocr_titles import read_box, read_properties, write_title
 from conservator.pages.markup import Markup
+from conservator.pages.markup_file import MarkupFile, Passage, Place, blanks, find_tokens, set_run
 from conservator.pages.model import Alternative, Box, Line, Page, Word
-from conservator.pages.rewriting import MarkupFile, Passage, Place, blanks, find_tokens, set_run
-from conservator.pages.spelling import spread
-from conservator.pages.titles import read_box, read_properties, write_title
+from conservator.pages.numbers import read_confidence
 from conservator.pages.transcript import Transcript
-from conservator.pages.values import read_confidence
+from conservator.pages.word_alignment import spread
 
 PAGES, WORDS = {"ocr_page"}, {"ocrx_word", "ocr_word"}
 LINES = {"ocr_line", "ocrx_line", "ocr_caption", "ocr_header", "ocr_footer", "ocr_textfloat"}

@@ -18,7 +18,7 @@ from PIL import (
     WebPImagePlugin,
 )
 
-from conservator.documents.kinds import name_kind
+from conservator.documents.file_types import name_kind
 from conservator.errors import ConservatorError, NotTextError
 from conservator.pages.model import Box
 

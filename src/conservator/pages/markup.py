@@ -8,8 +8,8 @@ from html.entities import html5
 from xml.parsers import expat
 
 from conservator.errors import ConservatorError, OptionError
-from conservator.files import check_encoding
 from conservator.pages.elements import ATTRIBUTE, TAG, Builder, Element, Limits, UnreadableError
+from conservator.system.files import check_encoding
 
 # Byte order marks, and how a file in UTF-16 without one begins -> the encoding.
 ORDERS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))

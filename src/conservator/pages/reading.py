@@ -2,13 +2,13 @@
 
 import re
 
-from conservator.documents.kinds import name_kind
+from conservator.documents.file_types import name_kind
 from conservator.errors import ConservatorError, NotTextError
 from conservator.pages.alto import read_alto
 from conservator.pages.elements import Limits, UnreadableError
 from conservator.pages.hocr import read_hocr
 from conservator.pages.markup import HEAD, ORDERS, WIDE, Markup, read_html, read_xml
-from conservator.pages.page import read_page
+from conservator.pages.page_xml import read_page
 from conservator.pages.transcript import Transcript
 from conservator.pages.tsv import HEADER, ORDER, read_tsv
 

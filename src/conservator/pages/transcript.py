@@ -11,7 +11,7 @@ from typing import Protocol
 
 from conservator.errors import ConservatorError
 from conservator.pages.model import Change, Line, Page, Word
-from conservator.pages.spelling import match_words
+from conservator.pages.word_alignment import match_words
 
 # What may stand in no XML 1.0.
 UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

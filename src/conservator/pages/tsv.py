@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from conservator.errors import ConservatorError
 from conservator.pages.elements import Limits
 from conservator.pages.model import Box, Change, Line, Page, Word
+from conservator.pages.numbers import divide, read_confidence, read_coordinate, write_coordinate
 from conservator.pages.transcript import Transcript
-from conservator.pages.values import divide, read_confidence, read_coordinate, write_coordinate
 
 HEADER = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext"
 COLUMNS = HEADER.split("\t")

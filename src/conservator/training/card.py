@@ -5,11 +5,11 @@ import io
 from pathlib import Path
 
 from conservator.errors import ConservatorError
+from conservator.evaluation.figures import BLUE, GREY, new_figure, render
 from conservator.experts import CONFIG, WEIGHTS, ByteExpert, Source, load_expert
 from conservator.experts.flow import FlowExpert, is_flow, load_flow
 from conservator.experts.flow.adapters import ADAPTER_WEIGHTS
-from conservator.figures import BLUE, GREY, new_figure, render
-from conservator.files import read_file, write_atomically
+from conservator.system.files import read_file, write_atomically
 from conservator.training.runs import CURVE
 
 PICTURE, CARD = "loss.png", "README.md"

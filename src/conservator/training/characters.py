@@ -8,9 +8,9 @@ Long grams are kept only if they were seen several times, so that no document ca
 import argparse
 from pathlib import Path
 
-from conservator.experts.grams import CharacterModel
-from conservator.experts.grams.storage import write_model
-from conservator.files import write_atomically
+from conservator.experts.char_ngram import CharacterModel
+from conservator.experts.char_ngram.storage import write_model
+from conservator.system.files import write_atomically
 from conservator.training.corpus import hold_out, read_corpus
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from conservator.documents import read_source
 from conservator.errors import ConservatorError
-from conservator.files import open_file
+from conservator.system.files import open_file
 from conservator.training.strip import Filter
 from conservator.vocabularies import BYTES, Tokens, Vocabulary
 

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from conservator.experts.lexicon.words import count_words, write_language
-from conservator.files import write_atomically
+from conservator.system.files import write_atomically
 
 DOCUMENTS = 2  # in which a word outside ASCII must stand, and two characters with one between them
 PLAIN = 6000  # words in ASCII of a language

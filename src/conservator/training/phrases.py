@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from conservator.experts.memory.phrases import END
-from conservator.files import write_atomically
+from conservator.system.files import write_atomically
 from conservator.training.corpus import hold_out, read_corpus
 
 WORD = re.compile(r"(?=([^A-Za-z][A-Za-z]{2,}[^A-Za-z]))")  # with the character before and after it

@@ -7,7 +7,7 @@ from pathlib import Path
 from conservator.errors import ConservatorError
 from conservator.experts.flow import FlowConfig, is_flow, load_base
 from conservator.experts.network import NetworkConfig
-from conservator.files import make_folder, write_atomically
+from conservator.system.files import make_folder, write_atomically
 from conservator.training.learners import AdapterLearner, ByteLearner, FlowLearner, Learner
 from conservator.training.tokenizer import NAME, read_tokenizer, tokens_of, train_tokenizer
 from conservator.training.trainer import PRESETS, Lora, TrainingConfig

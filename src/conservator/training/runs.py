@@ -16,7 +16,7 @@ from safetensors.torch import save as format_safetensors
 from conservator.errors import ConservatorError
 from conservator.experts import CONFIG, read_config
 from conservator.experts.flow import is_flow, read_flow_config
-from conservator.files import make_folder, open_file, real_path, write_atomically
+from conservator.system.files import make_folder, open_file, real_path, write_atomically
 from conservator.training.corpus import Corpus, as_stream, draw_blocks, hold_out
 from conservator.training.learners import Learner
 from conservator.training.scoring import Scores, Windows, cut_windows, score

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conservator.errors import ConservatorError
-from conservator.files import LARGEST_JSON, read_file, read_json
+from conservator.system.files import LARGEST_JSON, read_file, read_json
 from conservator.vocabularies import BYTES, Tokens
-from conservator.vocabularies.pieces import byte_signs, make_tokens
+from conservator.vocabularies.hf_tokenizer import byte_signs, make_tokens
 
 NAME = "tokenizer.json"
 END = "<|endoftext|>"  # of GPT-2's tokens, the one that stands for no text

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.vocabularies.repertoire import Repertoire
+from conservator.vocabularies.character_set import Repertoire
 from conservator.vocabularies.utf8 import ASCII, LOST
 from conservator.vocabularies.vocabulary import Encoded
 

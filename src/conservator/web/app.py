@@ -16,11 +16,12 @@ from fastapi.responses import JSONResponse, StreamingResponse
 import conservator
 from conservator.documents import UTF8, damage, read_source, write_text
 from conservator.errors import ConservatorError
-from conservator.files import check_encoding
 from conservator.options import DEFAULTS, LARGEST_SEED, LONGEST_GAP, SHOWN_ALTERNATIVES
-from conservator.report import as_page
+from conservator.results.html import as_page
+from conservator.system.files import check_encoding
+from conservator.web.config import Settings
 from conservator.web.guard import Guard
-from conservator.web.jobs import Jobs
+from conservator.web.queue import Jobs
 from conservator.web.requests import (
     LONGEST_NAME,
     LONGEST_SIGN,
@@ -33,7 +34,6 @@ from conservator.web.requests import (
     RestoreRequest,
     WriteRequest,
 )
-from conservator.web.settings import Settings
 from conservator.web.worker import dump
 
 NDJSON = "application/x-ndjson"
@@ -44,8 +44,8 @@ FILES = {
     "static/app.css": ("conservator.web", "app.css", "text/css; charset=utf-8"),
     "static/icon.svg": ("conservator.web", "icon.svg", "image/svg+xml"),
     "static/sample.md": ("conservator.web", "sample.md", "text/plain; charset=utf-8"),
-    "static/view.js": ("conservator.report", "view.js", "text/javascript; charset=utf-8"),
-    "static/view.css": ("conservator.report", "view.css", "text/css; charset=utf-8"),
+    "static/view.js": ("conservator.results", "view.js", "text/javascript; charset=utf-8"),
+    "static/view.css": ("conservator.results", "view.css", "text/css; charset=utf-8"),
 }
 # The values that are put into the page: $name in index.html -> value.
 SHOWN = {

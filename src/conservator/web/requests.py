@@ -17,7 +17,7 @@ from conservator.options import (
     SHOWN_ALTERNATIVES,
     are_marks_characters,
 )
-from conservator.web.settings import Settings
+from conservator.web.config import Settings
 
 LONGEST_SIGN = 64  # characters of a mark or a gap sign
 LONGEST_NAME = 200  # characters of the name of a reference

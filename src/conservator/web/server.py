@@ -6,9 +6,9 @@ from typing import Any
 import uvicorn
 
 from conservator.web.app import create_app
+from conservator.web.config import Settings
 from conservator.web.connections import allowed_files, limited
-from conservator.web.jobs import Jobs
-from conservator.web.settings import Settings
+from conservator.web.queue import Jobs
 
 AT_ONCE = 16  # connections that are accepted before one too many is refused: each is an open file
 QUEUE = 1024  # connections that the system keeps until they are accepted

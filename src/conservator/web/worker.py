@@ -8,9 +8,9 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from conservator.errors import ConservatorError, TooSlowError
-from conservator.processes import Problem, find_factory
+from conservator.system.processes import Problem, find_factory
+from conservator.web.config import Settings
 from conservator.web.requests import RefusedError, RestoreRequest
-from conservator.web.settings import Settings
 
 Offered = list[dict[str, Any]]  # of each expert its name, how much it reads at once, and its parameters
 Tell = Callable[[str, float], None]  # is told what is being done, and which share of it is done

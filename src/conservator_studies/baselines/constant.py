@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from conservator.experts import Cost
-from conservator.field import Composition, Inferred, denoising_score, draw_particles
+from conservator.field import Composition, Inferred
+from conservator.reference import denoising_score, draw_particles
 from conservator_studies.baselines.setting import Setting
 
 TEMPERATURE = 0.1  # nats, of PackLLM-sim

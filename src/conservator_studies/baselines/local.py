@@ -1,6 +1,7 @@
 """Our field, and the other engines on the same evidence."""
 
-from conservator.field import Inferred, Maximum
+from conservator.field import Inferred
+from conservator.reference import Maximum
 from conservator_studies.baselines.setting import Setting
 
 

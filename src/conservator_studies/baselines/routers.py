@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conservator.field import Inferred, ascend, posterior, simplex_lattice, sticky
+from conservator.field import Inferred, posterior, simplex_lattice, sticky
+from conservator.reference import ascend
 from conservator_studies.baselines.setting import Scores, Setting
 
 JUMPS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # of the hidden Markov model; the one of highest likelihood is taken

@@ -9,19 +9,8 @@ from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.experts import Cost, Expert, Predictions, Team
-from conservator.field import (
-    DEFAULT,
-    GLOBAL,
-    PRESETS,
-    Ascent,
-    Bayes,
-    Inferred,
-    Particles,
-    PerColumn,
-    Smoother,
-    hide,
-    lattice_evidence,
-)
+from conservator.field import DEFAULT, GLOBAL, Bayes, Inferred, hide, lattice_evidence
+from conservator.reference import PRESETS, Ascent, Particles, PerColumn, Smoother
 from conservator_studies.baselines.pieces import InPieces
 
 

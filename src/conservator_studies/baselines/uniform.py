@@ -10,18 +10,18 @@ import torch
 from torch import Tensor
 
 from conservator.channels import MaskChannel, Observation
-from conservator.decoders import sample_uniform
 from conservator.experts import At, Context, Cost, Expert, Team
-from conservator.experts.uniform import AtTime, Hiding, LeaveOneOut, denoising_score, filled, noised
-from conservator.field import (
+from conservator.experts.uniform import Hiding, LeaveOneOut, filled, noised
+from conservator.field import Composition, Inferred, one_weight
+from conservator.reference import (
+    AtTime,
     Cavities,
     CompositeEvidence,
-    Composition,
-    Inferred,
     Particles,
     Smoother,
     ascend,
-    one_weight,
+    sample_uniform,
+    uniform_denoising_score,
 )
 from conservator_studies.baselines.pieces import InPieces
 from conservator_studies.baselines.setting import Noised, Scores, Setting
@@ -114,7 +114,7 @@ class UniformSetting(Setting):
                 fields.append(ascend(climb, evidence.shape, self.iterations, self.eta, smoother)[0])
         return Inferred.given(torch.stack(fields), spent.cost)
 
-    def algorithm_1(self, *, shared: bool = False, score: Score = denoising_score) -> Inferred:
+    def algorithm_1(self, *, shared: bool = False, score: Score = uniform_denoising_score) -> Inferred:
         """Algorithm 1 with particles from noise of the source; the score is by default the paper's heuristic."""
         counted, settings, fields = [Counted(expert) for expert in self.experts], self.particles, []
         experts = [InPieces(expert) for expert in counted]

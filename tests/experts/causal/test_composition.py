@@ -7,10 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from causal_experts import SEEDS, TEXTS, VOCABULARIES, seeded
-from conservator.experts.causal import MarkovExpert, Speller, enumerate_texts, score_bytes
 from conservator.field import log_pool
+from conservator.reference import MarkovExpert, Speller, enumerate_texts, score_bytes
 from conservator.vocabularies import BYTES
+from support.causal_experts import SEEDS, TEXTS, VOCABULARIES, seeded
 
 
 def two(seed):

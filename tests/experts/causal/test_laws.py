@@ -8,11 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causal_experts import EXPERTS, SEEDS, TEXTS, VOCABULARIES, Remembering
 from conservator.errors import ConservatorError
-from conservator.experts.causal import MarkovExpert, Speller, byte_laws, enumerate_texts
-from conservator.experts.causal.laws import windows
+from conservator.experts.causal import byte_laws
+from conservator.experts.causal.byte_conditionals import windows
+from conservator.reference import MarkovExpert, Speller, enumerate_texts
 from conservator.vocabularies import BYTES
+from support.causal_experts import EXPERTS, SEEDS, TEXTS, VOCABULARIES, Remembering
 
 
 @given(expert=EXPERTS, text=TEXTS)

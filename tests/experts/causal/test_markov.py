@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from conservator.errors import ConservatorError
-from conservator.experts.causal import ROOT, MarkovExpert, enumerate_texts, enumeration
+from conservator.experts.causal import ROOT, enumeration
+from conservator.reference import MarkovExpert, enumerate_texts
 from conservator.vocabularies import BYTES
 
 PIECES = [b"a", b"b", b"ab", b"ba", b"aab"]

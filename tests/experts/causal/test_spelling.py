@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from causal_experts import EXPERTS, SEEDS, TEXTS, VOCABULARIES, Remembering
 from conservator.errors import ConservatorError
-from conservator.experts.causal import MarkovExpert, Speller, enumerate_texts, score_bytes
+from conservator.reference import MarkovExpert, Speller, enumerate_texts, score_bytes
 from conservator.vocabularies import BYTES
+from support.causal_experts import EXPERTS, SEEDS, TEXTS, VOCABULARIES, Remembering
 
 WIDTHS = st.integers(1, 3)
 SHARES = st.sampled_from([0.0, 0.05, 0.4])

@@ -7,11 +7,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from commands import call
 from conservator import ConservatorError
 from conservator.experts.denoisers import convert, convert_checkpoint, load_denoiser
-from pretrained import network, save
-from tables import table_of
+from support.commands import call
+from support.pretrained import network, save
+from support.tables import table_of
 
 TOKENS = torch.tensor([[20, 21, 22, 23]])
 

@@ -9,8 +9,8 @@ from safetensors.torch import load_file, save_file
 from conservator import ConservatorError
 from conservator.experts.denoisers import FAMILIES, find_denoiser, load_denoiser, size_of
 from conservator.experts.denoisers.families import family_of
-from pretrained import KINDS, network, save
-from tables import table_of
+from support.pretrained import KINDS, network, save
+from support.tables import table_of
 
 TOKENS = torch.tensor([[20, 21, 22, 23]])
 

@@ -5,10 +5,10 @@ import torch
 
 from conservator import ConservatorError
 from conservator.channels import MaskChannel
-from conservator.decoders import decode_one_step
 from conservator.experts import Team
 from conservator.field import Inferred
-from pretrained import by_heart, load, network, random_denoiser
+from conservator.reference import decode_one_step
+from support.pretrained import by_heart, load, network, random_denoiser
 
 
 def test_a_team_restores_lost_tokens_by_the_expert_that_knows_them(tmp_path):

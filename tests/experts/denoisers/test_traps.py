@@ -9,8 +9,19 @@ from conservator import ConservatorError
 from conservator.experts import PAD, Context, UniformSource
 from conservator.experts.denoisers import FAMILIES, Denoiser
 from conservator.experts.denoisers.families import longest_of
-from pretrained import KINDS, POSITIONS, around, by_heart, load, mask_of, network, numbers, random_denoiser, size_of
-from tables import table_of
+from support.pretrained import (
+    KINDS,
+    POSITIONS,
+    around,
+    by_heart,
+    load,
+    mask_of,
+    network,
+    numbers,
+    random_denoiser,
+    size_of,
+)
+from support.tables import table_of
 
 every = pytest.mark.parametrize("kind", KINDS)
 masked = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "duo"])

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError
-from conservator.experts import Context, EnumeratedExpert, MaskSource
+from conservator.experts import Context, MaskSource
 from conservator.experts.uniform import cavity
-from uniform_experts import LENGTH, SEQUENCES, SIZE, random_expert, uniform_table
+from conservator.reference import EnumeratedExpert
+from support.uniform_experts import LENGTH, SEQUENCES, SIZE, random_expert, uniform_table
 
 seeds, scales = st.integers(0, 1000), st.floats(0, 4)
 # Up to one part in a million from either end.

@@ -5,9 +5,10 @@ import torch
 
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
-from conservator.experts import Context, EnumeratedExpert, Team
+from conservator.experts import Context, Team
 from conservator.experts.uniform import LATEST, Hiding, LeaveOneOut, cavity, filled, source_tokens
-from uniform_experts import LENGTH, SEQUENCES, SIZE, random_expert, uniform_table
+from conservator.reference import EnumeratedExpert
+from support.uniform_experts import LENGTH, SEQUENCES, SIZE, random_expert, uniform_table
 
 EVERYWHERE = torch.zeros(LENGTH, dtype=torch.long), torch.arange(LENGTH)
 

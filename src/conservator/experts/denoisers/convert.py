@@ -15,8 +15,8 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts.denoisers.loading import SETTINGS, TEXTS, TOKENIZER
-from conservator.files import LARGEST_JSON, make_folder, read_file, read_json, real_path
-from conservator.vocabularies.words import INNER
+from conservator.system.files import LARGEST_JSON, make_folder, read_file, read_json, real_path
+from conservator.vocabularies.wordpiece import INNER
 
 WHEEL, PICKLED = ".whl", "pytorch_model.bin"
 LARGEST = 2**36  # bytes that a wheel may unpack to

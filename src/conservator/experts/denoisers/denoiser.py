@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from conservator.errors import ConservatorError
 from conservator.experts.denoisers.families import Family
 from conservator.experts.expert import IMPOSSIBLE, At, Context, ExpertSpec, check_context, copy_visible
-from conservator.experts.language.precision import precision_of
+from conservator.experts.language_models.precision import precision_of
 from conservator.experts.team import CHUNK, POSITIONS
 from conservator.vocabularies import Tokens
 

@@ -11,13 +11,13 @@ from conservator.errors import ConservatorError
 from conservator.experts.denoisers.families import LAST, Family, check_plain, family_of, longest_of
 from conservator.experts.expert import Expert
 from conservator.experts.flow import is_flow, load_flow
-from conservator.experts.language.home import hash_files
-from conservator.experts.language.loading import HUB, WEIGHTS, find_repository, needs_extra, shortened, stamp_of
-from conservator.files import check_files, is_folder, open_file, read_json, real_path
-from conservator.vocabularies.pieces import make_tokens, read_tokenizer
+from conservator.experts.language_models.installed import hash_files
+from conservator.experts.language_models.loading import HUB, WEIGHTS, find_repository, needs_extra, shortened, stamp_of
+from conservator.system.files import check_files, is_folder, open_file, read_json, real_path
+from conservator.vocabularies.hf_tokenizer import make_tokens, read_tokenizer
 
 if TYPE_CHECKING:
-    from conservator.experts.language.precision import Precision
+    from conservator.experts.language_models.precision import Precision
 
 SETTINGS, TOKENIZER = "config.json", "tokenizer.json"
 TEXTS = (TOKENIZER, "tokenizer_config.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt")
@@ -48,7 +48,7 @@ def load_denoiser(
     if precision is not None and precision not in BYTES_OF:
         raise ConservatorError(f"no precision {precision!r}; accepted: {', '.join(BYTES_OF)}")
     try:
-        from conservator.experts.language.precision import choose_precision
+        from conservator.experts.language_models.precision import choose_precision
 
         chosen = precision or choose_precision()
         return _load_once(real_path(folder), stamp_of(folder), chosen, device, trust_remote_code)
@@ -156,7 +156,7 @@ def load_network(folder: Path, family: Family, precision: "Precision") -> Any:
     import torch
     import transformers
 
-    from conservator.experts.language.convert import quietly
+    from conservator.experts.language_models.convert import quietly
 
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": family.remote}
     try:
@@ -216,7 +216,7 @@ def describe_tokenizer(folder: Path, family: Family) -> dict[str, Any]:
         )
     import transformers
 
-    from conservator.experts.language.convert import quietly
+    from conservator.experts.language_models.convert import quietly
 
     try:
         with quietly():

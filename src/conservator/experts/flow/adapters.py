@@ -22,7 +22,7 @@ from conservator.experts.flow.expert import Base, FlowExpert
 from conservator.experts.flow.folder import KIND, load_base, read_flow_config
 from conservator.experts.flow.network import FlowNetwork
 from conservator.experts.weights import CONFIG
-from conservator.files import make_folder, read_file, read_json, real_path, write_atomically
+from conservator.system.files import make_folder, read_file, read_json, real_path, write_atomically
 
 ADAPTER_KIND = f"{KIND}_adapter"
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"

@@ -16,9 +16,9 @@ from conservator.errors import ConservatorError
 from conservator.experts.flow.expert import Base, FlowExpert
 from conservator.experts.flow.network import SOURCES, FlowConfig, FlowNetwork
 from conservator.experts.weights import CONFIG, WEIGHTS, check_weights
-from conservator.files import make_folder, open_file, read_json, real_path, write_atomically
+from conservator.system.files import make_folder, open_file, read_json, real_path, write_atomically
 from conservator.vocabularies import BYTES, Vocabulary
-from conservator.vocabularies.pieces import load_tokens
+from conservator.vocabularies.hf_tokenizer import load_tokens
 
 KIND = "conservator_flow"
 TOKENIZER = "tokenizer.json"

@@ -11,8 +11,8 @@ from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.memory.index import UNKNOWN, Index, Ints, Text, around, build_index, gram
 from conservator.experts.memory.phrases import load_phrases
-from conservator.experts.memory.recall import best_places, count_votes
 from conservator.experts.memory.references import References, Remembered, lines_before
+from conservator.experts.memory.retrieval import best_places, count_votes
 from conservator.vocabularies import BYTES
 
 SHAPES = [around(3), around(1), gram(4), gram(2), [-2, 1], [-1, 2]]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from conservator.errors import ConservatorError
 from conservator.experts.memory.index import UNKNOWN, Index, Text, build_index, context_shapes, hash_bits
 from conservator.experts.memory.references import APART, SHAPES
-from conservator.files import cache_home, make_folder, write_atomically
+from conservator.system.files import cache_home, make_folder, write_atomically
 
 PHRASES = Path(__file__).parent / "phrases.gz"  # made by conservator.training.phrases
 END = b"\0"  # between two phrases

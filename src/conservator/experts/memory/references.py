@@ -8,7 +8,7 @@ import numpy as np
 
 from conservator.errors import ConservatorError
 from conservator.experts.memory.index import UNKNOWN, Index, Ints, Text, around, build_index, gram
-from conservator.experts.memory.recall import SKIPPED
+from conservator.experts.memory.retrieval import SKIPPED
 
 LARGEST = 64 * 2**20  # bytes of all references; their index takes about 30 times as much memory
 APART = np.full(SKIPPED + 1, UNKNOWN, dtype=np.int16)  # between two texts

@@ -12,11 +12,11 @@ from conservator.channels import Observation
 from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed, rounds_for
-from conservator.field.engines.recalling import with_trust
+from conservator.field.engines.fit_memory_gate import with_trust
 from conservator.field.folds import DEFAULT, Folds, hide, near_damage
-from conservator.field.lattice import MarkovPrior, simplex_lattice
-from conservator.field.lattice_evidence import lattice_evidence
-from conservator.field.lattice_posterior import default_priors, lattice_posterior, one_weight
+from conservator.field.grid_evidence import lattice_evidence
+from conservator.field.grid_posterior import default_priors, lattice_posterior, one_weight
+from conservator.field.weight_grid import MarkovPrior, simplex_lattice
 
 OWN_CONTEXT = 0.02  # a position is hidden from an expert if it is that expert's text with less than this probability
 Priors = Callable[[NDArray[np.float64]], Sequence[MarkovPrior]]

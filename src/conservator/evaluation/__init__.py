@@ -1,0 +1,1 @@
+"""Scores of experts, tables, figures and provenance of results."""

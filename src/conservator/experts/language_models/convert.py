@@ -1,0 +1,89 @@
+"""GGUF files, converted once into folders that load quickly."""
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_model
+
+from conservator.errors import ConservatorError
+from conservator.experts.language_models.families import family_of
+from conservator.experts.language_models.gguf_header import check_gguf
+from conservator.experts.language_models.loading import check_loaded
+
+# What the tokenizers named in tokenizer.ggml.pre do before the model, where transformers makes it otherwise.
+DIGITS = {"type": "Digits", "individual_digits": True}
+BEFORE: dict[str, list[dict[str, Any]]] = {"smollm": [DIGITS]}
+
+
+def convert_gguf(path: Path, folder: Path) -> None:
+    """Write a GGUF file as config.json, tokenizer.json and model.safetensors into a folder that exists.
+
+    Quantised weights become halves, of whichever kind is nearer to them.
+    """
+    from gguf import GGUFReader
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    check_gguf(path)
+    where: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True, "trust_remote_code": False}
+    try:
+        with quietly():
+            fields = GGUFReader(str(path)).fields
+            family_of(AutoConfig.from_pretrained(str(path.parent), **where))
+            tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **where)
+            described = json.loads(tokenizer.backend_tokenizer.to_str())
+            network, loading = AutoModelForCausalLM.from_pretrained(
+                str(path.parent),
+                dtype=torch.float32,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # refused by check_loaded, with an error that names the tensors
+                **where,
+            )
+            check_loaded(loading, "fetch or export the file again")
+            pre = str(fields["tokenizer.ggml.pre"].contents()) if "tokenizer.ggml.pre" in fields else ""
+    except Exception as error:  # of gguf and transformers, which raise any kind for values that they do not expect
+        reason = str(error) if isinstance(error, ConservatorError) else f"{type(error).__name__}: {error}"
+        raise ConservatorError(f"cannot read {path}: {reason}") from error
+    if pre in BEFORE:
+        steps = [*BEFORE[pre], described["pre_tokenizer"]]
+        described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps}
+    (folder / "tokenizer.json").write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
+    config, dtype = network.config, nearest_half(network)
+    del config.quantization_config  # the weights are not quantised any more
+    config.dtype = dtype
+    config.save_pretrained(folder)
+    save_model(network.to(dtype), str(folder / "model.safetensors"), metadata={"format": "pt"})
+
+
+def nearest_half(network: Any) -> torch.dtype:
+    """float16 or bfloat16, by the squared error of the weights."""
+    weights = [weight for weight in network.parameters() if weight.ndim > 1]
+
+    def error(dtype: torch.dtype) -> float:
+        return sum(float((weight - weight.to(dtype).float()).square().sum()) for weight in weights)
+
+    with torch.inference_mode():
+        return min((torch.float16, torch.bfloat16), key=error)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep transformers from writing bars and advice to the terminal."""
+    from transformers.utils import logging
+
+    bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        with warnings.catch_warnings(), redirect_stderr(StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,1 @@
+"""Pipelines: lost bytes, lost characters, OCR correction, rescoring with language models."""

@@ -1,0 +1,33 @@
+"""Decode with the likelihood of the channel: an observed token may be replaced."""
+
+import torch
+
+from conservator.channels import Observation
+from conservator.decoders.predict import Reading
+from conservator.decoders.predict_with_channel import predict_with_channel
+from conservator.experts import Team
+from conservator.field import Inferred
+from conservator.reference.decoders.decoded import Decoded
+from conservator.reference.decoders.posterior import decode_posterior
+
+
+def decode_with_channel(
+    team: Team,
+    observation: Observation,
+    inferred: Inferred,
+    folds: int,
+    generator: torch.Generator,
+    reading: Reading | None = None,
+) -> Decoded:
+    """Decode x_l = argmax_v c_l(v) p(v | other tokens), with p the posterior predictive of the composition.
+
+    Arguments as in ``predict_with_channel``. Known tokens are copied.
+    """
+    restored = observation.readable
+    confidence = torch.ones(restored.shape, dtype=torch.float64)
+    with team.meter.measure() as spent:
+        for found, log_probs in predict_with_channel(team, observation, inferred, folds, generator, reading):
+            place = (found.sequence, found.position)
+            local = decode_posterior(observation[place], log_probs)
+            restored[place], confidence[place] = local.tokens, local.confidence
+    return Decoded(restored, confidence, spent.cost)

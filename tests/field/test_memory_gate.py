@@ -1,0 +1,213 @@
+"""Trust: the mixture against its definition, the table against its optimality conditions, the engine with a memory."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conservator.channels import MaskChannel
+from conservator.decoders import Reading
+from conservator.errors import ConservatorError
+from conservator.experts import Memory, Team
+from conservator.field import Bayes, Trust, choose_experts, fit_trust
+from conservator.field.engines.fit_memory_gate import HIDDEN, like_damage
+from conservator.field.memory_gate import (
+    SHARES,
+    SHARPNESS,
+    SPREAD,
+    STEPS,
+    STRENGTH,
+    SURE,
+    certainty,
+    classes_of,
+    fit_sharpness,
+    prior_table,
+)
+from conservator.reference import decode_one_step
+from conservator.vocabularies import BYTES
+from support.fakes import FakeExpert, TextExpert
+
+VERSE = "the quick brown fox jumps over the lazy dog; "
+CODE = "x = [y for y in z if y]\n"
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def rows(count, size, seed, sharp=3.0):
+    return torch.log_softmax(sharp * torch.randn(count, size, generator=seeded(seed)), dim=-1)
+
+
+def observe(text, rate=0.1, seed=0):
+    tokens = torch.tensor(list(text.encode()))
+    tokens[torch.rand(len(tokens), generator=seeded(seed)) < rate] = BYTES.mask
+    return MaskChannel(BYTES.size, 0.5).observe(tokens[None])
+
+
+def test_the_composed_law_is_the_mixture_of_pools():
+    composed, recalled = rows(6, 5, 0), rows(6, 5, 1)
+    table = np.random.default_rng(0).dirichlet(np.ones(len(SHARES)), 2 * STEPS)
+    expected = torch.zeros(6, 5)
+    for position in range(6):
+        own = min(int(-np.log(1 - float(recalled[position].exp().max())) / 0.7), STEPS - 1)
+        sure = -np.log(1 - float(composed[position].exp().max())) >= SURE
+        for share, chance in zip(SHARES, table[own + STEPS * int(sure)], strict=True):
+            pool = composed[position].exp() ** (1 - share) * recalled[position].exp() ** share
+            expected[position] += chance * pool / pool.sum()
+    trust = Trust(table)
+    torch.testing.assert_close(trust.log_probs(composed, recalled).exp(), expected)
+    weight = torch.from_numpy(table @ SHARES)[classes_of(composed, recalled)]
+    torch.testing.assert_close(trust.weight(composed, recalled), weight)
+
+
+def test_certainty():
+    law = torch.tensor([[0.25] * 4, [0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    found = certainty(law.clamp_min(1e-30).log())
+    np.testing.assert_allclose(found[:2], [-np.log(0.75), np.log(2)], rtol=1e-6)
+    assert torch.isfinite(found).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 300))
+@settings(max_examples=30)
+def test_the_table_meets_its_optimality_conditions(seed, count):
+    """At the maximum of a concave objective on the simplex, the gradient is the same for all shares."""
+    rng = np.random.default_rng(seed)
+    evidence, classes = rng.normal(0, 2, (count, len(SHARES))), rng.integers(0, 2 * STEPS, count)
+    table = fit_trust(evidence, classes).table
+    np.testing.assert_allclose(table.sum(axis=1), 1)
+    gradient = STRENGTH * prior_table() / table
+    likelihood = np.exp(evidence)
+    mixed = (table[classes] * likelihood).sum(axis=1, keepdims=True)
+    np.add.at(gradient, classes, likelihood / mixed)
+    total = STRENGTH + np.bincount(classes, minlength=2 * STEPS)
+    assert np.abs(table * (gradient / total[:, None] - 1)).max() < 1e-3
+
+
+def test_without_evidence_the_table_is_the_prior():
+    table = fit_trust(np.zeros((0, len(SHARES))), np.zeros(0, dtype=np.int64)).table
+    np.testing.assert_allclose(table, prior_table())
+    means = prior_table() @ SHARES
+    assert (np.diff(means[:STEPS]) > 0).all()
+    assert (means[STEPS:] < means[:STEPS]).all()
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_memory_that_is_right_gains_trust_and_one_that_is_wrong_loses_it(right):
+    evidence = np.tile(np.linspace(-4, 0, len(SHARES)) * (1 if right else -1), (200, 1))
+    found = fit_trust(evidence, np.full(200, 5)).table @ SHARES
+    before = prior_table() @ SHARES
+    assert (found[5] > 0.9) if right else (found[5] < 0.05)
+    np.testing.assert_allclose(np.delete(found, 5), np.delete(before, 5))
+
+
+def test_bayes_infers_the_others_as_without_a_memory():
+    experts, observation = (
+        [TextExpert(VERSE, name="verse"), TextExpert(CODE, name="code")],
+        observe(VERSE * 4 + CODE * 4),
+    )
+    alone = Bayes()(Team(experts), observation, seeded())
+    team = Team([*experts, Memory().condition(observation)])
+    found = Bayes()(team, observation, seeded())
+    assert torch.equal(found.field[..., :2], alone.field)
+    assert (found.field[..., 2] == 0).all()
+    assert found.composition.trust is not None
+    assert alone.composition.trust is None
+    predictions = torch.stack([rows(3, 256, seed) for seed in range(3)])
+    where = torch.zeros(3, dtype=torch.long), torch.tensor([1, 5, 100])
+    others = alone.composition.log_probs(predictions[:2], *where)
+    expected = found.composition.trust.log_probs(others, predictions[2])
+    torch.testing.assert_close(found.composition.log_probs(predictions, *where), expected)
+
+
+def test_a_memory_alone_has_all_of_the_weight():
+    observation = observe(VERSE * 4)
+    found = Bayes()(Team([Memory().condition(observation)]), observation, seeded())
+    assert (found.field == 1).all()
+    assert found.cost.evaluations == 0
+
+
+def test_a_memory_is_no_network_and_stands_last():
+    observation = observe(VERSE)
+    memory = Memory().condition(observation)
+    team = Team([FakeExpert(), memory])
+    assert team.modelling().names == ("fake0",)
+    list(team.read(observation.tokens, observation.lost[:, None], observation.lost[:, None]))
+    assert team.meter.evaluations == team.experts[0].evaluations > 0
+    for experts in ([memory, FakeExpert()], [FakeExpert(), memory, memory]):
+        with pytest.raises(ConservatorError, match="last of a team"):
+            Team(experts)
+
+
+def test_experts_that_say_nothing_are_not_chosen():
+    experts = [FakeExpert(3), TextExpert(VERSE * 4, name="verse"), FakeExpert(4), TextExpert(CODE * 8, name="code")]
+    observation = observe(VERSE * 16 + CODE * 30)
+    team = Team(experts)
+    found = choose_experts(team, observation, seeded())
+    assert found.names == ("verse", "code")
+    assert found.meter is team.meter
+    assert choose_experts(Team(experts[:1]), observation, seeded()).names == ("fake3",)
+
+
+def test_choosing_costs_one_evaluation_of_each_window_by_each_expert():
+    experts = [TextExpert(VERSE, 64, name="verse"), TextExpert(CODE, 64, name="code")]
+    observation = observe("a" * 20_000, rate=0.01)
+    team = Team(experts)
+    choose_experts(team, observation, seeded())
+    windows = 16 * (512 // 48 + 3)  # stretches, and the windows that overlap each
+    assert team.meter.evaluations <= 2 * windows
+
+
+def test_a_document_without_visible_text_gets_all_experts():
+    lost = MaskChannel(BYTES.size, 0.5).observe(torch.full((1, 9), BYTES.mask))
+    assert len(choose_experts(Team([FakeExpert(0), FakeExpert(1)]), lost, seeded())) == 2
+
+
+def test_a_memory_reads_text_that_is_hidden_from_others():
+    experts, observation = (
+        [TextExpert(VERSE, name="verse"), TextExpert(CODE, name="code")],
+        observe(VERSE * 4 + CODE * 4),
+    )
+    team = Team([*experts, Memory().condition(observation)])
+    composition = Bayes()(team, observation, seeded()).composition
+    hidden = Reading(own_context=0.2).hidden_from(composition)
+    assert hidden.shape == (*observation.tokens.shape, 3)
+    assert hidden[..., :2].any()
+    assert not hidden[..., 2].any()
+    decoded = decode_one_step(team, observation, composition, Reading(own_context=0.2))
+    assert (decoded.tokens[~observation.lost] == observation.tokens[~observation.lost]).all()
+
+
+def test_a_law_that_is_too_sure_is_made_less_sure():
+    """Tokens drawn from a law, and predicted by a sharper one: the sharpness undoes it."""
+    law = rows(4000, 6, 3, sharp=1.0)
+    tokens = torch.multinomial(law.exp(), 1, generator=seeded(4))
+    sharp = torch.log_softmax(1.6 * law, dim=-1)
+    evidence = np.stack(
+        [torch.log_softmax(power * sharp, dim=-1).gather(1, tokens)[:, 0].double().numpy() for power in SHARPNESS], 1
+    )
+    found = fit_sharpness(evidence)
+    assert abs(found - 1 / 1.6) <= 0.1
+    posterior = evidence.sum(0) - 0.5 * (np.log(SHARPNESS) / SPREAD) ** 2
+    assert posterior[SHARPNESS.tolist().index(found)] == posterior.max()
+    assert fit_sharpness(np.zeros((0, len(SHARPNESS)))) == 1.0
+    composed, recalled = rows(6, 5, 0), rows(6, 5, 1)
+    plain = Trust(prior_table()).log_probs(composed, recalled)
+    expected = torch.log_softmax(found * plain, dim=-1)
+    torch.testing.assert_close(Trust(prior_table(), found).log_probs(composed, recalled), expected)
+
+
+def test_what_is_hidden_is_like_the_damage():
+    tokens = torch.zeros(1, 900, dtype=torch.long)
+    for start in (100, 400, 650):
+        tokens[0, start : start + 8] = BYTES.mask
+    observation = MaskChannel(BYTES.size, 0.5).observe(tokens)
+    sample = ~observation.lost & (torch.arange(900) < 600)
+    found = like_damage(observation, sample, seeded())
+    assert not (found & ~sample).any()
+    assert sample.sum() / HIDDEN <= found.sum() < sample.sum() / 3
+    edges = torch.diff(found[0].int()).abs().sum() / 2
+    assert found.sum() / edges > 5  # mostly runs of eight
+    none_lost = MaskChannel(BYTES.size, 0.5).observe(torch.zeros(1, 600, dtype=torch.long))
+    assert like_damage(none_lost, torch.ones(1, 600, dtype=torch.bool), seeded()).sum() == 100

@@ -1,0 +1,93 @@
+"""Lost text that the visible text around it does not determine."""
+
+import random
+
+import numpy as np
+import pytest
+
+from conservator.documents import read_damaged
+from conservator.results import byte_odds, find_mostly_lost, with_odds
+
+MARK = "\ufffd"
+ENGLISH = (
+    "The committee met on Tuesday in the old harbour hall, and voted. Nobody had expected that the proposal would pass "
+    "at once, but the members were tired, and the rain had begun to come through the roof again. "
+) * 3
+RUSSIAN = (
+    "Комитет собрался во вторник возле старого порта, голосование прошло быстро. Никто этого решения не ожидал, "
+    "однако члены комитета устали, дождь снова начал проникать сквозь крышу. "
+) * 3
+
+
+def lose(text, chance, seed=0):
+    """A text that lost each character with a chance, which may depend on it."""
+    draw = random.Random(seed)
+    return "".join(MARK if draw.random() < chance(letter) else letter for letter in text)
+
+
+def mostly_lost(document, mark=MARK):
+    """Which share of the lost bytes of a document is mostly lost."""
+    tokens = read_damaged(document, mark=mark).tokens
+    return find_mostly_lost(tokens)[tokens == 256].mean()
+
+
+def outside_ascii(letter):
+    return not letter.isascii()
+
+
+def test_text_that_lost_all_its_letters_is_mostly_lost():
+    assert mostly_lost(lose(RUSSIAN, outside_ascii)) == 1.0
+    assert mostly_lost(lose(RUSSIAN.replace("комитета", "Python"), outside_ascii)) == 1.0  # with some Latin words
+
+
+def test_lost_text_beside_visible_text_is_mostly_lost_from_its_first_word_on():
+    damaged = ENGLISH.replace("voted", f"vot{MARK}d")
+    tokens = read_damaged(damaged + lose(RUSSIAN, outside_ascii) + damaged).tokens
+    found, lost = find_mostly_lost(tokens), tokens == 256
+    middle = np.zeros(len(tokens), dtype=bool)
+    middle[len(ENGLISH) : -len(ENGLISH)] = True
+    assert found[lost & middle].all()
+    assert not found[~middle].any()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
+def test_text_that_lost_bytes_at_random_is_not(share):
+    assert mostly_lost(lose(ENGLISH, lambda letter: share)) == 0.0
+    assert mostly_lost(lose(RUSSIAN, lambda letter: share)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("document", "mark"),
+    [
+        ("The quick bro\ufffdn fox", MARK),
+        ("w_rd", "_"),
+        ("the w___ of co__", "_"),
+        (ENGLISH[:80] + 16 * MARK + ENGLISH[96:], MARK),
+        (lose("Größere Bäume fällen müssen wir öfter, hätten Sie gesagt. " * 4, outside_ascii), MARK),
+    ],
+)
+def test_words_with_visible_letters_are_not(document, mark):
+    assert mostly_lost(document, mark) == 0.0
+
+
+def test_what_is_nearly_all_lost_is_mostly_lost():
+    assert mostly_lost(30 * MARK) == 1.0
+    document = ENGLISH[:300] + 300 * MARK + ENGLISH[300:]
+    tokens = read_damaged(document).tokens
+    found = find_mostly_lost(tokens)
+    assert found[400:500].all()  # the middle of a long run, and not its ends
+    assert not found[[300, 599]].any()
+
+
+def test_a_mark_in_decoded_text_is_as_likely_to_be_ascii_as_the_text_around_it():
+    document = lose(RUSSIAN, lambda letter: 0.1)
+    odds = byte_odds(read_damaged(document).tokens)
+    letters = [letter for letter in document if letter != MARK]
+    ascii_letters = sum(map(str.isascii, letters))
+    assert odds.mean() == pytest.approx(ascii_letters / (len(letters) - ascii_letters), rel=0.2)
+    assert (byte_odds(read_damaged(ENGLISH).tokens) == 1).all()
+    assert (byte_odds(read_damaged("é".encode()[:1] + document.encode()).tokens) == 1).all()  # half a character is left
+
+
+def test_odds_change_confidence():
+    np.testing.assert_allclose(with_odds(np.array([0.0, 0.5, 0.9, 1.0]), np.full(4, 0.25)), [0.0, 0.2, 9 / 13, 1.0])

@@ -1,0 +1,105 @@
+"""The record and the report of a restoration."""
+
+import html
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conservator import restore
+from conservator.results import as_record
+from conservator.results.html import as_page, asset
+from conservator.results.record import BINS
+from support.fakes import FakeExpert
+
+EXPERTS = [FakeExpert(0), FakeExpert(1)]
+MARK = "\ufffd"
+parts = st.sampled_from([MARK, 2 * MARK, "a", "é", "日本", "\r\n", "word ", "</script>", "[...]", "😀"])
+
+
+@settings(max_examples=40)
+@given(st.lists(parts, max_size=12).map("".join), st.sampled_from([0.0, 0.4]), st.integers(0, 2), st.booleans())
+def test_the_pieces_are_the_document(document, least, alternatives, lose_more):
+    data = document.encode()
+    if lose_more and data:  # half a character beside a mark
+        data = MARK.encode() + data[1:]
+    found = restore(
+        data, EXPERTS, gap="[...]", max_gap=3, min_confidence=least, alternatives=alternatives, lost="invalid"
+    )
+    record = as_record(found)
+    assert "".join(piece["text"] for piece in record["pieces"]) == found.text
+    edges = [piece["at"] for piece in record["pieces"]]
+    assert [start for start, _ in edges[1:]] == [stop for _, stop in edges[:-1]]
+    restored = [piece for piece in record["pieces"] if "origin" in piece]
+    covered = np.zeros(len(found.tokens), dtype=bool)
+    for piece in restored:
+        covered[slice(*piece["at"])] = True
+        assert len(piece["sure"]) == len(piece["guess"])
+        assert piece["open"] or piece["text"] == piece["guess"]
+    assert (covered >= found.changed).all()
+    assert json.loads(found.to_json())["text"] == found.text
+
+
+def test_a_fill_of_half_a_character_is_shown_whole():
+    record = as_record(restore(b"caf\xef\xbf\xbd\xa9", EXPERTS, alternatives=2))
+    piece = record["pieces"][-1]
+    assert piece["text"] == piece["fills"][0]["text"]
+    assert piece["origin"] == [3, 7]
+
+
+def test_curves_are_sampled_and_stop_where_nothing_was_read():
+    document = "a" + MARK + "b" * 3000
+    record = as_record(restore(document, EXPERTS, near=10))
+    assert len(record["field"]["lost"]) == BINS
+    assert record["field"]["weights"][0][0] is not None
+    assert record["field"]["weights"][0][-1] is None
+    assert record["pieces"][-1]["expert"] is None
+
+
+def test_text_never_becomes_markup():
+    nasty = "<script>alert(1)</script><img src=x onerror=alert(2)> &amp; ]]> --> \u2028 "
+    page = restore(nasty + MARK, EXPERTS, alternatives=1).to_html(nasty)
+    assert page.count("<script") == 2  # the record, and the view
+    assert page.count("</script>") == 2
+    assert "<img" not in page
+    data = re.search(r'id="record">(.*?)</script>', page, re.DOTALL).group(1)
+    assert "".join(piece["text"] for piece in json.loads(data)["pieces"]).startswith(nasty)
+
+
+def test_the_report_needs_nothing_else():
+    page = as_page(as_record(restore("a" + MARK, EXPERTS)), "title")
+    assert not re.findall(r"(?:src|href)=|url\(|@import|fetch\(|XMLHttp", page)
+    assert "default-src &#x27;none&#x27;" in page
+    for name in ("view.js", "view.css"):
+        assert asset(name) in page
+
+
+def test_a_notebook_shows_it_in_a_frame():
+    frame = restore("a" + MARK, EXPERTS)._repr_html_()
+    assert frame.startswith('<iframe sandbox="allow-scripts" srcdoc="')
+    assert html.unescape(re.search('srcdoc="(.*?)"', frame, re.DOTALL).group(1)).startswith("<!doctype html>")
+
+
+def test_names_of_references_never_become_markup():
+    line = "The committee met on Tuesday, and voted.\n"
+    found = restore(line.replace("sd", 2 * MARK), EXPERTS, like=[("</script><img src=x>", line), ("empty", "")])
+    assert found.text == line
+    page = found.to_html()
+    assert page.count("</script>") == 2
+    assert "<img" not in page
+
+
+@pytest.mark.parametrize("like", [[], [("empty", "")], [("upper", "ONE, TWO, THREE")], [("marks", MARK * 9)]])
+def test_references_change_no_visible_byte(like):
+    document = f"one, tw{MARK}, three {MARK}"
+    found = restore(document, EXPERTS, like=like)
+    assert [found.text[place] for place in range(14)] == [*"one, tw", found.text[7], *", thre"]
+    assert as_record(found)["experts"][-1] == "memory"
+
+
+@pytest.mark.parametrize("document", ["", "nothing lost"])
+def test_documents_without_damage_have_a_report(document):
+    assert restore(document, EXPERTS).to_html()

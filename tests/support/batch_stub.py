@@ -1,0 +1,70 @@
+"""A worker for batches that answers at once, and misbehaves where a document says so; and a driver to be killed."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from conservator.batch import Batch, Inputs, LocalEngine, Setup
+from conservator.batch.engine import COPIED, RESTORED, WHOLE, Done
+from conservator.options import RestoreOptions
+
+MARK = "\ufffd".encode()
+LOG = "BATCH_LOG"  # names a file that gets a line for each document that was worked on
+
+
+def make(setup):
+    """A worker that writes a letter for each mark; the seed says which."""
+    if setup.options.mark == "bad":
+        from conservator.errors import OptionError
+
+        raise OptionError("mark", "a bad one")
+    if setup.options.mark == "dead":
+        os._exit(7)
+
+    def work(task):
+        letter = bytes([ord("a") + setup.options.seed % 26])
+        if log := os.environ.get(LOG):
+            with Path(log).open("a") as handle:
+                handle.write(f"{os.getpid()} {task.data[:40]!r}\n")
+        time.sleep(float(os.environ.get("BATCH_SECONDS", "0")))
+        if b"KILL" in task.data:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if b"SLEEP" in task.data:
+            time.sleep(1000)
+        if b"MEMORY" in task.data:
+            kept = bytearray(400 * 2**20)
+            time.sleep(1000)
+            return Done(RESTORED, bytes(kept))
+        if b"BINARY" in task.data:
+            return Done(COPIED, reason="it is binary", binary=True)
+        if b"REFUSED" in task.data:
+            return Done(COPIED, reason="it is refused")
+        if b"CONVERTED" in task.data:
+            return Done(RESTORED, b"\xc3\xa4", "no place for it", encoding="windows-1252", written="utf-8")
+        if b"NOTICED" in task.data:
+            return Done(WHOLE, notices={"unknown_language": "no model covers it"})
+        lost = task.data.count(MARK)
+        if not lost:
+            return Done(WHOLE)
+        restored = task.data.replace(MARK, letter)
+        return Done(RESTORED, restored, lost=lost, restored=lost, sure=lost, expected=0.5, shares={"stub": 1.0})
+
+    return work
+
+
+def batch(inputs, out, jobs=1, seed=0, mark="\ufffd", time_limit=None, memory_limit=None, config="one", **others):
+    """A batch of the stub."""
+    out.mkdir(exist_ok=True)
+    setup = Setup(RestoreOptions(seed=seed, mark=mark), factory="support.batch_stub:make")
+    engine = LocalEngine(setup, jobs, time_limit, memory_limit)
+    columns = {name: others.pop(name) for name in ("include", "ignore", "largest") if name in others}
+    paths = [inputs] if isinstance(inputs, Path) else inputs
+    limits = f"{time_limit} {memory_limit}"
+    return Batch(Inputs(paths, out, **columns), engine, f"{config} {seed}", limits, **others)
+
+
+if __name__ == "__main__":
+    totals = batch(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])).run()
+    sys.exit(4 if totals.copied else 0)

@@ -1,0 +1,46 @@
+"""Processes are started from several threads at once."""
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+from conservator.system import processes
+from conservator.system.processes import Worker
+
+
+class Context:
+    """A stand-in for multiprocessing: starting a process waits until another thread starts one too, if it can."""
+
+    def __init__(self):
+        self.barrier, self.seen = threading.Barrier(2), {}
+
+    def Pipe(self):  # noqa: N802
+        return open(os.devnull), open(os.devnull)  # noqa: PTH123
+
+    def Process(self, target, args, daemon):  # noqa: N802
+        return Process(self, args[-1])
+
+
+class Process:
+    def __init__(self, context, number):
+        self.context, self.number = context, number
+
+    def start(self):
+        with suppress(threading.BrokenBarrierError):
+            self.context.barrier.wait(0.1)
+        self.context.seen[self.number] = {name: os.environ.get(name) for name in processes.THREADS}
+
+
+def test_each_process_has_its_number_of_threads_and_the_environment_is_restored(monkeypatch):
+    context = Context()
+    monkeypatch.setattr(processes, "get_context", lambda method: context)
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    before = dict(os.environ)
+    with ThreadPoolExecutor(4) as pool:
+        workers = list(pool.map(lambda number: Worker.start(None, number, threads=number), range(1, 9)))
+    for worker in workers:
+        worker.connection.close()
+    assert context.seen == {number: dict.fromkeys(processes.THREADS, str(number)) for number in range(1, 9)}
+    assert dict(os.environ) == before
