@@ -35,7 +35,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from conservator.batch import Batch, Done, Inputs, LocalEngine, RayEngine, Setup, Task, hash_configuration
+from conservator.batch import (
+    Batch,
+    DocumentResult,
+    Inputs,
+    LocalEngine,
+    RayEngine,
+    Task,
+    WorkerConfig,
+    hash_configuration,
+)
 from conservator.batch.engine import RESTORED
 from conservator.batch.ledger import NAME
 from conservator.evaluation.provenance import commit, versions
@@ -155,13 +164,15 @@ def describe(
     }
 
 
-def make_quick(setup: Setup) -> Callable[[Task], Done]:
+def make_quick(setup: WorkerConfig) -> Callable[[Task], DocumentResult]:
     """A stand-in for a restorer, which takes some milliseconds."""
 
-    def work(task: Task) -> Done:
+    def work(task: Task) -> DocumentResult:
         time.sleep(0.02)
         lost = task.data.count(MARK.encode())
-        return Done(RESTORED, task.data.replace(MARK.encode(), b"x"), lost=lost, restored=lost, sure=lost)
+        return DocumentResult(
+            RESTORED, task.data.replace(MARK.encode(), b"x"), lost=lost, restored=lost, confident=lost
+        )
 
     return work
 
@@ -169,7 +180,11 @@ def make_quick(setup: Setup) -> Callable[[Task], Done]:
 def drive(inputs: Path, out: Path, *, real: bool, engine: str) -> None:
     """A batch with two workers, which have the built-in experts or the stand-in."""
     out.mkdir(exist_ok=True)
-    setup = Setup(RestoreOptions(lost="bytes")) if real else Setup(RestoreOptions(), factory="batch:make_quick")
+    setup = (
+        WorkerConfig(RestoreOptions(lost="bytes"))
+        if real
+        else WorkerConfig(RestoreOptions(), factory="batch:make_quick")
+    )
     workers = LocalEngine(setup, 2) if engine == "local" else RayEngine(setup, 2)
     Batch(Inputs([inputs], out), workers, hash_configuration(setup)).run()
 
@@ -206,12 +221,12 @@ def kill_at_random(options: argparse.Namespace, folder: Path) -> list[dict[str, 
     (inputs / "rows.jsonl").write_text("\n".join(lines))
     drive(inputs, calm, real=options.real, engine="local")
     how = (["--real"] if options.real else []) + ["--engine", options.engine]
-    killed, starts, rounds, stray = {"worker": 0, "driver": 0}, 0, 0, 0
+    killed, starts, rounds, allow_invalid_utf8 = {"worker": 0, "driver": 0}, 0, 0, 0
     driver: subprocess.Popen[bytes] | None = None
     while sum(killed.values()) < options.kills:
         if driver is None or driver.poll() is not None:
             if driver is not None and driver.returncode == 0:  # it was done before there were enough kills
-                stray += compare(out, calm)
+                allow_invalid_utf8 += compare(out, calm)
                 shutil.rmtree(out)
                 rounds += 1
             driver = subprocess.Popen([sys.executable, __file__, "drive", str(inputs), str(out), *how])
@@ -236,8 +251,8 @@ def kill_at_random(options: argparse.Namespace, folder: Path) -> list[dict[str, 
     if driver is not None:
         driver.wait()
     drive(inputs, out, real=options.real, engine="local")
-    stray += compare(out, calm)
-    return [{"killed": killed, "starts": starts, "rounds": rounds + 1, "stray_files": stray}]
+    allow_invalid_utf8 += compare(out, calm)
+    return [{"killed": killed, "starts": starts, "rounds": rounds + 1, "stray_files": allow_invalid_utf8}]
 
 
 def compare(out: Path, calm: Path) -> int:

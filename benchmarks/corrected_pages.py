@@ -25,7 +25,7 @@ from rapidfuzz.distance import Levenshtein
 
 from conservator import RestoreOptions, Restorer
 from conservator.evaluation.provenance import commit, versions
-from conservator.pages import Transcript, read_pages, trust_of
+from conservator.pages import Transcript, ocr_confidence_of, read_pages
 from conservator.system.files import write_atomically
 from conservator_studies.scanned import plain_lines, read_rows
 
@@ -75,7 +75,7 @@ def methods() -> Iterator[tuple[str, Fix]]:
     restorer = Restorer(options=RestoreOptions(channel="ocr"))
     yield "as read", lambda page: page.text
     yield "text alone", lambda page: restorer.restore(page.text).text
-    yield "with confidences", lambda page: restorer.restore(page.text, trust=trust_of(page)).text
+    yield "with confidences", lambda page: restorer.restore(page.text, ocr_confidence=ocr_confidence_of(page)).text
     for name, fix in checkers():
         yield name, partial(spelled, fix)
 

@@ -18,7 +18,7 @@ from rapidfuzz.distance import Levenshtein
 from rich.progress import track
 from sklearn.linear_model import LogisticRegression
 
-from conservator.channels import as_edits
+from conservator.channels import as_edit_channel
 from conservator.decoders.edits import Change, find_changes
 from conservator.experts import Meter
 from conservator.pipelines.correction import Corrector
@@ -27,7 +27,7 @@ from conservator.pipelines.correction.confidence import KIND, LARGEST, calibrate
 from conservator.pipelines.correction.corrector import apply, cut, moved
 from conservator.pipelines.correction.coverage import Coverage
 from conservator.pipelines.correction.protection import is_code, is_name, token_span
-from conservator.pipelines.references import character_prior
+from conservator.pipelines.references import char_ngram_prior
 
 KINDS = list(KIND)
 FOREIGN = ("hipe2026_impresso-snippets_fr", "hipe2026_impresso-snippets_de")
@@ -39,9 +39,9 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, required=True, help="the folder with languages/, ocr/ and bln600/")
     parser.add_argument("--documents", type=int, default=15, help="of each set and half")
     options = parser.parse_args()
-    channel = as_edits("ocr")
+    channel = as_edit_channel("ocr")
     assert channel is not None
-    corrector = Corrector(channel, character_prior([]))
+    corrector = Corrector(channel, char_ngram_prior([]))
     halves = {name: collect(corrector, documents(options, name)) for name in ("train", "eval")}
     rows = halves["train"]
     model = LogisticRegression(C=100, max_iter=1000).fit([features(*row[:2]) for row in rows], [row[2] for row in rows])
@@ -105,7 +105,7 @@ def propose(corrector: Corrector, text: str) -> list[tuple[Change, float]]:
             first, last = token_span(text, at.start, at.stop)
             tokens = text[first:last], text[first : at.start] + at.text + text[at.stop : last]
             if (
-                at.gain < corrector.min_gain
+                at.log_odds < corrector.min_log_odds
                 or is_layout(text, at)
                 or any(is_name(token) or is_code(token) for token in tokens)
             ):

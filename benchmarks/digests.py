@@ -90,7 +90,7 @@ def restorations(corpora: Path, keep: Path | None) -> dict[str, dict[str, str]]:
         if way == "least":
             options["min_confidence"] = 0.8
         if way == "everywhere":
-            options["near"] = None
+            options["evidence_radius"] = None
         restored = conservator.restore(damaged, team, **options)
         record = without_times(json.loads(restored.to_json()))
         name = f"{number:02} {kind} {way} {team}"

@@ -60,14 +60,14 @@ def main() -> None:
     mixed = mix(read_domains(options.corpora, "eval"), options.windows, seed=options.seed)
     observation = MaskChannel(BYTES.size, 0.2).corrupt(mixed.tokens, torch.Generator().manual_seed(options.seed))
     labels = torch.eye(3, dtype=torch.float64)[mixed.labels]
-    own = Reading(own_context=0.05)
+    own = Reading(domain_threshold=0.05)
 
     def drawn() -> torch.Generator:
         return torch.Generator().manual_seed(options.seed + 1)
 
     runs: dict[str, tuple[Callable[[], Inferred], Reading | None]] = {
         "bayes": (lambda: Bayes()(team, observation, drawn()), own),
-        "bayes, whole context": (lambda: Bayes(own_context=0.0)(team, observation, drawn()), None),
+        "bayes, whole context": (lambda: Bayes(domain_threshold=0.0)(team, observation, drawn()), None),
         "map": (lambda: Maximum()(team, observation, drawn()), None),
         "eg": (lambda: Ascent()(team, observation, drawn()), None),
         "global": (lambda: GLOBAL(team, observation, drawn()), None),

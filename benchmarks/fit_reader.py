@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from conservator.alignment.fit_edits import fit_edits
-from conservator.channels.ocr_calibration import GENERAL, Calibration, Curve, Said, write_calibrations
-from conservator.pages import Transcript, read_pages, said_of
+from conservator.channels.ocr_calibration import GENERAL, Calibration, CharacterConfidence, Curve, write_calibrations
+from conservator.pages import Transcript, character_confidences, read_pages
 from conservator.system.files import write_atomically
 from conservator.training.ocr_calibration import Line, fit_calibration
 from conservator_studies.scanned import pair_lines, read_rows
@@ -36,7 +36,7 @@ def main() -> None:
     for row in read_rows(options.pages):
         transcript = read_pages(row["hocr"].encode())
         pairs = pair_lines(row["truth"], transcript.text)
-        lines += with_said(transcript, pairs, said_of(transcript))
+        lines += with_said(transcript, pairs, character_confidences(transcript))
         by_word += with_said(transcript, pairs, said_by_word(transcript))
         count += 1
     source = (
@@ -51,7 +51,9 @@ def main() -> None:
     print(f"{source}; {len(channel.edits)} edits, {found.right:.4f} of the characters right")
 
 
-def with_said(transcript: Transcript, pairs: Sequence[tuple[str, str]], said: Sequence[Said]) -> Iterator[Line]:
+def with_said(
+    transcript: Transcript, pairs: Sequence[tuple[str, str]], said: Sequence[CharacterConfidence]
+) -> Iterator[Line]:
     """The lines that were read beside those that stood there, each with what was said of its characters."""
     place = 0
     for clean, seen in pairs:
@@ -62,11 +64,11 @@ def with_said(transcript: Transcript, pairs: Sequence[tuple[str, str]], said: Se
             place += len(seen)
 
 
-def said_by_word(transcript: Transcript) -> list[Said]:
+def said_by_word(transcript: Transcript) -> list[CharacterConfidence]:
     """What was said of each character, as if there were words alone."""
-    found = [Said()] * len(transcript.text)
+    found = [CharacterConfidence()] * len(transcript.text)
     for word, (start, stop) in zip(transcript.words, transcript.spans, strict=True):
-        found[start:stop] = [Said(word.confidence, of_word=True)] * (stop - start)
+        found[start:stop] = [CharacterConfidence(word.confidence, of_word=True)] * (stop - start)
     return found
 
 

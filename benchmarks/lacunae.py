@@ -1,12 +1,12 @@
 """Real damage: letters of old plays that transcribers could not read, restored with and without a language model.
 
-    python benchmarks/lacunae.py --corpora PATH [--count 200] [--like 0] [--json FILE]
+    python benchmarks/lacunae.py --corpora PATH [--count 200] [--reference 0] [--json FILE]
 
 ``earlyprint.dev.jsonl.gz`` in the folder ``--corpora`` has plays with a black dot for each such letter (``damaged``),
 and the same plays with the letters that editors supplied later (``clean``), character by character. Lacunae, words with
 dots, are drawn from as many plays as there are, each with BEFORE characters of the play before it and AFTER after it;
 other dots there are marks, too. Words that editors left open are not drawn. A word is right if it is the editors'. Both
-efforts are on one thread, the language model in float32. ``--like`` gives the memory so many other plays, as the
+efforts are on one thread, the language model in float32. ``--references`` gives the memory so many other plays, as the
 editors have them. Intervals are 95 %, by a bootstrap over lacunae. CPU seconds leave out loading and the reading of
 other plays.
 """
@@ -99,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpora", type=Path, required=True, help="the folder with earlyprint.dev.jsonl.gz")
     parser.add_argument("--count", type=int, default=200, help="lacunae")
-    parser.add_argument("--like", type=int, default=0, help="other plays for the memory")
+    parser.add_argument("--reference", type=int, default=0, help="other plays for the memory")
     parser.add_argument("--efforts", nargs="+", default=["fast", "best"])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
@@ -109,10 +109,10 @@ def main() -> None:
     with gzip.open(options.corpora / "earlyprint.dev.jsonl.gz", "rt", encoding="utf-8") as lines:
         plays = [json.loads(line) for line in lines]
     draw.shuffle(plays)
-    others = [(play["id"], play["clean"]) for play in plays[: options.like]]
-    lacunae = draw_lacunae(plays[options.like :], options.count, draw)
+    others = [(play["id"], play["clean"]) for play in plays[: options.references]]
+    lacunae = draw_lacunae(plays[options.references :], options.count, draw)
     model = load_language_model("smollm2", "float32")
-    restorer = Restorer(language=[model], like=others or None)
+    restorer = Restorer(language_models=[model], references=others or None)
     rows: dict[str, list[dict[str, Any]]] = {effort: [] for effort in options.efforts}
     for effort in options.efforts:
         restore(restorer, lacunae[0], effort)  # loads what is loaded on first use
@@ -125,7 +125,13 @@ def main() -> None:
     for effort, found in figures.items():
         print(effort, json.dumps(found))
     if options.json:
-        record = {"commit": commit(), "versions": versions(), "like": options.like, "figures": figures, "lacunae": rows}
+        record = {
+            "commit": commit(),
+            "versions": versions(),
+            "references": options.references,
+            "figures": figures,
+            "lacunae": rows,
+        }
         write_atomically(options.json, (json.dumps(record, indent=1) + "\n").encode())
 
 

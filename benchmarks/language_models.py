@@ -141,7 +141,7 @@ def main() -> None:
     torch.set_num_threads(1)
     cases = read_cases(options)
     model = load_language_model(options.language, "float32")
-    restorer = Restorer(language=[model])
+    restorer = Restorer(language_models=[model])
 
     def compose(damaged: bytes, effort: str) -> tuple[np.ndarray, np.ndarray]:
         found = restorer.restore(damaged, lost="bytes", effort=effort)

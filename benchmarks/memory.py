@@ -23,7 +23,7 @@ from conservator import Restorer
 from conservator.channels import MaskChannel
 from conservator.documents import damage
 from conservator.evaluation.provenance import commit, versions
-from conservator.experts import Context, Memory, Recollection, make_references
+from conservator.experts import Context, Memory, MemoryExpert, make_references
 from conservator.system.files import write_atomically
 from conservator.vocabularies import BYTES
 from conservator_studies.corpora import read_domain
@@ -40,7 +40,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - began, found
 
 
-def ask(memory: Recollection, tokens: torch.Tensor, lost: torch.Tensor) -> None:
+def ask(memory: MemoryExpert, tokens: torch.Tensor, lost: torch.Tensor) -> None:
     """Ask about lost bytes of a document, in windows of 1,024 as networks read it."""
     for start in range(0, len(tokens), 1024):
         hidden = lost[start : start + 1024]

@@ -68,9 +68,9 @@ def main() -> None:
     began = time.process_time()
     channel = fit_edits([(one["ocr"], one["truth"]) for one in train], "BLN600, train")
     fitted = time.process_time() - began
-    like = [("train", "\n".join(one["truth"] for one in train))]
+    references = [("train", "\n".join(one["truth"] for one in train))]
     ours = {
-        f"ours, {effort}": Restorer(options=RestoreOptions(channel=channel, effort=effort), like=like)
+        f"ours, {effort}": Restorer(options=RestoreOptions(channel=channel, effort=effort), references=references)
         for effort in options.efforts.split(",")
     }
     ways: dict[str, Callable[[list[dict[str, str]]], list[str]]] = {"OCR": partial(field, "ocr")}
@@ -145,7 +145,7 @@ def checkers() -> Iterable[tuple[str, Callable[[str], str]]]:
     except ImportError:
         print("pyspellchecker is not installed")
     try:
-        autocorrect = import_module("autocorrect").Speller("en")
+        autocorrect = import_module("autocorrect").ByteLm("en")
         yield "autocorrect", letters(autocorrect.autocorrect_word)
     except ImportError:
         print("autocorrect is not installed")

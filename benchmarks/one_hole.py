@@ -4,7 +4,7 @@
 
 The document repeats the example, and one byte in its middle is lost (or several, spread evenly). Each row is a process
 of its own: seconds and evaluations of a first restoration, which loads compiled kernels, and of a second one with the
-same ``Restorer``; peak memory of the process. Beside it: the same with everything read (``near=None``), up to 100 KB.
+same ``Restorer``; peak memory of the process. Beside it: the same with everything read (``evidence_radius=None``), up to 100 KB.
 """
 
 import argparse
@@ -23,7 +23,7 @@ EXAMPLE = Path(__file__).parent.parent / "examples" / "field_station.md"
 ALL = 100_000  # bytes up to which everything is read for comparison
 
 
-def measure(size: int, holes: int, near: int | None) -> dict[str, float]:
+def measure(size: int, holes: int, evidence_radius: int | None) -> dict[str, float]:
     """Restore one document twice."""
     from conservator import Restorer
 
@@ -39,14 +39,14 @@ def measure(size: int, holes: int, near: int | None) -> dict[str, float]:
     seconds = []
     for _ in range(2):
         start = time.perf_counter()
-        found = restorer.restore(document, near=near)
+        found = restorer.restore(document, evidence_radius=evidence_radius)
         if len(found.data) != size:
             raise SystemExit("the restored document has another length")
         seconds.append(time.perf_counter() - start)
     return {
         "bytes": size,
         "holes": holes,
-        "everything": near is None,
+        "everything": evidence_radius is None,
         "first_seconds": seconds[0],
         "seconds": seconds[1],
         "evaluations": found.cost.evaluations,
@@ -60,16 +60,16 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[1_000, 100_000, 1_000_000, 5_000_000])
     parser.add_argument("--holes", nargs="+", type=int, default=[1, 16])
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--alone", choices=["near", "everything"], help=argparse.SUPPRESS)
+    parser.add_argument("--alone", choices=["evidence_radius", "everything"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.alone:
-        near = None if options.alone == "everything" else DEFAULTS.near
-        print(json.dumps(measure(options.sizes[0], options.holes[0], near)))
+        evidence_radius = None if options.alone == "everything" else DEFAULTS.evidence_radius
+        print(json.dumps(measure(options.sizes[0], options.holes[0], evidence_radius)))
         return
     rows = []
     for size in options.sizes:
         for holes in options.holes:
-            for way in ("near", "everything") if size <= ALL and holes == 1 else ("near",):
+            for way in ("evidence_radius", "everything") if size <= ALL and holes == 1 else ("evidence_radius",):
                 words = ["--sizes", str(size), "--holes", str(holes), "--alone", way]
                 done = subprocess.run([sys.executable, __file__, *words], check=True, stdout=subprocess.PIPE, text=True)
                 rows.append(json.loads(done.stdout))

@@ -85,8 +85,8 @@ def measure(options: argparse.Namespace, way: str, size: int, rate: float) -> di
         decoded = decode_one_step(team, observation, alone.composition)
         restored, cost = decoded.tokens[0], decoded.cost
     else:
-        near = {} if way == "product" else {"near": None}
-        found = restorer.restore(document, **near)
+        evidence_radius = {} if way == "product" else {"evidence_radius": None}
+        found = restorer.restore(document, **evidence_radius)
         restored, cost = torch.from_numpy(found.tokens).long(), found.cost
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     right = restored[lost] == tokens[lost]

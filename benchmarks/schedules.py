@@ -73,8 +73,8 @@ def main() -> None:
         run(f"{folds.count} folds x {folds.repeats}", folds=folds)
     for parts in (1, 2, 4):
         run(f"lattice of {parts} parts", parts=parts)
-    for own_context in (0.0, 0.01, 0.05, 0.2):
-        run(f"own context {own_context}", own_context=own_context)
+    for domain_threshold in (0.0, 0.01, 0.05, 0.2):
+        run(f"own context {domain_threshold}", domain_threshold=domain_threshold)
     for name, prior in PRIORS.items():
         run(name, priors=lambda weights, one=prior: [one(weights)])
 

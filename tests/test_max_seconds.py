@@ -17,10 +17,10 @@ from conservator.cli.restore import summary
 from conservator.documents import LOST
 from conservator.errors import ConservatorError, OptionError, TooSlowError
 from conservator.experts import Cost, Meter, OutOfTimeError
-from conservator.experts.char_ngram import CharacterModel, Mixture
+from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel
 from conservator.options import RestoreOptions
 from conservator.pipelines.correction import Corrector, as_restoration
-from conservator.pipelines.rescoring import Rewriter
+from conservator.pipelines.rescoring import Rescorer
 from conservator.results import as_record, plan_renewal, renew
 from support.causal_experts import Bookworm
 from support.commands import call
@@ -84,12 +84,12 @@ def clocked(clock):
         yield
 
 
-def run(document, seconds=FAR, language=(), **options):
+def run(document, seconds=FAR, language_models=(), **options):
     """A restoration by one expert, which is returned too."""
     expert = Timed()
-    worms = [TimedWorm(text, expert, f"worm{number}") for number, text in enumerate(language)]
+    worms = [TimedWorm(text, expert, f"worm{number}") for number, text in enumerate(language_models)]
     everything = RestoreOptions(memory=False, lost="bytes", min_gap_confidence=0.0, fill_undetermined=True)
-    restorer = Restorer([expert], everything, language=worms)
+    restorer = Restorer([expert], everything, language_models=worms)
     expert.seconds = seconds
     with clocked(lambda: expert.now):
         return restorer.restore(document, progress=expert.tell, max_seconds=seconds, **options), expert
@@ -225,7 +225,7 @@ def test_without_time_for_language_models_the_text_is_that_of_networks(worms):
     document = text.replace("ä", MARK).replace("D", MARK)
     fast = run(document)[0]
     stages = []
-    for found, _ in run_all(document, language=worms * [text.encode()], effort="best", alternatives=1):
+    for found, _ in run_all(document, language_models=worms * [text.encode()], effort="best", alternatives=1):
         if found is None or found.out_of_time == "decoding":
             continue
         stages.append(found.out_of_time)
@@ -279,7 +279,7 @@ def test_characters_that_were_not_reached_stay_marks():
 
 COURT = "The prisoner was brought before the magistrate.\nHe was found in the burning house.\nIt was burnt at night.\n"
 CHANNEL = EditChannel({("h", "b"): 0.05, ("rn", "m"): 0.05}, {}, 0.95)
-PRIOR = Mixture.of([CharacterModel.of("court", [COURT * 20])])
+PRIOR = CharNgramMixture.of([CharNgramModel.of("court", [COURT * 20])])
 
 
 def corrections(corrector, text):
@@ -316,10 +316,10 @@ def test_lines_that_are_done_keep_their_corrections():
 
 def test_what_language_models_have_not_judged_is_as_models_of_characters_have_it():
     seen = COURT.replace("the", "tbe")
-    rewriter = Rewriter([Bookworm(COURT.encode())])
-    whole = Corrector(CHANNEL, PRIOR, min_gain=0.0, rewriter=rewriter).correct(seen)
-    plain = Corrector(CHANNEL, PRIOR, min_gain=0.0).correct(seen)
-    found = [one for one in corrections(Corrector(CHANNEL, PRIOR, min_gain=0.0, rewriter=rewriter), seen) if one]
+    rewriter = Rescorer([Bookworm(COURT.encode())])
+    whole = Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rewriter=rewriter).correct(seen)
+    plain = Corrector(CHANNEL, PRIOR, min_log_odds=0.0).correct(seen)
+    found = [one for one in corrections(Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rewriter=rewriter), seen) if one]
     assert found[-1] == whole
     judged = [one for one in found if one.out_of_time == "writing again"]
     assert judged
@@ -356,7 +356,7 @@ def test_open_places_of_a_hasty_record_can_be_chosen():
     place = next(piece for piece in record["pieces"] if piece.get("open"))
     choice = (*place["origin"], "x")
     plan = plan_renewal(record, [choice])
-    renewed = renew(record, as_record(run(DOCUMENT, known=plan.known)[0]), plan)
+    renewed = renew(record, as_record(run(DOCUMENT, fixed=plan.fixed)[0]), plan)
     assert renewed["summary"]["left_open"] < record["summary"]["left_open"]
     assert renewed["summary"]["chosen"] == 1
 

@@ -33,7 +33,7 @@ from support.fakes import FakeExpert
 
 text = list("0123456789" * 200)
 text[100] = text[1600] = text[1601] = chr(0xFFFD)
-found = restore("".join(text), [FakeExpert(0), FakeExpert(1)], near=9)
+found = restore("".join(text), [FakeExpert(0), FakeExpert(1)], evidence_radius=9)
 print(len(found.text), len(found.positions) < 2000)
 """
     done = run_program(program, tmp_path)

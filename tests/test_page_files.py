@@ -7,12 +7,12 @@ import pytest
 
 from conservator import Restorer, restore
 from conservator.errors import ConservatorError, OptionError
-from conservator.pages import read_pages, trust_of
+from conservator.pages import ocr_confidence_of, read_pages
 from support.ocr_files import SAMPLES, WRITERS
 
 WORDS = ["The", "constable", "found", "tbe", "prisoner", "in", "the", "burning", "house", "in", "the", "morning."]
 RIGHT = " ".join(WORDS).replace("tbe", "the") + "\n"
-LIKE = [("like", RIGHT * 30)]
+LIKE = [("references", RIGHT * 30)]
 
 
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
@@ -20,10 +20,10 @@ def test_the_text_of_a_file_is_corrected(tmp_path, write):
     data = write([WORDS])
     (tmp_path / "page").write_bytes(data)
     for document in (data, tmp_path / "page"):
-        found = restore(document, like=LIKE)
+        found = restore(document, references=LIKE)
         assert found.text.split() == RIGHT.split()
         assert found.corrects
-    fitted = restore(data, like=LIKE, channel="ocr")
+    fitted = restore(data, references=LIKE, channel="ocr")
     assert fitted.text == found.text
 
 
@@ -31,7 +31,7 @@ def test_confidences_of_the_file_are_used():
     data = SAMPLES["tesseract.hocr"]
     transcript = read_pages(data)
     restorer = Restorer()
-    wanted = restorer.restore(transcript.text, channel="ocr", trust=trust_of(transcript))
+    wanted = restorer.restore(transcript.text, channel="ocr", trust=ocr_confidence_of(transcript))
     found = restorer.restore(data)
     assert (found.text, found.changes) == (wanted.text, wanted.changes)
     assert found.rate == wanted.rate

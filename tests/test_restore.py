@@ -116,8 +116,8 @@ def test_what_is_known_is_restored_and_the_right_expert_trusted():
 def test_text_far_from_damage_is_not_read():
     near, far = FakeExpert(0, 64), FakeExpert(0, 64)
     document = "a\ufffdc" + 500 * "0123456789"
-    found = restore(document, [near], near=16)
-    restore(document, [far], near=None)
+    found = restore(document, [near], evidence_radius=16)
+    restore(document, [far], evidence_radius=None)
     windows, bound = 2, 64  # the first window, and perhaps the next
     assert near.read <= windows * bound * (DEFAULT.patterns + 1)
     assert far.read > 20 * near.read
@@ -137,13 +137,13 @@ def test_at_most_eight_passes_where_there_is_damage():
 def test_a_hole_at_either_end_of_a_document_that_is_read_at_once_is_restored(length, context):
     text = "b" * length
     for document in (f"\ufffd{text}", f"{text}\ufffd"):
-        found = restore(document, [FakeExpert(context=context), FakeExpert(1, context=context)], near=16)
+        found = restore(document, [FakeExpert(context=context), FakeExpert(1, context=context)], evidence_radius=16)
         assert len(found.text) == length + 1
 
 
 def test_the_less_sure_half_is_read_with_the_surer_one():
     expert = ChainExpert()
-    found = restore("a\ufffd\ufffd", [expert], near=0)
+    found = restore("a\ufffd\ufffd", [expert], evidence_radius=0)
     assert found.text == "abc"
     assert expert.seen[-1] == (ord("a"), ord("b"), None)
 
@@ -214,7 +214,7 @@ def test_progress_is_told_and_may_stop_the_work():
         ("a\ufffd", {"min_confidence": 1.5}, "between 0 and 1"),
         ("a\ufffd", {"alternatives": -1}, "not negative"),
         ("a\ufffd", {"memory": "no"}, "true or false"),
-        ("a\ufffd", {"memory": False, "like": [("text", "abc")]}, "like: the memory reads these texts"),
+        ("a\ufffd", {"memory": False, "references": [("text", "abc")]}, "like: the memory reads these texts"),
         ("a\ufffd", {"experts": []}, "no experts"),
         ("a\ufffd", {"experts": ["nowhere"]}, "no expert 'nowhere'"),
         ("a\ufffd", {"experts": [BigramExpert.random(4, 1.0, torch.Generator())]}, "different vocabularies"),
@@ -224,7 +224,7 @@ def test_progress_is_told_and_may_stop_the_work():
         ("a", {"channel": 0.5}, "a float; it must be a Channel"),
         ("a", {"lost": "all"}, "known: auto, bytes, invalid, characters"),
         ("a", {"mark": ""}, "at least one character"),
-        ("a", {"near": -1}, "number of bytes"),
+        ("a", {"evidence_radius": -1}, "number of bytes"),
         ("a", {"seed": 0.5}, "whole number"),
         ("a", {"invalid": "lost"}, "no such option; known: mark, gap"),
         ("a", {"experts": [object()]}, "is no expert: it lacks a spec"),
@@ -328,28 +328,28 @@ def test_the_public_name_stays_the_function():
 @example("a\ufffdb", ["\ufffd" * 8, ""], 0)
 @example("caf\ufffd\ufffd", ["\0\1\2 caf\u00e9"], 0)
 def test_references_change_no_visible_byte(text, texts, seed):
-    like = [(f"text {number}", one) for number, one in enumerate(texts)]
-    found = restore(text, [FakeExpert(0)], like=like, seed=seed)
+    references = [(f"text {number}", one) for number, one in enumerate(texts)]
+    found = restore(text, [FakeExpert(0)], references=references, seed=seed)
     known = found.damaged.tokens != 256
     assert (found.tokens[known] == found.damaged.tokens[known]).all()
     assert found.data.decode() == found.text
     assert (found.field >= 0).all()
     np.testing.assert_allclose(found.field.sum(axis=1), 1, rtol=1e-6)
-    for position, source in found.remembered.items():
+    for position, source in found.provenance.items():
         assert not known[position]
-        assert source.name in (None, *dict(like))
+        assert source.name in (None, *dict(references))
 
 
 def test_a_text_is_restored_from_another_like_it():
     sentence = "Colourless green ideas sleep furiously beneath the harbour clock."
     damaged = "".join("\ufffd" if place % 9 == 4 else letter for place, letter in enumerate(sentence))
-    found = restore(damaged, [FakeExpert(0, sharpness=0.1)], like=[("sibling", f"First.\n{sentence}\n")])
+    found = restore(damaged, [FakeExpert(0, sharpness=0.1)], references=[("sibling", f"First.\n{sentence}\n")])
     assert found.text == sentence
-    assert {(one.name, one.line) for one in found.remembered.values()} == {("sibling", 2)}
+    assert {(one.name, one.line) for one in found.provenance.values()} == {("sibling", 2)}
     assert found.experts == ("fake0", "memory")
     without = restore(damaged, [FakeExpert(0, sharpness=0.1)], memory=False)
     assert without.experts == ("fake0",)
-    assert without.remembered == {}
+    assert without.provenance == {}
     assert without.text != sentence
 
 

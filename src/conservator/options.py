@@ -36,7 +36,7 @@ class RestoreOptions:
         channel: how the document was damaged: ``mask`` (marked bytes are lost, all others are right),
             ``replacement:RATE`` (any byte may be wrong), ``ocr`` (a reader of pages took some characters for others),
             the path of a fitted channel, or a Channel.
-        min_gain: by how many nats the evidence must favour a change of text that a reader of pages wrote.
+        min_log_odds: by how many nats the evidence must favour a change of text that a reader of pages wrote.
         min_confidence: a lost byte whose best guess has a confidence below this is not filled in.
         min_gap_confidence: a gap of unknown length whose best fill has a probability below this, as a whole, is not
             filled in; 0 fills in every gap.
@@ -45,11 +45,11 @@ class RestoreOptions:
         alternatives: how many joint fills of each gap to find, with the one that it got; the text is the same with and
             without them.
         seed: the seed of all randomness.
-        near: evidence for the field is gathered within this many bytes of damage; None gathers it everywhere.
+        evidence_radius: evidence for the field is gathered within this many bytes of damage; None gathers it everywhere.
         memory: whether text that stands elsewhere in the document, or in references, is recalled.
         encoding: the encoding of a document that is given as a file or as bytes; None tells it by the bytes.
         effort: ``fast`` (networks and memory) or ``best`` (language models write what these leave in doubt again).
-        language: the language models of ``best``: names with commas between, or folders.
+        language_models: the language models of ``best``: names with commas between, or folders.
         max_seconds: how long the restoration may take, without loading experts; what was reached by then is kept. None
             sets no limit. The result then depends on how fast the machine is.
     """
@@ -59,17 +59,17 @@ class RestoreOptions:
     max_gap: int = 32
     lost: str = "auto"
     channel: "str | Path | Channel | EditChannel" = "mask"
-    min_gain: float = 2.0
+    min_log_odds: float = 2.0
     min_confidence: float = 0.0
     min_gap_confidence: float = 0.5
     fill_undetermined: bool = False
     alternatives: int = 0
     seed: int = 0
-    near: int | None = 256
+    evidence_radius: int | None = 256
     memory: bool = True
     encoding: str | None = None
     effort: str = "fast"
-    language: str = LANGUAGE
+    language_models: str = LANGUAGE
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
@@ -90,15 +90,19 @@ class RestoreOptions:
             "alternatives",
             f"{self.alternatives!r}; it must be a whole number, not negative",
         )
-        gain = _number(self.min_gain) and self.min_gain >= 0
-        _check(gain, "min_gain", f"{self.min_gain!r}; it must be a number, not negative")
+        gain = _number(self.min_log_odds) and self.min_log_odds >= 0
+        _check(gain, "min_log_odds", f"{self.min_log_odds!r}; it must be a number, not negative")
         _check(_whole(self.seed), "seed", f"{self.seed!r}; it must be a whole number")
         for name in ("memory", "fill_undetermined"):
             chosen = getattr(self, name)
             _check(isinstance(chosen, bool), name, f"{chosen!r}; it must be true or false")
         _check(self.effort in EFFORTS, "effort", f"{self.effort!r}; known: {', '.join(EFFORTS)}")
-        named = isinstance(self.language, str) and all(name.strip() for name in self.language.split(","))
-        _check(named, "language", f"{self.language!r}; names of language models are needed, with commas between")
+        named = isinstance(self.language_models, str) and all(name.strip() for name in self.language_models.split(","))
+        _check(
+            named,
+            "language_models",
+            f"{self.language_models!r}; names of language models are needed, with commas between",
+        )
         if self.encoding is not None:
             _check(isinstance(self.encoding, str), "encoding", f"{self.encoding!r}; it must be a name, or None")
             check_encoding(self.encoding)
@@ -107,17 +111,17 @@ class RestoreOptions:
             "max_seconds",
             f"{self.max_seconds!r}; it must be a positive number, or None",
         )
-        near = self.near is None or (_whole(self.near) and self.near >= 0)
-        _check(near, "near", f"{self.near!r}; it must be a number of bytes, or None")
+        evidence_radius = self.evidence_radius is None or (_whole(self.evidence_radius) and self.evidence_radius >= 0)
+        _check(evidence_radius, "evidence_radius", f"{self.evidence_radius!r}; it must be a number of bytes, or None")
 
     @property
-    def stray(self) -> bool:
+    def allow_invalid_utf8(self) -> bool:
         """Whether bytes that fit into no UTF-8 are expected: they count as lost, or any byte may be wrong."""
         if isinstance(self.channel, str | Path):
             return self.lost == "invalid" or str(self.channel).startswith("replacement")
-        from conservator.channels import as_edits
+        from conservator.channels import as_edit_channel
 
-        return self.lost == "invalid" or as_edits(self.channel) is None
+        return self.lost == "invalid" or as_edit_channel(self.channel) is None
 
 
 def encoding_of(lost: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from conservator.errors import ConservatorError
 from conservator.experts import Expert
-from conservator.training import Corpus, Wish
+from conservator.training import Corpus, TrainingTarget
 from conservator.vocabularies import BYTES
 from conservator_studies.corpora import read_domain
 from conservator_studies.resources import Resources
@@ -77,7 +77,7 @@ def adapt(
     home, training = resources.folder / "experts", training.for_windows(windows)
     base = make_base(resources.corpora, training, home, track)
     recipes = [
-        Recipe(role, corpus, Wish(base=base), training.steps * (longer or {}).get(role, 1))
+        Recipe(role, corpus, TrainingTarget(base=base), training.steps * (longer or {}).get(role, 1))
         for role, corpus in texts.items()
     ]
     return load_all(train_once(recipes, home, track))
@@ -101,7 +101,7 @@ def lacking(*roles: str) -> Callable[[Adapted, Resources | None], str]:
 def make_base(corpora: Path, training: Training, home: Path, track: Track) -> Path:
     """The folder of a base that is trained on texts of all kinds."""
     documents = [text for name in training.general for text in read_domain(corpora, name, "train").documents]
-    wish = Wish(training.source, str(training.tokens))
+    wish = TrainingTarget(training.source, str(training.tokens))
     return train_once([Recipe("base", text_corpus(documents), wish, training.base)], home, track)["base"]
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from conservator.training import Wish
+from conservator.training import TrainingTarget
 from conservator.vocabularies import BYTES
 from conservator_studies.arxiv import KINDS
 from conservator_studies.resources import Resources
@@ -38,7 +38,9 @@ PRESETS = {
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
     """Train a byte expert on each kind of text, and restore documents that have both."""
     steps = max(1, round(config.steps_per_window * config.windows))
-    recipes = [Recipe(name, text, Wish(), steps, config.preset) for name, text in KINDS.texts(resources).items()]
+    recipes = [
+        Recipe(name, text, TrainingTarget(), steps, config.preset) for name, text in KINDS.texts(resources).items()
+    ]
     experts = list(load_all(train_once(recipes, resources.folder / "experts", track)).values())
     windows = KINDS.windows(resources, BYTES, config, seed)
     return Findings(restore_natural(windows, experts, config, seed, track, "arxiv-bytes", {}), {})

@@ -32,21 +32,21 @@ def attribution(weights: Tensor, labels: Tensor, lost: Tensor) -> Metrics:
 
     found = weights.argmax(-1)
     right = (found == labels).double()
-    near = near_boundaries(labels)
+    evidence_radius = near_boundaries(labels)
     truth, guess = labels.flatten().numpy(), found.flatten().numpy()
     classes = labels.unique().tolist()
-    recalls = recall_score(truth, guess, labels=classes, average=None)
+    is_retrieval = recall_score(truth, guess, labels=classes, average=None)
     areas = [
         roc_auc_score(truth == one, weights[..., one].flatten().numpy()) if len(classes) > 1 else nan for one in classes
     ]
     return {
         "field_accuracy": float(right.mean()),
         "field_accuracy_masked": float(right[lost].mean()),
-        "field_accuracy_boundary": float(right[near].mean()),
-        "field_accuracy_interior": float(right[~near].mean()),
+        "field_accuracy_boundary": float(right[evidence_radius].mean()),
+        "field_accuracy_interior": float(right[~evidence_radius].mean()),
         "macro_auroc": float(sum(areas) / len(classes)),
         **{f"auroc_{one}": float(area) for one, area in zip(classes, areas, strict=True)},
-        **{f"recall_{one}": float(recall) for one, recall in zip(classes, recalls, strict=True)},
+        **{f"recall_{one}": float(retrieve) for one, retrieve in zip(classes, is_retrieval, strict=True)},
         "macro_f1": float(f1_score(truth, guess, labels=classes, average="macro")),
         "iou": float(jaccard_score(truth, guess, labels=classes, average="macro")),
         "segment_f1": segment_f1(found, labels),
@@ -56,11 +56,11 @@ def attribution(weights: Tensor, labels: Tensor, lost: Tensor) -> Metrics:
 
 def near_boundaries(labels: Tensor) -> Tensor:
     """(N, L) True within four positions of a change of region: the four before it and the four from it on."""
-    near = torch.zeros(labels.shape, dtype=torch.bool)
+    evidence_radius = torch.zeros(labels.shape, dtype=torch.bool)
     for row, places in enumerate(map(boundaries, labels)):
         for place in places:
-            near[row, max(0, place - TOLERANCE) : place + TOLERANCE] = True
-    return near
+            evidence_radius[row, max(0, place - TOLERANCE) : place + TOLERANCE] = True
+    return evidence_radius
 
 
 def segments(labels: Tensor) -> list[tuple[int, int, int]]:

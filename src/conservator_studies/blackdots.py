@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator import RestoreOptions, Restorer
-from conservator.channels import MaskChannel, Observation, UnevenMaskChannel
+from conservator.channels import MaskChannel, Observation, TokenDependentMaskChannel
 from conservator.documents import read_damaged
 from conservator.errors import ConservatorError
 from conservator.evaluation.figures import BLUE, GREY, new_figure
@@ -30,7 +30,7 @@ from conservator.experts.word_ngram import WordModel, count_usage
 from conservator.field import Inferred
 from conservator.options import EXPERTS
 from conservator.pipelines.references import read_references
-from conservator.pipelines.rescoring import Rewriter
+from conservator.pipelines.rescoring import Rescorer
 from conservator.training import PRESETS as TRAINING
 from conservator.training import TrainingConfig
 from conservator.vocabularies import BYTES
@@ -164,7 +164,7 @@ class Plainly:
     @property
     def spec(self) -> ExpertSpec:
         """That of the memory, but that it does not recall."""
-        return replace(self.memory.spec, recalls=False)
+        return replace(self.memory.spec, is_retrieval=False)
 
     def condition(self, document: Observation) -> Expert:
         """The memory of a document."""
@@ -174,14 +174,14 @@ class Plainly:
 class Balanced(Restorer):
     """A restorer whose language model is weighted beside a team that knows plays."""
 
-    def rewriter(self, options: RestoreOptions) -> Rewriter | None:
+    def rewriter(self, options: RestoreOptions) -> Rescorer | None:
         """The rewriter with this study's balance."""
         found = super().rewriter(options)
-        return None if found is None else replace(found, balance=BALANCE, sure=SURE)
+        return None if found is None else replace(found, balance=BALANCE, confidence_threshold=SURE)
 
 
 @dataclass(frozen=True)
-class Known:
+class FixedText:
     """What is known of other plays before one is restored.
 
     Attributes:
@@ -202,7 +202,7 @@ class Known:
 
     def remember(self, restorer: Restorer) -> Restorer:
         """A restorer that remembers other plays."""
-        restorer.references = self.references
+        restorer.reference_index = self.references
         return restorer
 
 
@@ -237,7 +237,7 @@ def key_of(config: Config, seed: int, resources: Resources) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def learn(plays: Sequence[Play], track: Track) -> Known:
+def learn(plays: Sequence[Play], track: Track) -> FixedText:
     """Count words, index texts, and count which letters are lost."""
     references = read_references([(play.name, play.clean) for play in plays], DOT)
     if references is None:
@@ -247,7 +247,7 @@ def learn(plays: Sequence[Play], track: Track) -> Known:
     for play in plays:
         lost.update(lost_letters(play))
     letter, times = lost.most_common(1)[0] if lost else ("e", 0)
-    return Known(words, references, loss_rates(plays), (letter, times / max(1, lost.total())))
+    return FixedText(words, references, loss_rates(plays), (letter, times / max(1, lost.total())))
 
 
 def train_expert(plays: Sequence[Play], config: Config, seed: int, resources: Resources) -> ByteExpert:
@@ -323,7 +323,7 @@ def likelihood(
     return float(pool[np.arange(len(truth)), truth].sum())
 
 
-def untrained_methods(known: Known, resources: Resources) -> dict[str, Method]:
+def untrained_methods(known: FixedText, resources: Resources) -> dict[str, Method]:
     """The methods without an expert for plays and without a language model, by name."""
     builtin = resources.choose(EXPERTS)
     modern = count_usage(read_domain(resources.corpora, "prose", "train").documents)
@@ -337,17 +337,17 @@ def untrained_methods(known: Known, resources: Resources) -> dict[str, Method]:
         "memory": by_restorer(remembering),
         "like": by_restorer(known.remember(Restorer(builtin, select=True))),
         "words_expert": by_restorer(Restorer([known.words], engine=Scaled((1.0,))), memory=False),
-        "evidence": by_restorer(words, channel=UnevenMaskChannel(known.rates)),
+        "evidence": by_restorer(words, channel=TokenDependentMaskChannel(known.rates)),
     }
 
 
 def trained_methods(
-    known: Known, expert: ByteExpert, scales: tuple[float, ...], resources: Resources, model: CausalExpert
+    known: FixedText, expert: ByteExpert, scales: tuple[float, ...], resources: Resources, model: CausalExpert
 ) -> dict[str, Method]:
     """The methods with an expert for plays or a language model, by name; those that take long come last."""
-    builtin, channel = resources.choose(EXPERTS), UnevenMaskChannel(known.rates)
-    composed = Balanced(known.team(expert), RestoreOptions(memory=False), Scaled(scales), language=[model])
-    product = Restorer(builtin, select=True, language=[model])
+    builtin, channel = resources.choose(EXPERTS), TokenDependentMaskChannel(known.rates)
+    composed = Balanced(known.team(expert), RestoreOptions(memory=False), Scaled(scales), language_models=[model])
+    product = Restorer(builtin, select=True, language_models=[model])
     return {
         OURS: by_restorer(composed, channel=channel),
         "even": by_restorer(composed),

@@ -91,7 +91,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
         used: dict[str, Method] = dict(methods)
         like = references(resources.corpora, kind)
         if like and (rate, burst) == (0.1, 1):
-            used["like"] = by_restorer(Restorer(experts, like=like, select=True))
+            used["like"] = by_restorer(Restorer(experts, references=like, select=True))
         name = f"{kind}, {rate:.0%} lost" + (f" in bursts of {burst}" if burst > 1 else "")
         documents = read_documents(resources.corpora, kind, ReadmeConfig(config.documents, config.size))
         outcomes: dict[str, list[Outcome]] = {method: [] for method in used}

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from conservator import RestoreOptions, Restorer
 from conservator.decoders import DecodedText
-from conservator.decoders.rescoring import Rewritten
-from conservator.documents import Damaged, read_damaged
+from conservator.decoders.rescoring import Rescored
+from conservator.documents import DamagedDocument, read_damaged
 from conservator.experts import Meter
-from conservator.pipelines.rescoring import Again, Rewriter
+from conservator.pipelines.rescoring import Rescorer, RescoringResult
 from conservator.vocabularies import BYTES
 
 Ints = NDArray[np.int64]
@@ -54,7 +54,7 @@ class Draft:
         seconds: of the processor.
     """
 
-    damaged: Damaged
+    damaged: DamagedDocument
     positions: Ints
     decoded: DecodedText
     seconds: float
@@ -81,7 +81,7 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Keeper(Rewriter):
+class Keeper(Rescorer):
     """Changes nothing, and keeps what it was given.
 
     Attributes:
@@ -90,10 +90,12 @@ class Keeper(Rewriter):
 
     kept: list[Draft] = field(default_factory=list)
 
-    def __call__(self, damaged: Damaged, positions: Ints, decoded: DecodedText, meter: Meter) -> Again:
+    def __call__(
+        self, damaged: DamagedDocument, positions: Ints, decoded: DecodedText, meter: Meter
+    ) -> RescoringResult:
         """Keep a draft."""
         self.kept.append(Draft(damaged, positions, decoded, 0.0))
-        return Again(decoded, Rewritten(b"", {}, {}), np.zeros((len(positions), 0)))
+        return RescoringResult(decoded, Rescored(b"", {}, {}), np.zeros((len(positions), 0)))
 
 
 class Drafter(Restorer):
@@ -101,7 +103,7 @@ class Drafter(Restorer):
 
     keeper = Keeper(())
 
-    def rewriter(self, options: RestoreOptions) -> Rewriter:
+    def rewriter(self, options: RestoreOptions) -> Rescorer:
         """Who keeps the draft."""
         return self.keeper
 
@@ -122,7 +124,7 @@ def restored(restorer: Restorer, document: bytes, damaged: bytes, seed: int) -> 
     return Outcome(right, found.confidence[lost], len(document), seconds)
 
 
-def written(draft: Draft, document: bytes, rewriter: Rewriter) -> Outcome:
+def written(draft: Draft, document: bytes, rewriter: Rescorer) -> Outcome:
     """What a rewriter brings back, from a draft."""
     start = time.process_time()
     again = rewriter(draft.damaged, draft.positions, draft.decoded, Meter())

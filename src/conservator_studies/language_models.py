@@ -18,7 +18,7 @@ from conservator.documents import MARK, damage
 from conservator.experts.causal import CausalExpert
 from conservator.experts.language_models import added_models, load_language_model
 from conservator.options import EXPERTS
-from conservator.pipelines.rescoring import Rewriter
+from conservator.pipelines.rescoring import Rescorer
 from conservator_studies.byte import interval
 from conservator_studies.corpora import find_file, read_domain
 from conservator_studies.drafts import Drafter, Outcome, restored, written
@@ -159,9 +159,11 @@ def restore_one(
     """The outcomes of a document, by method; all that have a language model go on from one draft."""
     draft = drafter.draft(damaged, seed)
     rewriters = {
-        "language": Rewriter([model], balance=0.0, sure=2.0),  # every lost byte is open, and only it has a say
-        "equal_say": Rewriter([model], balance=1.0),
-        COMPOSED: Rewriter([model]),
+        "language": Rescorer(
+            [model], balance=0.0, confidence_threshold=2.0
+        ),  # every lost byte is open, and only it has a say
+        "equal_say": Rescorer([model], balance=1.0),
+        COMPOSED: Rescorer([model]),
     }
     return {
         "networks": restored(plain, document, damaged, seed),
@@ -197,7 +199,7 @@ def restore_mixed(
             "weight_code": float(given[kinds, 0].mean()),
         }
     for name, model in zip(("single:first", "single:second"), models, strict=True):
-        outcomes[name] = written(draft, document, Rewriter([model]))
+        outcomes[name] = written(draft, document, Rescorer([model]))
     return outcomes, weights
 
 

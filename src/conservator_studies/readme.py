@@ -118,21 +118,21 @@ def make_methods(
     experts: Sequence[Expert], generalists: Sequence[Expert], like: Sequence[tuple[str, str]]
 ) -> dict[str, Method]:
     """The methods by name. Without references, there are none that use them."""
-    one_weight = replace(GLOBAL, parts=4)  # with ten parts, a lattice of six experts has 3003 states
+    global_prior = replace(GLOBAL, parts=4)  # with ten parts, a lattice of six experts has 3003 states
     methods = {
         PRODUCT: by_restorer(Restorer(experts, select=True)),
         "without_memory": by_restorer(Restorer(experts, RestoreOptions(memory=False), select=True)),
         "memory_alone": by_restorer(Restorer([Memory()])),
-        "global_memory": by_restorer(Restorer(experts, engine=one_weight)),
+        "global_memory": by_restorer(Restorer(experts, engine=global_prior)),
         **{f"single:{expert.spec.name}": by(equally, [expert]) for expert in experts},
         "equal": by(equally, experts, memory=True),
-        "global": by(replace(one_weight, folds=Folds(4)), experts, memory=True),
+        "global": by(replace(global_prior, folds=Folds(4)), experts, memory=True),
         **{expert.spec.name: by(equally, [expert]) for expert in generalists},
         **{f"{expert.spec.name}_memory": by_restorer(Restorer([expert])) for expert in generalists},
     }
     if like:
         texts = [(name, np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int16)) for name, text in like]
-        methods[LIKE] = by_restorer(Restorer(experts, like=like, select=True))
+        methods[LIKE] = by_restorer(Restorer(experts, references=like, select=True))
         methods["memory_like_alone"] = by_restorer(Restorer([Memory(make_references(texts))]))
     return methods
 
@@ -161,7 +161,7 @@ def by(engine: Engine, experts: Sequence[Expert], *, memory: bool = False) -> Me
         members = list(experts)
         if memory:
             recollection = Memory().condition(observation)
-            members.append(replace(recollection, spec=replace(recollection.spec, recalls=False)))
+            members.append(replace(recollection, spec=replace(recollection.spec, is_retrieval=False)))
         team = Team(members)
         decoded = decode_text(team, observation, engine(team, observation, generator), generator)
         return decoded.tokens, decoded.confidence

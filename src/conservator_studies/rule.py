@@ -19,8 +19,8 @@ from conservator.channels import MaskChannel, Observation
 from conservator.errors import ConservatorError
 from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
 from conservator.experts import Predictions, Team
-from conservator.field import Inferred, one_weight, simplex_lattice
-from conservator.reference import LatticeFields, finest_parts, held_out_gain, infer_lattice, read_folds
+from conservator.field import Inferred, global_prior, simplex_grid
+from conservator.reference import GridFields, finest_resolution, held_out_gain, infer_grid, read_folds
 from conservator.training import hold_out
 from conservator.vocabularies import BYTES
 from conservator_studies.baselines import Composed, Setting
@@ -259,8 +259,8 @@ def measure(name: str, trial: Trial, *, scales: bool = False) -> Row:
     experts, observation = len(setting.team), setting.observation
     read = read_folds(setting.team, observation, setting.generator())
     every = [part for together in read for part in together]
-    fields = infer_lattice(every, observation, simplex_lattice(experts))
-    shared = infer_lattice(every, observation, simplex_lattice(experts, finest_parts(experts)), one_weight)
+    fields = infer_grid(every, observation, simplex_grid(experts))
+    shared = infer_grid(every, observation, simplex_grid(experts, finest_resolution(experts)), global_prior)
     local, other = (restore(trial, setting.team, one) for one in (fields, shared))
     paired = difference(local, other)
     row: Row = {
@@ -278,7 +278,7 @@ def measure(name: str, trial: Trial, *, scales: bool = False) -> Row:
     return row
 
 
-def restore(trial: Trial, team: Team, fields: LatticeFields) -> Restored:
+def restore(trial: Trial, team: Team, fields: GridFields) -> Restored:
     """Decode by inferred fields, in one step."""
     return trial.restore(Composed(Inferred.given(fields.composition()), team))
 
@@ -296,7 +296,7 @@ def foretell(read: Sequence[Sequence[Predictions]], trial: Trial) -> Metrics:
     return row
 
 
-def of_fields(local: LatticeFields, shared: LatticeFields, observation: Observation) -> Metrics:
+def of_fields(local: GridFields, shared: GridFields, observation: Observation) -> Metrics:
     """The evidence of local weights against one weight, a visible byte, and how often regions change, a byte."""
     evidence = [sum(one.log_evidence for one in fields.posteriors) for fields in (local, shared)]
     regions = np.stack([one.regions for one in local.posteriors]).argmax(axis=-1)
@@ -310,7 +310,7 @@ def of_scales(read: Sequence[Predictions], trial: Trial, plain: Restored) -> Met
     """What scales of the experts, chosen by the evidence of all windows, change."""
     team, observation = trial.setting.team, trial.setting.observation
     scales = fit_scales(read, observation)
-    fields = infer_lattice(scaled(read, scales.values), observation, simplex_lattice(len(team)))
+    fields = infer_grid(scaled(read, scales.values), observation, simplex_grid(len(team)))
     found = restore(trial, scales.apply(team), fields)
     rows = [describe("", one, trial.mixed.labels) for one in (found, plain)]
     return {

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.experts import At, Context, Expert, ExpertSpec, Predictions, Team
-from conservator.field import simplex_lattice
-from conservator.reference import infer_lattice
+from conservator.field import simplex_grid
+from conservator.reference import infer_grid
 
 ITERATIONS = 12
 TOLERANCE = 1e-3
@@ -64,10 +64,10 @@ def fit_scales(read: Sequence[Predictions], observation: Observation) -> Scales:
         observation: (N, L).
     """
     experts = len(read[0].log_probs)
-    weights = simplex_lattice(experts)
+    weights = simplex_grid(experts)
     scales, trace = torch.ones(experts, dtype=torch.float64), []
     for _ in range(ITERATIONS):
-        found = infer_lattice(scaled(read, scales), observation, weights)
+        found = infer_grid(scaled(read, scales), observation, weights)
         evidence = sum(one.log_evidence for one in found.posteriors)
         trace.append(evidence - float((scales.log() ** 2).sum()) / (2 * SPREAD**2))
         states = found.composition().share

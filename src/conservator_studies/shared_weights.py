@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.experts import Meter
-from conservator.experts.causal import CausalExpert, byte_laws
-from conservator.field import constant, infer_causal_field, simplex_lattice
-from conservator.pipelines.rescoring import Rewriter
+from conservator.experts.causal import CausalExpert, byte_conditionals
+from conservator.field import constant, infer_causal_field, simplex_grid
+from conservator.pipelines.rescoring import Rescorer
 from conservator_studies.baselines.constant import GRID, TEMPERATURE
 from conservator_studies.drafts import Draft
 
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Weighted(Rewriter):
+class Weighted(Rescorer):
     """A rewriter whose language models have given weights.
 
     Attributes:
@@ -54,7 +54,7 @@ class CausalEvidence:
     def weights(self) -> dict[str, Floats]:
         """(L, m) by method."""
         count = len(self.laws)
-        one = [constant(np.asarray(simplex_lattice(count, STEPS)))]
+        one = [constant(np.asarray(simplex_grid(count, STEPS)))]
         local = infer_causal_field(self.laws, self.tokens, self.visible)
         shared = infer_causal_field(self.laws, self.tokens, self.visible, priors=one)
         same = {
@@ -95,6 +95,6 @@ class CausalEvidence:
 def evidence_of(models: Sequence[CausalExpert], draft: Draft) -> CausalEvidence:
     """What language models say of a draft."""
     start, text = time.process_time(), draft.text
-    laws = [byte_laws(one, text) for one in models]
+    laws = [byte_conditionals(one, text) for one in models]
     tokens = np.frombuffer(text, dtype=np.uint8).astype(np.int64)
     return CausalEvidence(laws, tokens, draft.visible, time.process_time() - start)

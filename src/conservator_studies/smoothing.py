@@ -14,13 +14,13 @@ from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
 from conservator.field import (
     DEFAULT,
     Composition,
+    GridPosterior,
     Inferred,
-    LatticePosterior,
+    grid_evidence,
+    grid_posterior,
     hide,
     laplace,
-    lattice_evidence,
-    lattice_posterior,
-    simplex_lattice,
+    simplex_grid,
 )
 from conservator.reference import CompositeEvidence, PerColumn, ascend
 from conservator_studies.baselines import Composed, Setting
@@ -68,14 +68,14 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     """Gather the evidence once for each engine, then smooth it with every strength."""
     trial = prepare(config, seed, resources)
     found = dict(swept(trial, config, track))
-    weights = simplex_lattice(len(config.domains), 2)
+    weights = simplex_grid(len(config.domains), 2)
     setting = trial.setting
     emissions = [rows.numpy() for rows in score_lattice(setting, weights)]
     evidences = {}
     priors = {f"laplace {tau:g}": [laplace(weights, tau)] for tau in config.laplace}
     all_priors = [prior for each in priors.values() for prior in each]
     for name, choices in [*priors.items(), (CHOSEN, all_priors), ("default", None)]:
-        posteriors = [lattice_posterior(rows, weights, choices) for rows in emissions]
+        posteriors = [grid_posterior(rows, weights, choices) for rows in emissions]
         found[name] = trial.restore(Composed(as_inferred(posteriors, weights), setting.team))
         evidences[name] = float(np.mean([one.log_evidence for one in posteriors]))
     found |= restore_all(trial, ("best_single_marginal", "global", "equal"), untracked, "")
@@ -91,7 +91,7 @@ def score_lattice(setting: Setting, weights: NDArray[np.float64]) -> Tensor:
     generator, lattice = setting.generator(), torch.from_numpy(weights)
     patterns = DEFAULT.draw(~setting.observation.lost, generator)
     hidden = hide(patterns, setting.observation, None, generator)
-    evidence = lattice_evidence(setting.team, setting.observation, patterns, hidden, lattice, repeats=DEFAULT.repeats)
+    evidence = grid_evidence(setting.team, setting.observation, patterns, hidden, lattice, repeats=DEFAULT.repeats)
     return evidence.emissions
 
 
@@ -108,7 +108,7 @@ def swept(trial: Trial, config: Config, track: Track) -> Iterator[tuple[str, Res
         yield f"sweep {tau:g}", trial.restore(Composed(Inferred.given(field), setting.team))
 
 
-def as_inferred(found: list[LatticePosterior], weights: NDArray[np.float64]) -> Inferred:
+def as_inferred(found: list[GridPosterior], weights: NDArray[np.float64]) -> Inferred:
     """The posteriors of all windows as one ``Inferred``, which decoders take."""
     states = torch.stack([torch.from_numpy(one.states) for one in found])
     regions = torch.stack([torch.from_numpy(one.regions) for one in found])

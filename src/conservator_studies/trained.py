@@ -13,7 +13,7 @@ import torch
 
 from conservator.experts import Expert, load_experts
 from conservator.system.processes import available_cores
-from conservator.training import Corpus, Plan, Wish, hold_out, is_begun, is_finished, run_training
+from conservator.training import Corpus, Plan, TrainingTarget, hold_out, is_begun, is_finished, run_training
 from conservator_studies.study import Track
 
 
@@ -32,7 +32,7 @@ class Recipe:
 
     name: str
     corpus: Corpus
-    wish: Wish
+    wish: TrainingTarget
     steps: int
     preset: str = "laptop"
     seed: int = 0

@@ -18,15 +18,15 @@ from conservator.batch.jsonl import find_field, with_field
 from conservator.errors import ConservatorError
 
 
-def holders(tmp_path, *paths, **changes):
-    return list(Inputs([tmp_path / path for path in paths], tmp_path / "out", **changes).holders())
+def input_files(tmp_path, *paths, **changes):
+    return list(Inputs([tmp_path / path for path in paths], tmp_path / "out", **changes).input_files())
 
 
-def rewritten(holder, change=lambda data: data.replace(b"?", b"!")):
+def rewritten(input_file, change=lambda data: data.replace(b"?", b"!")):
     """The file with changed documents."""
-    new = {item.key: change(item.data) for item in holder.items() if item.data is not None}
+    new = {item.key: change(item.data) for item in input_file.items() if item.data is not None}
     out = io.BytesIO()
-    holder.write(out, lambda key: new.get(key))
+    input_file.write(out, lambda key: new.get(key))
     return out.getvalue()
 
 
@@ -46,7 +46,7 @@ def test_a_folder_is_walked_in_order_without_hidden_ignored_and_own_files(tmp_pa
     (tmp_path / "in" / "loop").symlink_to(tmp_path / "in")
     (tmp_path / "in" / "round").symlink_to(tmp_path / "in" / "round")
     found = Inputs([tmp_path / "in"], tmp_path / "in" / "out", include=["*.md"], ignore=["drafts"])
-    assert [one.target for one in found.holders()] == ["a.md", "b.md", "sub/c.md"]
+    assert [one.target for one in found.input_files()] == ["a.md", "b.md", "sub/c.md"]
     assert (found.hidden, found.ignored) == (2, 2)
 
 
@@ -54,16 +54,16 @@ def test_several_inputs_keep_their_names(tmp_path):
     for name in ("one/a.md", "two/a.md", "b.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
-    assert [one.target for one in holders(tmp_path, "one", "two", "b.md")] == ["one/a.md", "two/a.md", "b.md"]
-    assert [one.target for one in holders(tmp_path, "one")] == ["a.md"]
+    assert [one.target for one in input_files(tmp_path, "one", "two", "b.md")] == ["one/a.md", "two/a.md", "b.md"]
+    assert [one.target for one in input_files(tmp_path, "one")] == ["a.md"]
 
 
 def test_what_is_no_input_is_refused(tmp_path):
     with pytest.raises(ConservatorError, match="cannot read"):
-        holders(tmp_path, "none")
+        input_files(tmp_path, "none")
     (tmp_path / "out").mkdir()
     with pytest.raises(ConservatorError, match="both an input and the folder"):
-        holders(tmp_path, "out")
+        input_files(tmp_path, "out")
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_patterns_are_of_names_or_relative_paths(path, pattern, same):
 
 def test_a_file_that_is_too_large_is_copied(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"what?" * 10)
-    (large,) = holders(tmp_path, "a.txt", largest=49)
+    (large,) = input_files(tmp_path, "a.txt", largest=49)
     (item,) = large.items()
     assert item.data is None
     assert "50 bytes" in item.problem
     assert rewritten(large) == b"what?" * 10
-    (small,) = holders(tmp_path, "a.txt", largest=50)
+    (small,) = input_files(tmp_path, "a.txt", largest=50)
     assert rewritten(small) == b"what!" * 10
 
 
@@ -124,28 +124,28 @@ def test_lines_that_are_not_restored_stay_byte_for_byte(tmp_path, packed):
     name = "t.jsonl.gz" if packed else "t.jsonl"
     data = b"".join(lines)
     (tmp_path / name).write_bytes(gzip.compress(data) if packed else data)
-    (holder,) = holders(tmp_path, name)
-    assert holder.count() == 6
-    assert [item.data for item in holder.items()] == [b"why?", None, None, None, None, "ä?".encode()]
-    assert [item.name.rpartition("#")[2] for item in holder.items()] == ["1", "3", "4", "5", "6", "7"]
-    out = rewritten(holder)
-    assert rewritten(holder) == out
+    (input_file,) = input_files(tmp_path, name)
+    assert input_file.count() == 6
+    assert [item.data for item in input_file.items()] == [b"why?", None, None, None, None, "ä?".encode()]
+    assert [item.name.rpartition("#")[2] for item in input_file.items()] == ["1", "3", "4", "5", "6", "7"]
+    out = rewritten(input_file)
+    assert rewritten(input_file) == out
     lines[0], lines[-1] = lines[0].replace(b"why?", b"why!"), '{"text":"ä!"}'.encode()
     assert (gzip.decompress(out) if packed else out) == b"".join(lines)
 
 
 def test_a_table_without_the_field_is_refused(tmp_path):
     (tmp_path / "t.jsonl").write_text('{"body": "x"}\n')
-    (holder,) = holders(tmp_path, "t.jsonl")
+    (input_file,) = input_files(tmp_path, "t.jsonl")
     with pytest.raises(ConservatorError, match=r"no field 'text' \(body\); --field names another"):
-        holder.count()
+        input_file.count()
 
 
 def test_a_broken_table_says_so(tmp_path):
     (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(b'{"text": "x"}\n' * 1000)[:-20])
-    (holder,) = holders(tmp_path, "t.jsonl.gz")
+    (input_file,) = input_files(tmp_path, "t.jsonl.gz")
     with pytest.raises(ConservatorError, match="cannot read"):
-        holder.count()
+        input_file.count()
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz"])
@@ -166,10 +166,10 @@ def test_an_archive_keeps_everything_but_its_documents(tmp_path, mode):
             info = tarfile.TarInfo(member)
             info.type, info.linkname = kind, "/abs.txt"
             archive.addfile(info)
-    (holder,) = holders(tmp_path, name, largest=90)
-    assert holder.count() == 4
-    assert [item.data for item in holder.items()] == [b"one?", b"two?", None, None]
-    out = rewritten(holder, lambda data: data.replace(b"?", b" and more"))
+    (input_file,) = input_files(tmp_path, name, largest=90)
+    assert input_file.count() == 4
+    assert [item.data for item in input_file.items()] == [b"one?", b"two?", None, None]
+    out = rewritten(input_file, lambda data: data.replace(b"?", b" and more"))
     assert not (tmp_path.parent / "up.txt").exists()
     with tarfile.open(fileobj=io.BytesIO(out)) as archive:
         members = archive.getmembers()
@@ -222,13 +222,13 @@ def test_members_of_other_types_keep_their_content(tmp_path, kind):
     text, link = header("src/a.txt", size=4, changes=times) + padded(b"lost"), header("src/l", tarfile.SYMTYPE)
     whole = header("src/b.txt", size=4, changes=times) + padded(b"kept")
     (tmp_path / "a.tar").write_bytes(other + text + link + other + whole + END)
-    (holder,) = holders(tmp_path, "a.tar")
-    assert [(item.name.partition("!")[2], item.data) for item in holder.items()] == [
+    (input_file,) = input_files(tmp_path, "a.tar")
+    assert [(item.name.partition("!")[2], item.data) for item in input_file.items()] == [
         ("src/a.txt", b"lost"),
         ("src/b.txt", b"kept"),
     ]
     out = io.BytesIO()
-    holder.write(out, {key_of(b"lost"): b"found?"}.get)
+    input_file.write(out, {key_of(b"lost"): b"found?"}.get)
     found = out.getvalue()
     assert found.startswith(other)
     assert found.endswith(link + other + whole + END)
@@ -242,9 +242,9 @@ def test_an_archive_without_restored_files_stays_byte_for_byte(tmp_path):
         for name in ("a", "\u00e4" * 90):
             archive.addfile(tarfile.TarInfo(name))
     (tmp_path / "a.tar").write_bytes((tmp_path / "a.tar").read_bytes() + bytes(3000))
-    (holder,) = holders(tmp_path, "a.tar")
+    (input_file,) = input_files(tmp_path, "a.tar")
     out = io.BytesIO()
-    holder.write(out, lambda key: None)
+    input_file.write(out, lambda key: None)
     assert out.getvalue() == (tmp_path / "a.tar").read_bytes()
 
 
@@ -252,9 +252,9 @@ def test_an_archive_without_restored_files_stays_byte_for_byte(tmp_path):
 def test_an_archive_keeps_its_compression_and_may_be_compressed_in_parts(tmp_path, pack):
     first, second = header("a", size=2) + padded(b"a?"), header("b", size=2) + padded(b"b?")
     (tmp_path / "a.tar").write_bytes(pack(first) + pack(second + END))
-    (holder,) = holders(tmp_path, "a.tar")
-    assert [item.data for item in holder.items()] == [b"a?", b"b?"]
-    out = rewritten(holder)
+    (input_file,) = input_files(tmp_path, "a.tar")
+    assert [item.data for item in input_file.items()] == [b"a?", b"b?"]
+    out = rewritten(input_file)
     assert out[:3] == pack(b"")[:3]
     assert members(out) == [("a", tarfile.REGTYPE, 2), ("b", tarfile.REGTYPE, 2)]
 
@@ -262,14 +262,14 @@ def test_an_archive_keeps_its_compression_and_may_be_compressed_in_parts(tmp_pat
 def test_holes_are_not_written(tmp_path):
     large = header("first", size=1) + padded(b"?") + sparse("large", 2**31) + sparse("small", 1000) + END
     (tmp_path / "a.tar").write_bytes(large)
-    (holder,) = holders(tmp_path, "a.tar")
-    assert [item.size for item in holder.items()] == [1, 2**31, 1000]
-    out = rewritten(holder)
+    (input_file,) = input_files(tmp_path, "a.tar")
+    assert [item.size for item in input_file.items()] == [1, 2**31, 1000]
+    out = rewritten(input_file)
     assert len(out) <= len(large) + 1024
     assert members(out) == [("first", tarfile.REGTYPE, 1), ("large", b"S", 2**31), ("small", tarfile.REGTYPE, 1000)]
     (tmp_path / "a.tar").write_bytes(b"".join(sparse(str(one), 16 * 2**20) for one in range(17)) + END)
     with pytest.raises(DamagedInputError, match="sparse files have more than 268,435,456 bytes with their holes"):
-        holder.count()
+        input_file.count()
 
 
 @pytest.mark.parametrize(
@@ -288,8 +288,8 @@ def test_holes_are_not_written(tmp_path):
 def test_an_archive_that_is_not_whole_is_an_error(tmp_path, damage, said):
     data = header("a", size=2) + padded(b"a?") + header("b", size=600) + padded(b"b" * 600) + END
     (tmp_path / "a.tar").write_bytes(damage(data))
-    (holder,) = holders(tmp_path, "a.tar")
-    for use in (lambda: list(holder.items()), lambda: holder.write(io.BytesIO(), lambda key: b"restored")):
+    (input_file,) = input_files(tmp_path, "a.tar")
+    for use in (lambda: list(input_file.items()), lambda: input_file.write(io.BytesIO(), lambda key: b"restored")):
         with pytest.raises(DamagedInputError, match=f"cannot read .*a.tar: {said}"):
             use()
 
@@ -297,30 +297,30 @@ def test_an_archive_that_is_not_whole_is_an_error(tmp_path, damage, said):
 def test_a_written_archive_is_compared_with_its_input(tmp_path):
     data = header("a", size=2) + padded(b"a?") + header("b", size=2) + padded(b"b?") + END
     (tmp_path / "a.tar").write_bytes(data)
-    (holder,) = holders(tmp_path, "a.tar")
-    (tmp_path / "new").write_bytes(rewritten(holder))
+    (input_file,) = input_files(tmp_path, "a.tar")
+    (tmp_path / "new").write_bytes(rewritten(input_file))
     restored = {key_of(b"a?"): b"a!", key_of(b"b?"): b"b!"}.get
-    holder.check(tmp_path / "new", restored)
-    for wrong in (data, header("a", size=2) + padded(b"a!") + END, rewritten(holder).replace(b"b!", b"?!")):
+    input_file.check(tmp_path / "new", restored)
+    for wrong in (data, header("a", size=2) + padded(b"a!") + END, rewritten(input_file).replace(b"b!", b"?!")):
         (tmp_path / "new").write_bytes(wrong)
         with pytest.raises(ConservatorError, match="would be changed"):
-            holder.check(tmp_path / "new", restored)
+            input_file.check(tmp_path / "new", restored)
 
 
 def test_a_long_line_is_copied_in_pieces(tmp_path, monkeypatch):
     long = b'{"text": "' + b"?" * 5000 + b'"}\n'
     data = b'{"text": "a?"}\n' + long + b'{"text": "b?"}\n' + long[:-1]
     (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(data))
-    (holder,) = holders(tmp_path, "t.jsonl.gz", largest=100)
+    (input_file,) = input_files(tmp_path, "t.jsonl.gz", largest=100)
     read = []
     readline = gzip.GzipFile.readline
     monkeypatch.setattr(gzip.GzipFile, "readline", lambda *given: read.append(given[1]) or readline(*given))
-    assert holder.count() == 4
-    items = list(holder.items())
+    assert input_file.count() == 4
+    items = list(input_file.items())
     assert [item.data for item in items] == [b"a?", None, b"b?", None]
     assert [item.size for item in items] == [2, len(long), 2, len(long) - 1]
     assert items[1].problem == f"it has {len(long):,} bytes; --max-bytes allows 100"
-    assert gzip.decompress(rewritten(holder)) == data.replace(b'a?"', b'a!"').replace(b'b?"', b'b!"')
+    assert gzip.decompress(rewritten(input_file)) == data.replace(b'a?"', b'a!"').replace(b'b?"', b'b!"')
     assert set(read) == {101}
 
 
@@ -331,23 +331,23 @@ def test_a_table_of_columns_keeps_everything_but_its_texts(tmp_path):
     schema = arrow.schema([("n", arrow.int32()), arrow.field("text", arrow.large_string(), metadata={"a": "b"})])
     table = arrow.table({"n": range(5), "text": ["a?", None, "b", "?" * 99, "c?"]}, schema=schema)
     parquet.write_table(table, tmp_path / "t.parquet", row_group_size=2, compression="gzip")
-    (holder,) = holders(tmp_path, "t.parquet", largest=90)
-    assert holder.count() == 5
-    assert [item.data for item in holder.items()] == [b"a?", None, b"b", None, b"c?"]
-    out = parquet.ParquetFile(io.BytesIO(rewritten(holder)))
+    (input_file,) = input_files(tmp_path, "t.parquet", largest=90)
+    assert input_file.count() == 5
+    assert [item.data for item in input_file.items()] == [b"a?", None, b"b", None, b"c?"]
+    out = parquet.ParquetFile(io.BytesIO(rewritten(input_file)))
     assert out.schema_arrow.equals(schema, check_metadata=True)
     assert out.metadata.num_row_groups == 3
     assert out.metadata.row_group(0).column(0).compression == "GZIP"
     assert out.read().to_pydict() == {"n": list(range(5)), "text": ["a!", None, "b", "?" * 99, "c!"]}
-    (holder,) = holders(tmp_path, "t.parquet", column="n")
+    (input_file,) = input_files(tmp_path, "t.parquet", column="n")
     with pytest.raises(ConservatorError, match="holds int32, not text"):
-        holder.count()
-    (holder,) = holders(tmp_path, "t.parquet", column="body")
+        input_file.count()
+    (input_file,) = input_files(tmp_path, "t.parquet", column="body")
     with pytest.raises(ConservatorError, match=r"no column 'body' \(n, text\)"):
-        holder.count()
+        input_file.count()
     (tmp_path / "t.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(ConservatorError, match="cannot read"):
-        holder.count()
+        input_file.count()
 
 
 def test_a_table_is_read_a_few_rows_at_a_time(tmp_path, monkeypatch):
@@ -365,8 +365,8 @@ def test_a_table_is_read_a_few_rows_at_a_time(tmp_path, monkeypatch):
             yield batch
 
     monkeypatch.setattr(parquet.ParquetFile, "iter_batches", iter_batches)
-    (holder,) = holders(tmp_path, "t.parquet")
-    out = parquet.ParquetFile(io.BytesIO(rewritten(holder)))
+    (input_file,) = input_files(tmp_path, "t.parquet")
+    out = parquet.ParquetFile(io.BytesIO(rewritten(input_file)))
     assert max(batches) <= 8000
     groups = [out.metadata.row_group(number).num_rows for number in range(out.metadata.num_row_groups)]
     assert sum(groups) == 100
@@ -380,9 +380,9 @@ def test_a_table_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
 
     parquet.write_table(arrow.table({"text": ["x" * 10**6]}), tmp_path / "t.parquet", compression="zstd")
     monkeypatch.setattr("conservator.batch.parquet.LARGEST_CHUNK", 10**5)
-    (holder,) = holders(tmp_path, "t.parquet")
+    (input_file,) = input_files(tmp_path, "t.parquet")
     with pytest.raises(DamagedInputError, match=r"the column 'text' has 1,000,\d+ bytes in one group of rows; at most"):
-        list(holder.items())
+        list(input_file.items())
 
 
 def test_each_column_of_a_table_keeps_its_compression(tmp_path):
@@ -392,7 +392,7 @@ def test_each_column_of_a_table_keeps_its_compression(tmp_path):
     wanted = {"n": "SNAPPY", "text": "ZSTD", "many.list.element": "UNCOMPRESSED", "other": "GZIP"}
     table = arrow.table({"n": [1], "text": ["a?"], "many": [["x"]], "other": ["y"]})
     parquet.write_table(table, tmp_path / "t.parquet", compression={**wanted, "many.list.element": "NONE"})
-    (holder,) = holders(tmp_path, "t.parquet")
-    group = parquet.ParquetFile(io.BytesIO(rewritten(holder))).metadata.row_group(0)
+    (input_file,) = input_files(tmp_path, "t.parquet")
+    group = parquet.ParquetFile(io.BytesIO(rewritten(input_file))).metadata.row_group(0)
     chunks = [group.column(number) for number in range(group.num_columns)]
     assert {one.path_in_schema: one.compression for one in chunks} == wanted

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from conservator.batch import LocalEngine, Setup
+from conservator.batch import LocalEngine, WorkerConfig
 from conservator.batch.engine import Task
 from conservator.batch.ray import RayEngine
 from conservator.errors import ConservatorError, OptionError
@@ -15,7 +15,7 @@ from conservator.options import RestoreOptions
 from support.batch_stub import LOG
 
 pytest.importorskip("ray", reason="pip install conservator[ray]")
-SETUP = Setup(RestoreOptions(), factory="support.batch_stub:make")
+SETUP = WorkerConfig(RestoreOptions(), factory="support.batch_stub:make")
 TEXTS = [f"document {one} has l\ufffdst s\ufffdme".encode() for one in range(20)]
 TEXTS[3], TEXTS[7] = b"nothing is lost", b"REFUSED \xef\xbf\xbd"
 

@@ -33,8 +33,8 @@ def corpus(tmp_path):
 
 
 def gather(corpus, *, turned=False):
-    holders = list(Inputs([corpus], corpus / "out").holders())
-    return gather_texts([], holders[::-1] if turned else holders, RestoreOptions())
+    input_files = list(Inputs([corpus], corpus / "out").input_files())
+    return gather_texts([], input_files[::-1] if turned else input_files, RestoreOptions())
 
 
 def test_texts_count_once_in_no_order(corpus):
@@ -63,12 +63,12 @@ def test_a_document_is_no_reference_of_itself(corpus, tmp_path):
     before = shared.texts.index.text.copy()
     own = TEXTS["b.txt"].encode()
     restorer = Restorer([FakeExpert(0), FakeExpert(1)])
-    restorer.references = shared.texts
+    restorer.reference_index = shared.texts
     found = restore_one(restorer, Task(0, own), shared)
     np.testing.assert_array_equal(shared.texts.index.text, before)
     others = [(name, text) for name, text in [*TEXTS.items(), ("bom.txt", "marked")] if name not in ("b.txt", "d.txt")]
     others.sort(key=lambda one: hashlib.sha256(one[1].encode()).hexdigest())
-    restorer.references = read_references(others, "\ufffd")
+    restorer.reference_index = read_references(others, "\ufffd")
     expected = restore_one(restorer, Task(0, own))
     assert found.data == expected.data
     assert found.expected == expected.expected

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conservator.batch import Setup, Task, hash_configuration
+from conservator.batch import Task, WorkerConfig, hash_configuration
 from conservator.batch.estimate import estimate
 from conservator.batch.files import TextFile
 from conservator.batch.work import restore_one
 from conservator.errors import OptionError
 from conservator.options import RestoreOptions
-from conservator.pages import read_pages, trust_of
+from conservator.pages import ocr_confidence_of, read_pages
 from conservator.restorer import Restorer
 from conservator.results import Notice
 from support.fakes import FakeExpert
@@ -85,14 +85,16 @@ def test_confidences_of_ocr_engines_count_as_in_restore(monkeypatch):
     line = "The Judge said that the prisoner was found in tbe house in the morning, and that he bad been seen before."
     page = write_hocr([line.split()]).replace(b"x_wconf 50", b"x_wconf 99")
     restorer, transcript = Restorer(options=RestoreOptions(channel="ocr")), read_pages(page)
-    trust = trust_of(transcript)
-    found = restorer.restore(transcript.text, trust=trust)
+    ocr_confidence = ocr_confidence_of(transcript)
+    found = restorer.restore(transcript.text, ocr_confidence=ocr_confidence)
     given, restore = [], restorer.restore
-    monkeypatch.setattr(restorer, "restore", lambda *one, **more: given.append(more["trust"]) or restore(*one, **more))
+    monkeypatch.setattr(
+        restorer, "restore", lambda *one, **more: given.append(more["ocr_confidence"]) or restore(*one, **more)
+    )
     done = restore_one(restorer, Task(0, page))
     changes = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
     assert done.data == transcript.with_text(changes)
-    np.testing.assert_array_equal(given[0].right, trust.right)
+    np.testing.assert_array_equal(given[0].right, ocr_confidence.right)
 
 
 def test_a_document_that_no_longer_fits_its_encoding_is_reported(restorer):
@@ -118,7 +120,7 @@ def test_notices_of_a_restoration_are_kept(monkeypatch, restorer, data):
 
 def test_whatever_matters_changes_the_configuration(tmp_path):
     def hashed(texts=(), factory="stub:make", **changes):
-        return hash_configuration(Setup(RestoreOptions(**changes), factory=factory), texts)
+        return hash_configuration(WorkerConfig(RestoreOptions(**changes), factory=factory), texts)
 
     for name in "ab":
         (tmp_path / f"{name}.json").write_text(name)
@@ -133,7 +135,7 @@ def test_whatever_matters_changes_the_configuration(tmp_path):
     ]
     assert len(set(ways)) == len(ways)
     assert hashed() == ways[0]
-    named = [hash_configuration(Setup(RestoreOptions(), one)) for one in (None, ("prose",), ("code",))]
+    named = [hash_configuration(WorkerConfig(RestoreOptions(), one)) for one in (None, ("prose",), ("code",))]
     assert len(set(named)) == 3
 
 
@@ -146,12 +148,12 @@ def test_the_cost_is_measured_on_a_few(tmp_path, restorer):
         def run(self, tasks):
             return ((task.number, restore_one(restorer, task)) for task in tasks)
 
-    holders = [TextFile(path, path.name, True, 10**6) for path in sorted(tmp_path.iterdir())]
-    cost = estimate(holders, RestoreOptions(), Engine)
+    input_files = [TextFile(path, path.name, True, 10**6) for path in sorted(tmp_path.iterdir())]
+    cost = estimate(input_files, RestoreOptions(), Engine)
     assert (cost.documents, cost.damaged, cost.lost, cost.measured) == (10, 9, 54, 5)
     assert cost.seconds > 0
 
 
 def test_results_must_not_depend_on_the_speed_of_a_machine():
     with pytest.raises(OptionError, match="speed"):
-        Setup(RestoreOptions(max_seconds=1.0))
+        WorkerConfig(RestoreOptions(max_seconds=1.0))

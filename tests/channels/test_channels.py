@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from conservator.channels import ConfusionChannel, MaskChannel, ReplacementChannel, Status, UnevenMaskChannel
+from conservator.channels import ConfusionChannel, MaskChannel, ReplacementChannel, Status, TokenDependentMaskChannel
 from conservator.errors import ConservatorError
 
 SIZE = 5
@@ -28,7 +28,7 @@ CHANNELS = {
     "confusion": ConfusionChannel(MATRIX),
     "confusion into fewer symbols": ConfusionChannel(MATRIX[:, :3] / MATRIX[:, :3].sum(1, keepdim=True)),
     "confusion of one token": ConfusionChannel(torch.ones(1, 1)),
-    "uneven mask": UnevenMaskChannel(torch.tensor([0.5, 0.1, 0.2, 0.01, 0.9])),
+    "uneven mask": TokenDependentMaskChannel(torch.tensor([0.5, 0.1, 0.2, 0.01, 0.9])),
 }
 channels = pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS.keys())
 
@@ -191,10 +191,10 @@ def test_a_matrix_that_does_not_normalise_is_refused(matrix, message):
 @pytest.mark.parametrize("rate", [0.0, 1.0, float("nan")])
 def test_a_rate_that_is_none_is_refused(rate):
     with pytest.raises(ConservatorError, match="not between 0 and 1"):
-        UnevenMaskChannel(torch.tensor([0.5, rate]))
+        TokenDependentMaskChannel(torch.tensor([0.5, rate]))
 
 
 def test_only_an_uneven_loss_tells_what_was_lost():
     for channel in CHANNELS.values():
-        told = channel.observe(torch.tensor([channel.vocab_size])).likelihood.tells_lost
-        assert told == isinstance(channel, UnevenMaskChannel)
+        told = channel.observe(torch.tensor([channel.vocab_size])).likelihood.erasure_is_informative
+        assert told == isinstance(channel, TokenDependentMaskChannel)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator.channels import EditChannel, as_channel, as_edits
+from conservator.channels import EditChannel, as_channel, as_edit_channel
 from conservator.errors import ConservatorError, OptionError
 
 HEAD = '{"format": "conservator edit channel", "version": 1, "edits": '
@@ -63,10 +63,15 @@ def test_edits_are_drawn_as_often_as_it_says():
 
 def test_channels_by_name(tmp_path):
     (tmp_path / "own.json").write_text(CHANNEL.to_json())
-    assert as_edits(str(tmp_path / "own.json")) == as_edits(tmp_path / "own.json") == as_edits(CHANNEL) == CHANNEL
-    assert len(as_edits("ocr").edits) > 100
-    assert as_edits("mask") is None
+    assert (
+        as_edit_channel(str(tmp_path / "own.json"))
+        == as_edit_channel(tmp_path / "own.json")
+        == as_edit_channel(CHANNEL)
+        == CHANNEL
+    )
+    assert len(as_edit_channel("ocr").edits) > 100
+    assert as_edit_channel("mask") is None
     with pytest.raises(OptionError, match="ocr"):
         as_channel("orc", 256)
     with pytest.raises(ConservatorError, match="cannot read"):
-        as_edits("missing.json")
+        as_edit_channel("missing.json")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conservator.batch import Batch, Inputs, LocalEngine, Setup, Totals
+from conservator.batch import Batch, Inputs, LocalEngine, Totals, WorkerConfig
 from conservator.cli.batch import summary
 from conservator.options import RestoreOptions
 from support.commands import call, run
@@ -46,7 +46,7 @@ def test_a_batch_is_what_restore_does_to_each(folder):
 
 def test_a_corpus_is_its_own_reference_and_a_dry_run_writes_nothing(folder):
     (folder / "in" / "b.txt").write_text(DAMAGED.replace("br\ufffdwn", "brown"))
-    words = ("batch", "in/a.txt", "in/b.txt", "--out", "out", "--experts", "prose", "--like-corpus", "--jobs", "1")
+    words = ("batch", "in/a.txt", "in/b.txt", "--out", "out", "--experts", "prose", "--cross-reference", "--jobs", "1")
     dry = call(*words, "--dry-run", cwd=folder)
     assert dry.returncode == 0, dry.stderr
     assert "2 documents" in dry.stdout
@@ -61,9 +61,9 @@ def test_a_corpus_is_its_own_reference_and_a_dry_run_writes_nothing(folder):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("in", "--out", "out", "--no-memory", "--like-corpus"), 2, "--no-memory leaves it out"),
-        (("in", "--out", "out", "--like", ""), 2, "a file or a folder is needed, not an empty name"),
-        (("in", "--out", "out", "--channel", "ocr", "--like-corpus"), 2, "each other's reference"),
+        (("in", "--out", "out", "--no-memory", "--cross-reference"), 2, "--no-memory leaves it out"),
+        (("in", "--out", "out", "--reference", ""), 2, "a file or a folder is needed, not an empty name"),
+        (("in", "--out", "out", "--channel", "ocr", "--cross-reference"), 2, "each other's reference"),
         (("in", "--out", "out", "--precision", "int4"), 2, "expected float32 or bfloat16"),
         (("in", "--out", "out", "--channel", "nothing"), 2, "no channel"),
         (("in", "--out", "in"), 3, "both an input and the folder"),
@@ -120,7 +120,7 @@ def test_a_single_restoration_into_the_results_keeps_the_ledger(folder):
 def test_changed_encodings_notices_and_kept_files_are_printed():
     totals = Totals(converted=Counter({("windows-1252", "utf-8"): 3}))
     totals.notices, totals.messages = Counter(unknown_language=5), {"unknown_language": "no model covers it"}
-    task = Batch(Inputs([], Path("out")), LocalEngine(Setup(RestoreOptions())), "")
+    task = Batch(Inputs([], Path("out")), LocalEngine(WorkerConfig(RestoreOptions())), "")
     task.kept = 2
     lines = summary(totals, task, 1.0)
     assert "3 read as windows-1252 and written as utf-8: a restored character does not exist in windows-1252" in lines

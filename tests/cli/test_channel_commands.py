@@ -24,7 +24,7 @@ def test_fit_and_correct(tmp_path):
         "-",
         "--channel",
         "court.json",
-        "--like",
+        "--reference",
         "truth.txt",
         "--report",
         "page.html",

@@ -113,7 +113,7 @@ def test_help_has_examples_and_exit_codes():
         done = call(command, "--help", cwd=".")
         assert f"conservator {command}" in done.stdout
         assert "Exit codes" in done.stdout
-    assert "--like book/" in call("restore", "--help", cwd=".").stdout
+    assert "--reference book/" in call("restore", "--help", cwd=".").stdout
 
 
 @pytest.mark.parametrize(
@@ -158,30 +158,34 @@ def test_help_has_examples_and_exit_codes():
                 ("photo.pdf", "the PDF document cannot be read: Failed to load"),
             ]
         ),
-        (["restore", "damaged.txt", "--like", "photo.txt", *EXPERTS], 3, "photo.txt is a PNG image, not text"),
+        (["restore", "damaged.txt", "--reference", "photo.txt", *EXPERTS], 3, "photo.txt is a PNG image, not text"),
         (["damage", "photo.txt"], 3, "photo.txt is a PNG image, not text; nothing was written"),
         (["compare", "clean.txt", "photo.txt", "damaged.txt"], 3, "photo.txt is a PNG image, not text"),
         (["restore", "damaged.txt", "-o", "experts", *EXPERTS], 3, "it is a folder"),
         (["restore", "damaged.txt", "--experts", "nobody"], 3, "no expert 'nobody'"),
         (["restore", "clean.txt", *EXPERTS], 4, "nothing to restore: clean.txt has no mark U+FFFD"),
-        (["restore", "damaged.txt", "--like", "clean.txt", "--no-memory"], 2, "--like: the memory reads these texts"),
-        (["restore", "damaged.txt", "--like", ""], 2, "--like: a file or a folder is needed"),
-        (["restore", "damaged.txt", "--like", "no/where.md", *EXPERTS], 3, "no file or folder no/where.md"),
-        (["restore", "damaged.txt", "--like", "-", *EXPERTS], 3, "standard input is not read here"),
-        (["restore", "damaged.txt", "--like", "empty.txt", *EXPERTS], 3, "empty.txt is empty"),
         (
-            ["restore", "damaged.txt", "--like", "binary.txt", *EXPERTS],
+            ["restore", "damaged.txt", "--reference", "clean.txt", "--no-memory"],
+            2,
+            "--reference: the memory reads these texts",
+        ),
+        (["restore", "damaged.txt", "--reference", ""], 2, "--reference: a file or a folder is needed"),
+        (["restore", "damaged.txt", "--reference", "no/where.md", *EXPERTS], 3, "no file or folder no/where.md"),
+        (["restore", "damaged.txt", "--reference", "-", *EXPERTS], 3, "standard input is not read here"),
+        (["restore", "damaged.txt", "--reference", "empty.txt", *EXPERTS], 3, "empty.txt is empty"),
+        (
+            ["restore", "damaged.txt", "--reference", "binary.txt", *EXPERTS],
             3,
             "binary.txt is binary data, not text: 1 of its 3 bytes",
         ),
         (
-            ["restore", "damaged.txt", "--like", "halves.txt", *EXPERTS],
+            ["restore", "damaged.txt", "--reference", "halves.txt", *EXPERTS],
             3,
             "halves.txt is not UTF-8 text: byte 6 is 0xff",
         ),
-        (["restore", "damaged.txt", "--like", "image.png", *EXPERTS], 3, "image.png is binary data, not text"),
+        (["restore", "damaged.txt", "--reference", "image.png", *EXPERTS], 3, "image.png is binary data, not text"),
         (
-            ["restore", "damaged.txt", "--like", "wrong.jsonl", *EXPERTS],
+            ["restore", "damaged.txt", "--reference", "wrong.jsonl", *EXPERTS],
             3,
             "line 1: expected a JSON object with a field",
         ),
@@ -249,7 +253,7 @@ def test_texts_like_the_document_are_remembered(folder):
     (folder / "story.txt").write_text(f"An account.\n\n{LOSS}")
     (folder / "other.txt").write_text(f"Minutes.\n{STORY}")
     files = ("--json", "r.json", "--report", "r.html", "-o", "out.txt")
-    done = call("restore", "story.txt", "--like", "other.txt", *files, *EXPERTS, cwd=folder)
+    done = call("restore", "story.txt", "--reference", "other.txt", *files, *EXPERTS, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert (folder / "out.txt").read_text() == f"An account.\n\n{STORY}"
     assert "4 remembered: 4 from other.txt\n" in done.stdout
@@ -280,12 +284,12 @@ def test_a_folder_may_hold_the_document_itself(folder):
     (folder / "texts" / "empty.txt").write_text("")
     (folder / "texts" / "more.jsonl").write_text(json.dumps({"text": STORY.upper()}) + "\n")
     words = ("restore", "texts/story.txt", "--gap", "[...]", "--max-gap", 3, "-o", "out.txt", *EXPERTS)
-    done = call(*words, "--like", "texts", "--like", "clean.txt", cwd=folder)
+    done = call(*words, "--reference", "texts", "--reference", "clean.txt", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "texts/other.txt" in done.stdout
     assert "story.txt" not in done.stdout
     assert (folder / "out.txt").read_text().startswith(STORY)
-    done = call(*words, "--like", "texts/story.txt", "--force", cwd=folder)
+    done = call(*words, "--reference", "texts/story.txt", "--force", cwd=folder)
     assert done.returncode == 0, done.stderr
 
 
@@ -297,14 +301,14 @@ def test_the_most_used_references_are_named():
 
 def test_too_much_to_remember_is_refused(folder, monkeypatch):
     monkeypatch.setattr("conservator.experts.memory.references.LARGEST", 100)
-    done = call("restore", "damaged.txt", "--like", "clean.txt", *EXPERTS, cwd=folder)
+    done = call("restore", "damaged.txt", "--reference", "clean.txt", *EXPERTS, cwd=folder)
     assert done.returncode == 3
     assert "the references have more than 100 bytes, with clean.txt" in done.stderr
 
 
 def test_references_change_no_visible_byte(folder):
     (folder / "upper.txt").write_text((folder / "clean.txt").read_text().upper())
-    done = call("restore", "damaged.txt", "--like", "upper.txt", "-o", "out.txt", *EXPERTS, cwd=folder)
+    done = call("restore", "damaged.txt", "--reference", "upper.txt", "-o", "out.txt", *EXPERTS, cwd=folder)
     assert done.returncode == 0, done.stderr
     done = call("compare", "clean.txt", "out.txt", "damaged.txt", cwd=folder)
     assert "false changes: none" in done.stdout
@@ -318,7 +322,7 @@ def test_the_bar_tells_that_references_are_read(folder, monkeypatch):
         yield lambda doing, share: told.append(doing)
 
     monkeypatch.setattr("conservator.cli.restore.progress_bar", bar)
-    call("restore", "damaged.txt", "--like", "clean.txt", *EXPERTS, cwd=folder)
+    call("restore", "damaged.txt", "--reference", "clean.txt", *EXPERTS, cwd=folder)
     assert told[0] == "references"
     assert set(told) <= set(STAGES)
 

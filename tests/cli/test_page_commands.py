@@ -16,7 +16,7 @@ from support.ocr_files import WRITERS
 WORDS = ["The", "constable", "found", "tbe", "prisoner", "in", "the", "buming", "house."]
 LIKE = "The constable found the prisoner in the burning house in the morning.\n" * 30
 CHANNEL = EditChannel({("rn", "m"): 0.05, ("h", "b"): 0.03, ("n", "u"): 0.01}, {}, 0.97)
-FITTED = ("--channel", "court.json", "--like", "like.txt")
+FITTED = ("--channel", "court.json", "--reference", "like.txt")
 
 
 def hocr():
@@ -58,7 +58,7 @@ def test_a_file_of_an_engine_is_corrected_in_place(folder):
 
 def test_a_mark_is_filled_where_any_character_may_be_wrong(folder):
     (folder / "page.txt").write_text("The const?ble found tbe prisoner in the bu?ning house.\n")
-    words = ("restore", "page.txt", "--channel", "court.json", "--like", "like.txt", "--mark", "?", "-o", "-")
+    words = ("restore", "page.txt", "--channel", "court.json", "--reference", "like.txt", "--mark", "?", "-o", "-")
     done = call(*words, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "The constable found the prisoner in the burning house.\n"

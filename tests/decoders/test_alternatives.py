@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from conservator.channels import MaskChannel
-from conservator.decoders import DecodedText, best_fills
+from conservator.decoders import DecodedText, best_candidates
 from conservator.decoders.alternatives import LONGEST
 from conservator.documents import LOST
 from conservator.experts import Context, Cost, ExpertSpec, Team, copy_visible
@@ -53,7 +53,7 @@ def fills_of(tokens, wanted, text=None):
     text = greedy if text is None else np.array(text)
     confidence = np.where(np.array(tokens) == LOST, 0.1, 1.0)
     decoded = DecodedText(text, confidence, rows.half(), np.zeros(len(text)), Cost())
-    return expert, best_fills(Team([expert]), observation, inferred, decoded, wanted)
+    return expert, best_candidates(Team([expert]), observation, inferred, decoded, wanted)
 
 
 def test_the_best_fills_are_the_best_of_all():

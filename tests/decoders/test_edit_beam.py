@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conservator.channels import EditChannel
-from conservator.decoders.edits import Beam, StepTable, find_changes
+from conservator.decoders.edits import ArcTable, Beam, find_changes
 from conservator.decoders.edits.beam import MISSING
 from conservator.decoders.edits.changes import expected_edits
-from conservator.experts.char_ngram import CharacterModel, Mixture
+from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel
 
 CHANNEL = EditChannel({("ab", "c"): 0.2, ("a", "b"): 0.1, ("b", ""): 0.05, ("", "c"): 0.02}, {"a": 0.8}, 0.9)
-TINY = CharacterModel.of("tiny", ["abba cab ab", "ba ab"], order=3)
-MIXTURE = Mixture.of([TINY])
+TINY = CharNgramModel.of("tiny", ["abba cab ab", "ba ab"], order=3)
+MIXTURE = CharNgramMixture.of([TINY])
 WIDE = Beam(width=3000, margin=500.0, scale=0.8)  # no line has as many ways
 
 
@@ -55,7 +55,7 @@ score = scorer(MIXTURE)
 @settings(max_examples=30, deadline=None)
 @given(st.text(alphabet="abc", min_size=1, max_size=3))
 def test_a_wide_beam_is_exact_with_one_model(line):
-    steps = StepTable(CHANNEL).of(line)
+    steps = ArcTable(CHANNEL).of(line)
     paths = every_path(steps)
     assert len(paths) < WIDE.width
     scores = {tuple(path): score(steps, path) for path in paths}
@@ -73,14 +73,14 @@ def test_a_wide_beam_is_exact_with_one_model(line):
         assert change.seen == line[change.start : change.stop]
         made, kept = masses(steps, scores, found, change)
         assert math.log(change.probability) == pytest.approx(made - total)
-        assert change.gain == pytest.approx(made - kept)
+        assert change.log_odds == pytest.approx(made - kept)
 
 
 @pytest.mark.parametrize("other", ["ccc acc cca c", "cba cba bca"])
 def test_a_wide_beam_is_close_with_two_models(other):
     """Merged hypotheses share mixture weights, so log Z is approximate; the best path is the best of all here."""
-    mixture = Mixture.of([TINY, CharacterModel.of("other", [other], order=3)])
-    score, table = scorer(mixture), StepTable(CHANNEL)
+    mixture = CharNgramMixture.of([TINY, CharNgramModel.of("other", [other], order=3)])
+    score, table = scorer(mixture), ArcTable(CHANNEL)
     for line in map("".join, itertools.chain(*(itertools.product("abc", repeat=length) for length in (1, 2, 3)))):
         steps = table.of(line)
         paths = every_path(steps)
@@ -133,7 +133,7 @@ def leaves(steps, path, change):
 
 def test_a_narrow_beam_finds_what_a_wide_one_does():
     line = "cab abb ca"
-    steps = StepTable(CHANNEL).of(line)
+    steps = ArcTable(CHANNEL).of(line)
     changes = [
         find_changes(line, beam.search(MIXTURE, steps, "\n"), steps) for beam in (Beam(width=32), Beam(width=500))
     ]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_edit_beam import CHANNEL, MIXTURE, WIDE, every_path, score
 
-from conservator.decoders.edits import StepTable, find_stretches, judging, stretches
+from conservator.decoders.edits import ArcTable, find_stretches, judging, stretches
 from conservator.decoders.edits.scoring import Spot, judge
 from conservator.errors import ConservatorError
 from conservator.experts import Meter
@@ -26,7 +26,7 @@ def unlimited():
 @settings(max_examples=30, deadline=None)
 @given(st.text(alphabet="abc", min_size=1, max_size=3))
 def test_texts_have_the_posterior_of_all_paths_that_write_them(line):
-    steps = StepTable(CHANNEL).of(line)
+    steps = ArcTable(CHANNEL).of(line)
     exact = {}
     for path in every_path(steps):
         text, one = score(steps, path)
@@ -44,7 +44,7 @@ def test_texts_have_the_posterior_of_all_paths_that_write_them(line):
 
 def test_stretches_end_at_spaces_that_are_sure():
     line = "ab cab ab"
-    steps = StepTable(CHANNEL.at_rate(0.1)).of(line)
+    steps = ArcTable(CHANNEL.at_rate(0.1)).of(line)
     found = find_stretches(line, WIDE.search(MIXTURE, steps, "\n"), steps)
     assert found
     assert all(one.start == 0 or line[one.start] == " " for one in found)

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conservator.channels import EditChannel, Trust
-from conservator.decoders.edits import Beam, StepTable, find_changes
+from conservator.channels import EditChannel, OcrConfidence
+from conservator.decoders.edits import ArcTable, Beam, find_changes
 from conservator.decoders.edits.changes import expected_edits
-from conservator.experts.char_ngram import CharacterModel, Mixture
+from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel
 
 ALPHABET = "abc"
 CHANNEL = EditChannel({("ab", "c"): 0.2, ("a", "b"): 0.1}, {"a": 0.8}, 0.9)
-MIXTURE = Mixture.of([CharacterModel.of("tiny", ["abbacab", "baabc", "cab"], order=3)])
+MIXTURE = CharNgramMixture.of([CharNgramModel.of("tiny", ["abbacab", "baabc", "cab"], order=3)])
 WIDE = Beam(width=10_000, margin=500.0, scale=0.8)
 laws = st.lists(st.floats(0.05, 1.0), min_size=3, max_size=3).map(lambda one: np.array(one) / sum(one))
 
@@ -26,7 +26,9 @@ def exact_trust(line, posteriors, channel):
         tuple((one, law[at] / (1 - law[ALPHABET.index(seen)])) for at, one in enumerate(ALPHABET) if one != seen)
         for seen, law in zip(line, posteriors, strict=True)
     )
-    return Trust(np.log(own / channel.other), np.log((1 - own) / (1 - channel.other)), np.zeros(len(line) + 1), others)
+    return OcrConfidence(
+        np.log(own / channel.other), np.log((1 - own) / (1 - channel.other)), np.zeros(len(line) + 1), others
+    )
 
 
 def mass_of(texts):
@@ -40,7 +42,7 @@ def mass_of(texts):
 def test_a_reader_that_says_its_posterior_is_taken_at_its_word(said, stay):
     line, posteriors = "".join(seen for seen, _ in said), [law for _, law in said]
     channel = EditChannel({}, {}, stay)
-    steps = StepTable(channel).of(line, exact_trust(line, posteriors, channel))
+    steps = ArcTable(channel).of(line, exact_trust(line, posteriors, channel))
     texts = {}
     for letters in itertools.product(ALPHABET, repeat=len(line)):
         text = "".join(letters)
@@ -59,20 +61,20 @@ def test_a_reader_that_says_its_posterior_is_taken_at_its_word(said, stay):
         same = sum(chance for text, chance in chances.items() if text[change.start : change.stop] == change.text)
         kept = sum(chance for text, chance in chances.items() if text[change.start : change.stop] == change.seen)
         assert change.probability == pytest.approx(same)
-        assert change.gain == pytest.approx(np.log(same / kept))
+        assert change.log_odds == pytest.approx(np.log(same / kept))
     assert chances["".join(best)] == pytest.approx(max(chances.values()))
 
 
 @given(st.text(alphabet="abc d", max_size=8))
 def test_a_reader_that_says_nothing_changes_nothing(line):
-    table = StepTable(CHANNEL)
-    for one, other in zip(table.of(line), table.of(line, Trust.silent(len(line))), strict=True):
+    table = ArcTable(CHANNEL)
+    for one, other in zip(table.of(line), table.of(line, OcrConfidence.silent(len(line))), strict=True):
         assert np.array_equal(one, other)
 
 
 def test_what_staying_loses_edits_gain():
-    doubtful = Trust(np.log([0.5]), np.log([4.0]), np.log([1.0, 3.0]), ((("c", 0.25), ("a", 0.5)),))
-    plain, steps = (StepTable(CHANNEL).of("b", trust) for trust in (None, doubtful))
+    doubtful = OcrConfidence(np.log([0.5]), np.log([4.0]), np.log([1.0, 3.0]), ((("c", 0.25), ("a", 0.5)),))
+    plain, steps = (ArcTable(CHANNEL).of("b", ocr_confidence) for ocr_confidence in (None, doubtful))
     texts = ["".join(map(chr, text[:size])) for text, size in zip(steps.texts.tolist(), steps.sizes, strict=True)]
     assert texts == ["a", "b", "c"]
     before, after = np.exp(plain.chances), np.exp(steps.chances)
@@ -98,7 +100,7 @@ def ways(seen, clean):
 @given(st.text(alphabet="abc_", min_size=1, max_size=4), st.sampled_from(["_", "\ufffd", "[?]"]))
 def test_at_a_mark_the_prior_alone_decides(pattern, mark):
     line = pattern.replace("_", mark)
-    steps = StepTable(CHANNEL, mark, ALPHABET).of(line)
+    steps = ArcTable(CHANNEL, mark, ALPHABET).of(line)
     texts = {}
     for size in range(len(pattern), 2 * len(pattern) + 1):
         for letters in itertools.product(ALPHABET, repeat=size):
@@ -112,14 +114,14 @@ def test_at_a_mark_the_prior_alone_decides(pattern, mark):
     changes = find_changes(line, lattice, steps)
     filled = [change for change in changes if change.seen == mark]
     assert len(filled) == pattern.count("_")
-    assert all(change.text in ALPHABET and change.gain == np.inf for change in filled)
+    assert all(change.text in ALPHABET and change.log_odds == np.inf for change in filled)
     assert not any(mark in change.seen for change in changes if change not in filled)
     if "_" not in pattern:
-        assert np.array_equal(steps.chances, StepTable(CHANNEL).of(line).chances)
+        assert np.array_equal(steps.chances, ArcTable(CHANNEL).of(line).chances)
 
 
 def test_a_mark_among_sure_characters_has_the_posterior_of_the_prior():
-    steps = StepTable(EditChannel({}, {}, 0.9), "_", ALPHABET).of("a_ba")
+    steps = ArcTable(EditChannel({}, {}, 0.9), "_", ALPHABET).of("a_ba")
     (change,) = find_changes("a_ba", WIDE.search(MIXTURE, steps, "\n"), steps)
     scores = {one: WIDE.scale * MIXTURE.log_probs(f"a{one}ba").sum() for one in ALPHABET}
     _, chances = mass_of(scores)

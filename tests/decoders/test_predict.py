@@ -10,7 +10,7 @@ from conservator.channels import MaskChannel, ReplacementChannel
 from conservator.decoders import Reading, predict
 from conservator.errors import ConservatorError
 from conservator.experts import Team
-from conservator.field import Bayes, Composition, simplex_lattice
+from conservator.field import Bayes, Composition, simplex_grid
 from conservator.reference import BigramExpert, decode_iteratively, decode_one_step, decode_with_channel
 from support.tables import table_of
 
@@ -56,7 +56,7 @@ def test_one_step_takes_the_mode_of_the_pool_and_copies_the_rest(seed, length):
 
 def test_the_predictive_is_the_average_of_pools():
     experts, observation = bigrams(3), masked(2, 6)
-    weights = torch.tensor(simplex_lattice(3, 2))
+    weights = torch.tensor(simplex_grid(3, 2))
     states = torch.rand(2, 6, 6, generator=seeded(), dtype=torch.float64).softmax(-1)
     composition = Composition.of_states(states, weights)
     expected = sum(
@@ -106,7 +106,7 @@ def test_any_number_of_steps_fills_everything_and_keeps_what_is_visible(seed, st
 def test_the_own_context_is_all_that_an_expert_sees():
     experts, observation = bigrams(), masked(1, 8, rate=0.3)
     field = torch.eye(2, dtype=torch.float64)[torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])][None]
-    reading = Reading(own_context=0.05)
+    reading = Reading(domain_threshold=0.05)
     tokens = observation.readable
     for found, _ in predict(Team(experts), tokens, observation.lost, Composition.of_field(field), reading):
         for number, expert in enumerate(experts):

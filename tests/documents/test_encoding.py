@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator import restore
-from conservator.documents import read_source, write_text
+from conservator.documents import read_input, write_text
 from conservator.documents.codepages import guess_codepage
 from conservator.documents.encoding import detect_encoding
-from conservator.documents.file_types import name_kind
+from conservator.documents.file_types import name_file_type
 from conservator.errors import ConservatorError, NotTextError, OptionError
 from conservator.system.files import check_encoding
 from support.fakes import FakeExpert
@@ -56,7 +56,7 @@ SPANISH = "El niño comió una manzana en la montaña, según la señora; ¿qué
 )
 def test_an_undamaged_file_is_read_and_comes_back(text, codec, found):
     data = text.encode(codec)
-    source = read_source(data)
+    source = read_input(data)
     assert (source.encoding, source.detected) == (found, True)
     assert source.data.decode() == (f"\ufeff{text}" if codec == "utf-8-sig" else text)
     result = restore(data, [FakeExpert()])
@@ -122,7 +122,7 @@ NOISE = np.random.default_rng(0).bytes(4000)
 )
 def test_what_is_not_text_is_named(data, kind):
     with pytest.raises(NotTextError, match=r"photo\.txt is ") as error:
-        read_source(data, name="photo.txt")
+        read_input(data, name="photo.txt")
     assert f"photo.txt is {kind}, not text" in str(error.value)
     with pytest.raises(NotTextError, match="the document is "):
         restore(data, [FakeExpert()], lost="invalid")
@@ -144,8 +144,8 @@ def test_what_is_not_text_is_named(data, kind):
     ],
 )
 def test_a_text_may_begin_like_another_kind(text):
-    assert name_kind(text.encode()) is None
-    assert read_source(text.encode()).data == text.encode()
+    assert name_file_type(text.encode()) is None
+    assert read_input(text.encode()).data == text.encode()
 
 
 CODECS = ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "cp1252", "latin-1", "cp1250", "cp850", "mac-roman", "koi8-r")
@@ -156,12 +156,12 @@ def test_any_text_in_any_encoding_comes_back(text, codec):
     """Whether it is named or told by the bytes, rightly or not: no byte is changed, or the file is refused."""
     data = text.encode(codec, "ignore")
     try:
-        source = read_source(data, signs=("[...]",))
+        source = read_input(data, signs=("[...]",))
     except ConservatorError:
-        source = read_source(data, codec, signs=("[...]",))
+        source = read_input(data, codec, signs=("[...]",))
     written = source.data if source.encoding == "utf-8" else write_text(source.data.decode(), source.encoding)
     assert written == data
-    named = read_source(data, codec)
+    named = read_input(data, codec)
     assert named.data.decode().replace(MARK, "") == data.decode(codec).replace(MARK, "").replace("ï¿½", "")
 
 
@@ -214,7 +214,7 @@ def test_damaged_utf8_is_told_from_other_encodings():
     assert detect_encoding(half) == "utf-8"
     latin = FRENCH.replace("\u2019", "'").encode("latin-1")
     assert detect_encoding(latin) == "windows-1252"
-    assert detect_encoding(latin, stray=True) == "utf-8"
+    assert detect_encoding(latin, allow_invalid_utf8=True) == "utf-8"
     assert detect_encoding(latin.replace(b"dernier", MARK.encode())) == "windows-1252"
     assert guess_codepage(b"caf\xe9 " * 4000 + b"\x81") == "iso8859-1"  # which has a character for every byte
 
@@ -234,13 +234,13 @@ def test_damaged_utf8_is_told_from_other_encodings():
 )
 def test_encodings_that_do_not_fit_are_said(data, encoding, error, message):
     with pytest.raises(error, match=message):
-        read_source(data, encoding)
+        read_input(data, encoding)
 
 
 def test_encodings_have_one_name():
     assert [check_encoding(name) for name in ("CP1252", "Windows-1252", "latin1", "UTF8", "utf-8-sig", "L9")] == [
         "windows-1252", "windows-1252", "iso-8859-1", "utf-8", "utf-8", "iso-8859-15"]  # fmt: skip
-    assert read_source("\ufeffa".encode("utf-16-be"), "utf-16").encoding == "utf-16-be"
-    assert read_source("a".encode("utf-16-be"), "utf-16").encoding == "utf-16-be"
-    assert read_source("a".encode("utf-16-le"), "utf-16").data == b"a"
-    assert read_source(NOISE, "latin-1").encoding == "iso-8859-1"
+    assert read_input("\ufeffa".encode("utf-16-be"), "utf-16").encoding == "utf-16-be"
+    assert read_input("a".encode("utf-16-be"), "utf-16").encoding == "utf-16-be"
+    assert read_input("a".encode("utf-16-le"), "utf-16").data == b"a"
+    assert read_input(NOISE, "latin-1").encoding == "iso-8859-1"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError
-from conservator.experts.char_ngram import CharacterModel, Mixture, Trie, load_characters
+from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel, Trie, load_characters
 from conservator.experts.char_ngram.model import code_points
 from conservator.experts.char_ngram.storage import read_model, write_model
 from conservator.experts.char_ngram.trie import DISCOUNT, UNIFORM, find_contexts, probability
@@ -74,8 +74,8 @@ def test_a_trie_that_becomes_full_grows():
 
 
 def test_a_joined_trie_keeps_every_model():
-    models = [CharacterModel.of("one", ["abab abab"]), CharacterModel.of("two", ["cab cab", "bac"])]
-    joined = Mixture.of(models)
+    models = [CharNgramModel.of("one", ["abab abab"]), CharNgramModel.of("two", ["cab cab", "bac"])]
+    joined = CharNgramMixture.of(models)
     for number, model in enumerate(models):
         for history in ("", "\nab", "ca"):
             for character in "abc\n ":
@@ -84,18 +84,18 @@ def test_a_joined_trie_keeps_every_model():
 
 def test_weights_follow_the_text():
     prose, code = (
-        CharacterModel.of("prose", ["the house of the king " * 5]),
-        CharacterModel.of("code", ["x = [0] * n\n" * 5]),
+        CharNgramModel.of("prose", ["the house of the king " * 5]),
+        CharNgramModel.of("code", ["x = [0] * n\n" * 5]),
     )
-    mixture = Mixture.of([prose, code])
+    mixture = CharNgramMixture.of([prose, code])
     assert mixture.fitted("the king of the house").weights.argmax() == 0
     assert mixture.fitted("n = [0] * x").weights.argmax() == 1
-    alone = [Mixture.of([one]).log_probs("the king").sum() for one in (prose, code)]
+    alone = [CharNgramMixture.of([one]).log_probs("the king").sum() for one in (prose, code)]
     assert alone[1] < mixture.log_probs("the king").sum() <= np.logaddexp(*alone)
 
 
 def test_a_model_comes_back_from_disk(tmp_path):
-    model = CharacterModel.of(
+    model = CharNgramModel.of(
         "fairy tales", ["once upon a time there was a king " * 20, "emoji \U0001f600 are left out"]
     )
     path = tmp_path / "model.gz"
@@ -112,7 +112,7 @@ def test_a_model_comes_back_from_disk(tmp_path):
 
 def test_a_file_that_is_no_model_is_named(tmp_path):
     path = tmp_path / "model.gz"
-    whole = write_model(CharacterModel.of("x", ["abc"]), 1)
+    whole = write_model(CharNgramModel.of("x", ["abc"]), 1)
     for data in (b"", b"text", whole[:-9], whole[:30] + bytes(20) + whole[50:]):
         path.write_bytes(data)
         with pytest.raises(ConservatorError, match=r"model\.gz is no character model"):
@@ -129,5 +129,5 @@ def test_those_of_the_package_know_their_kinds():
         "math": "Let $X$ be a smooth variety over $\\mathbb{C}$. \\begin{lemma}\\label{lem:a} Then $H^0(X)=0$.",
     }
     for name, text in texts.items():
-        weights = Mixture.of(models).fitted(text).weights
+        weights = CharNgramMixture.of(models).fitted(text).weights
         assert models[int(weights.argmax())].name == name

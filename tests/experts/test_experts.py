@@ -9,8 +9,8 @@ from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, ByteExpert, Context, Memory, UniformSource
 from conservator.experts.flow import Base, FlowExpert
-from conservator.experts.segmentation import InBytes
-from conservator.experts.uniform import Hiding
+from conservator.experts.segmentation import ByteMarginalExpert
+from conservator.experts.uniform import MaskedFromUniform
 from conservator.reference import BigramExpert, CategoricalExpert, EnumeratedExpert, all_sequences
 from conservator.vocabularies import BYTES
 from conservator_studies.denoiser import Denoiser, train_denoiser
@@ -30,7 +30,7 @@ def seeded(seed=0):
 JOINT = torch.randn([SIZE] * LENGTH, generator=seeded())
 EXPERTS = {
     "enumerated": EnumeratedExpert(JOINT),
-    "uniform source, hiding": Hiding(EnumeratedExpert(JOINT, UniformSource(), "hiding"), seed=3, draws=2),
+    "uniform source, hiding": MaskedFromUniform(EnumeratedExpert(JOINT, UniformSource(), "hiding"), seed=3, draws=2),
     "categorical": CategoricalExpert(torch.randn(LENGTH, SIZE, generator=seeded())),
     "bigram": BigramExpert.random(SIZE, 1.0, seeded()),
     "untrained denoiser": Denoiser(SIZE, LENGTH, 16, seeded(), "untrained"),
@@ -45,7 +45,9 @@ EXPERTS = {
     ),
     "bytes, hourglass": ByteExpert(random_network(TINY), "hourglass", ""),
     "bytes, transformer": ByteExpert(random_network(PLAIN), "transformer", ""),
-    "tokens in bytes": InBytes(Spelt([*(bytes([byte]) for byte in range(BYTES.size)), b"ab", b"\x00\x01\x02"], 0)),
+    "tokens in bytes": ByteMarginalExpert(
+        Spelt([*(bytes([byte]) for byte in range(BYTES.size)), b"ab", b"\x00\x01\x02"], 0)
+    ),
     "tokens, flow matching": FlowExpert(Base(random_flow(), VOCABULARY), "flow"),
     "tokens, flow matching, neighbours": FlowExpert(Base(random_flow(NEAR, spread=0.1), VOCABULARY), "near"),
     "memory": Memory().condition(

@@ -28,7 +28,7 @@ def make_uniform_expert(folder):
     save_random(folder, UNIFORM)
 
 
-makers = pytest.mark.parametrize("make", [make_byte_expert, make_token_expert, make_uniform_expert])
+document_experts = pytest.mark.parametrize("make", [make_byte_expert, make_token_expert, make_uniform_expert])
 
 
 def enlarge(folder, scale):
@@ -43,7 +43,7 @@ def enlarge(folder, scale):
     (folder / "config.json").write_text(json.dumps(card))
 
 
-@makers
+@document_experts
 def test_weights_that_are_too_large_are_blamed_and_not_the_document(make, tmp_path):
     make(tmp_path / "name")
     enlarge(tmp_path / "name", 1e30)
@@ -52,7 +52,7 @@ def test_weights_that_are_too_large_are_blamed_and_not_the_document(make, tmp_pa
         restorer.restore(DOCUMENT)
 
 
-@makers
+@document_experts
 def test_what_torch_does_by_default_does_not_matter(make, tmp_path):
     make(tmp_path / "name")
     before = torch.get_default_dtype()

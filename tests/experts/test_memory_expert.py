@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
-from conservator.experts import Context, Memory, Remembered, make_references
+from conservator.experts import Context, Memory, MemorySource, make_references
 from conservator.experts.memory import references as references_module
 from conservator.experts.memory.expert import DOUBT, REFERENCE, SHAPES, SILENT
 from conservator.experts.memory.index import UNKNOWN, around, build_index, gram
@@ -196,7 +196,7 @@ def test_it_says_where_a_byte_was_remembered_from():
     damaged = text.copy()
     damaged[lost] = HIDDEN
     memory = Memory(references, phrases=False).condition(observe(damaged))
-    assert memory.sources(text, lost) == [Remembered(None, 2), Remembered("b.txt", 3)]
+    assert memory.sources(text, lost) == [MemorySource(None, 2), MemorySource("b.txt", 3)]
     strange = text.copy()
     strange[9] = ord("~")
     assert memory.sources(strange, lost[:1]) == [None]

@@ -60,17 +60,17 @@ places = given(
     length=st.integers(1, 400),
     context=st.integers(8, 64),
     lost=st.sets(st.integers(0, 399), min_size=1, max_size=6),
-    near=st.integers(0, 60),
+    evidence_radius=st.integers(0, 60),
     margin=st.integers(0, 60),
 )
 
 
 @places
-def test_an_excerpt_has_what_is_needed_and_no_more(length, context, lost, near, margin):
+def test_an_excerpt_has_what_is_needed_and_no_more(length, context, lost, evidence_radius, margin):
     lost = np.array(sorted({place % length for place in lost}))
-    excerpt = excerpt_around(lost, near, margin, length, context)
+    excerpt = excerpt_around(lost, evidence_radius, margin, length, context)
     assert excerpt.length == length
-    reach = max(margin, near + margin_of(context) + grain(context))
+    reach = max(margin, evidence_radius + margin_of(context) + grain(context))
     kept = [
         place for place in range(length) if length <= context or any(abs(place - one) <= reach for one in lost.tolist())
     ]
@@ -78,14 +78,14 @@ def test_an_excerpt_has_what_is_needed_and_no_more(length, context, lost, near, 
 
 
 @places
-def test_a_part_is_read_as_in_the_whole(length, context, lost, near, margin):
+def test_a_part_is_read_as_in_the_whole(length, context, lost, evidence_radius, margin):
     tokens = torch.randint(256, (1, length), generator=torch.Generator().manual_seed(length))
     lost = np.array(sorted({place % length for place in lost}))
-    excerpt = excerpt_around(lost, near, margin, length, context)
+    excerpt = excerpt_around(lost, evidence_radius, margin, length, context)
     kept, team = excerpt.positions, Team([FakeExpert(0, context), FakeExpert(1, context)])
     distance = (torch.arange(length)[:, None] - torch.from_numpy(lost)).abs().min(dim=1).values
     hidden = torch.rand(1, 2, length, generator=torch.Generator().manual_seed(0)) < 0.4
-    wanted = hidden & (distance <= near)
+    wanted = hidden & (distance <= evidence_radius)
     whole, part = (torch.zeros(2, 2, length, 256) for _ in range(2))
     for found in team.read(tokens, hidden, wanted):
         whole[:, 0].index_add_(1, found.position, found.log_probs)
@@ -104,7 +104,7 @@ def restore_both_ways(document, **options):
     cut = restore(document, experts, **options)
     with pytest.MonkeyPatch.context() as patch:
 
-        def all_of_it(lost, near, margin, length, context):
+        def all_of_it(lost, evidence_radius, margin, length, context):
             return Excerpt(torch.arange(length), length)
 
         patch.setattr("conservator.pipelines.lost_bytes.excerpt_around", all_of_it)
@@ -129,17 +129,17 @@ def check_alike(cut, whole):
 @given(
     texts=st.lists(stretches, min_size=2, max_size=4),
     sizes=st.lists(st.integers(0, 1500), min_size=4, max_size=4),
-    near=st.sampled_from([1, 7, 40, 300]),
+    evidence_radius=st.sampled_from([1, 7, 40, 300]),
     alternatives=st.sampled_from([0, 2]),
     seed=st.integers(0, 9),
 )
 @example(["日本", "€é", "😀"], [901, 1200, 700, 0], 7, 2, 0)
 @example(["😀", "😀a", "aé"], [0, 1499, 0, 0], 1, 0, 1)
-def test_an_excerpt_restores_what_the_whole_document_restores(texts, sizes, near, alternatives, seed):
+def test_an_excerpt_restores_what_the_whole_document_restores(texts, sizes, evidence_radius, alternatives, seed):
     """Damage between long stretches of characters of any width, so that cuts fall anywhere within them."""
     parts = [text * (size // len(text.encode()) + 1) for text, size in zip(texts, sizes, strict=False)]
     document = (MARK * 2 + "x" + MARK).join(parts)
-    cut, whole = restore_both_ways(document, near=near, alternatives=alternatives, seed=seed)
+    cut, whole = restore_both_ways(document, evidence_radius=evidence_radius, alternatives=alternatives, seed=seed)
     check_alike(cut, whole)
 
 
@@ -147,7 +147,7 @@ def test_a_cut_may_fall_anywhere_in_a_character():
     first, last = set(), set()
     for shift in range(3):
         document = "日" * 400 + "a" * shift + MARK + "b" * shift + "本" * 400
-        cut, whole = restore_both_ways(document, near=3, seed=shift, alternatives=2)
+        cut, whole = restore_both_ways(document, evidence_radius=3, seed=shift, alternatives=2)
         check_alike(cut, whole)
         assert len(cut.positions) < 900 < len(whole.positions) == cut.length
         first.add(int(cut.positions[0]) % 3)
@@ -157,7 +157,7 @@ def test_a_cut_may_fall_anywhere_in_a_character():
 
 def test_without_any_evidence_an_excerpt_restores_the_same_text():
     """All experts are as likely as each other then, so that only rounding says whose text it is."""
-    cut, whole = restore_both_ways("日" * 400 + MARK + "x" * 900 + MARK, near=0, alternatives=2)
+    cut, whole = restore_both_ways("日" * 400 + MARK + "x" * 900 + MARK, evidence_radius=0, alternatives=2)
     assert len(cut.positions) < len(whole.positions)
     assert cut.data == whole.data
     np.testing.assert_allclose(cut.field, whole.field)
@@ -167,13 +167,13 @@ def test_without_any_evidence_an_excerpt_restores_the_same_text():
 
 def test_gaps_of_unknown_length_are_restored_from_an_excerpt_too():
     document = "some text " * 60 + "[...]" + " and é more " * 60 + MARK + " of it" * 90
-    cut, whole = restore_both_ways(document, near=20, gap="[...]", max_gap=5, alternatives=2)
+    cut, whole = restore_both_ways(document, evidence_radius=20, gap="[...]", max_gap=5, alternatives=2)
     check_alike(cut, whole)
     assert len(cut.positions) < len(whole.positions)
 
 
-@pytest.mark.parametrize("near", [5, None])
-def test_experts_are_told_where_in_the_document_they_read(near):
+@pytest.mark.parametrize("evidence_radius", [5, None])
+def test_experts_are_told_where_in_the_document_they_read(evidence_radius):
     text = "".join(chr(33 + (place * place) % 90) for place in range(2000))
     places = [0, 1, 700, 704, 705, 1999]
     document = "".join(MARK if place in places else letter for place, letter in enumerate(text))
@@ -189,9 +189,9 @@ def test_experts_are_told_where_in_the_document_they_read(near):
             assert torch.equal(context.tokens[known], original[position[known]])
             return super().predict(context, at)
 
-    found = restore(document, [Placed(0, 64), Placed(1, 50)], near=near, alternatives=2)
+    found = restore(document, [Placed(0, 64), Placed(1, 50)], evidence_radius=evidence_radius, alternatives=2)
     assert found.cost.evaluations > 0
-    assert (len(found.positions) < 2000) == (near is not None)
+    assert (len(found.positions) < 2000) == (evidence_radius is not None)
 
 
 def test_an_observation_of_an_excerpt_says_so():

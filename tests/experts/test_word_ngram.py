@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conservator import Restorer
-from conservator.channels import MaskChannel, UnevenMaskChannel
+from conservator.channels import MaskChannel, TokenDependentMaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Context
 from conservator.experts.word_ngram import WordModel, count_usage
@@ -98,7 +98,7 @@ def test_letters_that_are_lost_more_often_are_filled_in_more_often():
     rates = torch.full((BYTES.size,), 1e-4)
     for letter in "tr":
         rates[ord(letter)] = 0.2
-        channel = UnevenMaskChannel(rates)
+        channel = TokenDependentMaskChannel(rates)
         found = Restorer([words]).restore("a ca\ufffd and", lost="bytes", channel=channel, memory=False, alternatives=2)
         assert found.text == f"a ca{letter} and"
         assert found.alternatives[0][0].data == letter.encode()

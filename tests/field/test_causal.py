@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from conservator.field import constant, infer_causal_field, log_pool, simplex_lattice
+from conservator.field import constant, infer_causal_field, log_pool, simplex_grid
 
 
 def laws_of(right, wrong, tokens, likely):
@@ -39,7 +39,7 @@ def test_what_is_lost_is_no_evidence():
 def test_the_evidence_of_one_weight_is_that_of_the_pool():
     tokens = np.random.default_rng(0).integers(0, 4, 30)
     laws = [torch.randn(30, 4, generator=torch.Generator().manual_seed(seed)).log_softmax(-1) for seed in (0, 1)]
-    weights = simplex_lattice(2, 10)
+    weights = simplex_grid(2, 10)
     found = infer_causal_field(laws, tokens, np.ones(30, dtype=bool), [constant(weights)])
     scores = []
     for weight in torch.from_numpy(weights):

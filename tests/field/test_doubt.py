@@ -5,7 +5,7 @@ import torch
 
 from conservator.channels import ConfusionChannel, ReplacementChannel
 from conservator.experts import Context, Team
-from conservator.field import Bayes, Folds, log_pool, simplex_lattice
+from conservator.field import Bayes, Folds, log_pool, simplex_grid
 from conservator.reference import Ascent, BigramExpert, CategoricalExpert, Maximum, decode_one_step, decode_with_channel
 from support.gathering import gather
 
@@ -17,7 +17,7 @@ def seeded(seed=0):
 
 
 def test_what_is_kept_is_the_channels_posterior():
-    channel, weights = ReplacementChannel(SIZE, 0.4), torch.tensor(simplex_lattice(2, 2))
+    channel, weights = ReplacementChannel(SIZE, 0.4), torch.tensor(simplex_grid(2, 2))
     table = torch.randn(2, 7, SIZE, generator=seeded())
     experts = [CategoricalExpert(rows, f"{number}") for number, rows in enumerate(table)]
     observation = channel.corrupt(torch.randint(SIZE, (1, 7), generator=seeded()), seeded())
@@ -30,18 +30,18 @@ def test_what_is_kept_is_the_channels_posterior():
 
 
 def test_doubted_tokens_are_not_read():
-    read_by = []
+    make_lexicon_expert = []
 
     class Watching(BigramExpert):
         def predict(self, context, at):
-            read_by.append(context.hidden)
+            make_lexicon_expert.append(context.hidden)
             return super().predict(context, at)
 
     expert = Watching(torch.zeros(SIZE), torch.zeros(SIZE, SIZE))
     observation = ReplacementChannel(SIZE, 0.4).observe(torch.zeros(1, 8, dtype=torch.long))
     doubt = torch.tensor([[1.0, 0, 0, 0, 1, 0, 0, 0]])
     gather([expert], observation, Folds(4), seeded(), torch.ones(1, 1), doubt)
-    hidden = torch.cat(read_by)
+    hidden = torch.cat(make_lexicon_expert)
     assert hidden[:, [0, 4]].all()
     assert hidden.sum() == 4 * 2 + 6  # the other six, once each
 

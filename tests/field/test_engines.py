@@ -9,15 +9,15 @@ import torch
 from conservator.channels import MaskChannel, ReplacementChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Cost, Team
-from conservator.field import GLOBAL, Bayes, Composition, Folds, Inferred, Outcome, Survey, one_weight
+from conservator.field import GLOBAL, Bayes, Composition, Folds, Inferred, Outcome, SubsampledBayes, global_prior
 from conservator.reference import Ascent, BigramExpert, Maximum, Particles
 
 SIZE = 3
 ENGINES = {
     "bayes": Bayes(),
-    "bayes near damage": Bayes(near=2),
+    "bayes near damage": Bayes(evidence_radius=2),
     "global": GLOBAL,
-    "survey": Survey(),
+    "survey": SubsampledBayes(),
     "maximum": Maximum(),
     "ascent": Ascent(),
     "particles": Particles(iterations=2, particles=3, samples=2, steps=2),
@@ -142,7 +142,7 @@ def test_a_channel_of_another_vocabulary_is_refused(engine):
 def test_a_document_may_be_doubtful_and_have_marks_besides(engine):
     tokens = masked(2, 12, rate=0.3).tokens
     observation = ReplacementChannel(SIZE, 0.2).observe(tokens)
-    if isinstance(engine, Survey):
+    if isinstance(engine, SubsampledBayes):
         with pytest.raises(ConservatorError, match="the engine Bayes does"):
             engine(Team(bigrams()), observation, seeded())
         return
@@ -196,17 +196,17 @@ def test_after_the_first_repeat_an_expert_reads_what_may_be_its_own():
     assert not second[1][:, foreign].all()
     assert not first[1][:, torch.arange(80) < 30].all()
     seen.clear()
-    Bayes(Folds(2, 2), own_context=0.0)(team, observation, seeded())
+    Bayes(Folds(2, 2), domain_threshold=0.0)(team, observation, seeded())
     assert torch.equal(torch.cat(seen["up"]), torch.cat(seen["down"]))
 
 
 def test_where_one_composition_fits_a_whole_sequence_nothing_is_foreign():
     seen = {}
     observation = MaskChannel(SIZE, 0.1).corrupt((torch.arange(40) % SIZE)[None], seeded())
-    found = Bayes(Folds(2, 2), parts=10, priors=one_weight)(watched(seen), observation, seeded())
+    found = Bayes(Folds(2, 2), parts=10, priors=global_prior)(watched(seen), observation, seeded())
     assert found.field[0, 0, 0] > 0.8
     assert torch.equal(torch.cat(seen["up"]), torch.cat(seen["down"]))
-    assert Bayes(parts=10, priors=one_weight) == GLOBAL
+    assert Bayes(parts=10, priors=global_prior) == GLOBAL
 
 
 def test_near_damage_the_field_is_scored_and_read_alone():
@@ -214,10 +214,10 @@ def test_near_damage_the_field_is_scored_and_read_alone():
     tokens = (torch.arange(40) % SIZE)[None].clone()
     tokens[0, 20] = SIZE
     observation = MaskChannel(SIZE, 0.1).observe(tokens)
-    found = Bayes(Folds(2, 1), near=5)(watched(seen), observation, seeded())
-    near = (torch.arange(40) - 20).abs() <= 5
-    assert torch.equal(found.scored[0], near)
-    assert torch.equal(torch.cat(seen["up"]).any(0), near)  # only there is anything hidden, to be predicted
+    found = Bayes(Folds(2, 1), evidence_radius=5)(watched(seen), observation, seeded())
+    evidence_radius = (torch.arange(40) - 20).abs() <= 5
+    assert torch.equal(found.scored[0], evidence_radius)
+    assert torch.equal(torch.cat(seen["up"]).any(0), evidence_radius)  # only there is anything hidden, to be predicted
 
 
 def test_no_rounds_are_refused():

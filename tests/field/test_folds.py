@@ -48,23 +48,30 @@ def test_an_excerpt_gets_the_folds_of_the_whole_sequence(length, rate, seed):
 
 @given(
     tokens=st.lists(st.integers(0, SIZE), min_size=1, max_size=30),
-    near=st.integers(0, 12) | st.none(),
+    evidence_radius=st.integers(0, 12) | st.none(),
     seed=st.integers(0, 100),
 )
-def test_near_damage_is_within_reach_of_a_lost_position(tokens, near, seed):
+def test_near_damage_is_within_reach_of_a_lost_position(tokens, evidence_radius, seed):
     tokens = torch.tensor(tokens)
     lost = (tokens == SIZE).nonzero()[:, 0].tolist()
-    expected = [near is None or any(abs(place - one) <= near for one in lost) for place in range(len(tokens))]
+    expected = [
+        evidence_radius is None or any(abs(place - one) <= evidence_radius for one in lost)
+        for place in range(len(tokens))
+    ]
     seen = MaskChannel(SIZE, 0.5).observe(tokens[None])
-    assert near_damage(seen, near)[0].tolist() == expected
+    assert near_damage(seen, evidence_radius)[0].tolist() == expected
     kept = torch.rand(len(tokens), generator=seeded(seed)) < 0.7
     kept[lost] = True  # an excerpt has everything that is lost
     excerpt = Excerpt(kept.nonzero()[:, 0], len(tokens))
     if kept.any():
         part = MaskChannel(SIZE, 0.5).observe(tokens[None, kept], excerpt)
-        assert near_damage(part, near)[0].tolist() == [one for one, here in zip(expected, kept, strict=True) if here]
+        assert near_damage(part, evidence_radius)[0].tolist() == [
+            one for one, here in zip(expected, kept, strict=True) if here
+        ]
     doubtful = ReplacementChannel(SIZE, 0.5).observe(tokens[None])
-    assert near_damage(doubtful, near).all() == (near is None or len(lost) < len(tokens) or all(expected))
+    assert near_damage(doubtful, evidence_radius).all() == (
+        evidence_radius is None or len(lost) < len(tokens) or all(expected)
+    )
 
 
 def test_what_is_hidden_is_the_pattern_the_damage_and_the_doubt():

@@ -7,7 +7,7 @@ import torch
 from conservator.channels import MaskChannel, ReplacementChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Team
-from conservator.field import Folds, simplex_lattice
+from conservator.field import Folds, simplex_grid
 from conservator.field.pool import log_pool_at
 from conservator.reference import BigramExpert, CategoricalExpert, CompositeEvidence, all_sequences
 from support.gathering import gather
@@ -29,7 +29,7 @@ def masked(length, seed=0, rate=0.3, rows=None):
 
 
 def test_a_chunk_size_changes_nothing(monkeypatch):
-    experts, observation, weights = bigrams(), masked(9, rows=5), torch.tensor(simplex_lattice(2, 2))
+    experts, observation, weights = bigrams(), masked(9, rows=5), torch.tensor(simplex_grid(2, 2))
     whole = gather(experts, observation, Folds(3), seeded(), weights)[0].emissions
     for name in ("CHUNK", "PART"):
         monkeypatch.setattr(f"conservator.experts.team.{name}", 1)
@@ -38,7 +38,7 @@ def test_a_chunk_size_changes_nothing(monkeypatch):
 
 
 def test_lattice_scores_are_the_evidence_at_constant_fields():
-    experts, observation, weights = bigrams(3), masked(10), torch.tensor(simplex_lattice(3, 2))
+    experts, observation, weights = bigrams(3), masked(10), torch.tensor(simplex_grid(3, 2))
     emissions = gather(experts, observation[None], Folds(3, 2), seeded(), weights)[0].emissions
     evidence = CompositeEvidence.gather(Team(experts), observation, Folds(3, 2), seeded())
     assert (emissions[0][observation.lost] == 0).all()
@@ -48,7 +48,7 @@ def test_lattice_scores_are_the_evidence_at_constant_fields():
 
 
 def test_edges():
-    experts, weights = bigrams(), torch.tensor(simplex_lattice(2, 2))
+    experts, weights = bigrams(), torch.tensor(simplex_grid(2, 2))
     channel = MaskChannel(SIZE, 0.5)
     lost = channel.observe(torch.full((1, 5), channel.mask_id))
     found, cost = gather(experts, lost, Folds(5), seeded(), weights)
@@ -94,7 +94,7 @@ def test_long_sequences_are_read_in_windows():
 
 def test_pools_of_a_lattice():
     log_probs = torch.log_softmax(torch.randn(2, 3, 7, generator=seeded()), -1)
-    for weight in torch.tensor(simplex_lattice(2, 4)):
+    for weight in torch.tensor(simplex_grid(2, 4)):
         mixed = torch.einsum("i,inv->nv", weight.float(), log_probs)
         pool, log_norm = log_pool_at(log_probs, weight)
         torch.testing.assert_close(pool, torch.log_softmax(mixed, -1))
@@ -102,7 +102,7 @@ def test_pools_of_a_lattice():
 
 
 def test_without_the_prior_term_a_state_is_scored_by_its_mean_log_probability():
-    experts, observation, weights = bigrams(), masked(9, rows=2), torch.tensor(simplex_lattice(2, 2))
+    experts, observation, weights = bigrams(), masked(9, rows=2), torch.tensor(simplex_grid(2, 2))
     with_prior = gather(experts, observation, Folds(3), seeded(), weights)[0].emissions
     without = gather(experts, observation, Folds(3), seeded(), weights, prior_term=False)[0].emissions
     torch.testing.assert_close(without[..., :2], with_prior[..., :2])  # experts are normalised as they are
@@ -112,7 +112,7 @@ def test_without_the_prior_term_a_state_is_scored_by_its_mean_log_probability():
 
 def test_composite_evidence_is_that_of_enumerated_conditionals():
     """Two chains whose every sequence is listed: conditionals by summing, pools and the channel by hand."""
-    experts, weights, length = bigrams(), torch.tensor(simplex_lattice(2, 2)), 5
+    experts, weights, length = bigrams(), torch.tensor(simplex_grid(2, 2)), 5
     sequences = all_sequences(SIZE, length)
     laws = [expert.log_density(sequences).exp() for expert in experts]
     for channel in (MaskChannel(SIZE, 0.3), ReplacementChannel(SIZE, 0.3)):
@@ -135,7 +135,7 @@ def test_composite_evidence_is_that_of_enumerated_conditionals():
 
 
 def test_without_the_prior_term_any_channel_sums_the_unnormalised_pool():
-    channel, weights = ReplacementChannel(SIZE, 0.3), torch.tensor(simplex_lattice(2, 2))
+    channel, weights = ReplacementChannel(SIZE, 0.3), torch.tensor(simplex_grid(2, 2))
     experts = [CategoricalExpert(torch.randn(6, SIZE, generator=seeded(n)), f"{n}") for n in range(2)]
     observation = channel.observe(torch.randint(SIZE, (1, 6), generator=seeded()))
     found, _ = gather(experts, observation, Folds(2), seeded(), weights, prior_term=False)

@@ -10,7 +10,7 @@ from conservator.channels import MaskChannel
 from conservator.decoders import Reading
 from conservator.errors import ConservatorError
 from conservator.experts import Memory, Team
-from conservator.field import Bayes, Trust, choose_experts, fit_trust
+from conservator.field import Bayes, MemoryGate, choose_experts, fit_memory_gate
 from conservator.field.engines.fit_memory_gate import HIDDEN, like_damage
 from conservator.field.memory_gate import (
     SHARES,
@@ -47,19 +47,19 @@ def observe(text, rate=0.1, seed=0):
 
 
 def test_the_composed_law_is_the_mixture_of_pools():
-    composed, recalled = rows(6, 5, 0), rows(6, 5, 1)
+    composed, memory_weight = rows(6, 5, 0), rows(6, 5, 1)
     table = np.random.default_rng(0).dirichlet(np.ones(len(SHARES)), 2 * STEPS)
     expected = torch.zeros(6, 5)
     for position in range(6):
-        own = min(int(-np.log(1 - float(recalled[position].exp().max())) / 0.7), STEPS - 1)
+        own = min(int(-np.log(1 - float(memory_weight[position].exp().max())) / 0.7), STEPS - 1)
         sure = -np.log(1 - float(composed[position].exp().max())) >= SURE
         for share, chance in zip(SHARES, table[own + STEPS * int(sure)], strict=True):
-            pool = composed[position].exp() ** (1 - share) * recalled[position].exp() ** share
+            pool = composed[position].exp() ** (1 - share) * memory_weight[position].exp() ** share
             expected[position] += chance * pool / pool.sum()
-    trust = Trust(table)
-    torch.testing.assert_close(trust.log_probs(composed, recalled).exp(), expected)
-    weight = torch.from_numpy(table @ SHARES)[classes_of(composed, recalled)]
-    torch.testing.assert_close(trust.weight(composed, recalled), weight)
+    gate = MemoryGate(table)
+    torch.testing.assert_close(gate.log_probs(composed, memory_weight).exp(), expected)
+    weight = torch.from_numpy(table @ SHARES)[classes_of(composed, memory_weight)]
+    torch.testing.assert_close(gate.weight(composed, memory_weight), weight)
 
 
 def test_certainty():
@@ -75,7 +75,7 @@ def test_the_table_meets_its_optimality_conditions(seed, count):
     """At the maximum of a concave objective on the simplex, the gradient is the same for all shares."""
     rng = np.random.default_rng(seed)
     evidence, classes = rng.normal(0, 2, (count, len(SHARES))), rng.integers(0, 2 * STEPS, count)
-    table = fit_trust(evidence, classes).table
+    table = fit_memory_gate(evidence, classes).table
     np.testing.assert_allclose(table.sum(axis=1), 1)
     gradient = STRENGTH * prior_table() / table
     likelihood = np.exp(evidence)
@@ -86,7 +86,7 @@ def test_the_table_meets_its_optimality_conditions(seed, count):
 
 
 def test_without_evidence_the_table_is_the_prior():
-    table = fit_trust(np.zeros((0, len(SHARES))), np.zeros(0, dtype=np.int64)).table
+    table = fit_memory_gate(np.zeros((0, len(SHARES))), np.zeros(0, dtype=np.int64)).table
     np.testing.assert_allclose(table, prior_table())
     means = prior_table() @ SHARES
     assert (np.diff(means[:STEPS]) > 0).all()
@@ -96,7 +96,7 @@ def test_without_evidence_the_table_is_the_prior():
 @pytest.mark.parametrize("right", [True, False])
 def test_a_memory_that_is_right_gains_trust_and_one_that_is_wrong_loses_it(right):
     evidence = np.tile(np.linspace(-4, 0, len(SHARES)) * (1 if right else -1), (200, 1))
-    found = fit_trust(evidence, np.full(200, 5)).table @ SHARES
+    found = fit_memory_gate(evidence, np.full(200, 5)).table @ SHARES
     before = prior_table() @ SHARES
     assert (found[5] > 0.9) if right else (found[5] < 0.05)
     np.testing.assert_allclose(np.delete(found, 5), np.delete(before, 5))
@@ -112,12 +112,12 @@ def test_bayes_infers_the_others_as_without_a_memory():
     found = Bayes()(team, observation, seeded())
     assert torch.equal(found.field[..., :2], alone.field)
     assert (found.field[..., 2] == 0).all()
-    assert found.composition.trust is not None
-    assert alone.composition.trust is None
+    assert found.composition.gate is not None
+    assert alone.composition.gate is None
     predictions = torch.stack([rows(3, 256, seed) for seed in range(3)])
     where = torch.zeros(3, dtype=torch.long), torch.tensor([1, 5, 100])
     others = alone.composition.log_probs(predictions[:2], *where)
-    expected = found.composition.trust.log_probs(others, predictions[2])
+    expected = found.composition.gate.log_probs(others, predictions[2])
     torch.testing.assert_close(found.composition.log_probs(predictions, *where), expected)
 
 
@@ -171,11 +171,11 @@ def test_a_memory_reads_text_that_is_hidden_from_others():
     )
     team = Team([*experts, Memory().condition(observation)])
     composition = Bayes()(team, observation, seeded()).composition
-    hidden = Reading(own_context=0.2).hidden_from(composition)
+    hidden = Reading(domain_threshold=0.2).hidden_from(composition)
     assert hidden.shape == (*observation.tokens.shape, 3)
     assert hidden[..., :2].any()
     assert not hidden[..., 2].any()
-    decoded = decode_one_step(team, observation, composition, Reading(own_context=0.2))
+    decoded = decode_one_step(team, observation, composition, Reading(domain_threshold=0.2))
     assert (decoded.tokens[~observation.lost] == observation.tokens[~observation.lost]).all()
 
 
@@ -192,10 +192,10 @@ def test_a_law_that_is_too_sure_is_made_less_sure():
     posterior = evidence.sum(0) - 0.5 * (np.log(SHARPNESS) / SPREAD) ** 2
     assert posterior[SHARPNESS.tolist().index(found)] == posterior.max()
     assert fit_sharpness(np.zeros((0, len(SHARPNESS)))) == 1.0
-    composed, recalled = rows(6, 5, 0), rows(6, 5, 1)
-    plain = Trust(prior_table()).log_probs(composed, recalled)
+    composed, memory_weight = rows(6, 5, 0), rows(6, 5, 1)
+    plain = MemoryGate(prior_table()).log_probs(composed, memory_weight)
     expected = torch.log_softmax(found * plain, dim=-1)
-    torch.testing.assert_close(Trust(prior_table(), found).log_probs(composed, recalled), expected)
+    torch.testing.assert_close(MemoryGate(prior_table(), found).log_probs(composed, memory_weight), expected)
 
 
 def test_what_is_hidden_is_like_the_damage():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conservator.channels import MaskChannel
 from conservator.experts import Team
-from conservator.field import Survey, one_weight, simplex_lattice
+from conservator.field import SubsampledBayes, global_prior, simplex_grid
 from conservator.field.sampling import PERIOD, STRETCH, spread, stretches
 from conservator.field.selection import HALF, choose_experts
 from conservator.reference import BigramExpert, CategoricalExpert
@@ -45,11 +45,11 @@ def test_the_evidence_is_that_of_the_hidden_half():
     experts = [CategoricalExpert(rows, f"expert {number}") for number, rows in enumerate(logits)]
     tokens = torch.randint(SIZE, (1, 60), generator=seeded(1))
     lost = torch.rand(1, 60, generator=seeded(2)) < 0.2
-    found = Survey(priors=one_weight)(Team(experts), observe(tokens, lost), seeded())
+    found = SubsampledBayes(priors=global_prior)(Team(experts), observe(tokens, lost), seeded())
     hidden = HALF.draw(~lost, seeded())[0, 0]
     laws = torch.log_softmax(logits, dim=-1)
     each = []
-    for weight in simplex_lattice(2):
+    for weight in simplex_grid(2):
         pool = torch.log_softmax((torch.from_numpy(weight)[:, None, None] * laws).sum(0), dim=-1)
         each.append(pool[hidden, tokens[0, hidden]].sum())
     each = torch.stack(each)
@@ -57,9 +57,9 @@ def test_the_evidence_is_that_of_the_hidden_half():
     outcome = found.outcomes[0]
     channel = int(hidden.sum()) * np.log(0.5)
     np.testing.assert_allclose(outcome.log_evidence, float(expected) + channel, rtol=1e-6)
-    np.testing.assert_allclose(outcome.surprise, -float(expected) / int(hidden.sum()), rtol=1e-6)
+    np.testing.assert_allclose(outcome.cross_entropy, -float(expected) / int(hidden.sum()), rtol=1e-6)
     share = torch.softmax(each, 0)
-    if (share @ torch.from_numpy(simplex_lattice(2)) > 0.1).all():
+    if (share @ torch.from_numpy(simplex_grid(2)) > 0.1).all():
         torch.testing.assert_close(found.composition.share[0, 0], share, rtol=1e-5, atol=1e-6)
 
 
@@ -76,7 +76,7 @@ def two_regions():
 def surveyed():
     """The survey of the two regions by all."""
     experts, observation = two_regions()
-    return Survey()(Team(experts), observation, seeded())
+    return SubsampledBayes()(Team(experts), observation, seeded())
 
 
 def test_regions_are_found_from_a_sample(surveyed):
@@ -90,7 +90,7 @@ def test_of_a_long_text_lost_positions_have_the_same_posterior(surveyed, monkeyp
     experts, observation = two_regions()
     every = surveyed
     monkeypatch.setattr("conservator.field.engines.subsampled_bayes.LONG", 100)
-    some = Survey()(Team(experts), observation, seeded())
+    some = SubsampledBayes()(Team(experts), observation, seeded())
     lost = observation.lost
     torch.testing.assert_close(some.field[lost], every.field[lost])
     torch.testing.assert_close(some.composition.share[lost], every.composition.share[lost])
@@ -100,7 +100,7 @@ def test_of_a_long_text_lost_positions_have_the_same_posterior(surveyed, monkeyp
 def test_experts_that_have_nothing_to_say_are_asked_no_more():
     experts, observation = two_regions()
     team = Team(experts)
-    found = Survey(chooses=True)(team, observation, seeded())
+    found = SubsampledBayes(chooses=True)(team, observation, seeded())
     assert not found.field[..., 2].any()
     assert not found.composition.asked()[..., 2].any()
     assert found.field[0, :1900, 0].mean() > 0.95
@@ -109,16 +109,20 @@ def test_experts_that_have_nothing_to_say_are_asked_no_more():
 
 def test_a_sequence_without_anything_visible_follows_the_prior():
     lost = torch.ones(1, 5, dtype=torch.bool)
-    found = Survey(chooses=True)(Team(two_regions()[0]), observe(torch.zeros(1, 5, dtype=torch.long), lost), seeded())
+    found = SubsampledBayes(chooses=True)(
+        Team(two_regions()[0]), observe(torch.zeros(1, 5, dtype=torch.long), lost), seeded()
+    )
     torch.testing.assert_close(found.field, torch.full((1, 5, 3), 1 / 3, dtype=torch.float64), rtol=0.02, atol=0.02)
-    assert found.outcomes[0].surprise is None
+    assert found.outcomes[0].cross_entropy is None
 
 
 def test_the_gain_of_local_weights_is_foretold_by_the_hidden_half(surveyed):
     experts, observation = two_regions()
-    assert surveyed.outcomes[0].gain > 0.1
-    assert Survey(priors=one_weight)(Team(experts), observation, seeded()).outcomes[0].gain == 0
-    assert Survey()(Team(experts[:1]), observation, seeded()).outcomes[0].gain is None
+    assert surveyed.outcomes[0].local_gain > 0.1
+    assert SubsampledBayes(priors=global_prior)(Team(experts), observation, seeded()).outcomes[0].local_gain == 0
+    assert SubsampledBayes()(Team(experts[:1]), observation, seeded()).outcomes[0].local_gain is None
     one_kind = observation[:, :2000]
-    assert abs(Survey()(Team(experts), one_kind, seeded()).outcomes[0].gain) < 0.01
-    assert Survey(chooses=True)(Team(experts[:1] + experts[2:]), one_kind, seeded()).outcomes[0].gain == 0
+    assert abs(SubsampledBayes()(Team(experts), one_kind, seeded()).outcomes[0].local_gain) < 0.01
+    assert (
+        SubsampledBayes(chooses=True)(Team(experts[:1] + experts[2:]), one_kind, seeded()).outcomes[0].local_gain == 0
+    )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError
-from conservator.field import constant, laplace, lattice_posterior, posterior, simplex_lattice, sticky, two_level
+from conservator.field import constant, grid_posterior, laplace, posterior, simplex_grid, sticky, two_level
 from conservator.field.forward_backward import posterior_kernel
 
 
@@ -25,7 +25,7 @@ def some_priors(weights):
 
 @pytest.mark.parametrize(("experts", "parts"), [(1, 1), (1, 3), (2, 1), (2, 4), (3, 2), (4, 3)])
 def test_a_lattice_has_every_point_once_and_the_vertices_first(experts, parts):
-    weights = simplex_lattice(experts, parts)
+    weights = simplex_grid(experts, parts)
     assert weights.shape == (comb(experts + parts - 1, parts), experts)
     assert len(np.unique(weights, axis=0)) == len(weights)
     np.testing.assert_allclose(weights.sum(axis=1), 1)
@@ -35,7 +35,7 @@ def test_a_lattice_has_every_point_once_and_the_vertices_first(experts, parts):
 
 @pytest.mark.parametrize("experts", [1, 2, 3])
 def test_priors_are_stochastic(experts):
-    for prior in some_priors(simplex_lattice(experts, 2)):
+    for prior in some_priors(simplex_grid(experts, 2)):
         np.testing.assert_allclose(prior.initial.sum(), 1)
         np.testing.assert_allclose(prior.weights.sum(axis=1), 1)
         np.testing.assert_allclose(prior.regions.sum(axis=1), 1)
@@ -70,7 +70,7 @@ def by_enumeration(emissions, prior):
     kind=st.integers(0, 4),
 )
 def test_forward_backward_sums_over_all_paths(experts, parts, length, scale, seed, kind):
-    prior = some_priors(simplex_lattice(experts, parts))[kind]
+    prior = some_priors(simplex_grid(experts, parts))[kind]
     emissions = scale * np.random.default_rng(seed).normal(size=(length, len(prior.weights)))
     evidence, law = posterior(emissions, prior)
     expected_evidence, expected = by_enumeration(emissions, prior)
@@ -87,7 +87,7 @@ def test_forward_backward_sums_over_all_paths(experts, parts, length, scale, see
 )
 def test_positions_that_are_left_out_are_positions_without_evidence(experts, length, scale, seed, kind):
     """The chain passes them by: the same posterior as with emissions of zero there."""
-    prior, rng = some_priors(simplex_lattice(experts, 2))[kind], np.random.default_rng(seed)
+    prior, rng = some_priors(simplex_grid(experts, 2))[kind], np.random.default_rng(seed)
     skipped = np.where(rng.random(length) < 0.4, rng.integers(0, 40, size=length), 0)
     kept = np.cumsum(skipped + 1) - 1
     emissions = scale * rng.normal(size=(length, len(prior.weights)))
@@ -100,13 +100,13 @@ def test_positions_that_are_left_out_are_positions_without_evidence(experts, len
 
 
 def test_the_posterior_of_an_excerpt_is_that_of_the_whole():
-    rng, weights = np.random.default_rng(0), simplex_lattice(2, 2)
+    rng, weights = np.random.default_rng(0), simplex_grid(2, 2)
     kept = np.concatenate([np.arange(3, 40), np.arange(300, 350)])
     emissions = 2 * rng.normal(size=(len(kept), len(weights)))
     whole = np.zeros((500, len(weights)))
     whole[kept] = emissions
-    found = lattice_posterior(emissions, weights, skipped=np.diff(kept, prepend=-1) - 1)
-    expected = lattice_posterior(whole, weights)
+    found = grid_posterior(emissions, weights, skipped=np.diff(kept, prepend=-1) - 1)
+    expected = grid_posterior(whole, weights)
     assert found.prior == expected.prior
     assert found.evidences == pytest.approx(expected.evidences, rel=1e-9)
     for name in ("field", "regions", "owners", "states"):
@@ -114,7 +114,7 @@ def test_the_posterior_of_an_excerpt_is_that_of_the_whole():
 
 
 def test_the_compiled_kernel_is_the_plain_one():
-    prior = two_level(simplex_lattice(3, 2), 0.01, 0.2, 0.7)
+    prior = two_level(simplex_grid(3, 2), 0.01, 0.2, 0.7)
     emissions = 5 * np.random.default_rng(0).normal(size=(50, 18))
     plain = getattr(posterior_kernel, "py_func", posterior_kernel)
     jump, powers = np.full(50, -1), np.linalg.matrix_power(prior.transition, 7)[None]
@@ -127,7 +127,7 @@ def test_the_compiled_kernel_is_the_plain_one():
 
 
 def test_overwhelming_evidence_does_not_overflow():
-    weights = simplex_lattice(2, 1)
+    weights = simplex_grid(2, 1)
     emissions = np.zeros((2000, 2))
     emissions[:1000, 1] = emissions[1000:, 0] = -9000.0
     for prior in (sticky(weights, 0.01), two_level(weights, 0.01, 0.2, 0.7), constant(weights)):
@@ -137,26 +137,26 @@ def test_overwhelming_evidence_does_not_overflow():
 
 
 def test_no_evidence_leaves_the_prior():
-    weights = simplex_lattice(3, 2)
+    weights = simplex_grid(3, 2)
     for prior in some_priors(weights):
         evidence, law = posterior(np.zeros((7, len(prior.weights))), prior)
         assert evidence == pytest.approx(0, abs=1e-9)
         np.testing.assert_allclose(law[0], prior.initial, atol=1e-12)
-    found = lattice_posterior(np.zeros((7, 6)), weights)
+    found = grid_posterior(np.zeros((7, 6)), weights)
     np.testing.assert_allclose(found.field, 1 / 3)
     np.testing.assert_allclose(found.regions, 1 / 3)
 
 
 def test_the_evidence_chooses_the_prior_that_made_the_field():
     rng = np.random.default_rng(0)
-    weights = simplex_lattice(2, 1)
+    weights = simplex_grid(2, 1)
     one, two = np.zeros((400, 2)), np.zeros((400, 2))
     one[:, 1] = -1.0  # the same expert throughout
     two[:200, 1] = two[200:, 0] = -1.0  # a change in the middle
     noise = rng.normal(size=(400, 2))
     priors = [constant(weights), sticky(weights, 0.01)]
-    assert lattice_posterior(one + noise, weights, priors).prior == "constant"
-    found = lattice_posterior(two + noise, weights, priors)
+    assert grid_posterior(one + noise, weights, priors).prior == "constant"
+    found = grid_posterior(two + noise, weights, priors)
     assert found.prior == "sticky 0.01"
     assert (found.regions.argmax(axis=1) == np.repeat([0, 1], 200)).mean() > 0.98
     assert found.log_evidence == max(found.evidences.values())
@@ -164,14 +164,14 @@ def test_the_evidence_chooses_the_prior_that_made_the_field():
 
 def test_only_a_prior_that_knows_regions_attributes():
     rng = np.random.default_rng(0)
-    weights = simplex_lattice(2, 1)
+    weights = simplex_grid(2, 1)
     truth = rng.integers(2, size=60).repeat(10)  # compositions that change all the time
     emissions = np.where(np.arange(2) == truth[:, None], 0.0, -3.0)
     regions, loose = two_level(weights, 0.003, 0.2, 0.95), sticky(weights, 0.1)
-    found = lattice_posterior(emissions, weights, [regions, loose])
+    found = grid_posterior(emissions, weights, [regions, loose])
     assert found.prior == loose.name
-    np.testing.assert_array_equal(found.field, lattice_posterior(emissions, weights, [loose]).field)
-    np.testing.assert_array_equal(found.regions, lattice_posterior(emissions, weights, [regions]).regions)
+    np.testing.assert_array_equal(found.field, grid_posterior(emissions, weights, [loose]).field)
+    np.testing.assert_array_equal(found.regions, grid_posterior(emissions, weights, [regions]).regions)
     np.testing.assert_array_equal(found.owners, found.field)
 
 
@@ -181,16 +181,16 @@ def test_only_a_prior_that_knows_regions_attributes():
     lambda w: laplace(w, -1.0),
     lambda w: laplace(w, np.inf),
     lambda w: two_level(w, 0.1, 0.0, 0.5),
-    lambda w: simplex_lattice(0, 1),
-    lambda w: simplex_lattice(10, 12),
-    lambda w: lattice_posterior(np.zeros((4, 5)), w),
-    lambda w: lattice_posterior(np.full((4, 6), -np.inf), w),
+    lambda w: simplex_grid(0, 1),
+    lambda w: simplex_grid(10, 12),
+    lambda w: grid_posterior(np.zeros((4, 5)), w),
+    lambda w: grid_posterior(np.full((4, 6), -np.inf), w),
 ])  # fmt: skip
 def test_impossible_settings_are_said(call):
     with pytest.raises(ConservatorError):
-        call(simplex_lattice(3, 2))
+        call(simplex_grid(3, 2))
 
 
 def test_more_states_than_a_table_holds_are_refused():
     with pytest.raises(ConservatorError, match="take fewer parts"):
-        two_level(simplex_lattice(6, 7), 0.1, 0.2, 0.9)
+        two_level(simplex_grid(6, 7), 0.1, 0.2, 0.9)

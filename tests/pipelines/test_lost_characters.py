@@ -162,7 +162,7 @@ def test_another_mark_can_stand_for_characters():
 def test_texts_like_the_document_are_remembered():
     names = [("names.txt", "Frau Žółćak und Herr Ñandú wohnen hier. " * 2)]
     found = restore(
-        "Frau \ufffd\ufffd\ufffd\ufffdak und Herr \ufffdand\ufffd wohnen hier.", lost="characters", like=names
+        "Frau \ufffd\ufffd\ufffd\ufffdak und Herr \ufffdand\ufffd wohnen hier.", lost="characters", references=names
     )
     assert found.text == "Frau Žółćak und Herr Ñandú wohnen hier."
 
@@ -215,6 +215,6 @@ def test_a_notice_says_that_language_models_are_not_used(restorer):
 
 def test_a_choice_is_known_and_the_rest_stays_characters(restorer):
     place = LOST.encode().index(MARK.encode(), 10)
-    found = restorer.restore(LOST, lost="characters", known=[(place, place + 3, "ï")])
+    found = restorer.restore(LOST, lost="characters", fixed=[(place, place + 3, "ï")])
     assert found.text == TEXT
     assert found.summary.lost == 3

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from conservator import RestoreOptions, Restorer
-from conservator.decoders.rescoring import Judged, Rewritten
+from conservator.decoders.rescoring import Judged, Rescored
 from conservator.decoders.rescoring.spans import Region
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts.causal import CausalSpec
-from conservator.pipelines.rescoring import longest_run, softened
+from conservator.pipelines.rescoring import calibrated, longest_run
 from conservator.restorer import restore
 from conservator.vocabularies import Tokens
 from support.causal_experts import Bookworm
@@ -27,17 +27,19 @@ def damaged(rate=0.15, seed=0):
     return b"".join("\ufffd".encode() if gone else bytes([byte]) for byte, gone in zip(data, lost, strict=True)), lost
 
 
-def run(language=None, **options):
+def run(language_models=None, **options):
     document, _ = damaged()
     worm = Bookworm(TEXT.encode())
-    restorer = Restorer([FakeExpert(1), FakeExpert(2)], language=[worm] if language is None else language)
+    restorer = Restorer(
+        [FakeExpert(1), FakeExpert(2)], language_models=[worm] if language_models is None else language_models
+    )
     return restorer.restore(document, lost="bytes", **options)
 
 
 def test_the_record_names_the_precision_of_language_models():
     worm = Bookworm(TEXT.encode())
     spec = replace(worm.spec, precision="bfloat16")
-    found = run(language=[SimpleNamespace(spec=spec, read=worm.read)], effort="best")
+    found = run(language_models=[SimpleNamespace(spec=spec, read=worm.read)], effort="best")
     assert json.loads(found.to_json())["precision"] == {spec.name: "bfloat16"}
     assert json.loads(run(effort="fast").to_json())["precision"] == {}
 
@@ -49,7 +51,7 @@ def test_a_language_model_that_knows_the_text_gives_it_back():
 
 
 def test_fast_is_the_default_and_asks_no_language_model():
-    assert run(language=["not asked"]).text == run(effort="fast").text
+    assert run(language_models=["not asked"]).text == run(effort="fast").text
 
 
 @pytest.mark.parametrize("memory", [True, False])
@@ -57,7 +59,7 @@ def test_the_field_names_the_language_model_before_the_memory(memory):
     found = run(effort="best", memory=memory)
     names = ("fake1", "fake2", "bookworm", "memory")
     assert found.experts == (names if memory else names[:3])
-    assert found.recalls == memory
+    assert found.is_retrieval == memory
     assert np.allclose(found.field[found.positions].sum(axis=1), 1)
     _, lost = damaged()
     assert found.field[lost, 2].max() == pytest.approx(2 / 3)
@@ -87,14 +89,14 @@ def test_alternatives_change_nothing_and_begin_with_the_text():
 def test_two_language_models_are_trusted_where_they_know_the_text():
     half = len(TEXT) // 2
     first, second = Bookworm(TEXT[:half].encode(), "first"), Bookworm(TEXT[half:].encode(), "second")
-    found = run(language=[first, second], effort="best", memory=False)
+    found = run(language_models=[first, second], effort="best", memory=False)
     assert found.experts[2:] == ("first", "second")
     assert found.summary.weights[2] > 0
     assert found.summary.weights[3] > 0
 
 
 def test_nothing_lost_asks_nobody():
-    assert restore("whole", language=["not asked"], effort="best").text == "whole"
+    assert restore("whole", language_models=["not asked"], effort="best").text == "whole"
 
 
 def test_a_doubtful_text_cannot_be_written_again():
@@ -102,7 +104,7 @@ def test_a_doubtful_text_cannot_be_written_again():
         run(effort="best", channel="replacement:0.05")
 
 
-@pytest.mark.parametrize("option", [{"effort": "most"}, {"language": ""}, {"language": "smollm2,,x"}])
+@pytest.mark.parametrize("option", [{"effort": "most"}, {"language_models": ""}, {"language_models": "smollm2,,x"}])
 def test_bad_options_are_refused(option):
     with pytest.raises(OptionError, match=next(iter(option))):
         RestoreOptions(**option)
@@ -120,7 +122,9 @@ def test_progress_goes_from_none_to_all():
 def test_it_says_how_long_it_will_take():
     document, _ = damaged()
     options = RestoreOptions(effort="best", lost="bytes")
-    assert Restorer([FakeExpert(1)], options, language=[Bookworm(TEXT.encode())]).seconds_to_rewrite(document) > 0
+    assert (
+        Restorer([FakeExpert(1)], options, language_models=[Bookworm(TEXT.encode())]).seconds_to_rewrite(document) > 0
+    )
     assert Restorer([FakeExpert(1)]).seconds_to_rewrite(document) == 0
 
 
@@ -133,7 +137,7 @@ def test_softening_keeps_the_text_and_the_order_of_fills():
     sharp = {b"ab": 0.9, b"cd": 0.08, b"ce": 0.02}
     region = Region(0, 4, (1, 2))
     judged = Judged(region, sharp)
-    soft = softened(Rewritten(b"xabx", {1: 0.9, 2: 0.9}, {1: judged, 2: judged}))
+    soft = calibrated(Rescored(b"xabx", {1: 0.9, 2: 0.9}, {1: judged, 2: judged}))
     fills = soft.judged[1].fills
     assert soft.text == b"xabx"
     assert list(fills) == list(sharp)
@@ -159,7 +163,7 @@ def test_a_character_without_a_token_leaves_the_text_as_networks_and_memory_have
     worms = [Printable(TEXT.encode(), "first"), Printable(TEXT.encode(), "second")]
     document = damaged()[0] + b"\x04"
     options = RestoreOptions(lost="bytes", memory=False)
-    restorer = Restorer([FakeExpert(1)], options, language=worms)
+    restorer = Restorer([FakeExpert(1)], options, language_models=worms)
     assert restorer.restore(document, effort="best").text == restorer.restore(document).text
-    best = Restorer([FakeExpert(1)], RestoreOptions(lost="bytes", effort="best"), language=worms)
+    best = Restorer([FakeExpert(1)], RestoreOptions(lost="bytes", effort="best"), language_models=worms)
     assert best.seconds_to_rewrite(document) > 0

@@ -19,11 +19,11 @@ from conservator.field import (
     Composition,
     Folds,
     constant,
+    global_prior,
+    grid_posterior,
     laplace,
-    lattice_posterior,
     leave_out,
-    one_weight,
-    simplex_lattice,
+    simplex_grid,
     sticky,
     two_level,
 )
@@ -31,9 +31,9 @@ from conservator.field.leave_one_out import left_out_evidence
 from conservator.reference import (
     BigramExpert,
     CategoricalExpert,
-    finest_parts,
+    finest_resolution,
     held_out_gain,
-    infer_lattice,
+    infer_grid,
     read_folds,
 )
 
@@ -52,15 +52,15 @@ def seeded(seed=0):
 
 @given(st.sampled_from(sorted(PRIORS)), st.integers(0, 1000), st.integers(1, 7), st.floats(0.1, 8.0))
 def test_leaving_evidence_out_is_as_if_it_had_not_been_there(name, seed, length, size):
-    weights = simplex_lattice(2)
+    weights = simplex_grid(2)
     prior = PRIORS[name](weights)
     emissions = size * np.random.default_rng(seed).normal(size=(length, len(weights)))
-    every = lattice_posterior(emissions, weights, [prior])
+    every = grid_posterior(emissions, weights, [prior])
     left, evidence = leave_out(every.states, emissions), left_out_evidence(every.states, emissions)
     for place in range(length):
         without = emissions.copy()
         without[place] = 0.0
-        expected = lattice_posterior(without, weights, [prior])
+        expected = grid_posterior(without, weights, [prior])
         np.testing.assert_allclose(left[place], expected.states[place], rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(evidence[place], every.log_evidence - expected.log_evidence, rtol=1e-6, atol=1e-6)
 
@@ -88,7 +88,7 @@ def test_the_gain_is_that_of_laws_that_have_not_seen_the_token(monkeypatch):
     read = read_folds(Team(experts), observation, seeded(5), Folds(2))
     found = held_out_gain(read, observation, priors=lambda weights: [sticky(weights, 0.3)])
     patterns = Folds(2).draw(~observation.lost, seeded(5))[0]
-    weights = simplex_lattice(2)
+    weights = simplex_grid(2)
     assert sorted(found.position.tolist()) == [0, 1, 3, 4, 5]
     for place, nats, right in zip(found.position.tolist(), found.nats, found.right, strict=True):
         hidden = patterns[patterns[:, place]][0]
@@ -138,7 +138,7 @@ def test_an_expert_and_its_copy_gain_nothing():
 
 
 def test_the_lattice_of_one_weight_is_as_fine_as_the_team_allows():
-    assert [finest_parts(experts) for experts in (1, 2, 3, 4, 5, 50)] == [10, 10, 7, 4, 3, 1]
+    assert [finest_resolution(experts) for experts in (1, 2, 3, 4, 5, 50)] == [10, 10, 7, 4, 3, 1]
 
 
 def test_what_cannot_be_foretold_is_refused():
@@ -156,10 +156,10 @@ def test_fields_from_predictions_are_those_of_the_engine():
     team = Team(experts)
     every = [part for together in read_folds(team, observation, seeded()) for part in together]
     for engine, weights, priors in (
-        (Bayes(Folds(2)), simplex_lattice(2), None),
-        (replace(GLOBAL, folds=Folds(2)), simplex_lattice(2, finest_parts(2)), one_weight),
+        (Bayes(Folds(2)), simplex_grid(2), None),
+        (replace(GLOBAL, folds=Folds(2)), simplex_grid(2, finest_resolution(2)), global_prior),
     ):
-        fields = infer_lattice(every, observation, weights, *([priors] if priors else []))
+        fields = infer_grid(every, observation, weights, *([priors] if priors else []))
         found = engine(team, observation, seeded())
         torch.testing.assert_close(fields.composition().mean(), found.field, rtol=1e-4, atol=1e-5)
 
@@ -167,14 +167,14 @@ def test_fields_from_predictions_are_those_of_the_engine():
 def test_a_token_does_not_choose_the_prior_of_its_own_prediction():
     experts = [BigramExpert.random(SIZE, 2.5, seeded(seed), f"{seed}") for seed in (1, 2)]
     observation = MaskChannel(SIZE, 0.2).corrupt(torch.randint(SIZE, (4, 12), generator=seeded(3)), seeded(4))
-    weights = simplex_lattice(2)
-    fields = infer_lattice(read_folds(Team(experts), observation, seeded())[0], observation, weights)
+    weights = simplex_grid(2)
+    fields = infer_grid(read_folds(Team(experts), observation, seeded())[0], observation, weights)
     left, chosen = fields.left_out().share.numpy(), set()
     for row, emissions in enumerate(fields.emissions):
         for place in range(12):
             without = emissions.copy()
             without[place] = 0.0
-            expected = lattice_posterior(without, weights)
+            expected = grid_posterior(without, weights)
             chosen.add(expected.prior == fields.posteriors[row].prior)
             np.testing.assert_allclose(left[row, place], expected.states[place], rtol=1e-6, atol=1e-9)
     assert chosen == {True, False}  # some tokens had decided it

@@ -57,7 +57,7 @@ def test_changes_in_numbers_and_in_a_list():
     seen = "one\ntbe buming house,\n"
     changes = [Change(5, 6, "b", "h", 0.95, 3.25), Change(10, 11, "m", "rn", 0.5, math.inf)]
     numbers = sum_changes(seen, changes)
-    assert (numbers.characters, numbers.changed, numbers.changes, numbers.sure) == (22, 3, 2, 1)
+    assert (numbers.characters, numbers.changed, numbers.changes, numbers.confident) == (22, 3, 2, 1)
     assert numbers.expected_accuracy == pytest.approx(0.725)
     listed = list_changes(seen, changes)
     assert listed[0] == {"at": [5, 6], "line": 2, "seen": "b", "text": "h", "probability": 0.95, "gain": 3.25}

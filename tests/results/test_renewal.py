@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator import restore
-from conservator.documents import Source, read_damaged
+from conservator.documents import InputText, read_damaged
 from conservator.errors import ConservatorError
 from conservator.results import as_record, plan_renewal, renew
 from conservator.results.renewal import list_places, summarise
@@ -24,7 +24,7 @@ OPTIONS = {"gap": "[...]", "max_gap": 3, "alternatives": 2, "lost": "invalid"}
 
 
 @pytest.fixture(autouse=True)
-def near():
+def evidence_radius():
     with mock.patch("conservator.results.renewal.NEAR", NEAR):
         yield
 
@@ -37,18 +37,18 @@ def text_of(record):
 def test_known_text_takes_the_place_of_signs(document, data):
     places = list_places(as_record(restore(document, EXPERTS, **OPTIONS)))
     chosen = [place for place in places if data.draw(st.booleans())]
-    known = [(*place.origin, data.draw(texts)) for place in chosen]
-    damaged = read_damaged(document, gap="[...]", known=known)
-    assert [tuple(damaged.spans[one]) for one in damaged.known] == [place.origin for place in chosen]
-    for one, (start, stop, text) in zip(damaged.known, known, strict=True):
+    fixed = [(*place.origin, data.draw(texts)) for place in chosen]
+    damaged = read_damaged(document, gap="[...]", fixed=fixed)
+    assert [tuple(damaged.spans[one]) for one in damaged.fixed] == [place.origin for place in chosen]
+    for one, (start, stop, text) in zip(damaged.fixed, fixed, strict=True):
         first = damaged.places[one]
         stretch = np.arange(first, first + damaged.lengths[one])
         assert bytes(damaged.tokens[stretch].tolist()).decode() == text
         assert {tuple(origin) for origin in damaged.origins(stretch)} == {(start, stop)}
-    found = restore(document, EXPERTS, known=known, **OPTIONS)
+    found = restore(document, EXPERTS, fixed=fixed, **OPTIONS)
     record = as_record(found)
     assert [(one.origin, one.text) for one in list_places(record) if one.chosen] == [
-        ((start, stop), text) for start, stop, text in known
+        ((start, stop), text) for start, stop, text in fixed
     ]
     assert text_of(record) == found.text
     counted = summarise(record["pieces"], found.length)
@@ -69,9 +69,9 @@ def test_choices_in_turn_keep_what_is_far_and_renew_what_is_near(document, least
                 choices.pop(place.origin, None)  # undone
             else:
                 choices[place.origin] = data.draw(texts)
-        known = sorted((*origin, text) for origin, text in choices.items())
-        plan = plan_renewal(record, known)
-        again = restore(document, EXPERTS, known=plan.known, min_confidence=least, **OPTIONS)
+        fixed = sorted((*origin, text) for origin, text in choices.items())
+        plan = plan_renewal(record, fixed)
+        again = restore(document, EXPERTS, fixed=plan.fixed, min_confidence=least, **OPTIONS)
         merged = renew(record, as_record(again), plan)
         check(record, merged, plan)
         assert {place.origin: place.text for place in list_places(merged) if place.chosen} == choices
@@ -99,11 +99,11 @@ def test_what_is_far_costs_nothing():
     cost, last = experts[0].read, list_places(record)[-1]
     plan = plan_renewal(record, [(0, 3, "x")])
     assert plan.cuts == ((0, 1),)
-    restore(document, experts, alternatives=2, known=plan.known)
+    restore(document, experts, alternatives=2, fixed=plan.fixed)
     assert experts[0].read == cost  # nothing near it is lost
     two = plan_renewal(record, [(0, 3, "x"), (*last.origin, "y")])
     assert len(two.cuts) == 2
-    assert len(two.known) == 20
+    assert len(two.fixed) == 20
 
 
 def test_a_choice_keeps_what_it_was_chosen_from_and_line_numbers_count_the_damaged_document():
@@ -113,18 +113,18 @@ def test_a_choice_keeps_what_it_was_chosen_from_and_line_numbers_count_the_damag
     source = next(piece["from"] for piece in record["pieces"] if piece.get("guess") == "Tue")
     assert source == [[None, 3]] * 3
     plan = plan_renewal(record, [(3, 6, "\n\n")])
-    merged = renew(record, as_record(restore(document, EXPERTS, alternatives=3, known=plan.known)), plan)
+    merged = renew(record, as_record(restore(document, EXPERTS, alternatives=3, fixed=plan.fixed)), plan)
     assert next(piece["from"] for piece in merged["pieces"] if piece.get("guess") == "Tue") == source
     chosen = next(piece for piece in merged["pieces"] if "chosen" in piece)
     assert chosen["fills"] == record["pieces"][1]["fills"]
     assert merged["summary"]["chosen"] == 1
     back = plan_renewal(merged, [])
-    again = renew(merged, as_record(restore(document, EXPERTS, alternatives=3, known=back.known)), back)
+    again = renew(merged, as_record(restore(document, EXPERTS, alternatives=3, fixed=back.fixed)), back)
     assert text_of(again) == text_of(record)
 
 
 @pytest.mark.parametrize(
-    ("known", "message"),
+    ("fixed", "message"),
     [
         ([(3, 1, "a")], "known: the bytes 3 to 1; ranges must be in order"),
         ([(0, 2, "a"), (1, 3, "b")], "must be in order, apart"),
@@ -138,13 +138,13 @@ def test_a_choice_keeps_what_it_was_chosen_from_and_line_numbers_count_the_damag
         ([(2, 4, "b")], "the bytes 2 to 4 end inside the sign at 1 to 4"),
     ],
 )
-def test_known_text_that_does_not_fit_is_said(known, message):
+def test_known_text_that_does_not_fit_is_said(fixed, message):
     with pytest.raises(ConservatorError, match=message):
-        restore(f"a{MARK}b", EXPERTS, known=known)
+        restore(f"a{MARK}b", EXPERTS, fixed=fixed)
 
 
 @pytest.mark.parametrize(
-    ("document", "known", "text"),
+    ("document", "fixed", "text"),
     [
         (b"x\xc3\xef\xbf\xbdy", (1, 5, "\u00e9"), "x\u00e9y"),  # half a character, and a mark for its other half
         (b"x\xef\xbf\xbd\xa9y", (1, 5, "\u00e9"), "x\u00e9y"),
@@ -153,8 +153,8 @@ def test_known_text_that_does_not_fit_is_said(known, message):
         (b"\xef\xbf\xbd", (0, 3, "a"), "a"),
     ],
 )
-def test_a_lost_place_may_have_bytes_beside_its_marks(document, known, text):
-    assert restore(document, EXPERTS, known=[known], gap="[...]", lost="invalid", encoding="utf-8").text == text
+def test_a_lost_place_may_have_bytes_beside_its_marks(document, fixed, text):
+    assert restore(document, EXPERTS, fixed=[fixed], gap="[...]", lost="invalid", encoding="utf-8").text == text
 
 
 pieces = st.lists(st.sampled_from([MARK.encode(), b"[...]", b"a", "\u00e9\u20ac".encode()]) | st.binary(max_size=5))
@@ -162,18 +162,18 @@ pieces = st.lists(st.sampled_from([MARK.encode(), b"[...]", b"a", "\u00e9\u20ac"
 
 @given(pieces.map(b"".join))
 def test_every_lost_place_of_a_record_may_be_chosen(document):
-    source = Source(document)
+    source = InputText(document)
     places = list_places(as_record(restore(source, EXPERTS, **OPTIONS)))
-    known = [(*place.origin, "chosen") for place in places]
-    restore(source, EXPERTS, known=known, **OPTIONS)
-    for one in known:
-        read_damaged(document, gap="[...]", known=[one])
+    fixed = [(*place.origin, "chosen") for place in places]
+    restore(source, EXPERTS, fixed=fixed, **OPTIONS)
+    for one in fixed:
+        read_damaged(document, gap="[...]", fixed=[one])
 
 
 @pytest.mark.parametrize(("start", "stop"), [(1, 3), (2, 6), (3, 7), (6, 9)])
 def test_a_visible_character_of_several_bytes_is_not_replaced(start, stop):
     with pytest.raises(ConservatorError, match="is visible text"):
-        restore(f"x\u00e9{MARK}\u20acy", EXPERTS, known=[(start, stop, "a")])
+        restore(f"x\u00e9{MARK}\u20acy", EXPERTS, fixed=[(start, stop, "a")])
 
 
 def test_choices_where_nothing_was_lost_are_said():
@@ -181,4 +181,4 @@ def test_choices_where_nothing_was_lost_are_said():
     with pytest.raises(ConservatorError, match="nothing was lost at the bytes 0 to 1"):
         plan_renewal(record, [(0, 1, "a")])
     with pytest.raises(ConservatorError, match="known: text is known of marked gaps"):
-        restore(f"a{MARK}b", EXPERTS, channel="replacement:0.1", known=[(1, 4, "x")])
+        restore(f"a{MARK}b", EXPERTS, channel="replacement:0.1", fixed=[(1, 4, "x")])

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from conservator.cli.restore import summary
-from conservator.decoders import DecodedText, Fill
+from conservator.decoders import Candidate, DecodedText
 from conservator.documents import read_damaged
-from conservator.experts import Cost, Remembered
+from conservator.experts import Cost, MemorySource
 from conservator.numerics import runs
 from conservator.results import Notice, Restoration, as_record, leave_open
 
@@ -27,14 +27,14 @@ def restored_at(positions, damaged, filled, confidence, least):
     """The same of a document of which some positions were read."""
     tokens = np.array(list(filled.encode()))[positions]
     lost = np.isin(np.arange(len(damaged.tokens)), damaged.lost)
-    sure = np.where(lost, confidence, 1.0)[positions]
-    decoded = DecodedText(tokens, sure, torch.zeros(0, 256), np.zeros(len(tokens)), Cost())
+    confident = np.where(lost, confidence, 1.0)[positions]
+    decoded = DecodedText(tokens, confident, torch.zeros(0, 256), np.zeros(len(tokens)), Cost())
     return Restoration(
         damaged=damaged,
         experts=("one", "two"),
         positions=positions,
         read_tokens=tokens,
-        read_confidence=sure,
+        read_confidence=confident,
         read_field=np.tile([0.75, 0.25], (len(positions), 1)),
         read_regions=np.zeros(len(positions), dtype=np.int64),
         open_positions=leave_open(damaged, positions, decoded, least),
@@ -113,7 +113,7 @@ def test_a_gap_that_was_left_open_has_proposals():
     assert found.proposals(0) == [("xy", pytest.approx(0.2))]
     lines = [line for line in summary(found) if line.startswith("gap ")]
     assert lines == ['gap at byte 1 left open; proposals: "xy" 20 %']
-    asked = replace(found, alternatives=((Fill(b"xy", 0.16), Fill(b"uv", 0.09)), ()))
+    asked = replace(found, alternatives=((Candidate(b"xy", 0.16), Candidate(b"uv", 0.09)), ()))
     assert 'gap at byte 1 left open; proposals: "xy" 16 %, "uv" 9 %' in summary(asked)
     piece = next(piece for piece in as_record(asked)["pieces"] if "origin" in piece)
     assert (piece["text"], piece["open"], piece["guess"]) == ("[...]", True, "xy")
@@ -158,7 +158,7 @@ def test_a_summary_counts_what_came_back():
     found = restored("a?c?e[...]", "abcdexy", [1, 0.4, 1, 0.95, 1, 0.6, 0.8], 0.5, mark="?", gap="[...]")
     summary = found.summary
     assert (summary.bytes, summary.lost, summary.places) == (7, 4, 3)
-    assert (summary.restored, summary.left_open, summary.sure) == (3, 1, 1)
+    assert (summary.restored, summary.left_open, summary.confident) == (3, 1, 1)
     assert summary.expected_accuracy == found.expected_accuracy == pytest.approx((0.95 + 0.6 + 0.8) / 3)
     assert summary.weights == (0.75, 0.25)
 
@@ -171,17 +171,17 @@ def test_stretches_are_rendered_as_the_whole_is():
             assert found.render(0, edge) + found.render(edge, found.length) == found.data
 
 
-def remembering(found, remembered):
+def remembering(found, provenance):
     """The restoration by one expert and a memory, with places that its bytes were remembered from."""
-    places = {place: Remembered(*source) for place, source in remembered.items()}
-    return replace(found, experts=("one", "memory"), recalls=True, remembered=places)
+    places = {place: MemorySource(*source) for place, source in provenance.items()}
+    return replace(found, experts=("one", "memory"), is_retrieval=True, provenance=places)
 
 
 def test_what_was_remembered_is_counted():
     found = restored("a?c?e??", "abcdexy", [1, 0.4, 1, 0.95, 1, 0.6, 0.8], 0.5, mark="?")
     found = remembering(found, {1: ("x", 1), 3: (None, 2), 5: ("y", 3), 6: ("y", 3)})
     assert list(found.sources.items()) == [("y", 2), (None, 1)]  # what was left open was not restored
-    assert found.summary.remembered == 3
+    assert found.summary.provenance == 3
 
 
 def test_the_record_says_where_each_character_was_remembered_from():
@@ -211,8 +211,8 @@ def test_a_name_that_is_no_text_can_be_written():
 @pytest.mark.parametrize(("gain", "said"), [(None, None), (0.001, True), (-0.01, True), (0.3, False)])
 def test_a_restoration_says_when_one_weight_would_have_done_as_well(gain, said):
     found = replace(restored("a�c", "abc", 0.5, 0.0), gain=gain)
-    assert found.one_weight is said
-    assert as_record(found)["one_weight"] is said
+    assert found.global_weight_suffices is said
+    assert as_record(found)["global_weight_suffices"] is said
     assert [line for line in summary(found) if "one weight" in line] == (
         ["one weight for the whole document would have done about as well: its regions tell little"] if said else []
     )
@@ -220,14 +220,19 @@ def test_a_restoration_says_when_one_weight_would_have_done_as_well(gain, said):
 
 def test_a_text_is_out_of_domain_only_if_the_sample_is_large_enough_to_tell():
     found = restored("th\ufffd end", "the end", 0.9, 0.5)  # one byte of seven is lost: the limit is 2.2 nats
-    for surprise, error, strange in ((3.0, 0.1, True), (3.0, 0.5, False), (2.0, 0.01, False), (9.0, None, False)):
-        assert replace(found, surprise=surprise, surprise_error=error).strange is strange
+    for cross_entropy, error, out_of_domain in (
+        (3.0, 0.1, True),
+        (3.0, 0.5, False),
+        (2.0, 0.01, False),
+        (9.0, None, False),
+    ):
+        assert replace(found, cross_entropy=cross_entropy, cross_entropy_error=error).out_of_domain is out_of_domain
 
 
 def test_notices_are_part_of_the_record():
     found = restored("th\ufffd end", "the end", 0.9, 0.5)
-    assert as_record(replace(found, surprise=0.5))["notices"] == []
+    assert as_record(replace(found, cross_entropy=0.5))["notices"] == []
     named = Notice("unknown_language", "no model covers this text")
-    record = as_record(replace(found, surprise=9.0, surprise_error=0.1, reported=(named,)))
+    record = as_record(replace(found, cross_entropy=9.0, cross_entropy_error=0.1, reported=(named,)))
     assert [one["kind"] for one in record["notices"]] == ["unknown_language", "out_of_domain"]
     assert record["notices"][0]["message"] == "no model covers this text"

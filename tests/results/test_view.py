@@ -52,7 +52,7 @@ def test_a_fill_of_half_a_character_is_shown_whole():
 
 def test_curves_are_sampled_and_stop_where_nothing_was_read():
     document = "a" + MARK + "b" * 3000
-    record = as_record(restore(document, EXPERTS, near=10))
+    record = as_record(restore(document, EXPERTS, evidence_radius=10))
     assert len(record["field"]["lost"]) == BINS
     assert record["field"]["weights"][0][0] is not None
     assert record["field"]["weights"][0][-1] is None
@@ -85,17 +85,17 @@ def test_a_notebook_shows_it_in_a_frame():
 
 def test_names_of_references_never_become_markup():
     line = "The committee met on Tuesday, and voted.\n"
-    found = restore(line.replace("sd", 2 * MARK), EXPERTS, like=[("</script><img src=x>", line), ("empty", "")])
+    found = restore(line.replace("sd", 2 * MARK), EXPERTS, references=[("</script><img src=x>", line), ("empty", "")])
     assert found.text == line
     page = found.to_html()
     assert page.count("</script>") == 2
     assert "<img" not in page
 
 
-@pytest.mark.parametrize("like", [[], [("empty", "")], [("upper", "ONE, TWO, THREE")], [("marks", MARK * 9)]])
-def test_references_change_no_visible_byte(like):
+@pytest.mark.parametrize("references", [[], [("empty", "")], [("upper", "ONE, TWO, THREE")], [("marks", MARK * 9)]])
+def test_references_change_no_visible_byte(references):
     document = f"one, tw{MARK}, three {MARK}"
-    found = restore(document, EXPERTS, like=like)
+    found = restore(document, EXPERTS, references=references)
     assert [found.text[place] for place in range(14)] == [*"one, tw", found.text[7], *", thre"]
     assert as_record(found)["experts"][-1] == "memory"
 

@@ -52,13 +52,13 @@ def test_a_damaged_result_is_made_again(tmp_path, committed):
 
 
 def test_other_experts_or_texts_make_another_result(tmp_path, committed, monkeypatch):
-    class Known:
+    class FixedText:
         def __init__(self, fingerprint):
             self.spec = type("Spec", (), {"fingerprint": fingerprint})
 
     def given(fingerprint, texts):
         (tmp_path / "prose.eval.jsonl").write_text(texts)
-        resources = Resources(tmp_path, {"prose": Known(fingerprint)}, tmp_path)
+        resources = Resources(tmp_path, {"prose": FixedText(fingerprint)}, tmp_path)
         return Request("contextual", "laptop", 0, 1, resources)
 
     plain = contextual.STUDY

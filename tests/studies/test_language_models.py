@@ -9,8 +9,8 @@ import torch
 
 from conservator import RestoreOptions, Restorer, damage
 from conservator.experts import Meter
-from conservator.experts.causal import byte_laws
-from conservator.pipelines.rescoring import Rewriter
+from conservator.experts.causal import byte_conditionals
+from conservator.pipelines.rescoring import Rescorer
 from conservator.reference import MarkovExpert
 from conservator_studies import language_models
 from conservator_studies.drafts import Drafter
@@ -94,10 +94,10 @@ def test_local_weights_are_those_of_the_rewriter(resources):
     drafter = Drafter(resources.choose(language_models.EXPERTS), RestoreOptions(lost="bytes"), select=True)
     draft = drafter.draft(damage((VERSE + CODE).encode(), 0.1, seed=2), 2)
     local = evidence_of(MODELS, draft).weights()["local"]
-    assert local == pytest.approx(Rewriter(MODELS).weights(draft.text, draft.visible))
+    assert local == pytest.approx(Rescorer(MODELS).weights(draft.text, draft.visible))
     given, own = (
         one(draft.damaged, draft.positions, draft.decoded, Meter()).decoded.tokens
-        for one in (Weighted(MODELS, given=local), Rewriter(MODELS))
+        for one in (Weighted(MODELS, given=local), Rescorer(MODELS))
     )
     assert given.tolist() == own.tolist()
 
@@ -105,7 +105,9 @@ def test_local_weights_are_those_of_the_rewriter(resources):
 def test_constant_weights_prefer_the_model_of_the_text():
     text = VERSE.encode()
     tokens = np.frombuffer(text, dtype=np.uint8).astype(np.int64)
-    evidence = CausalEvidence([byte_laws(one, text) for one in MODELS], tokens, np.ones(len(text), dtype=bool), 0.0)
+    evidence = CausalEvidence(
+        [byte_conditionals(one, text) for one in MODELS], tokens, np.ones(len(text), dtype=bool), 0.0
+    )
     for name, weights in evidence.weights().items():
         assert weights.shape == (len(text), 2)
         assert weights.sum(axis=1) == pytest.approx(1)

@@ -6,7 +6,7 @@ import torch
 
 from conservator.channels import MaskChannel
 from conservator.experts import Context, Team
-from conservator.field import simplex_lattice
+from conservator.field import simplex_grid
 from conservator.reference import CategoricalExpert, read_folds, score_states
 from conservator_studies.scales import Scaled, derivatives, fit_scales, scaled
 
@@ -32,7 +32,7 @@ def texts(powers):
 def test_the_derivatives_are_those_of_the_evidence():
     team, observation = texts((1.0, 1.0))
     read = read_folds(team, observation, seeded())[0]
-    weights, scales = simplex_lattice(2), torch.tensor([0.7, 1.3], dtype=torch.float64)
+    weights, scales = simplex_grid(2), torch.tensor([0.7, 1.3], dtype=torch.float64)
     states = torch.softmax(torch.randn(*observation.tokens.shape, len(weights), generator=seeded(4)), -1).double()
 
     def value(at):

@@ -12,7 +12,7 @@ import torch
 from conservator.errors import ConservatorError
 from conservator.reference import PRESETS as PARTICLES
 from conservator.reference import Particles
-from conservator.training import Wish, runs
+from conservator.training import TrainingTarget, runs
 from conservator_studies import adapted, arxiv, arxiv_bytes, readme_tokens, scale, sevenb, trained
 from conservator_studies.adapted import Training, adapt
 from conservator_studies.byte import OURS
@@ -175,7 +175,7 @@ def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch
 
 def test_a_recipe_has_a_folder_of_its_own(tmp_path):
     recipes = [
-        Recipe("one", text_corpus([text]), Wish(), steps, "small", seed)
+        Recipe("one", text_corpus([text]), TrainingTarget(), steps, "small", seed)
         for text in (b"a", b"b")
         for steps in (1, 2)
         for seed in (0, 1)

@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from conservator.batch import Batch, Inputs, LocalEngine, Setup
-from conservator.batch.engine import COPIED, RESTORED, WHOLE, Done
+from conservator.batch import Batch, Inputs, LocalEngine, WorkerConfig
+from conservator.batch.engine import COPIED, RESTORED, WHOLE, DocumentResult
 from conservator.options import RestoreOptions
 
 MARK = "\ufffd".encode()
@@ -36,20 +36,22 @@ def make(setup):
         if b"MEMORY" in task.data:
             kept = bytearray(400 * 2**20)
             time.sleep(1000)
-            return Done(RESTORED, bytes(kept))
+            return DocumentResult(RESTORED, bytes(kept))
         if b"BINARY" in task.data:
-            return Done(COPIED, reason="it is binary", binary=True)
+            return DocumentResult(COPIED, reason="it is binary", binary=True)
         if b"REFUSED" in task.data:
-            return Done(COPIED, reason="it is refused")
+            return DocumentResult(COPIED, reason="it is refused")
         if b"CONVERTED" in task.data:
-            return Done(RESTORED, b"\xc3\xa4", "no place for it", encoding="windows-1252", written="utf-8")
+            return DocumentResult(RESTORED, b"\xc3\xa4", "no place for it", encoding="windows-1252", written="utf-8")
         if b"NOTICED" in task.data:
-            return Done(WHOLE, notices={"unknown_language": "no model covers it"})
+            return DocumentResult(WHOLE, notices={"unknown_language": "no model covers it"})
         lost = task.data.count(MARK)
         if not lost:
-            return Done(WHOLE)
+            return DocumentResult(WHOLE)
         restored = task.data.replace(MARK, letter)
-        return Done(RESTORED, restored, lost=lost, restored=lost, sure=lost, expected=0.5, shares={"stub": 1.0})
+        return DocumentResult(
+            RESTORED, restored, lost=lost, restored=lost, confident=lost, expected=0.5, shares={"stub": 1.0}
+        )
 
     return work
 
@@ -57,7 +59,7 @@ def make(setup):
 def batch(inputs, out, jobs=1, seed=0, mark="\ufffd", time_limit=None, memory_limit=None, config="one", **others):
     """A batch of the stub."""
     out.mkdir(exist_ok=True)
-    setup = Setup(RestoreOptions(seed=seed, mark=mark), factory="support.batch_stub:make")
+    setup = WorkerConfig(RestoreOptions(seed=seed, mark=mark), factory="support.batch_stub:make")
     engine = LocalEngine(setup, jobs, time_limit, memory_limit)
     columns = {name: others.pop(name) for name in ("include", "ignore", "largest") if name in others}
     paths = [inputs] if isinstance(inputs, Path) else inputs

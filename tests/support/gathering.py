@@ -1,7 +1,7 @@
 """Evidence of a lattice on folds that are drawn for it."""
 
 from conservator.experts import Team
-from conservator.field import hide, lattice_evidence
+from conservator.field import grid_evidence, hide
 
 
 def gather(experts, observation, folds, generator, weights, doubt=None, **settings):
@@ -10,5 +10,5 @@ def gather(experts, observation, folds, generator, weights, doubt=None, **settin
     patterns = folds.draw(~observation.lost, generator)
     hidden = hide(patterns, observation, doubt, generator)
     with team.meter.measure() as spent:
-        found = lattice_evidence(team, observation, patterns, hidden, weights, repeats=folds.repeats, **settings)
+        found = grid_evidence(team, observation, patterns, hidden, weights, repeats=folds.repeats, **settings)
     return found, spent.cost

@@ -7,14 +7,14 @@ import time
 import urllib.request
 from contextlib import contextmanager
 
-from conservator.web.queue import Jobs
+from conservator.web.queue import RestorationQueue
 from conservator.web.server import Server
 
 
 @contextmanager
 def running(settings, connection=None):
     """A server that answers at ``port`` of this machine; ``connection`` is another class for its connections."""
-    with Jobs(settings) as jobs, socket.create_server(("127.0.0.1", 0)) as listener:
+    with RestorationQueue(settings) as jobs, socket.create_server(("127.0.0.1", 0)) as listener:
         server = Server(settings, jobs)
         server.port = listener.getsockname()[1]
         server.config.http = connection or server.config.http

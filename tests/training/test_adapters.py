@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from conservator.errors import ConservatorError
 from conservator.experts import Context
 from conservator.experts.flow import FlowNetwork, load_flow
-from conservator.training import Corpus, Plan, Wish, run_training, write_card
+from conservator.training import Corpus, Plan, TrainingTarget, run_training, write_card
 from conservator.training.presets import ADAPTERS
 from support.flows import TEXTS, TOKENS, UNIFORM, save_random
 
@@ -20,7 +20,7 @@ RECORD = {"data": [], "documents": 1, "bytes": 1, "strip": [], "about": "", "com
 
 
 def train(folder, base, corpus=CORPUS, preset="laptop", steps=6, rank=None, **options):
-    wish = Wish(base=base, rank=rank)
+    wish = TrainingTarget(base=base, rank=rank)
     config, learner = wish.learner(wish.presets[preset], corpus.documents, folder, resume=False, device="cpu")
     plan = Plan(replace(config, batch=8), 0, steps, None, corpus.fingerprint)
     return run_training(plan, corpus, folder, learner=learner, about=RECORD, **options)

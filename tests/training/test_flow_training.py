@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, Context
 from conservator.experts.flow import load_flow
-from conservator.training import Corpus, Plan, Trainer, TrainingConfig, Wish, as_stream
+from conservator.training import Corpus, Plan, Trainer, TrainingConfig, TrainingTarget, as_stream
 from conservator.training.corpus import draw_blocks, draw_windows
 from conservator.training.learners import FlowLearner
 from conservator.training.presets import ADAPTERS, BASES
@@ -216,16 +216,18 @@ def test_tokenizers_are_read_from_files_and_folders(tmp_path):
 
 
 def test_a_wish_says_what_is_trained(tmp_path):
-    assert "small" in Wish().presets
-    assert Wish(source="uniform").presets is BASES
-    assert Wish(vocabulary="300").presets is BASES
-    assert Wish(base=tmp_path).presets is ADAPTERS
-    config, made = Wish("uniform").learner(BASES["laptop"], TEXTS, tmp_path / "x", resume=False, device="cpu")
+    assert "small" in TrainingTarget().presets
+    assert TrainingTarget(source="uniform").presets is BASES
+    assert TrainingTarget(vocabulary="300").presets is BASES
+    assert TrainingTarget(base=tmp_path).presets is ADAPTERS
+    config, made = TrainingTarget("uniform").learner(BASES["laptop"], TEXTS, tmp_path / "x", resume=False, device="cpu")
     assert (made.vocabulary, config.network.tokens, config.network.source) == (BYTES, BYTES.size, "uniform")
-    wish = Wish(vocabulary=str(TOKENS))
+    wish = TrainingTarget(vocabulary=str(TOKENS))
     _, made = wish.learner(BASES["laptop"], TEXTS, tmp_path / "x", resume=False, device="cpu")
     assert made.vocabulary.fingerprint == VOCABULARY.fingerprint
     _, again = wish.learner(BASES["laptop"], [b"other"], tmp_path / "x", resume=True, device="cpu")
     assert again.vocabulary.fingerprint == VOCABULARY.fingerprint
     with pytest.raises(ConservatorError, match="is no base for an adapter"):
-        Wish(base=Path(tmp_path)).learner(ADAPTERS["laptop"], TEXTS, tmp_path / "y", resume=False, device="cpu")
+        TrainingTarget(base=Path(tmp_path)).learner(
+            ADAPTERS["laptop"], TEXTS, tmp_path / "y", resume=False, device="cpu"
+        )

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator.channels import Said, calibration_of
+from conservator.channels import CharacterConfidence, calibration_of
 from conservator.channels.ocr_calibration import GENERAL, read_calibrations, write_calibrations
 from conservator.errors import ConservatorError
 from conservator.training.ocr_calibration import fit_calibration, fit_curve, judge, judge_places
@@ -16,7 +16,7 @@ def draw_line(generator, size=4000):
     confidences = generator.random(size)
     right = generator.random(size) < confidences**2
     seen = "".join("a" if one else "b" for one in right)
-    return seen, "a" * size, [Said(float(one), others=(("c", 0.1), ("a", 0.8))) for one in confidences]
+    return seen, "a" * size, [CharacterConfidence(float(one), others=(("c", 0.1), ("a", 0.8))) for one in confidences]
 
 
 def test_a_curve_says_how_often_a_confidence_is_right():
@@ -40,19 +40,21 @@ def test_a_curve_never_falls(pairs):
 
 def test_trust_is_a_likelihood():
     found = fit_calibration([draw_line(np.random.default_rng(1))])
-    trust = found.trust([Said(0.9), Said(), Said(0.1, others=(("c", 0.3),))])
-    assert trust.right[0] > 0 > trust.wrong[0]
-    assert trust.right[1] == trust.wrong[1] == 0
-    assert trust.right[2] < 0 < trust.wrong[2]
-    assert [text for text, _ in trust.others[2]] == ["c"]
-    both = found.right * np.exp(trust.right) + (1 - found.right) * np.exp(trust.wrong)
+    ocr_confidence = found.ocr_confidence(
+        [CharacterConfidence(0.9), CharacterConfidence(), CharacterConfidence(0.1, others=(("c", 0.3),))]
+    )
+    assert ocr_confidence.right[0] > 0 > ocr_confidence.wrong[0]
+    assert ocr_confidence.right[1] == ocr_confidence.wrong[1] == 0
+    assert ocr_confidence.right[2] < 0 < ocr_confidence.wrong[2]
+    assert [text for text, _ in ocr_confidence.others[2]] == ["c"]
+    both = found.right * np.exp(ocr_confidence.right) + (1 - found.right) * np.exp(ocr_confidence.wrong)
     assert both == pytest.approx(np.ones(3))
-    assert len(trust.part(1, 3)) == 2
-    assert len(trust.part(1, 3).missing) == 3
+    assert len(ocr_confidence.part(1, 3)) == 2
+    assert len(ocr_confidence.part(1, 3).missing) == 3
 
 
 def test_what_is_judged():
-    said = [Said(0.1 * number) for number in range(4)]
+    said = [CharacterConfidence(0.1 * number) for number in range(4)]
     assert [truth for _, truth in judge("abxd", "abcd", said)] == [None, None, "c", None]
     assert [truth for _, truth in judge("abxy", "abz", said)].count(None) == 2
     assert list(judge_places("ab", "acb", said[1:3])) == [
@@ -71,12 +73,12 @@ def test_a_file_comes_back():
         with pytest.raises(ConservatorError, match="no calibration"):
             read_calibrations(text)
     with pytest.raises(ConservatorError, match="no character"):
-        fit_calibration([("a", "a", [Said()])])
+        fit_calibration([("a", "a", [CharacterConfidence()])])
 
 
 def test_engines_have_calibrations_of_their_own():
     tesseract, other = calibration_of("tesseract 5.3.0"), calibration_of("ABBYY")
     assert calibration_of(None) == other != tesseract
     assert tesseract.glyphs(0.9) < 0.8 < tesseract.glyphs(0.999)
-    sure, unsure = (one.trust([Said(0.3, of_word=True)]) for one in (other, tesseract))
+    sure, unsure = (one.ocr_confidence([CharacterConfidence(0.3, of_word=True)]) for one in (other, tesseract))
     assert 0 < sure.wrong[0] < unsure.wrong[0]

@@ -12,10 +12,10 @@ from conservator.errors import TooSlowError
 from conservator.experts import Meter
 from conservator.pages import name_format
 from conservator.web.app import FILES, create_app
-from conservator.web.config import Settings
+from conservator.web.config import ServerConfig
 from conservator.web.guard import host_of, is_loopback
 from conservator.web.job import Restoring
-from conservator.web.queue import Jobs
+from conservator.web.queue import RestorationQueue
 from conservator.web.requests import RestoreRequest
 from support.ocr_files import SAMPLES
 
@@ -25,8 +25,11 @@ STUB = "support.web_stub:Stub"
 
 @contextmanager
 def client_of(**settings):
-    chosen = Settings(**settings)
-    with Jobs(chosen) as jobs, TestClient(create_app(chosen, jobs), base_url="http://127.0.0.1:8000") as client:
+    chosen = ServerConfig(**settings)
+    with (
+        RestorationQueue(chosen) as jobs,
+        TestClient(create_app(chosen, jobs), base_url="http://127.0.0.1:8000") as client,
+    ):
         yield client
 
 
@@ -76,8 +79,8 @@ LOSS = STORY.replace("Tuesday", f"Tu{MARK}{MARK}{MARK}ay")
 
 
 def test_references_are_remembered_for_one_request(client):
-    like = [{"name": "minutes.txt", "text": f"Minutes\n{STORY}"}, {"name": "empty", "text": ""}]
-    found = client.post("/v1/restore", json={"text": LOSS, "like": like}).json()
+    references = [{"name": "minutes.txt", "text": f"Minutes\n{STORY}"}, {"name": "empty", "text": ""}]
+    found = client.post("/v1/restore", json={"text": LOSS, "references": references}).json()
     assert found["text"] == STORY
     assert found["references"] == [{"name": "minutes.txt", "remembered": 3}]
     assert next(piece["from"] for piece in found["pieces"] if "from" in piece) == [[0, 2]] * 3
@@ -153,19 +156,19 @@ def test_memory_can_be_left_out(client):
 def test_references_have_limits():
     most = {"name": "a", "text": "b" * 50}
     with client_of(factory=STUB, max_bytes=100, max_references=2) as client:
-        for like, message in (
+        for references, message in (
             ([most, most], None),
             ([most, {"name": "c", "text": "é" * 26}], "the references have 102 bytes together; at most 100 are read"),
             ([{"name": "c", "text": ""}] * 3, "there are 3 references; at most 2 are read here"),
         ):
-            answer = client.post("/v1/restore", json={"text": f"one{MARK}", "like": like})
+            answer = client.post("/v1/restore", json={"text": f"one{MARK}", "references": references})
             assert answer.status_code == (413 if message else 200)
             assert message is None or message in answer.json()["detail"]
 
 
 def test_errors_do_not_repeat_what_was_sent(client):
-    like = [{"name": "a", "text": "confidential", "size": "confidential"}]
-    answer = client.post("/v1/restore", json={"text": "a", "like": like})
+    references = [{"name": "a", "text": "confidential", "size": "confidential"}]
+    answer = client.post("/v1/restore", json={"text": "a", "references": references})
     assert answer.status_code == 422
     assert "confidential" not in answer.text
 
@@ -201,13 +204,18 @@ def test_a_file_of_an_ocr_engine_is_restored_as_text(client):
         ("/v1/restore", {"text": "a" * 2001}, 413, "2001 bytes; at most 2000"),
         ("/v1/restore", {"text": "a", "gap": MARK}, 400, "must differ"),
         ("/v1/restore", {"text": "a" * 100_000}, 413, "larger than"),
-        ("/v1/restore", {"text": "a", "like": [{"name": "b", "text": "\0"}]}, 400, "b is a binary file"),
-        ("/v1/restore", {"text": "a", "like": [{"name": "", "text": "b"}]}, 422, "name"),
-        ("/v1/restore", {"text": "a", "like": [{"name": "b" * 201, "text": "b"}]}, 422, "name"),
-        ("/v1/restore", {"text": "a", "like": [{"name": "b"}]}, 422, "text"),
-        ("/v1/restore", {"text": "a", "like": "/etc/passwd"}, 422, "like"),
-        ("/v1/restore", {"text": "a", "like": ["/etc/passwd"]}, 422, "like"),
-        ("/v1/restore", {"text": "a", "like": [{"name": "b", "text": "b"}], "memory": False}, 422, "memory is false"),
+        ("/v1/restore", {"text": "a", "references": [{"name": "b", "text": "\0"}]}, 400, "b is a binary file"),
+        ("/v1/restore", {"text": "a", "references": [{"name": "", "text": "b"}]}, 422, "name"),
+        ("/v1/restore", {"text": "a", "references": [{"name": "b" * 201, "text": "b"}]}, 422, "name"),
+        ("/v1/restore", {"text": "a", "references": [{"name": "b"}]}, 422, "text"),
+        ("/v1/restore", {"text": "a", "references": "/etc/passwd"}, 422, "references"),
+        ("/v1/restore", {"text": "a", "references": ["/etc/passwd"]}, 422, "references"),
+        (
+            "/v1/restore",
+            {"text": "a", "references": [{"name": "b", "text": "b"}], "memory": False},
+            422,
+            "memory is false",
+        ),
         ("/v1/restore", {"text": "a", "choices": [{"origin": [0, 9], "text": "b"}]}, 400, "within 1 bytes"),
         ("/v1/restore", {"text": "a", "choices": [{"origin": [0, 1], "text": ""}]}, 422, "text"),
         ("/v1/restore", {"text": "a", "choices": [{"origin": [0, 1], "text": "b"}]}, 400, "0 to 1 are not all lost"),
@@ -319,13 +327,13 @@ def test_loopback_is_known(host, local):
 
 
 def test_a_limit_of_time_keeps_what_was_reached(folders, monkeypatch):
-    settings = Settings(experts=folders, max_seconds=1e-6)
+    settings = ServerConfig(experts=folders, max_seconds=1e-6)
     with pytest.raises(TooSlowError, match="nothing was restored within"):
         Restoring(settings)(RestoreRequest(text=f"one {MARK}"), lambda doing, share: None)
     ticks = itertools.count()
     monkeypatch.setattr(Meter.__init__, "__defaults__", (None, None, lambda: float(next(ticks))))
     for seconds in range(1, 400):  # of a clock that goes on whenever somebody looks
-        settings = Settings(experts=folders, max_seconds=float(seconds))
+        settings = ServerConfig(experts=folders, max_seconds=float(seconds))
         with suppress(TooSlowError):
             found = json.loads(Restoring(settings)(RestoreRequest(text=f"one {MARK}"), lambda doing, share: None))
             break

@@ -20,7 +20,7 @@ from conservator.pages import Box, Picture
 from conservator.pipelines.correction import Correction, as_restoration
 from conservator.results import as_record
 from conservator.results.html import as_page
-from conservator.web.config import Settings
+from conservator.web.config import ServerConfig
 from support.fakes import FakeExpert
 from support.web_server import leave_all, post, running, until
 from support.web_stub import RELEASE
@@ -46,7 +46,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def address(folders):
-    with running(Settings(experts=folders)) as server:
+    with running(ServerConfig(experts=folders)) as server:
         yield f"http://127.0.0.1:{server.port}/"
 
 
@@ -80,7 +80,7 @@ def restored(page):
 
 def test_those_who_wait_see_their_place_in_the_line(page, monkeypatch, tmp_path):
     monkeypatch.setenv(RELEASE, str(tmp_path / "release"))
-    with running(Settings(factory="support.web_stub:Stub")) as server:
+    with running(ServerConfig(factory="support.web_stub:Stub")) as server:
         post(server, "HOLD")
         until(server, running=1)
         page.goto(f"http://127.0.0.1:{server.port}/")
@@ -372,7 +372,7 @@ LOSS = LINE.replace("Tuesday", f"Tu{MARK}{MARK}{MARK}ay")
 
 def test_the_report_shows_where_a_byte_was_remembered_from(page, tmp_path):
     document = f"A title{MARK}and more of it\nsecond\n\n{LINE}between\n{LOSS}another {MARK} and a q{MARK}ay wall"
-    found = restore(document, [FakeExpert(0), FakeExpert(1)], like=[("<b>.txt", "one\nNext to a quay wall")])
+    found = restore(document, [FakeExpert(0), FakeExpert(1)], references=[("<b>.txt", "one\nNext to a quay wall")])
     path = tmp_path / "report.html"
     path.write_text(found.to_html())
     page.goto(path.as_uri())
@@ -433,9 +433,9 @@ def test_lost_characters_are_spoken_of_chosen_and_undone(page, address):
 
 def test_the_report_says_that_a_text_is_strange(page, tmp_path):
     found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
-    for surprise, times in ((0.5, 0), (5.0, 1)):
+    for cross_entropy, times in ((0.5, 0), (5.0, 1)):
         path = tmp_path / f"{times}.html"
-        path.write_text(replace(found, surprise=surprise, surprise_error=0.1).to_html())
+        path.write_text(replace(found, cross_entropy=cross_entropy, cross_entropy_error=0.1).to_html())
         page.goto(path.as_uri())
         expect(page.locator(".document")).to_be_visible()
         expect(page.get_by_text("differs from the training texts of every expert")).to_have_count(times)
@@ -497,7 +497,7 @@ def test_files_like_the_document_are_remembered(page, address):
       carried.items.add(new File(["else"], "dropped.txt"));
       return carried;
     }""")
-    page.dispatch_event("#like", "drop", {"dataTransfer": dropped})
+    page.dispatch_event("#reference-panel", "drop", {"dataTransfer": dropped})
     expect(page.locator("#references li")).to_have_text([re.compile("<b>.txt"), re.compile("dropped.txt")])
     page.click("#restore")
     restored(page)
@@ -508,7 +508,7 @@ def test_files_like_the_document_are_remembered(page, address):
 
     page.click("summary")
     page.uncheck("#memory")
-    expect(page.locator("#like-state")).to_contain_text("not read")
+    expect(page.locator("#reference-state")).to_contain_text("not read")
     page.click("#restore")
     restored(page)
     expect(page.locator("#view .legend").first).not_to_contain_text("memory")
@@ -556,7 +556,7 @@ SELECT = "getSelection().selectAllChildren(document.querySelector('.document'))"
 
 
 def correction():
-    return as_restoration(Correction(SEEN, CHANGES, 0.5, ("prose", "like"), (0.25, 0.75)), Cost())
+    return as_restoration(Correction(SEEN, CHANGES, 0.5, ("prose", "references"), (0.25, 0.75)), Cost())
 
 
 def picture():

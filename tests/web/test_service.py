@@ -17,9 +17,9 @@ import pytest
 
 from conservator.errors import ConservatorError
 from conservator.web import connections, queue
-from conservator.web.config import Settings
+from conservator.web.config import ServerConfig
 from conservator.web.connections import Connection, limited
-from conservator.web.queue import Jobs
+from conservator.web.queue import RestorationQueue
 from conservator.web.requests import RefusedError, RestoreRequest
 from support.web_server import OPEN, connect, health, leave_all, post, read, running, until
 from support.web_stub import BEGUN, RELEASE
@@ -81,7 +81,7 @@ def with_jobs(work, **settings):
     """Run ``work(jobs)`` in a loop."""
 
     async def run():
-        with Jobs(Settings(factory=STUB, **settings)) as made:
+        with RestorationQueue(ServerConfig(factory=STUB, **settings)) as made:
             return await work(made)
 
     return asyncio.run(run())
@@ -169,7 +169,7 @@ def test_a_process_that_dies_is_replaced(capfd):
 def test_experts_that_cannot_be_loaded_are_said():
     for experts, problem in (("bad", "these experts are bad"), ("dead", "could not start: exit code 7")):
         with pytest.raises(ConservatorError, match=problem):
-            Jobs(Settings(factory=STUB, experts=experts))
+            RestorationQueue(ServerConfig(factory=STUB, experts=experts))
 
 
 def test_a_server_that_stops_sends_everybody_away(hold):
@@ -203,7 +203,7 @@ def _clients_leave():
 
 @pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
 def test_clients_that_hang_up_give_up_their_place(hold, accept):
-    with running(Settings(factory=STUB, waiting=8)) as server:
+    with running(ServerConfig(factory=STUB, waiting=8)) as server:
         clients = [post(server, "HOLD", accept) for _ in range(9)]
         until(server, running=1, waiting=8)
         refused = post(server, "a")
@@ -230,7 +230,7 @@ def test_clients_that_hang_up_give_up_their_place(hold, accept):
 )
 def test_half_open_connections_are_closed(monkeypatch, sent):
     monkeypatch.setattr(connections, "LOOK", 0.02)
-    with running(Settings(factory=STUB)) as server:
+    with running(ServerConfig(factory=STUB)) as server:
         clients = [connect(server) for _ in range(20)]
         for client in clients:
             client.sendall(sent)
@@ -248,7 +248,7 @@ def test_half_open_connections_are_closed(monkeypatch, sent):
 
 def test_a_restoration_may_take_longer_than_a_request(hold, monkeypatch):
     monkeypatch.setattr(connections, "LOOK", 0.01)
-    with running(Settings(factory=STUB)) as server:
+    with running(ServerConfig(factory=STUB)) as server:
         client = post(server, f"HOLD {MARK}")
         while not (hold / "begun").exists():
             time.sleep(0.01)
@@ -261,7 +261,7 @@ def test_a_restoration_may_take_longer_than_a_request(hold, monkeypatch):
 
 def test_a_client_that_does_not_read_is_left(monkeypatch):
     monkeypatch.setattr(connections, "UNREAD", 0.1)
-    with running(Settings(factory=STUB)) as server:
+    with running(ServerConfig(factory=STUB)) as server:
         OPEN.append(client := socket.socket())
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(("127.0.0.1", server.port))
@@ -275,7 +275,7 @@ def test_a_request_with_two_lengths_is_refused_and_its_connection_closed():
     """What follows is not taken for another request."""
     head = b"POST /v1/restore HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     both = b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
-    with running(Settings(factory=STUB)) as server:
+    with running(ServerConfig(factory=STUB)) as server:
         client = connect(server)
         client.sendall(head + both + b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         said = read(client)
@@ -288,7 +288,7 @@ def test_connections_are_limited():
     class Three(Connection):
         most = 3
 
-    with running(Settings(factory=STUB), Three) as server:
+    with running(ServerConfig(factory=STUB), Three) as server:
         clients = [connect(server) for _ in range(3)]
         while len(server.server_state.connections) < 3:
             time.sleep(0.01)
@@ -360,7 +360,7 @@ def health_or_none(server):
 
 
 def test_health_is_answered_while_a_process_works(hold):
-    with running(Settings(factory=STUB)) as server:
+    with running(ServerConfig(factory=STUB)) as server:
         client = post(server, "HOLD")
         until(server, running=1)
         threads = [threading.Thread(target=health, args=(server,)) for _ in range(8)]

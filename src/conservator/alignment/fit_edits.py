@@ -49,7 +49,7 @@ def fit_edits(pairs: Sequence[Pair], source: str = "", progress: Progress | None
     paths = [closest_path(seen, clean) for seen, clean in pairs]
     numbers = {edit: number for number, edit in enumerate(candidates(pairs, paths))}
     ways = [
-        find_ways(seen, clean, near(path, seen, clean), numbers)
+        find_ways(seen, clean, evidence_radius(path, seen, clean), numbers)
         for (seen, clean), path in zip(pairs, paths, strict=True)
     ]
     places = count_places([clean for _, clean in pairs], {clean for clean, _ in numbers})
@@ -143,7 +143,7 @@ def differ_at_ends(clean: str, seen: str) -> bool:
     return clean != seen and not (clean and seen and (clean[0] == seen[0] or clean[-1] == seen[-1]))
 
 
-def near(path: Iterable[tuple[int, int]], seen: str, clean: str) -> list[tuple[int, int]]:
+def evidence_radius(path: Iterable[tuple[int, int]], seen: str, clean: str) -> list[tuple[int, int]]:
     """The places within OFF of a path, in order."""
     found = {(i, j + off) for i, j in path for off in range(-OFF, OFF + 1) if 0 <= j + off <= len(seen)}
     return sorted(one for one in found if one[0] <= len(clean))

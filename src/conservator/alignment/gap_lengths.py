@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.channels import MaskChannel
-from conservator.documents import Damaged, Surroundings
+from conservator.documents import DamagedDocument, Surroundings
 from conservator.errors import ConservatorError
 from conservator.experts import Team
-from conservator.field import DEFAULT, hide, lattice_evidence, lattice_posterior, simplex_lattice
+from conservator.field import DEFAULT, grid_evidence, grid_posterior, hide, simplex_grid
 from conservator.vocabularies import BYTES
 from conservator.vocabularies.utf8 import ANYWHERE
 
@@ -29,7 +29,7 @@ TYPICAL = 10.0  # bytes: the mean of the geometric prior, about a word with what
 
 def choose_lengths(
     team: Team,
-    damaged: Damaged,
+    damaged: DamagedDocument,
     longest: int,
     generator: torch.Generator,
     known: Sequence[NDArray[np.integer[Any]]] = (),
@@ -94,11 +94,11 @@ def recalled_lengths(around: Surroundings, texts: list[bytes], longest: int) -> 
     return Counter(), 0.0
 
 
-def length_prior(lengths: list[int], recalled: Counter[int], trust: float) -> NDArray[np.float64]:
+def length_prior(lengths: list[int], memory_weight: Counter[int], trust: float) -> NDArray[np.float64]:
     """(n,) log p(length): geometric, and with the share ``trust`` what was recalled."""
     prior = np.exp(-np.array(lengths) / TYPICAL)
     prior /= prior.sum()
-    counts = np.array([recalled[length] for length in lengths], dtype=np.float64)
+    counts = np.array([memory_weight[length] for length in lengths], dtype=np.float64)
     if counts.any():
         prior = (1 - trust) * prior + trust * counts / counts.sum()
     found: NDArray[np.float64] = np.log(prior)
@@ -137,20 +137,18 @@ def _likeliest(
         start = max(0, min(place - room // 2, len(around) - room))
         around = around[start : start + max(room, 1)]
         place = min(place - start, len(around))
-    near = torch.zeros(1, len(around), dtype=torch.bool)
-    near[:, max(0, place - PREDICTED) : place + PREDICTED] = True
+    evidence_radius = torch.zeros(1, len(around), dtype=torch.bool)
+    evidence_radius[:, max(0, place - PREDICTED) : place + PREDICTED] = True
     text = torch.from_numpy(around)[None]
-    patterns = DEFAULT.draw(near & (text != mask), generator)
-    weights, channel = simplex_lattice(len(team)), MaskChannel(team.vocabulary.size, 0.5)
+    patterns = DEFAULT.draw(evidence_radius & (text != mask), generator)
+    weights, channel = simplex_grid(len(team)), MaskChannel(team.vocabulary.size, 0.5)
     evidence = []
     for length in team.meter.steps(lengths):
         observation = channel.observe(_widen(text, place, length, mask))
         predicted = _widen(patterns, place, length, False)  # lengths are compared on the same patterns
         hidden = hide(predicted, observation, None, generator)
-        found = lattice_evidence(
-            team, observation, predicted, hidden, torch.from_numpy(weights), repeats=DEFAULT.repeats
-        )
-        posterior = lattice_posterior(found.emissions[0].numpy(), weights)
+        found = grid_evidence(team, observation, predicted, hidden, torch.from_numpy(weights), repeats=DEFAULT.repeats)
+        posterior = grid_posterior(found.emissions[0].numpy(), weights)
         evidence.append(posterior.log_evidence)
     scores = np.array(evidence) + prior
     return lengths[int(np.argmax(scores))], float(np.exp(scores.max() - np.logaddexp.reduce(scores)))

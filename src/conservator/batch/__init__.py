@@ -2,7 +2,7 @@
 
 from conservator.batch.configuration import hash_configuration
 from conservator.batch.driver import Batch
-from conservator.batch.engine import Done, Engine, Setup, Task
+from conservator.batch.engine import DocumentResult, Engine, Task, WorkerConfig
 from conservator.batch.inputs import Inputs
 from conservator.batch.pool import LocalEngine
 from conservator.batch.ray import RayEngine
@@ -10,13 +10,13 @@ from conservator.batch.totals import Totals
 
 __all__ = [
     "Batch",
-    "Done",
+    "DocumentResult",
     "Engine",
     "Inputs",
     "LocalEngine",
     "RayEngine",
-    "Setup",
     "Task",
     "Totals",
+    "WorkerConfig",
     "hash_configuration",
 ]

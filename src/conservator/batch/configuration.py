@@ -7,14 +7,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from conservator.batch.engine import FACTORY, Setup
+from conservator.batch.engine import FACTORY, WorkerConfig
 from conservator.batch.items import hash_file
 from conservator.options import expert_names
 
 SUFFIXES = (".json", ".safetensors", ".txt", ".py")  # files of an expert that say what it predicts
 
 
-def hash_configuration(setup: Setup, texts: Iterable[str] = ()) -> str:
+def hash_configuration(setup: WorkerConfig, texts: Iterable[str] = ()) -> str:
     """The hash of options, experts, version and texts like the documents (by their hashes)."""
     from conservator import __version__
 
@@ -56,16 +56,16 @@ def hash_language(name: str) -> str:
     return _hash_folder(find_model(name))
 
 
-def _names(setup: Setup) -> list[str]:
+def _names(setup: WorkerConfig) -> list[str]:
     if setup.factory != FACTORY:
         return []
     return [str(name) for name in expert_names(setup.experts if setup.experts is None else list(setup.experts))]
 
 
-def _language(setup: Setup) -> list[str]:
+def _language(setup: WorkerConfig) -> list[str]:
     if setup.factory != FACTORY or setup.options.effort != "best":
         return []
-    return [name.strip() for name in setup.options.language.split(",")]
+    return [name.strip() for name in setup.options.language_models.split(",")]
 
 
 def _hash_folder(folder: Path) -> str:

@@ -6,10 +6,10 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conservator.batch.engine import Done, Engine, Task
+from conservator.batch.engine import DocumentResult, Engine, Task
 from conservator.batch.files import TextFile
 from conservator.batch.inputs import Inputs
-from conservator.batch.items import DamagedInputError, Holder, Item, hash_file
+from conservator.batch.items import DamagedInputError, InputFile, Item, hash_file
 from conservator.batch.ledger import Ledger, LedgerError, Place, WrittenFile, shown
 from conservator.batch.output_folder import PARTS, REFERENCES, KeptError, UnwritableError, clean, locked, putting, whose
 from conservator.batch.overview import OVERVIEW, write_overview
@@ -27,7 +27,7 @@ class OpenFile:
     """A file whose documents are being restored.
 
     Attributes:
-        holder: the input.
+        input_file: the input.
         source: the hash of its content.
         waiting: how many of its documents are not done yet.
         is_read: whether all its documents have been seen.
@@ -37,7 +37,7 @@ class OpenFile:
         problem: what is wrong with the whole file, or "".
     """
 
-    holder: Holder
+    input_file: InputFile
     source: str
     waiting: int = 0
     is_read: bool = False
@@ -115,27 +115,27 @@ class Batch:
             ledger.expect(target, "the summary of the batch", state)
             if state == "else" and not self.force:
                 clashes.append(self.out / target)
-        for holder in self.inputs.holders():
-            place = self.out / holder.target
-            if place.exists() and place.samefile(holder.path):
+        for input_file in self.inputs.input_files():
+            place = self.out / input_file.target
+            if place.exists() and place.samefile(input_file.path):
                 raise ConservatorError(
-                    f"{shown(str(holder.path))} would be overwritten by its restoration; choose another --out"
+                    f"{shown(str(input_file.path))} would be overwritten by its restoration; choose another --out"
                 )
-            state = whose(self.out, holder.target, ledger)
-            other = ledger.expect(holder.target, str(holder.path), state)
+            state = whose(self.out, input_file.target, ledger)
+            other = ledger.expect(input_file.target, str(input_file.path), state)
             if other is not None:
-                names = f"{other} and {shown(str(holder.path))}"
+                names = f"{other} and {shown(str(input_file.path))}"
                 raise ConservatorError(f"{names} would both become {shown(str(place))}; --ignore leaves one out")
-            if state == "else" and not self.force and not self._is_done(ledger, holder):
+            if state == "else" and not self.force and not self._is_done(ledger, input_file):
                 clashes.append(place)
             try:
-                if not os.access(holder.path, os.R_OK) and not holder.found:
-                    raise ConservatorError(f"cannot read {shown(str(holder.path))}: no permission")
-                self._total += holder.count()
+                if not os.access(input_file.path, os.R_OK) and not input_file.found:
+                    raise ConservatorError(f"cannot read {shown(str(input_file.path))}: no permission")
+                self._total += input_file.count()
             except DamagedInputError:
                 self._total += 1
             except (ConservatorError, OSError):
-                if not holder.found:
+                if not input_file.found:
                     raise  # the user named it, and should know now
                 self._total += 1
         if clashes:
@@ -147,30 +147,30 @@ class Batch:
         if not self._total:
             raise ConservatorError(f"no documents in {', '.join(shown(str(one)) for one in self.inputs.paths)}")
 
-    def _is_done(self, ledger: Ledger, holder: Holder) -> bool:
+    def _is_done(self, ledger: Ledger, input_file: InputFile) -> bool:
         """Whether a file was completed from the same content and configuration."""
-        known = ledger.file(holder.target)
-        return known is not None and known.config == self.config and known.source == hash_file(holder.path)
+        known = ledger.file(input_file.target)
+        return known is not None and known.config == self.config and known.source == hash_file(input_file.path)
 
     def _tasks(self, ledger: Ledger) -> Iterator[Task]:
         """The documents that are not done, read one after the other."""
         number = 0
-        for holder in self.inputs.holders():
-            if ledger.state(holder.target) is None:
+        for input_file in self.inputs.input_files():
+            if ledger.state(input_file.target) is None:
                 continue  # it came after the survey: the next run takes it
             try:
-                source = hash_file(holder.path)
+                source = hash_file(input_file.path)
             except OSError as error:  # it may not be read, or is gone: it cannot even be copied
                 problem = f"cannot read it: {error.strerror}"
-                self._finish(ledger, OpenFile(holder, "", is_read=True, leaves=True, problem=problem))
+                self._finish(ledger, OpenFile(input_file, "", is_read=True, leaves=True, problem=problem))
                 self._count(1)
                 continue
-            if self._is_complete(ledger, holder, source):
-                self._count(ledger.number_of(holder.target))
+            if self._is_complete(ledger, input_file, source):
+                self._count(ledger.number_of(input_file.target))
                 continue
-            file = OpenFile(holder, source)
+            file = OpenFile(input_file, source)
             try:
-                for item in holder.items():
+                for item in input_file.items():
                     if self._needs_work(ledger, file, item):
                         if not number:
                             self.prepare()
@@ -184,18 +184,18 @@ class Batch:
             file.is_read = True
             self._finish(ledger, file)
 
-    def _is_complete(self, ledger: Ledger, holder: Holder, source: str) -> bool:
+    def _is_complete(self, ledger: Ledger, input_file: InputFile, source: str) -> bool:
         """Whether a file of the results stays as it is."""
-        known = ledger.file(holder.target)
+        known = ledger.file(input_file.target)
         if known is None or known.source != source or known.config != self.config:
             return False
         if known.gave_up and (self.retry or known.gave_up != self.limits_or_none):
             return False
-        state = ledger.state(holder.target)
+        state = ledger.state(input_file.target)
         if state == "else" and not self.force:
             self.kept += 1
             return True
-        return known.written is None or (state == "ours" and is_settled(known, self.out / holder.target))
+        return known.written is None or (state == "ours" and is_settled(known, self.out / input_file.target))
 
     @property
     def limits_or_none(self) -> str:
@@ -220,11 +220,11 @@ class Batch:
         file.waiting += 1
         return True
 
-    def _again(self, ledger: Ledger, key: str, done: Done) -> bool:
+    def _again(self, ledger: Ledger, key: str, done: DocumentResult) -> bool:
         """Whether a document that was given up is tried again."""
         return done.gave_up and (self.retry or ledger.limits_of(key, self.config) != self.limits_or_none)
 
-    def _receive(self, ledger: Ledger, number: int, done: Done) -> None:
+    def _receive(self, ledger: Ledger, number: int, done: DocumentResult) -> None:
         """Write down a result, and finish the files that waited for it alone."""
         key = self._asked.pop(number)
         ledger.record(key, self.config, done, self.limits_or_none)
@@ -234,9 +234,9 @@ class Batch:
             self._note(file, done)
             self._finish(ledger, file)
 
-    def _note(self, file: OpenFile, done: Done) -> None:
+    def _note(self, file: OpenFile, done: DocumentResult) -> None:
         file.gave_up |= done.gave_up
-        file.leaves |= done.binary and file.holder.found and isinstance(file.holder, TextFile)
+        file.leaves |= done.binary and file.input_file.found and isinstance(file.input_file, TextFile)
         self._count(1)
 
     def _count(self, number: int) -> None:
@@ -260,23 +260,23 @@ class Batch:
             except UnreadableInputError as error:  # it is copied; what cannot even be copied is left out
                 file.problem, file.leaves = str(error), bool(file.problem)
         known = WrittenFile(file.source, self.config, gave_up, written)
-        ledger.complete(file.holder.target, known, places_of(file))
+        ledger.complete(file.input_file.target, known, positions_of(file))
 
     def _write(self, ledger: Ledger, file: OpenFile) -> str:
         """Write a file of the results; return its hash. A file with a problem is copied as it is."""
-        holder: Holder = file.holder
+        input_file: InputFile = file.input_file
         if file.problem:
-            holder = TextFile(holder.path, holder.target, holder.found, largest=-1)
-        with putting(self.out, holder.target, ledger, holder.path, force=self.force) as part:
+            input_file = TextFile(input_file.path, input_file.target, input_file.found, largest=-1)
+        with putting(self.out, input_file.target, ledger, input_file.path, force=self.force) as part:
             try:
-                holder.write(part.handle, lambda key: ledger.data(key, self.config))
+                input_file.write(part.handle, lambda key: ledger.data(key, self.config))
                 part.handle.flush()
-                holder.check(part.path, lambda key: ledger.data(key, self.config))
+                input_file.check(part.path, lambda key: ledger.data(key, self.config))
             except (UnwritableError, LedgerError):
                 raise
             except (ConservatorError, OSError) as error:
                 raise UnreadableInputError(str(error)) from error
-        known = ledger.file(holder.target)
+        known = ledger.file(input_file.target)
         return known.coming if known is not None and known.coming is not None else ""
 
     def _write_tables(self, ledger: Ledger) -> None:
@@ -302,12 +302,12 @@ def is_settled(known: WrittenFile, place: Path) -> bool:
     return known.coming is None or hash_file(place) == known.written
 
 
-def places_of(file: OpenFile) -> Iterator[Place]:
+def positions_of(file: OpenFile) -> Iterator[Place]:
     """The documents of a file, or the file itself if it could not be read."""
     if file.problem:
-        path = file.holder.path
+        path = file.input_file.path
         yield Place(str(path), path.stat().st_size if path.exists() else 0, f"{file.source}-", file.problem)
         return
     with suppress(ConservatorError, OSError):  # it is gone by now: it is in its place, and the next run will see
-        for item in file.holder.items():
+        for item in file.input_file.items():
             yield Place(item.name, item.size, item.key if item.data is not None else f"{item.key}-", item.problem)

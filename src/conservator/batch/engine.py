@@ -17,7 +17,7 @@ WATCH = 0.1  # seconds between two looks at what workers are at
 
 
 @dataclass(frozen=True)
-class Setup:
+class WorkerConfig:
     """What a worker is made of; it can be pickled, and says nothing about the machine.
 
     Attributes:
@@ -26,8 +26,8 @@ class Setup:
         device: where experts compute.
         precision: how pretrained models compute: the same on every machine, so that the results are.
         trust_remote_code: whether code that comes with pretrained models may be run.
-        like: files and folders of texts like the documents, for the correction of text that may be wrong anywhere.
-        references: the folder of an index of such texts, which workers share; None without one.
+        references: files and folders of texts like the documents, for the correction of text that may be wrong anywhere.
+        reference_index: the folder of an index of such texts, which workers share; None without one.
         factory: ``module:function`` of what makes a worker of a Setup: a callable of a Task that returns Done.
     """
 
@@ -36,8 +36,8 @@ class Setup:
     device: str = "cpu"
     precision: str = "float32"
     trust_remote_code: bool = False
-    like: tuple[str, ...] = ()
-    references: str | None = None
+    references: tuple[str, ...] = ()
+    reference_index: str | None = None
     factory: str = FACTORY
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Done:
+class DocumentResult:
     """What came of a document.
 
     Attributes:
@@ -66,7 +66,7 @@ class Done:
         gave_up: whether it is copied because of time, memory or a worker that died: another try may do better.
         lost: how many bytes or characters were lost, or were changed.
         restored: how many of them were filled in.
-        sure: how many of these with a confidence of at least 0.9.
+        confident: how many of these with a confidence of at least 0.9.
         left_open: how many were left open.
         expected: which share of what was filled in should be right.
         encoding: in which it was read; "" if that is not known.
@@ -85,7 +85,7 @@ class Done:
     gave_up: bool = False
     lost: int = 0
     restored: int = 0
-    sure: int = 0
+    confident: int = 0
     left_open: int = 0
     expected: float | None = None
     encoding: str = ""
@@ -97,7 +97,7 @@ class Done:
     peak_bytes: int = 0
 
 
-Results = Generator[tuple[int, Done], None, None]
+Results = Generator[tuple[int, DocumentResult], None, None]
 
 
 class Engine(Protocol):
@@ -113,9 +113,9 @@ class Engine(Protocol):
         ...
 
 
-def gave_up(reason: str, began: float) -> Done:
+def gave_up(reason: str, began: float) -> DocumentResult:
     """The result for a document that a worker began with at a time and could not finish."""
-    return Done(COPIED, reason=reason, gave_up=True, seconds=time.monotonic() - began)
+    return DocumentResult(COPIED, reason=reason, gave_up=True, seconds=time.monotonic() - began)
 
 
 @dataclass
@@ -131,7 +131,7 @@ class Deaths:
         if self.early >= STARTS:
             raise ConservatorError(f"workers end before they are ready: {how}; fewer --jobs need less memory")
 
-    def count(self, task: Task, began: float, how: str, waiting: deque[Task]) -> list[tuple[int, Done]]:
+    def count(self, task: Task, began: float, how: str, waiting: deque[Task]) -> list[tuple[int, DocumentResult]]:
         """A worker has died on a document: it is tried again, unless too many have died on it."""
         self.on[task.number] += 1
         if self.on[task.number] < DEATHS:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from conservator.batch.engine import COPIED, Engine, Task
-from conservator.batch.items import Holder, Item
+from conservator.batch.items import InputFile, Item
 from conservator.errors import ConservatorError
 from conservator.options import DEFAULTS, RestoreOptions
 
@@ -35,12 +35,12 @@ class Estimate:
     seconds: float = 0.0
 
 
-def estimate(holders: Iterable[Holder], options: RestoreOptions, engine: Callable[[], Engine]) -> Estimate:
+def estimate(input_files: Iterable[InputFile], options: RestoreOptions, engine: Callable[[], Engine]) -> Estimate:
     """Read all documents, and restore a few of the damaged ones: those with the smallest hashes, so at random."""
     found, sample = Estimate(), list[tuple[int, Item]]()
-    for holder in holders:
+    for input_file in input_files:
         try:
-            for item in holder.items():
+            for item in input_file.items():
                 _count(found, item, options, sample)
         except (ConservatorError, OSError):
             continue  # a damaged archive, which would be copied

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from conservator.batch.items import CHUNK, Holder, Item, Lookup, hash_file, key_of, too_large
+from conservator.batch.items import CHUNK, InputFile, Item, Lookup, hash_file, key_of, too_large
 
 
 @dataclass(frozen=True)
-class TextFile(Holder):
-    """A file that is one document; see ``Holder``."""
+class TextFile(InputFile):
+    """A file that is one document; see ``InputFile``."""
 
     def count(self) -> int:
         """One."""

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from conservator.batch.files import TextFile
-from conservator.batch.items import Holder
+from conservator.batch.items import InputFile
 from conservator.batch.jsonl import Lines
 from conservator.batch.parquet import Parquet
 from conservator.batch.tar import Archive
@@ -30,7 +30,7 @@ class Inputs:
         include: patterns of names or relative paths; a file of a folder has to match one, if there are any.
         ignore: patterns of files and folders that are left out.
         largest: bytes of the largest document that is restored.
-        hidden: how many hidden files and folders were left out by the last ``holders``.
+        hidden: how many hidden files and folders were left out by the last ``input_files``.
         ignored: how many files did not match, or were ignored.
     """
 
@@ -43,7 +43,7 @@ class Inputs:
     hidden: int = field(default=0, init=False)
     ignored: int = field(default=0, init=False)
 
-    def holders(self) -> Iterator[Holder]:
+    def input_files(self) -> Iterator[InputFile]:
         """The files that hold documents, in the order of their names, found one after the other."""
         self.hidden = self.ignored = 0
         out = self.out.resolve()
@@ -87,7 +87,7 @@ class Inputs:
                 else:
                     yield path
 
-    def _holder(self, path: Path, target: str, *, found: bool) -> Holder:
+    def _holder(self, path: Path, target: str, *, found: bool) -> InputFile:
         name = path.name.lower()
         if name.endswith(LINES):
             return Lines(path, target, found, self.largest, self.column)

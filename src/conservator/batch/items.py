@@ -41,7 +41,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Holder(ABC):
+class InputFile(ABC):
     """A file that holds documents, and becomes one file of the same kind.
 
     Attributes:

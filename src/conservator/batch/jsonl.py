@@ -9,7 +9,7 @@ from itertools import groupby
 from json.decoder import JSONDecoder
 from typing import BinaryIO, NamedTuple, cast
 
-from conservator.batch.items import Holder, Item, Lookup, key_of, packing, reading, too_large
+from conservator.batch.items import InputFile, Item, Lookup, key_of, packing, reading, too_large
 from conservator.errors import ConservatorError
 
 BLANK = " \t\r\n"
@@ -31,8 +31,8 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Lines(Holder):
-    """A ``.jsonl`` or ``.jsonl.gz`` file; see ``Holder``. A line that is not restored stays byte for byte."""
+class Lines(InputFile):
+    """A ``.jsonl`` or ``.jsonl.gz`` file; see ``InputFile``. A line that is not restored stays byte for byte."""
 
     field: str
 

@@ -15,7 +15,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from conservator.batch.engine import COPIED, Done
+from conservator.batch.engine import COPIED, DocumentResult
 from conservator.errors import ConservatorError
 
 NAME = ".conservator.sqlite"
@@ -36,7 +36,7 @@ CREATE TABLE places (
 """
 CHANGED = "its file changed while the batch was running; another run takes it as it is then"
 MAPPINGS = {"notices": str, "shares": float | int}  # stored as JSON; the type of their values
-NUMBERS: dict[str, Any] = {one.name: one.type for one in fields(Done) if one.name not in ("data", *MAPPINGS)}
+NUMBERS: dict[str, Any] = {one.name: one.type for one in fields(DocumentResult) if one.name not in ("data", *MAPPINGS)}
 UNUSABLE = (  # what SQLite says if it cannot write or read now; every other error means that the file is damaged
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -166,7 +166,7 @@ class Ledger:
         row = self._one("SELECT state FROM present WHERE target = ?", (os.fsencode(target),))
         return None if row is None else str(row[0])
 
-    def find(self, key: str, config: str) -> Done | None:
+    def find(self, key: str, config: str) -> DocumentResult | None:
         """What came of a document, without its bytes; None if it is not done."""
         columns = ", ".join((*NUMBERS, *MAPPINGS))
         query = f"SELECT {columns} FROM documents WHERE key = ? AND config = ?"
@@ -194,7 +194,7 @@ class Ledger:
         except (zlib.error, TypeError) as error:
             raise self._error(error) from error
 
-    def record(self, key: str, config: str, done: Done, limits: str) -> None:
+    def record(self, key: str, config: str, done: DocumentResult, limits: str) -> None:
         """Write down what came of a document."""
         row = {name: getattr(done, name) for name in NUMBERS} | {"reason": shown(done.reason)}
         row |= {name: json.dumps(getattr(done, name)) for name in MAPPINGS}
@@ -263,10 +263,10 @@ class Ledger:
         for name, size, target, problem, *rest in self._rows(query):
             right = isinstance(target, bytes) and isinstance(size, int) and isinstance(problem, str)
             self._check(right and isinstance(name, str), "places")
-            done = Done(COPIED, reason=problem or CHANGED) if rest[0] is None else self._done(rest)
+            done = DocumentResult(COPIED, reason=problem or CHANGED) if rest[0] is None else self._done(rest)
             yield {"document": name, "target": os.fsdecode(target), "bytes": size, "done": done}
 
-    def _done(self, row: Sequence[Any]) -> Done:
+    def _done(self, row: Sequence[Any]) -> DocumentResult:
         found = dict(zip((*NUMBERS, *MAPPINGS), row, strict=True))
         found |= {name: bool(found[name]) for name, kind in NUMBERS.items() if kind is bool}
         for name, kind in NUMBERS.items():
@@ -278,7 +278,7 @@ class Ledger:
                 raise self._error(error) from error
             right = isinstance(found[name], dict) and all(isinstance(one, kind) for one in found[name].values())
             self._check(right, "documents")
-        return Done(**found)
+        return DocumentResult(**found)
 
     def _check(self, right: bool, table: str) -> None:
         """Raise a LedgerError if the values of a row are not what we write."""

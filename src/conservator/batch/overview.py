@@ -6,7 +6,7 @@ import html
 from itertools import islice
 from typing import Any, BinaryIO
 
-from conservator.batch.engine import COPIED, RESTORED, Done
+from conservator.batch.engine import COPIED, RESTORED, DocumentResult
 from conservator.batch.ledger import Ledger
 from conservator.batch.totals import Totals, sum_up
 from conservator.results.html import asset
@@ -82,7 +82,7 @@ def _cards(totals: Totals) -> list[tuple[str, str]]:
         ("restored", f"{totals.outcomes[RESTORED]}<small>of {totals.documents} documents</small>"),
         ("copied", f"{totals.copied}<small>could not be restored</small>"),
         ("lost", f"{totals.lost:,}<small>bytes or characters</small>"),
-        ("filled in", f"{totals.restored:,}<small>{totals.sure:,} at least 90 % sure</small>"),
+        ("filled in", f"{totals.restored:,}<small>{totals.confident:,} at least 90 % sure</small>"),
         ("left open", f"{totals.left_open:,}"),
         ("should be right", f"{expected}<small>of what was filled in</small>"),
     ]
@@ -94,21 +94,21 @@ def _cards(totals: Totals) -> list[tuple[str, str]]:
 
 
 def _row(row: dict[str, Any]) -> str:
-    done: Done = row["done"]
+    done: DocumentResult = row["done"]
     outcome = "left out" if done.binary else done.outcome
     if done.encoding != done.written:
         outcome += f", read as {done.encoding}, written as {done.written}"
     reason = f": {done.reason}" if done.reason else ""
     notices = "".join(f"; {kind.replace('_', ' ')}: {message}" for kind, message in done.notices.items())
     shares = sorted(done.shares.items(), key=lambda one: -one[1])[:3]
-    trusted = ", ".join(f"{name} {100 * share:.0f}\u00a0%" for name, share in shares if share >= 0.005)
+    with_confidence = ", ".join(f"{name} {100 * share:.0f}\u00a0%" for name, share in shares if share >= 0.005)
     expected = "" if done.expected is None else f"{100 * done.expected:.1f} %"
     cells: list[tuple[str, object]] = [
         ("", row["document"]),
         ("copied" if done.outcome == COPIED and not done.binary else "", outcome + reason + notices),
-        *(("value", f"{one:,}") for one in (row["bytes"], done.lost, done.restored, done.sure, done.left_open)),
+        *(("value", f"{one:,}") for one in (row["bytes"], done.lost, done.restored, done.confident, done.left_open)),
         ("value", expected),
-        ("", trusted),
+        ("", with_confidence),
         ("value", f"{done.seconds:.1f}"),
     ]
     return "<tr>" + "".join(f"<td class='{kind}'>{html.escape(str(text))}</td>" for kind, text in cells) + "</tr>"

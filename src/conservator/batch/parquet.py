@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from conservator.batch.items import DamagedInputError, Holder, Item, Lookup, key_of, reading, too_large
+from conservator.batch.items import DamagedInputError, InputFile, Item, Lookup, key_of, reading, too_large
 from conservator.errors import ConservatorError
 
 ROWS = 64  # that are read at a time, at most
@@ -14,8 +14,8 @@ LARGEST_RATIO = 64  # of uncompressed to compressed bytes in a larger one
 
 
 @dataclass(frozen=True)
-class Parquet(Holder):
-    """A ``.parquet`` file; see ``Holder``.
+class Parquet(InputFile):
+    """A ``.parquet`` file; see ``InputFile``.
 
     Other columns, the schema and the compression of each column are kept, and the groups of rows that have at most
     ``BATCH`` bytes; larger ones are divided.

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 
-from conservator.batch.engine import WATCH, Deaths, Done, Results, Setup, Task, gave_up
+from conservator.batch.engine import WATCH, Deaths, DocumentResult, Results, Task, WorkerConfig, gave_up
 from conservator.batch.memory_usage import is_known, memory_of
 from conservator.batch.worker import serve
 from conservator.errors import ConservatorError
@@ -37,7 +37,7 @@ class LocalEngine:
         memory_limit: the bytes that a worker may have in use, experts included; None for no limit.
     """
 
-    setup: Setup
+    setup: WorkerConfig
     jobs: int = 1
     time_limit: float | None = None
     memory_limit: int | None = None
@@ -91,7 +91,7 @@ class LocalEngine:
         found = wait([one.worker.connection for one in self._processes], WATCH if watched else None)
         return [one for one in self._processes if one.worker.connection in found]
 
-    def _receive(self, one: Process, waiting: deque[Task]) -> list[tuple[int, Done]]:
+    def _receive(self, one: Process, waiting: deque[Task]) -> list[tuple[int, DocumentResult]]:
         """What a worker says: that it is ready, what is wrong with the setup, or a result."""
         try:
             said = one.worker.connection.recv()
@@ -105,7 +105,7 @@ class LocalEngine:
         number, one.task = one.task.number, None
         return [(number, said)]
 
-    def _bury(self, one: Process, waiting: deque[Task]) -> list[tuple[int, Done]]:
+    def _bury(self, one: Process, waiting: deque[Task]) -> list[tuple[int, DocumentResult]]:
         """A worker has died, with a document or without."""
         self._end([one])
         how = one.worker.how_it_ended
@@ -115,7 +115,7 @@ class LocalEngine:
             self._deaths.count_early(how)
         return []
 
-    def _check_limits(self) -> list[tuple[int, Done]]:
+    def _check_limits(self) -> list[tuple[int, DocumentResult]]:
         """End workers that take too long or too much memory; their documents are given up."""
         results = []
         for one in [one for one in self._processes if one.task is not None]:

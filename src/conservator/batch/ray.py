@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from conservator.batch.engine import WATCH, Deaths, Done, Results, Setup, Task, gave_up
+from conservator.batch.engine import WATCH, Deaths, DocumentResult, Results, Task, WorkerConfig, gave_up
 from conservator.errors import ConservatorError
 from conservator.system.processes import THREADS, Problem
 
@@ -41,7 +41,7 @@ class RayEngine:
         time_limit: the seconds that a document may take; None for no limit.
     """
 
-    setup: Setup
+    setup: WorkerConfig
     jobs: int | None = None
     address: str | None = None
     gpus: float = 0.0
@@ -100,7 +100,7 @@ class RayEngine:
             handle = made.remote(self.setup)
             self._actors.append(Actor(handle, handle.problem.remote()))
 
-    def _look(self, ray: Any, waiting: deque[Task]) -> list[tuple[int, Done]]:
+    def _look(self, ray: Any, waiting: deque[Task]) -> list[tuple[int, DocumentResult]]:
         """Wait until some actor has something to say, or too much time has passed; give idle actors a task."""
         asked = {one.asked: one for one in self._actors}
         ended, _ = ray.wait(list(asked), timeout=None if self.time_limit is None else WATCH)
@@ -114,13 +114,13 @@ class RayEngine:
                 ray.kill(one.handle)
         return results
 
-    def _receive(self, ray: Any, one: Actor, waiting: deque[Task]) -> list[tuple[int, Done]]:
+    def _receive(self, ray: Any, one: Actor, waiting: deque[Task]) -> list[tuple[int, DocumentResult]]:
         """What an actor says: that it is ready, what is wrong with the setup, or a result."""
         try:
             said = ray.get(one.asked)
         except ray.exceptions.RayError as error:
             return self._bury(one, waiting, str(error).strip().splitlines()[-1].strip())
-        results: list[tuple[int, Done]] = []
+        results: list[tuple[int, DocumentResult]] = []
         if one.task is not None:
             results.append((one.task.number, said))
         elif said is not None:
@@ -134,7 +134,7 @@ class RayEngine:
             ray.kill(one.handle)
         return results
 
-    def _bury(self, one: Actor, waiting: deque[Task], how: str) -> list[tuple[int, Done]]:
+    def _bury(self, one: Actor, waiting: deque[Task], how: str) -> list[tuple[int, DocumentResult]]:
         """An actor has died, with a document or without."""
         self._actors.remove(one)
         if one.task is not None:
@@ -153,7 +153,7 @@ def check_address(address: str) -> None:
 class Worker:
     """What an actor is: a worker made of a setup, or what is wrong with the setup."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: WorkerConfig) -> None:
         """Load what is needed."""
         from conservator.batch.work import load_worker
 
@@ -167,6 +167,6 @@ class Worker:
         """What is wrong with the setup; None if nothing is."""
         return self.wrong
 
-    def restore(self, task: Task) -> Done:
+    def restore(self, task: Task) -> DocumentResult:
         """Restore a document."""
         return self.work(task)

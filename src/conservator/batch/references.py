@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from conservator.batch.items import Holder
-from conservator.documents import read_damaged, read_source
+from conservator.batch.items import InputFile
+from conservator.documents import read_damaged, read_input
 from conservator.errors import ConservatorError
 from conservator.experts import References
 from conservator.experts.memory import LARGEST, make_references
@@ -70,14 +70,14 @@ class SharedReferences:
             hidden[:] = kept
 
 
-def gather_texts(like: Iterable[Path], holders: Iterable[Holder], options: RestoreOptions) -> Texts:
+def gather_texts(references: Iterable[Path], input_files: Iterable[InputFile], options: RestoreOptions) -> Texts:
     """The texts of files and folders, and the documents of a corpus; those that are the same count once.
 
     They are sorted by their hashes, so that nothing depends on the order in which they were given.
     """
     found: Texts = {}
     total = 0
-    for name, data in _texts(like, holders, options):
+    for name, data in _texts(references, input_files, options):
         key = hashlib.sha256(data).hexdigest()
         if data and key not in found:
             found[key] = name, data
@@ -89,17 +89,21 @@ def gather_texts(like: Iterable[Path], holders: Iterable[Holder], options: Resto
     return dict(sorted(found.items()))
 
 
-def _texts(like: Iterable[Path], holders: Iterable[Holder], options: RestoreOptions) -> Iterator[tuple[str, bytes]]:
-    for path in like:
+def _texts(
+    references: Iterable[Path], input_files: Iterable[InputFile], options: RestoreOptions
+) -> Iterator[tuple[str, bytes]]:
+    for path in references:
         yield from ((name, text.encode()) for name, text in read_texts(path))
-    for holder in holders:
+    for input_file in input_files:
         try:
-            for item in holder.items():
+            for item in input_file.items():
                 if item.data is None:
                     continue
                 try:
                     signs = (options.mark, options.gap)
-                    source = read_source(item.data, options.encoding, signs=signs, stray=options.stray)
+                    source = read_input(
+                        item.data, options.encoding, signs=signs, allow_invalid_utf8=options.allow_invalid_utf8
+                    )
                 except ConservatorError:
                     continue  # it is no text, so it is copied later
                 yield item.name, source.data.removeprefix(BOM_UTF8)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import Any, BinaryIO
 
-from conservator.batch.engine import Done
+from conservator.batch.engine import DocumentResult
 from conservator.batch.ledger import Ledger
 
 COLUMNS = {
@@ -39,7 +39,7 @@ def summary_name() -> str:
 
 def as_row(row: dict[str, Any]) -> dict[str, Any]:
     """A document as a row of the table."""
-    done: Done = row["done"]
+    done: DocumentResult = row["done"]
     found = {name: row.get(name, getattr(done, name, None)) for name in COLUMNS}
     found["shares"] = json.dumps(done.shares)
     found["notices"] = ", ".join(done.notices)

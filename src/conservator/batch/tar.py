@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from conservator.batch.items import (
     CHUNK,
     DamagedInputError,
-    Holder,
+    InputFile,
     Item,
     Lookup,
     hash_handle,
@@ -82,8 +82,8 @@ class Member(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Archive(Holder):
-    """A ``.tar``, ``.tar.gz`` or ``.tgz`` file; see ``Holder``. All but restored files is copied byte for byte."""
+class Archive(InputFile):
+    """A ``.tar``, ``.tar.gz`` or ``.tgz`` file; see ``InputFile``. All but restored files is copied byte for byte."""
 
     def count(self) -> int:
         """Its regular files."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from conservator.batch.engine import COPIED, Done
+from conservator.batch.engine import COPIED, DocumentResult
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Totals:
     bytes: int = 0
     lost: int = 0
     restored: int = 0
-    sure: int = 0
+    confident: int = 0
     left_open: int = 0
     right: float = 0.0
     seconds: float = 0.0
@@ -63,7 +63,7 @@ def sum_up(rows: Iterable[dict[str, Any]]) -> Totals:
     """Add up the documents of a batch."""
     totals = Totals()
     for row in rows:
-        done: Done = row["done"]
+        done: DocumentResult = row["done"]
         if done.binary:
             totals.left_out += 1
             continue
@@ -78,7 +78,7 @@ def sum_up(rows: Iterable[dict[str, Any]]) -> Totals:
         totals.messages = done.notices | totals.messages
         totals.lost += done.lost
         totals.restored += done.restored
-        totals.sure += done.sure
+        totals.confident += done.confident
         totals.left_open += done.left_open
         totals.right += done.restored * (done.expected or 0.0)
         for name, share in done.shares.items():

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from conservator.batch.engine import COPIED, RESTORED, WHOLE, Done, Setup, Task
+from conservator.batch.engine import COPIED, RESTORED, WHOLE, DocumentResult, Task, WorkerConfig
 from conservator.batch.memory_usage import peak_memory, reset_peak
 from conservator.errors import ConservatorError, NotTextError
 from conservator.options import DEFAULTS
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from conservator.restorer import Restorer
     from conservator.results import Restoration
 
-Worker = Callable[[Task], Done]
+Worker = Callable[[Task], DocumentResult]
 WARM = "A small document, in which a letter is l{mark}st."
 
 
-def load_worker(setup: Setup) -> Worker:
+def load_worker(setup: WorkerConfig) -> Worker:
     """What the factory of a setup makes of it."""
     return cast(Worker, find_factory(setup.factory)(setup))
 
 
-def make_worker(setup: Setup) -> Worker:
+def make_worker(setup: WorkerConfig) -> Worker:
     """A worker with the experts of a setup loaded, which has restored a small document already.
 
     So the first document takes no longer than others, and options that fit no document are known before it.
@@ -38,7 +38,7 @@ def make_worker(setup: Setup) -> Worker:
     import torch
 
     from conservator.batch.references import SharedReferences
-    from conservator.channels import as_edits
+    from conservator.channels import as_edit_channel
     from conservator.experts import load_experts
     from conservator.options import expert_names
     from conservator.restorer import Restorer
@@ -46,45 +46,47 @@ def make_worker(setup: Setup) -> Worker:
     torch.set_num_threads(1)
     precision = cast("Precision", setup.precision)
     loaded = None
-    if setup.experts is not None or as_edits(setup.options.channel) is None:
+    if setup.experts is not None or as_edit_channel(setup.options.channel) is None:
         names = expert_names(setup.experts)
-        trusted = setup.trust_remote_code
-        loaded = load_experts(names, setup.device, precision=precision, trust_remote_code=trusted)
-    like = [Path(one) for one in setup.like] or None
-    language = None
+        with_confidence = setup.trust_remote_code
+        loaded = load_experts(names, setup.device, precision=precision, trust_remote_code=with_confidence)
+    references = [Path(one) for one in setup.references] or None
+    language_models = None
     if setup.options.effort == "best":
         from conservator.experts.language_models import load_language_model
 
-        names = [name.strip() for name in setup.options.language.split(",")]
-        language = [load_language_model(name, precision) for name in names]
-    restorer = Restorer(loaded, setup.options, like=like, select=setup.experts is None, language=language)
-    references = None if setup.references is None else SharedReferences.open(Path(setup.references))
-    if references is not None:
-        restorer.references = references.texts
-    restorer.restore(WARM.format(mark=setup.options.mark if as_edits(setup.options.channel) is None else "o"))
-    return lambda task: restore_one(restorer, task, references)
+        names = [name.strip() for name in setup.options.language_models.split(",")]
+        language_models = [load_language_model(name, precision) for name in names]
+    restorer = Restorer(
+        loaded, setup.options, references=references, select=setup.experts is None, language_models=language_models
+    )
+    reference_index = None if setup.reference_index is None else SharedReferences.open(Path(setup.reference_index))
+    if reference_index is not None:
+        restorer.reference_index = reference_index.texts
+    restorer.restore(WARM.format(mark=setup.options.mark if as_edit_channel(setup.options.channel) is None else "o"))
+    return lambda task: restore_one(restorer, task, reference_index)
 
 
-def restore_one(restorer: "Restorer", task: Task, references: "SharedReferences | None" = None) -> Done:
+def restore_one(restorer: "Restorer", task: Task, reference_index: "SharedReferences | None" = None) -> DocumentResult:
     """Restore one document. The result depends on its bytes, the restorer and the references alone.
 
     Args:
         restorer: experts and options.
         task: the document.
-        references: the index of texts like the documents, of which this document itself is left out.
+        reference_index: the index of texts like the documents, of which this document itself is left out.
     """
     reset_peak()
     began, cpu = time.perf_counter(), time.process_time()
     try:
-        done = restore_bytes(restorer, task, references)
+        done = restore_bytes(restorer, task, reference_index)
     except NotTextError as error:
-        done = Done(COPIED, reason=str(error), binary=True)
+        done = DocumentResult(COPIED, reason=str(error), binary=True)
     except ConservatorError as error:
-        done = Done(COPIED, reason=str(error))
+        done = DocumentResult(COPIED, reason=str(error))
     except MemoryError:
-        done = Done(COPIED, reason="there was not enough memory", gave_up=True)
+        done = DocumentResult(COPIED, reason="there was not enough memory", gave_up=True)
     except Exception as error:  # a fault of ours must not stop the rest of a corpus
-        done = Done(COPIED, reason=f"unexpected {type(error).__name__}: {error}", gave_up=True)
+        done = DocumentResult(COPIED, reason=f"unexpected {type(error).__name__}: {error}", gave_up=True)
     return replace(
         done,
         seconds=time.perf_counter() - began,
@@ -93,19 +95,19 @@ def restore_one(restorer: "Restorer", task: Task, references: "SharedReferences 
     )
 
 
-def restore_bytes(restorer: "Restorer", task: Task, references: "SharedReferences | None") -> Done:
+def restore_bytes(restorer: "Restorer", task: Task, reference_index: "SharedReferences | None") -> DocumentResult:
     """Restore one document, or raise a ConservatorError that says why it cannot be restored."""
-    from conservator.documents import UTF8, Source
+    from conservator.documents import UTF8, InputText
     from conservator.pages import name_format
     from conservator.restorer import as_source
 
     if not task.data:
-        return Done(WHOLE)
+        return DocumentResult(WHOLE)
     if not task.is_text and name_format(task.data) is not None:
         return restore_pages(restorer, task.data)
-    source = Source(task.data, UTF8) if task.is_text else as_source(task.data, restorer.options)
+    source = InputText(task.data, UTF8) if task.is_text else as_source(task.data, restorer.options)
     own = hashlib.sha256(source.data.removeprefix(BOM_UTF8)).hexdigest()
-    with nullcontext() if references is None else references.without(own):
+    with nullcontext() if reference_index is None else reference_index.without(own):
         found = restorer.restore(source)
     data, written = found.encoded
     done = describe(found, data, task.data)
@@ -115,39 +117,39 @@ def restore_bytes(restorer: "Restorer", task: Task, references: "SharedReference
     return replace(done, encoding=found.encoding, written=written, reason=reason)
 
 
-def restore_pages(restorer: "Restorer", data: bytes) -> Done:
+def restore_pages(restorer: "Restorer", data: bytes) -> DocumentResult:
     """Correct the words in a file of an OCR engine."""
-    from conservator.documents import read_source
-    from conservator.pages import read_pages, trust_of
+    from conservator.documents import read_input
+    from conservator.pages import ocr_confidence_of, read_pages
 
     transcript = read_pages(data)
     changes: dict[str, Any] = (
         {"channel": "ocr", "alternatives": 0} if restorer.options.channel == DEFAULTS.channel else {}
     )
-    found = restorer.restore(read_source(transcript.text), trust=trust_of(transcript), **changes)
+    found = restorer.restore(read_input(transcript.text), ocr_confidence=ocr_confidence_of(transcript), **changes)
     changed = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
     return describe(found, transcript.with_text(changed) if found.changes else data, data)
 
 
-def describe(found: "Restoration", written: bytes, original: bytes) -> Done:
+def describe(found: "Restoration", written: bytes, original: bytes) -> DocumentResult:
     """The restoration in numbers, and the document as it is written."""
     notices = {one.kind: one.message for one in found.notices}
     if not found.spans:
-        return Done(WHOLE, notices=notices)
+        return DocumentResult(WHOLE, notices=notices)
     one = found.summary
-    lost, sure = one.lost, one.sure
+    lost, confident = one.lost, one.confident
     restored = one.restored
     if found.corrects:
         from conservator.results import sum_changes
 
         numbers = sum_changes(found.seen, found.changes)
-        lost, restored, sure = numbers.changes, numbers.changes, numbers.sure
-    return Done(
+        lost, restored, confident = numbers.changes, numbers.changes, numbers.confident
+    return DocumentResult(
         RESTORED,
         data=None if written == original else written,
         lost=lost,
         restored=restored,
-        sure=sure,
+        confident=confident,
         left_open=one.left_open,
         expected=one.expected_accuracy,
         notices=notices,

@@ -2,12 +2,12 @@
 
 from multiprocessing.connection import Connection
 
-from conservator.batch.engine import Setup
+from conservator.batch.engine import WorkerConfig
 from conservator.errors import ConservatorError
 from conservator.system.processes import Problem
 
 
-def serve(connection: Connection, setup: Setup) -> None:
+def serve(connection: Connection, setup: WorkerConfig) -> None:
     """Say that it is ready, or what is wrong with the setup; then answer every task, until the driver is gone."""
     from conservator.batch.work import load_worker
 

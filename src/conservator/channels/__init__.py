@@ -6,15 +6,16 @@ from conservator.channels.edits import EditChannel
 from conservator.channels.likelihood import Likelihood
 from conservator.channels.mask import MaskChannel
 from conservator.channels.observation import Excerpt, Observation, Status
-from conservator.channels.ocr_calibration import Calibration, Curve, Said, calibration_of
-from conservator.channels.ocr_confidence import Trust
-from conservator.channels.registry import as_channel, as_edits
+from conservator.channels.ocr_calibration import Calibration, CharacterConfidence, Curve, calibration_of
+from conservator.channels.ocr_confidence import OcrConfidence
+from conservator.channels.registry import as_channel, as_edit_channel
 from conservator.channels.replacement import ReplacementChannel
-from conservator.channels.token_dependent import UnevenMaskChannel
+from conservator.channels.token_dependent import TokenDependentMaskChannel
 
 __all__ = [
     "Calibration",
     "Channel",
+    "CharacterConfidence",
     "ConfusionChannel",
     "Curve",
     "EditChannel",
@@ -22,12 +23,11 @@ __all__ = [
     "Likelihood",
     "MaskChannel",
     "Observation",
+    "OcrConfidence",
     "ReplacementChannel",
-    "Said",
     "Status",
-    "Trust",
-    "UnevenMaskChannel",
+    "TokenDependentMaskChannel",
     "as_channel",
-    "as_edits",
+    "as_edit_channel",
     "calibration_of",
 ]

@@ -26,7 +26,7 @@ class Likelihood(ABC):
         return 0
 
     @property
-    def tells_lost(self) -> bool:
+    def erasure_is_informative(self) -> bool:
         """Whether tokens differ in their likelihood where nothing was seen; by default they do not."""
         return False
 

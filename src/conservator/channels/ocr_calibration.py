@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from conservator.channels.ocr_confidence import Other, Trust
+from conservator.channels.ocr_confidence import OcrConfidence, Other
 from conservator.errors import ConservatorError
 from conservator.system.files import read_document
 
@@ -25,7 +25,7 @@ DEFAULT = Path(__file__).parent / "ocr_trust.json"
 GENERAL = "general"  # the calibration of engines that have none of their own
 
 
-class Said(NamedTuple):
+class CharacterConfidence(NamedTuple):
     """What a reader said of a character.
 
     Attributes:
@@ -92,7 +92,7 @@ class Calibration:
         if not (0 < self.right < 1 and 0 < self.whole < 1):
             raise ConservatorError("the shares right and whole lie between 0 and 1")
 
-    def trust(self, said: Sequence[Said]) -> Trust:
+    def ocr_confidence(self, said: Sequence[CharacterConfidence]) -> OcrConfidence:
         """What was said of characters, as likelihoods."""
         right, wrong = np.zeros(len(said)), np.zeros(len(said))
         for place, one in enumerate(said):
@@ -102,7 +102,7 @@ class Calibration:
                 wrong[place] = self.weight * np.log((1 - share) / (1 - self.right))
         lesser = [self.beside(one) if one is not None else self.whole for one in less_sure(said)]
         missing = np.log((1 - np.array(lesser)) / (1 - self.whole))
-        return Trust(right, wrong, missing, tuple(self.readings(one.others) for one in said))
+        return OcrConfidence(right, wrong, missing, tuple(self.readings(one.others) for one in said))
 
     def readings(self, others: Sequence[tuple[str, float]]) -> tuple[Other, ...]:
         """Other readings of a character, and the probability of each if it was read wrong."""
@@ -128,7 +128,7 @@ class Calibration:
         }
 
 
-def less_sure(said: Sequence[Said]) -> list[float | None]:
+def less_sure(said: Sequence[CharacterConfidence]) -> list[float | None]:
     """The confidence of the less sure of the characters before and after each place; None if that is of words."""
     own = [None if one.of_word else one.confidence for one in said]
     beside = zip([None, *own], [*own, None], strict=True)

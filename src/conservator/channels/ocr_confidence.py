@@ -16,7 +16,7 @@ LEAST = 1e-12
 
 
 @dataclass(frozen=True)
-class Trust:
+class OcrConfidence:
     """What a reader said of n characters.
 
     Attributes:
@@ -33,7 +33,7 @@ class Trust:
     others: tuple[tuple[Other, ...], ...]
 
     @classmethod
-    def silent(cls, size: int) -> "Trust":
+    def silent(cls, size: int) -> "OcrConfidence":
         """Of a reader that said nothing."""
         return cls(np.zeros(size), np.zeros(size), np.zeros(size + 1), ((),) * size)
 
@@ -46,7 +46,7 @@ class Trust:
         """The number of characters."""
         return len(self.right)
 
-    def part(self, start: int, stop: int) -> "Trust":
+    def part(self, start: int, stop: int) -> "OcrConfidence":
         """What was said of some of the characters."""
         here = slice(start, stop)
-        return Trust(self.right[here], self.wrong[here], self.missing[start : stop + 1], self.others[here])
+        return OcrConfidence(self.right[here], self.wrong[here], self.missing[start : stop + 1], self.others[here])

@@ -13,7 +13,7 @@ OCR = "ocr"
 DEFAULT = Path(__file__).parent / "ocr.json"  # fitted to pages that were typeset, degraded and read by Tesseract
 
 
-def as_edits(channel: object) -> EditChannel | None:
+def as_edit_channel(channel: object) -> EditChannel | None:
     """An edit channel as it is, that of ``ocr``, or that of a file; None for what names another channel."""
     if isinstance(channel, EditChannel):
         return channel

@@ -34,7 +34,7 @@ class UnevenMaskLikelihood(Likelihood):
         return len(self.rates) + 1
 
     @property
-    def tells_lost(self) -> bool:
+    def erasure_is_informative(self) -> bool:
         """That a token was lost says which it may have been."""
         return True
 
@@ -56,7 +56,7 @@ class UnevenMaskLikelihood(Likelihood):
         return torch.where(self.lost, torch.logsumexp(self.rates.log() + log_probs, dim=-1), visible)
 
 
-class UnevenMaskChannel(Channel):
+class TokenDependentMaskChannel(Channel):
     """Each token v becomes [MASK] with a probability r(v) of its own; every other token survives.
 
         p_c(y | v) = r(v) [y = MASK] + (1 - r(v)) [y = v]

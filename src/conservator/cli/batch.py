@@ -22,17 +22,17 @@ from conservator.cli.options import (
     Force,
     Gap,
     LanguageModel,
-    Like,
     Lost,
     Mark,
     MaxGap,
     MinConfidence,
-    MinGain,
     MinGapConfidence,
+    MinLogOdds,
     NoMemory,
     Parents,
     Precision,
     Quiet,
+    Reference,
     Seed,
     TrustRemoteCode,
     as_usage_errors,
@@ -43,7 +43,7 @@ from conservator.system.files import check_folder
 from conservator.system.processes import available_cores
 
 if TYPE_CHECKING:
-    from conservator.batch import Batch, Engine, Inputs, Setup, Totals
+    from conservator.batch import Batch, Engine, Inputs, Totals, WorkerConfig
     from conservator.batch.estimate import Estimate
     from conservator.batch.references import Texts
 
@@ -52,7 +52,7 @@ EXAMPLES = (
     "  conservator batch archive/ --out restored/\n\n"
     "  conservator batch archive/ --out restored/ --include '*.md' --ignore drafts --jobs 4\n\n"
     "  conservator batch notes.jsonl.gz table.parquet --field body --out restored/\n\n"
-    "  conservator batch archive.tar --out restored/ --like-corpus --time-limit 60\n\n"
+    "  conservator batch archive.tar --out restored/ --cross-reference --time-limit 60\n\n"
     "  conservator batch archive/ --out restored/ --engine ray --address auto\n\n"
     "  conservator batch archive/ --out restored/ --dry-run\n\n"
     "A run that was interrupted goes on where it was if the same command is given again.\n\n"
@@ -115,13 +115,13 @@ def batch(
         bool, typer.Option("--dry-run", help="Only say what there is to do, and about how long it would take.")
     ] = False,
     experts: Experts = None,
-    like: Like = None,
-    like_corpus: Annotated[
+    references: Reference = None,
+    cross_reference: Annotated[
         bool,
-        typer.Option("--like-corpus", help="All documents are like each other: each is remembered for the others."),
+        typer.Option("--cross-reference", help="All documents are like each other: each is remembered for the others."),
     ] = False,
     effort: Effort = DEFAULTS.effort,
-    language: LanguageModel = None,
+    language_models: LanguageModel = None,
     no_memory: NoMemory = not DEFAULTS.memory,
     mark: Mark = DEFAULTS.mark,
     gap: Gap = DEFAULTS.gap,
@@ -129,7 +129,7 @@ def batch(
     lost: Lost = DEFAULTS.lost,
     encoding: Encoding = DEFAULTS.encoding,
     channel: Channel = str(DEFAULTS.channel),
-    min_gain: MinGain = DEFAULTS.min_gain,
+    min_log_odds: MinLogOdds = DEFAULTS.min_log_odds,
     min_confidence: MinConfidence = DEFAULTS.min_confidence,
     min_gap_confidence: MinGapConfidence = DEFAULTS.min_gap_confidence,
     fill_undetermined: FillUndetermined = DEFAULTS.fill_undetermined,
@@ -146,11 +146,13 @@ def batch(
     A file of a folder goes to the same place in the folder of the results; tables and archives become such with
     restored texts. The folder also gets a summary of all documents, and overview.html with the worst first.
     """
-    if (like or like_corpus) and no_memory:
-        raise typer.BadParameter("the memory reads these texts, and --no-memory leaves it out", param_hint="--like")
-    if like and "" in like:
-        raise typer.BadParameter("a file or a folder is needed, not an empty name", param_hint="--like")
-    if language is not None and effort != "best":
+    if (references or cross_reference) and no_memory:
+        raise typer.BadParameter(
+            "the memory reads these texts, and --no-memory leaves it out", param_hint="--reference"
+        )
+    if references and "" in references:
+        raise typer.BadParameter("a file or a folder is needed, not an empty name", param_hint="--reference")
+    if language_models is not None and effort != "best":
         raise typer.BadParameter("language models are for --effort best", param_hint="--language-model")
     if precision not in (None, "float32", "bfloat16"):
         raise typer.BadParameter(f"{precision!r}: expected float32 or bfloat16", param_hint="--precision")
@@ -161,7 +163,7 @@ def batch(
             max_gap=max_gap,
             lost=lost,
             channel=channel,
-            min_gain=min_gain,
+            min_log_odds=min_log_odds,
             min_confidence=min_confidence,
             min_gap_confidence=min_gap_confidence,
             fill_undetermined=fill_undetermined,
@@ -169,7 +171,7 @@ def batch(
             memory=not no_memory,
             encoding=encoding,
             effort=effort,
-            language=DEFAULTS.language if language is None else language,
+            language_models=DEFAULTS.language_models if language_models is None else language_models,
         )
     if engine not in ENGINES:
         raise typer.BadParameter(f"{engine!r}; known: {', '.join(ENGINES)}", param_hint="--engine")
@@ -179,26 +181,30 @@ def batch(
         raise typer.BadParameter("Ray watches the memory of its machines itself", param_hint="--memory-limit")
     workers = jobs or available_cores()
 
-    from conservator.batch import Batch, Inputs, LocalEngine, RayEngine, Setup, hash_configuration
+    from conservator.batch import Batch, Inputs, LocalEngine, RayEngine, WorkerConfig, hash_configuration
     from conservator.batch.output_folder import REFERENCES
     from conservator.batch.references import build_references, gather_texts
-    from conservator.channels import as_channel, as_edits
+    from conservator.channels import as_channel, as_edit_channel
     from conservator.vocabularies import BYTES
 
     named = None if experts is None else tuple(expert_names(experts))
-    setup = Setup(options, named, device, precision or "float32", trust_remote_code)
+    setup = WorkerConfig(options, named, device, precision or "float32", trust_remote_code)
     found = Inputs(inputs, out, field, include or (), ignore or (), max_bytes)
     with as_usage_errors():
-        corrects = as_edits(channel) is not None
+        corrects = as_edit_channel(channel) is not None
         if not corrects:
             as_channel(channel, BYTES.size)  # says now what is wrong with it
-        if corrects and like_corpus:
-            raise OptionError("like_corpus", "documents that may be wrong anywhere cannot be each other's reference")
-        if corrects and like:
-            setup = replace(setup, like=tuple(like))
-        texts = gather_texts([Path(one) for one in like or ()], found.holders() if like_corpus else (), options)
+        if corrects and cross_reference:
+            raise OptionError(
+                "cross_reference", "documents that may be wrong anywhere cannot be each other's reference"
+            )
+        if corrects and references:
+            setup = replace(setup, references=tuple(references))
+        texts = gather_texts(
+            [Path(one) for one in references or ()], found.input_files() if cross_reference else (), options
+        )
         if texts and not corrects:
-            setup = replace(setup, references=str(out / REFERENCES))
+            setup = replace(setup, reference_index=str(out / REFERENCES))
         config = hash_configuration(setup, texts)
         memory = None if memory_limit is None else int(memory_limit * MEGABYTE)
         chosen: Engine = LocalEngine(setup, workers, time_limit, memory)
@@ -210,7 +216,7 @@ def batch(
         check_folder(out, parents=parents)
         limits = f"time {time_limit}, memory {memory_limit}, bytes {max_bytes}"
         task = Batch(found, chosen, config, limits, force, retry)
-        if setup.references is not None:
+        if setup.reference_index is not None:
             task.prepare = lambda: build_references(texts, mark, out / REFERENCES)
         began = time.monotonic()
         totals = run_to_the_end(task)
@@ -252,7 +258,7 @@ def progress_bar() -> "Iterator[Callable[[int, int], None]]":
         yield tell
 
 
-def say_cost(found: "Inputs", setup: "Setup", options: RestoreOptions, texts: "Texts", workers: int) -> None:
+def say_cost(found: "Inputs", setup: "WorkerConfig", options: RestoreOptions, texts: "Texts", workers: int) -> None:
     """Say what there is to do, and about how long it would take."""
     import tempfile
 
@@ -262,10 +268,10 @@ def say_cost(found: "Inputs", setup: "Setup", options: RestoreOptions, texts: "T
 
     with tempfile.TemporaryDirectory(prefix="conservator.") as folder:
         own = setup
-        if setup.references is not None:
+        if setup.reference_index is not None:
             build_references(texts, options.mark, Path(folder))
-            own = replace(setup, references=folder)
-        cost = estimate(found.holders(), options, lambda: LocalEngine(own, 1))
+            own = replace(setup, reference_index=folder)
+        cost = estimate(found.input_files(), options, lambda: LocalEngine(own, 1))
     if not cost.documents:
         raise ConservatorError("no documents there")
     print("\n".join(describe_cost(cost, found, workers)))
@@ -305,7 +311,7 @@ def summary(totals: "Totals", task: "Batch", seconds: float) -> list[str]:
     lines = [
         f"{totals.documents:,} documents: {outcomes or 'none'}",
         left_out(task.inputs, totals.left_out),
-        f"{totals.lost:,} lost, {totals.restored:,} restored, {totals.sure:,} of them at least 90 % sure, "
+        f"{totals.lost:,} lost, {totals.restored:,} restored, {totals.confident:,} of them at least 90 % sure, "
         f"{totals.left_open:,} left open",
     ]
     if totals.expected is not None:

@@ -15,7 +15,7 @@ from conservator.options import DEFAULTS, EFFORTS, EXPERTS, LARGEST_SEED, LONGES
 from conservator.system.files import check_writable, read_document, real_path, shown
 
 if TYPE_CHECKING:
-    from conservator.documents import Source
+    from conservator.documents import InputText
     from conservator.experts import Expert
 
 
@@ -87,9 +87,10 @@ Experts = Annotated[
         show_default=False,
     ),
 ]
-Like = Annotated[
+Reference = Annotated[
     list[str] | None,
     typer.Option(
+        "--reference",
         metavar="PATH",
         help="A text like the document, which is remembered where it fits: a file, a folder of text files, or a "
         ".jsonl or .jsonl.gz file with a field text. May be given several times.",
@@ -110,7 +111,7 @@ LanguageModel = Annotated[
         "--language-model",
         metavar="NAME",
         help="The language model of --effort best, or several with commas between: names that conservator experts "
-        f"add knows, hf:OWNER/NAME, folders or .gguf files; {DEFAULTS.language} by default.",
+        f"add knows, hf:OWNER/NAME, folders or .gguf files; {DEFAULTS.language_models} by default.",
         show_default=False,
     ),
 ]
@@ -139,7 +140,7 @@ Channel = Annotated[
         "conservator channel fit wrote.",
     ),
 ]
-MinGain = Annotated[
+MinLogOdds = Annotated[
     float,
     typer.Option(min=0.0, help="By how many nats evidence must favour a change of what a reader of pages wrote."),
 ]
@@ -170,19 +171,19 @@ FillUndetermined = Annotated[
 
 
 def read_text(
-    name: str, encoding: str | None = None, *, signs: tuple[str | None, ...], stray: bool = False
-) -> "Source":
+    name: str, encoding: str | None = None, *, signs: tuple[str | None, ...], allow_invalid_utf8: bool = False
+) -> "InputText":
     """The text of a file, or of standard input; a file that is not text is refused."""
     data = read_document(name)
 
-    from conservator.documents import read_source
+    from conservator.documents import read_input
 
     told = "standard input" if name == "-" else shown(name)
-    return read_source(data, encoding, name=told, signs=signs, stray=stray)
+    return read_input(data, encoding, name=told, signs=signs, allow_invalid_utf8=allow_invalid_utf8)
 
 
 def load_named(
-    names: list[str], device: str, precision: str | None, *, trusted: bool, own_tokens: bool = False
+    names: list[str], device: str, precision: str | None, *, with_confidence: bool, own_tokens: bool = False
 ) -> "list[Expert]":
     """Load experts by name, and say first how much memory pretrained ones take."""
     from conservator.experts import load_experts
@@ -196,7 +197,7 @@ def load_named(
     for name in (name for name in names if name.startswith(HUB)):
         size = size_of(find_denoiser(name), chosen or "float32")
         messages.print(f"{name}: {size / 1e6:.0f} MB of memory", soft_wrap=True)
-    return load_experts(names, device, precision=chosen, trust_remote_code=trusted, own_tokens=own_tokens)
+    return load_experts(names, device, precision=chosen, trust_remote_code=with_confidence, own_tokens=own_tokens)
 
 
 def check_targets(targets: dict[str, str | None], *, force: bool, parents: bool) -> list[str]:

@@ -10,7 +10,7 @@ from conservator.errors import ConservatorError
 from conservator.system.files import read_document
 
 if TYPE_CHECKING:
-    from conservator.channels import Trust
+    from conservator.channels import OcrConfidence
     from conservator.pages import Picture, Transcript
     from conservator.results import Restoration
 
@@ -34,11 +34,11 @@ def read_any(data: bytes, name: str, language: str, progress: Callable[[str, flo
         raise ConservatorError(f"{name}: {error}") from error
 
 
-def trust_in(transcript: "Transcript") -> "Trust | None":
+def ocr_confidence_in(transcript: "Transcript") -> "OcrConfidence | None":
     """What the reader said of each character of a transcript."""
-    from conservator.pages import trust_of
+    from conservator.pages import ocr_confidence_of
 
-    return trust_of(transcript)
+    return ocr_confidence_of(transcript)
 
 
 def write_pages(transcript: "Transcript", found: "Restoration", out: str) -> bytes:

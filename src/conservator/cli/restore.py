@@ -20,18 +20,18 @@ from conservator.cli.options import (
     Force,
     Gap,
     LanguageModel,
-    Like,
     Lost,
     Mark,
     MaxGap,
     MaxSeconds,
     MinConfidence,
-    MinGain,
     MinGapConfidence,
+    MinLogOdds,
     NoMemory,
     Parents,
     Precision,
     Quiet,
+    Reference,
     Seed,
     Threads,
     TrustRemoteCode,
@@ -39,7 +39,7 @@ from conservator.cli.options import (
     check_targets,
     load_named,
 )
-from conservator.cli.pages import is_pages, picture_changes, read_any, trust_in, write_pages
+from conservator.cli.pages import is_pages, ocr_confidence_in, picture_changes, read_any, write_pages
 from conservator.options import (
     DEFAULTS,
     SHOWN_ALTERNATIVES,
@@ -56,11 +56,11 @@ EXAMPLES = (
     "  conservator restore damaged.md -o restored.md --report report.html\n\n"
     '  conservator restore scan.txt --mark "_" --min-confidence 0.8 > restored.txt\n\n'
     '  conservator restore notes.txt --gap "[...]" --max-gap 24 --alternatives 5 --json notes.json -o -\n\n'
-    "  conservator restore chapter.md --like book/ --like notes.txt -o restored.md\n\n"
+    "  conservator restore chapter.md --reference book/ --reference notes.txt -o restored.md\n\n"
     "  conservator restore notes.md --effort best -o restored.md     (after: conservator experts add smollm2)\n\n"
     "  conservator restore notes.md --experts prose,code,hf:models/bert -o restored.md\n\n"
     "  conservator restore letter.txt --lost encoding:windows-1252 -o restored.txt\n\n"
-    "  conservator restore page.txt --channel ocr --like archive/ -o corrected.txt\n\n"
+    "  conservator restore page.txt --channel ocr --reference archive/ -o corrected.txt\n\n"
     "  conservator restore page.hocr -o corrected.hocr\n\n"
     "  conservator restore scan.png --report report.html -o page.txt\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
@@ -98,7 +98,7 @@ def restore(
         str, typer.Option("--out", "-o", help="Where to write the restored document; - for standard output.")
     ] = "-",
     experts: Experts = None,
-    like: Like = None,
+    references: Reference = None,
     effort: Effort = DEFAULTS.effort,
     language: LanguageModel = None,
     no_memory: NoMemory = not DEFAULTS.memory,
@@ -111,7 +111,7 @@ def restore(
     ocr_language: Annotated[
         str, typer.Option(metavar="NAME", help="The language of a scan, by Tesseract's names, such as eng or deu+lat.")
     ] = "eng",
-    min_gain: MinGain = DEFAULTS.min_gain,
+    min_log_odds: MinLogOdds = DEFAULTS.min_log_odds,
     min_confidence: MinConfidence = DEFAULTS.min_confidence,
     min_gap_confidence: MinGapConfidence = DEFAULTS.min_gap_confidence,
     fill_undetermined: FillUndetermined = DEFAULTS.fill_undetermined,
@@ -144,12 +144,14 @@ def restore(
     explained = report is not None or json is not None or gap is not None
     if alternatives is None:
         alternatives = SHOWN_ALTERNATIVES if explained and channel == DEFAULTS.channel else DEFAULTS.alternatives
-    if like and no_memory:
-        raise typer.BadParameter("the memory reads these texts, and --no-memory leaves it out", param_hint="--like")
+    if references and no_memory:
+        raise typer.BadParameter(
+            "the memory reads these texts, and --no-memory leaves it out", param_hint="--reference"
+        )
     if language is not None and effort != "best":
         raise typer.BadParameter("language models are for --effort best", param_hint="--language-model")
-    if like and "" in like:
-        raise typer.BadParameter("a file or a folder is needed, not an empty name", param_hint="--like")
+    if references and "" in references:
+        raise typer.BadParameter("a file or a folder is needed, not an empty name", param_hint="--reference")
     with as_usage_errors():
         options = RestoreOptions(
             mark=mark,
@@ -157,7 +159,7 @@ def restore(
             max_gap=max_gap,
             lost=lost,
             channel=channel,
-            min_gain=min_gain,
+            min_log_odds=min_log_odds,
             min_confidence=min_confidence,
             min_gap_confidence=min_gap_confidence,
             fill_undetermined=fill_undetermined,
@@ -166,7 +168,7 @@ def restore(
             memory=not no_memory,
             encoding=encoding,
             effort=effort,
-            language=DEFAULTS.language if language is None else language,
+            language_models=DEFAULTS.language_models if language is None else language,
             max_seconds=max_seconds,
         )
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
@@ -175,34 +177,41 @@ def restore(
     with without_collection():
         pages = is_pages(data)
 
-        from conservator.channels import as_edits
-        from conservator.documents import read_source
+        from conservator.channels import as_edit_channel
+        from conservator.documents import read_input
         from conservator.restorer import Restorer
 
     if pages and channel == DEFAULTS.channel:
         options = replace(options, channel="ocr", alternatives=0)
     with as_usage_errors():
-        edits = as_edits(options.channel)
+        edits = as_edit_channel(options.channel)
     if pages and edits is None:
         problem = f"{channel!r} is not for pages that were read; ocr or a fitted channel (NAME.json) is needed"
         raise typer.BadParameter(problem, param_hint="--channel")
     with progress_bar() as progress, as_usage_errors():
         transcript = read_any(data, name, ocr_language, progress) if pages else None
         if transcript is not None:
-            document = read_source(transcript.text)
+            document = read_input(transcript.text)
         else:
-            document = read_source(data, encoding, name=name, signs=(mark, gap), stray=options.stray)
+            document = read_input(
+                data, encoding, name=name, signs=(mark, gap), allow_invalid_utf8=options.allow_invalid_utf8
+            )
         select, loaded = experts is None, None
         if experts is not None or edits is None:
-            loaded = load_named(expert_names(experts), device, precision, trusted=trust_remote_code)
+            loaded = load_named(expert_names(experts), device, precision, with_confidence=trust_remote_code)
         restorer = Restorer(loaded, options, select=select)
         if effort == "best" and messages.is_terminal:
             doing = "writing it again" if edits is None else "judging it by language models"
             messages.print(f"{doing} takes about {restorer.seconds_to_rewrite(document):.0f} s", soft_wrap=True)
-        if like:
+        if references:
             progress("references", 0.0)
-        trust = None if transcript is None else trust_in(transcript)
-        found = restorer.restore(document, like=read_like(like or [], damaged), trust=trust, progress=progress)
+        ocr_confidence = None if transcript is None else ocr_confidence_in(transcript)
+        found = restorer.restore(
+            document,
+            references=read_references_of(references or [], damaged),
+            ocr_confidence=ocr_confidence,
+            progress=progress,
+        )
     name = "standard input" if damaged == "-" else shown(Path(damaged).name)
     restored, written = found.encoded
     write_document(out, restored if transcript is None else write_pages(transcript, found, out))
@@ -234,7 +243,7 @@ def restore(
         raise typer.Exit(NOT_COVERED)
 
 
-def read_like(paths: list[str], damaged: str) -> list[tuple[str, str]]:
+def read_references_of(paths: list[str], damaged: str) -> list[tuple[str, str]]:
     """The texts that are like the document, by name. The document itself, which a folder may hold, is none of them."""
     from conservator.training import read_texts
 
@@ -273,20 +282,20 @@ def summary(found: "Restoration") -> list[str]:
     lines = [describe_loss(found)]
     if one.expected_accuracy is not None:
         lines.append(
-            f"{one.restored} restored, {one.sure} of them at least 90 % sure; {100 * one.expected_accuracy:.1f} % "
+            f"{one.restored} restored, {one.confident} of them at least 90 % sure; {100 * one.expected_accuracy:.1f} % "
             "should be right"
         )
     if found.out_of_time is not None:
         lines.append(describe_time(found))
     if one.left_open and found.out_of_time != "decoding":
-        lines.append(f"{one.left_open} left open{'' if found.not_covered else ', not sure enough'}")
+        lines.append(f"{one.left_open} left open{'' if found.not_covered else ', not confident enough'}")
     lines += describe_open_gaps(found)
-    if one.remembered:
-        lines.append(f"{one.remembered} remembered: {', '.join(describe_sources(found.sources))}")
+    if one.provenance:
+        lines.append(f"{one.provenance} remembered: {', '.join(describe_sources(found.sources))}")
     lines += [f"warning: {notice.message}" for notice in found.notices]
     shares = (f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, one.weights, strict=True))
     lines.append(f"trusted there: {', '.join(shares)}")
-    if found.one_weight:
+    if found.global_weight_suffices:
         lines.append("one weight for the whole document would have done about as well: its regions tell little")
     lines.append(f"{counted(found.cost.evaluations, 'network evaluation')}, {found.cost.seconds:.1f} s")
     return lines
@@ -305,7 +314,7 @@ def describe_changes(found: "Restoration") -> list[str]:
     return [
         f"{counted(numbers.changed, 'character')} of {numbers.characters} changed ({share:.1f} %), in "
         f"{counted(numbers.changes, 'change')}",
-        f"{numbers.sure} of them at least 90 % sure; {100 * (numbers.expected_accuracy or 0):.1f} % should be right",
+        f"{numbers.confident} of them at least 90 % sure; {100 * (numbers.expected_accuracy or 0):.1f} % should be right",
         *(describe_change(found.seen, one) for one in sorted(shown, key=lambda one: one["at"])),
         *([f"and {numbers.changes - LISTED} that are surer"] if numbers.changes > LISTED else []),
         *([describe_time(found)] if found.out_of_time is not None else []),
@@ -338,8 +347,8 @@ def describe_change(seen: str, change: "dict[str, Any]") -> str:
     before, after = seen[max(first, start - AROUND) : start], seen[stop : min(last, stop + AROUND)]
     old, new = (change[name].replace(" ", "\u2423") for name in ("seen", "text"))  # a blank that can be seen
     gain = "beyond measure" if change["gain"] is None else f"{change['gain']:.1f}"
-    sure = "over 99" if change["probability"] > 0.995 else f"{100 * change['probability']:.0f}"
-    return f"  line {change['line']}: {before}{old}{after} -> {before}{new}{after}  {sure} % sure, gain {gain}"
+    confident = "over 99" if change["probability"] > 0.995 else f"{100 * change['probability']:.0f}"
+    return f"  line {change['line']}: {before}{old}{after} -> {before}{new}{after}  {confident} % sure, gain {gain}"
 
 
 def describe_loss(found: "Restoration") -> str:
@@ -359,7 +368,8 @@ def describe_open_gaps(found: "Restoration") -> list[str]:
     lines = []
     for sign in gaps[:OPEN_GAPS]:
         proposals = ", ".join(
-            f'"{text}" {f"{100 * sure:.0f}" if sure >= 0.01 else "under 1"} %' for text, sure in found.proposals(sign)
+            f'"{text}" {f"{100 * confident:.0f}" if confident >= 0.01 else "under 1"} %'
+            for text, confident in found.proposals(sign)
         )
         lines.append(f"gap at byte {found.damaged.spans[sign, 0]} left open; proposals: {proposals}")
     if len(gaps) > OPEN_GAPS:

@@ -45,17 +45,17 @@ def serve(
 ) -> None:
     """Serve a page to restore documents on, and a JSON API under it; on this machine alone unless told otherwise."""
     try:
-        from conservator.web.queue import Jobs
+        from conservator.web.queue import RestorationQueue
         from conservator.web.server import Server
     except ImportError as error:
         raise ConservatorError(f"{error.name} is not installed; pip install 'conservator[web]' brings it") from error
-    from conservator.web.config import Settings
+    from conservator.web.config import ServerConfig
     from conservator.web.guard import is_loopback
 
     asked = os.environ.get("OMP_NUM_THREADS", "")
     each = max(1, int(asked)) if asked.isdecimal() else max(1, available_cores() // running)
-    settings = Settings(experts, host, max_bytes, max_seconds, running, waiting, threads=each)
-    with ending_well(), listen(host, port) as listener, Jobs(settings) as jobs:
+    settings = ServerConfig(experts, host, max_bytes, max_seconds, running, waiting, threads=each)
+    with ending_well(), listen(host, port) as listener, RestorationQueue(settings) as jobs:
         server = Server(settings, jobs)
         shown = f"[{host}]" if ":" in host else host
         messages.print(f"http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C stops it)", soft_wrap=True)

@@ -16,7 +16,7 @@ from conservator.errors import ConservatorError
 from conservator.system.files import check_folder, shown
 
 if TYPE_CHECKING:
-    from conservator.training import Filter, Moment, Wish
+    from conservator.training import Filter, TrainingProgress, TrainingTarget
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -155,10 +155,12 @@ def train(
         print(f"          {bound.value:.3f} [{bound.low:.3f}, {bound.high:.3f}] bits per byte, schedule-weighted bound")
 
 
-def choose_wish(source: str, vocabulary: str, base: Path | None, rank: int | None, alpha: int | None) -> "Wish":
+def choose_wish(
+    source: str, vocabulary: str, base: Path | None, rank: int | None, alpha: int | None
+) -> "TrainingTarget":
     """What is to be trained, if the options fit each other."""
     from conservator.experts.flow import SOURCES
-    from conservator.training import Wish
+    from conservator.training import TrainingTarget
 
     if source not in SOURCES:
         raise typer.BadParameter(f"no source {source!r}; known: {', '.join(SOURCES)}", param_hint="--source")
@@ -166,7 +168,7 @@ def choose_wish(source: str, vocabulary: str, base: Path | None, rank: int | Non
         raise typer.BadParameter("an adapter needs a --base", param_hint="--lora-rank")
     if base is not None and (source, vocabulary) != ("mask", "bytes"):
         raise typer.BadParameter("an adapter has the source and the vocabulary of its base", param_hint="--base")
-    return Wish(source, vocabulary, base, rank, alpha)
+    return TrainingTarget(source, vocabulary, base, rank, alpha)
 
 
 def choose_filters(values: list[str], data: list[Path]) -> "dict[Path, Filter]":
@@ -232,7 +234,7 @@ class TrainingBar:
         """Take the bar away."""
         self.progress.stop()
 
-    def show(self, moment: "Moment") -> None:
+    def show(self, moment: "TrainingProgress") -> None:
         """Draw the bar as it is after a step; the loss is a running mean."""
         self.loss = moment.loss if self.loss is None else 0.95 * self.loss + 0.05 * moment.loss
         minutes, seconds = divmod(round(moment.seconds_left), 60)

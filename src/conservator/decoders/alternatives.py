@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from conservator.channels import Observation
-from conservator.decoders.text import DecodedText, given_loss, sealed
+from conservator.decoders.text import DecodedText, apply_erasure_likelihood, sealed
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, Context, Team
 from conservator.field import Inferred
@@ -25,7 +25,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Fill:
+class Candidate:
     """A way to fill a gap.
 
     Attributes:
@@ -46,9 +46,9 @@ class Beginning:
     states: int
 
 
-def best_fills(
+def best_candidates(
     team: Team, observation: Observation, inferred: Inferred, decoded: DecodedText, count: int
-) -> list[tuple[Fill, ...]]:
+) -> list[tuple[Candidate, ...]]:
     """The fill that each run of lost tokens got, then its most likely other joint fills: ``count`` in all.
 
         p(x_1 ... x_n | visible) = prod_k p(x_k | visible, x_1 ... x_{k-1}),   with a new prediction for each factor
@@ -87,7 +87,7 @@ def best_fills(
             beams[start, stop] = [one for one in grown if whole or one.tokens == own or one.score > best - FAR]
     decode = team.vocabulary.decode
     return [
-        tuple(Fill(decode(np.array(one.tokens)), float(np.exp(one.score))) for one in beams.get(span, [])[:count])
+        tuple(Candidate(decode(np.array(one.tokens)), float(np.exp(one.score))) for one in beams.get(span, [])[:count])
         for span in spans
     ]
 
@@ -181,4 +181,4 @@ class BeamReader:
         predictions = self.team.predict(around, at, asked=asked).float()
         sequence = torch.zeros(len(jobs), dtype=torch.long)
         mixed = self.inferred.composition.log_probs(predictions, sequence, torch.tensor(positions))
-        return given_loss(self.observation, mixed, sequence, torch.tensor(positions)).double().numpy()
+        return apply_erasure_likelihood(self.observation, mixed, sequence, torch.tensor(positions)).double().numpy()

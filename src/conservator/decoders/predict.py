@@ -16,18 +16,18 @@ class Reading:
     """Which text each expert conditions on while lost tokens are decoded.
 
     Attributes:
-        own_context: text is hidden from an expert where its mean weight is below this, because experts were trained on
+        domain_threshold: text is hidden from an expert where its mean weight is below this, because experts were trained on
             pure documents. With 0, every expert conditions on all visible text.
     """
 
-    own_context: float = 0.0
+    domain_threshold: float = 0.0
 
     def hidden_from(self, composition: Composition) -> Tensor | None:
         """(N, L, m) True where text is hidden from an expert; None if nothing is. One that recalls reads everything."""
-        if self.own_context <= 0:
+        if self.domain_threshold <= 0:
             return None
-        hidden = composition.mean() < self.own_context
-        return hidden if composition.trust is None else functional.pad(hidden, (0, 1))
+        hidden = composition.mean() < self.domain_threshold
+        return hidden if composition.gate is None else functional.pad(hidden, (0, 1))
 
 
 def predict(

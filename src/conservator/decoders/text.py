@@ -31,7 +31,7 @@ class DecodedText:
         tokens: (L,) the text.
         confidence: (L,) the probability of each token, given that the text is allowed; 1 where it was known.
         log_probs: (n, V) float16, the last predictions for the n lost or doubtful tokens, in their order.
-        recalled: (L,) the weight of an expert that recalls text in the last prediction of each token; 0 if none does.
+        memory_weight: (L,) the weight of an expert that recalls text in the last prediction of each token; 0 if none does.
         cost: network evaluations and seconds.
         unread: (k,) the lost or doubtful positions that were never predicted, because time ran out.
         out_of_time: the stage in which time ran out; None if it did not.
@@ -40,7 +40,7 @@ class DecodedText:
     tokens: NDArray[np.int64]
     confidence: NDArray[np.float64]
     log_probs: Tensor
-    recalled: NDArray[np.float64]
+    memory_weight: NDArray[np.float64]
     cost: Cost
     unread: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     out_of_time: str | None = None
@@ -87,7 +87,7 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred, genera
             out_of_time = error.stage
             draft.fill(all_at_once=True)
     unread = np.flatnonzero(draft.unread)
-    return DecodedText(draft.text, draft.confidence, draft.laws, draft.recalled, spent.cost, unread, out_of_time)
+    return DecodedText(draft.text, draft.confidence, draft.laws, draft.memory_weight, spent.cost, unread, out_of_time)
 
 
 class Draft:
@@ -99,7 +99,7 @@ class Draft:
         unread: (L,) True where none was predicted yet.
         confidence: (L,) of what is filled in; 1 elsewhere.
         laws: (n, V) the last predictions for the n lost or doubtful tokens; uniform where there is none.
-        recalled: (L,) the weight of an expert that recalls text in them.
+        memory_weight: (L,) the weight of an expert that recalls text in them.
     """
 
     def __init__(self, team: Team, observation: Observation, inferred: Inferred) -> None:
@@ -112,7 +112,7 @@ class Draft:
         self.text = observation.readable[0].masked_fill(choose, mask).numpy()
         self.left = choose.numpy().copy()
         self.unread = self.left.copy()
-        self.confidence, self.recalled = np.ones(len(self.text)), np.zeros(len(self.text))
+        self.confidence, self.memory_weight = np.ones(len(self.text)), np.zeros(len(self.text))
         self.laws = torch.full((int(choose.sum()), size), -math.log(size), dtype=torch.float16)
         self._row = (choose.cumsum(0) - 1).numpy()
         self._seen = observation.tokens[0].masked_fill(observation.hidden[0], mask).numpy()
@@ -123,7 +123,7 @@ class Draft:
         """Take predictions, and the log-probabilities (n, V) of their composition."""
         weight = self.inferred.composition.recall_weight(found.log_probs, found.sequence, found.position)
         place = found.position.numpy()
-        self.recalled[place] = weight.numpy()
+        self.memory_weight[place] = weight.numpy()
         self.unread[place] = False
         self._candidates.put(self._row[place], self.constraint.reduce(log_probs))
         self.laws[self._row[place]] = log_probs.half()
@@ -183,9 +183,9 @@ def sealed(constraint: Constraint, tokens: NDArray[np.int64], observation: Obser
     return tokens if observation.excerpt is None else constraint.seal(tokens, observation.excerpt.cuts.numpy())
 
 
-def given_loss(observation: Observation, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
+def apply_erasure_likelihood(observation: Observation, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
     """Predictions (n, V) at lost positions, given that they were lost: a channel may lose some tokens more often."""
-    if not observation.likelihood.tells_lost:
+    if not observation.likelihood.erasure_is_informative:
         return log_probs
     return observation[sequence, position].likelihood.log_posterior(log_probs.double()).to(log_probs.dtype)
 
@@ -205,7 +205,7 @@ def _predictions(
         tokens = torch.from_numpy(text)[None]
         excerpt = observation.excerpt
         for found, log_probs in predict(team, tokens, hidden, inferred.composition, excerpt=excerpt, margin=margin):
-            yield found, given_loss(observation, log_probs, found.sequence, found.position)
+            yield found, apply_erasure_likelihood(observation, log_probs, found.sequence, found.position)
         return
     for found, log_probs in predict_with_channel(team, observation, inferred, FOLDS, generator):
         seen = observation[found.sequence, found.position]

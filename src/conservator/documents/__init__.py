@@ -2,21 +2,21 @@
 
 from conservator.documents.compare import Comparison, compare_documents
 from conservator.documents.damage import damage
-from conservator.documents.damaged import LOST, MARK, Damaged, Known, Surroundings, read_damaged
-from conservator.documents.encoding import UTF8, Source, read_source, write_text
+from conservator.documents.damaged import LOST, MARK, DamagedDocument, FixedText, Surroundings, read_damaged
+from conservator.documents.encoding import UTF8, InputText, read_input, write_text
 
 __all__ = [
     "LOST",
     "MARK",
     "UTF8",
     "Comparison",
-    "Damaged",
-    "Known",
-    "Source",
+    "DamagedDocument",
+    "FixedText",
+    "InputText",
     "Surroundings",
     "compare_documents",
     "damage",
     "read_damaged",
-    "read_source",
+    "read_input",
     "write_text",
 ]

@@ -17,7 +17,7 @@ LOST = BYTES.mask
 ANY = 4  # lost bytes that fit wherever a longer gap would fit: three may end a character, and one may begin the next
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Known = tuple[int, int, str]  # a half-open range of bytes of the document, and the text that stands there
+FixedText = tuple[int, int, str]  # a half-open range of bytes of the document, and the text that stands there
 # A complete character of UTF-8. Windows of bytes may begin anywhere: no match begins inside a character.
 CHARACTER = re.compile(
     rb"[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]"
@@ -28,7 +28,7 @@ NO_CHARACTER = b"\xff"  # a byte that CHARACTER never matches
 
 
 @dataclass(frozen=True)
-class Damaged:
+class DamagedDocument:
     """A document as bytes, some of them lost: L positions, one for each byte.
 
     The n signs are the marks and gap signs of the input document, in order. A mark has one position; a gap sign has
@@ -43,7 +43,7 @@ class Damaged:
         is_gap: (n,) True for a gap sign, False for a mark.
         mark: the text that stands for a lost byte.
         gap: the text that stands for a stretch of unknown length, or None.
-        known: the indices of the signs whose text is given.
+        fixed: the indices of the signs whose text is given.
         length_probability: (g,) the probability that each of the g gaps has the length that was chosen for it; None
             before that.
     """
@@ -55,7 +55,7 @@ class Damaged:
     is_gap: NDArray[np.bool_]
     mark: str
     gap: str | None
-    known: tuple[int, ...] = ()
+    fixed: tuple[int, ...] = ()
     length_probability: Floats | None = None
 
     @property
@@ -68,7 +68,7 @@ class Damaged:
         """The indices of the gap signs among the signs."""
         return np.flatnonzero(self.is_gap)
 
-    def with_lengths(self, lengths: list[int], probability: Sequence[float] | None = None) -> "Damaged":
+    def with_lengths(self, lengths: list[int], probability: Sequence[float] | None = None) -> "DamagedDocument":
         """The document with ``lengths`` lost bytes in its gaps, in order. The gaps must not have lengths yet.
 
         Args:
@@ -88,10 +88,10 @@ class Damaged:
     def marks(self) -> Ints:
         """The indices of the signs that are marks whose text is not known."""
         unknown = np.ones(len(self.places), dtype=bool)
-        unknown[list(self.known)] = False
+        unknown[list(self.fixed)] = False
         return np.flatnonzero(unknown & ~self.is_gap)
 
-    def with_widths(self, widths: Ints) -> "Damaged":
+    def with_widths(self, widths: Ints) -> "DamagedDocument":
         """The document whose n ``marks`` stand for ``widths`` (n,) lost bytes each; it must have no gaps."""
         lengths, repeats = self.lengths.copy(), np.ones(len(self.tokens), dtype=np.int64)
         lengths[self.marks], repeats[self.places[self.marks]] = widths, widths
@@ -142,7 +142,7 @@ class Damaged:
         """(k,) the number of the sign that each of ``positions`` (k,) is in; -1 for none."""
         return _owner(self.places, self.lengths, positions)
 
-    def settled(self, lost: str) -> "Damaged":
+    def settled(self, lost: str) -> "DamagedDocument":
         """The document, after a check that all its known bytes fit into valid UTF-8.
 
         Half a character beside a mark fits, because the mark may stand for its other half.
@@ -162,12 +162,12 @@ class Damaged:
         if lost != "invalid":
             first = np.flatnonzero(invalid)[:1]
             number = int(invalid.sum())
-            stray = "1 byte that does not fit" if number == 1 else f"{number} bytes that do not fit"
+            allow_invalid_utf8 = "1 byte that does not fit" if number == 1 else f"{number} bytes that do not fit"
             raise ConservatorError(
                 f"the document is not UTF-8: byte {self.origins(first)[0, 0]} is {self.tokens[first[0]]:#04x}, which "
                 "fits into no text",
                 Advice("encoding", "NAME", "names its encoding, if it is another"),
-                Advice("lost", "invalid", f"counts the {stray} as lost"),
+                Advice("lost", "invalid", f"counts the {allow_invalid_utf8} as lost"),
             )
         return replace(self, tokens=np.where(invalid, np.int16(LOST), self.tokens))
 
@@ -190,20 +190,20 @@ class Surroundings:
 
 
 def read_damaged(
-    document: str | bytes, *, mark: str = MARK, gap: str | None = None, known: Sequence[Known] = ()
-) -> Damaged:
+    document: str | bytes, *, mark: str = MARK, gap: str | None = None, fixed: Sequence[FixedText] = ()
+) -> DamagedDocument:
     """Find the marks and the gap signs of a document.
 
     Args:
         document: text, or bytes.
         mark: the text that stands for one lost byte. Where it is the default, ``TWICE`` counts as a mark, too.
         gap: the text that stands for a lost stretch of unknown length; None for no such stretches.
-        known: lost places of the document, in order, and the text that stands in each of them; signs in it are text. A
+        fixed: lost places of the document, in order, and the text that stands in each of them; signs in it are text. A
             place consists of marks, gap signs, bytes that are not valid UTF-8, and bytes of characters that are partly
             lost.
 
     Raises:
-        OptionError: ``known`` covers visible text or a part of a sign, or its ranges are not in order.
+        OptionError: ``fixed`` covers visible text or a part of a sign, or its ranges are not in order.
     """
     if not mark or gap == "":
         raise ConservatorError(f"the {'gap' if mark else 'mark'} is empty; it must be at least one character")
@@ -214,7 +214,7 @@ def read_damaged(
     twice = TWICE.encode() if mark == MARK and gap != TWICE else None
     wanted = sorted(filter(None, (one, many, twice)), key=len, reverse=True)
     found = re.compile(b"|".join(map(re.escape, wanted)))
-    given = _given(known, len(data))
+    given = _given(fixed, len(data))
     if given:
         _check_lost(given, data, read_damaged(data, mark=mark, gap=gap))
     signs: list[tuple[int, int, bool, bytes]] = [(start, stop, False, text) for start, stop, text in given]
@@ -236,26 +236,26 @@ def read_damaged(
     filled = [token for text, length in zip(texts, lengths, strict=True) for token in text or [LOST] * length]
     tokens = np.insert(_without(data, spans), np.repeat(places - (np.cumsum(lengths) - lengths), lengths), filled)
     numbers = tuple(number for number, text in enumerate(texts) if text)
-    return Damaged(tokens, places, lengths, spans, is_gap, mark, gap, numbers)
+    return DamagedDocument(tokens, places, lengths, spans, is_gap, mark, gap, numbers)
 
 
-def _given(known: Sequence[Known], length: int) -> list[tuple[int, int, bytes]]:
+def _given(fixed: Sequence[FixedText], length: int) -> list[tuple[int, int, bytes]]:
     """Stretches with their text as bytes, after a check that they are in order and within the document."""
     done, found = 0, []
-    for start, stop, text in known:
+    for start, stop, text in fixed:
         if not done <= start < stop <= length:
             raise OptionError(
-                "known",
+                "fixed",
                 f"the bytes {start} to {stop}; ranges must be in order, apart, not empty, and within {length} bytes",
             )
         if not text:
-            raise OptionError("known", f"no text for the bytes {start} to {stop}; at least one character is needed")
+            raise OptionError("fixed", f"no text for the bytes {start} to {stop}; at least one character is needed")
         found.append((start, stop, encode(text, "known text")))
         done = stop
     return found
 
 
-def _check_lost(given: list[tuple[int, int, bytes]], data: bytes, damaged: Damaged) -> None:
+def _check_lost(given: list[tuple[int, int, bytes]], data: bytes, damaged: DamagedDocument) -> None:
     """Refuse known text for bytes that are not lost: ``damaged`` is the document ``data`` without known text."""
     masked = bytearray(data)
     for first, last in damaged.spans.tolist():
@@ -270,7 +270,7 @@ def _check_lost(given: list[tuple[int, int, bytes]], data: bytes, damaged: Damag
             first, last = max(start, character.start()), min(stop, character.end())
             if first < last:
                 raise OptionError(
-                    "known",
+                    "fixed",
                     f"the bytes {start} to {stop} are not all lost: {data[first:last]!r} at {first} to {last} is "
                     "visible text, which is never replaced; give the range of the marks or the gap alone",
                 )
@@ -278,7 +278,7 @@ def _check_lost(given: list[tuple[int, int, bytes]], data: bytes, damaged: Damag
             sign = int(np.searchsorted(stops, place, side="right"))
             if sign < len(starts) and starts[sign] < place:
                 raise OptionError(
-                    "known",
+                    "fixed",
                     f"the bytes {start} to {stop} end inside the sign at {starts[sign]} to {stops[sign]}; give the "
                     "range of whole signs",
                 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from conservator.documents.codepages import guess_codepage
 from conservator.documents.damaged import MARK, encode
-from conservator.documents.file_types import MOST, count_controls, name_kind
+from conservator.documents.file_types import MOST, count_controls, name_file_type
 from conservator.errors import Advice, ConservatorError, NotTextError
 from conservator.system.files import check_encoding
 
@@ -24,7 +24,7 @@ BEYOND = re.compile(f"[^\0-\x7f\udc80-\udcff{MARK}]")  # characters outside ASCI
 
 
 @dataclass(frozen=True)
-class Source:
+class InputText:
     """A text as UTF-8, and how its file was written.
 
     Attributes:
@@ -38,14 +38,14 @@ class Source:
     detected: bool = False
 
 
-def read_source(
+def read_input(
     document: str | bytes,
     encoding: str | None = None,
     *,
     name: str = "the document",
     signs: tuple[str | None, ...] = (MARK,),
-    stray: bool = False,
-) -> Source:
+    allow_invalid_utf8: bool = False,
+) -> InputText:
     """The text of a file. A file that is not text is refused, and named for what it is.
 
     Args:
@@ -53,18 +53,18 @@ def read_source(
         encoding: its encoding; None tells it by the bytes.
         name: of the file, for errors.
         signs: what stands for something lost; half a character may stand beside such a sign.
-        stray: whether bytes that fit into no UTF-8 are expected, so that they speak for no other encoding.
+        allow_invalid_utf8: whether bytes that fit into no UTF-8 are expected, so that they speak for no other encoding.
     """
     if isinstance(document, str):
-        return Source(encode(document, name))
+        return InputText(encode(document, name))
     data = bytes(document)
-    kind = name_kind(data)
+    kind = name_file_type(data)
     if kind is not None:
         raise NotTextError(f"{name} is {kind}, not text")
     if encoding is not None:
         found = _with_order(data, check_encoding(encoding))
     else:
-        found = detect_encoding(data, signs, stray=stray)
+        found = detect_encoding(data, signs, allow_invalid_utf8=allow_invalid_utf8)
         controls = 0 if found.startswith(WIDE) else count_controls(_without(data, signs))
         if controls > MOST * len(data):
             raise NotTextError(
@@ -72,7 +72,7 @@ def read_source(
                 Advice("encoding", "NAME", "reads it all the same"),
             )
     text = data if found == UTF8 else _decode(data, found, name).encode()
-    return Source(text, found, detected=encoding is None)
+    return InputText(text, found, detected=encoding is None)
 
 
 def write_text(text: str, encoding: str) -> bytes:
@@ -85,7 +85,7 @@ def write_text(text: str, encoding: str) -> bytes:
         raise ConservatorError(f"{error.object[error.start]!r} has no place in {encoding}") from error
 
 
-def detect_encoding(data: bytes, signs: tuple[str | None, ...] = (MARK,), *, stray: bool = False) -> str:
+def detect_encoding(data: bytes, signs: tuple[str | None, ...] = (MARK,), *, allow_invalid_utf8: bool = False) -> str:
     """The encoding of a text.
 
     In order: a byte order mark; zeros in every other place; UTF-8, also if a few bytes fit into none while more
@@ -102,7 +102,7 @@ def detect_encoding(data: bytes, signs: tuple[str | None, ...] = (MARK,), *, str
     beside = re.compile("|".join(re.escape(sign) for sign in signs if sign))
     places = {place for match in beside.finditer(text) for place in match.span()}
     unfit = sum(len(one[0]) for one in STRAY.finditer(text) if one.start() not in places and one.end() not in places)
-    if stray or not unfit or len(BEYOND.findall(text)) > unfit:
+    if allow_invalid_utf8 or not unfit or len(BEYOND.findall(text)) > unfit:
         return UTF8
     return check_encoding(guess_codepage(_without(data, (*signs, MARK))))
 

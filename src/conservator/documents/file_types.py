@@ -73,7 +73,7 @@ SOUND = re.compile(rb"\xff[\xf2\xf3\xfa\xfb][\x10-\xef]")  # a frame of MPEG aud
 SEEN = 2**16  # bytes at the beginning and the end in which the files of an archive are looked for
 
 
-def name_kind(data: bytes) -> str | None:
+def name_file_type(data: bytes) -> str | None:
     """What the file is, such as ``"a PNG image"``; None if it has the beginning of no known kind.
 
     A text may begin with the letters of a kind: such a sign counts only in a file that holds what no text does.

@@ -27,7 +27,7 @@ class ExpertSpec:
         source: the noise from which its path to the data starts.
         takes_time: whether its predictions depend on kappa in addition to the context.
         fingerprint: a hash of its weights, or "" for an expert made in memory.
-        recalls: whether it recalls text instead of modelling it. Then it is good at some positions and knows nothing of
+        is_retrieval: whether it recalls text instead of modelling it. Then it is good at some positions and knows nothing of
             others, whatever the region: its weight depends on how sure it is. A team has at most one, as its last.
         precision: the number format that a pretrained network computes in, such as ``bfloat16``; "" for others.
     """
@@ -38,7 +38,7 @@ class ExpertSpec:
     source: Source = field(default_factory=MaskSource)
     takes_time: bool = False
     fingerprint: str = ""
-    recalls: bool = False
+    is_retrieval: bool = False
     precision: str = ""
 
     def __post_init__(self) -> None:

@@ -10,8 +10,8 @@ from conservator.experts.byte import load_expert
 from conservator.experts.expert import Expert
 from conservator.experts.flow import is_flow, load_flow
 from conservator.experts.language_models.loading import HUB, shortened
-from conservator.experts.segmentation import InBytes
-from conservator.experts.uniform import Hiding
+from conservator.experts.segmentation import ByteMarginalExpert
+from conservator.experts.uniform import MaskedFromUniform
 from conservator.experts.weights import CONFIG
 from conservator.system.files import is_file, real_path
 from conservator.system.threads import threads_for
@@ -74,14 +74,14 @@ def load_experts(
             found.append(_load_once(real_path(folder), _stamp(folder), device))
     if not found:
         raise ConservatorError(f"no expert named; built in are {', '.join(builtin_names()) or 'none'}")
-    return found if own_tokens else [in_bytes(one) for one in found]
+    return found if own_tokens else [as_byte_expert(one) for one in found]
 
 
-def in_bytes(expert: Expert) -> Expert:
+def as_byte_expert(expert: Expert) -> Expert:
     """An expert of whatever vocabulary and source as one that speaks about bytes, and sees which are hidden."""
     if not expert.spec.source.shows_noise:
-        expert = Hiding(expert)
-    return InBytes(expert) if isinstance(expert.spec.vocabulary, Tokens) else expert
+        expert = MaskedFromUniform(expert)
+    return ByteMarginalExpert(expert) if isinstance(expert.spec.vocabulary, Tokens) else expert
 
 
 @lru_cache(maxsize=16)

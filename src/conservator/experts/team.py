@@ -67,7 +67,7 @@ class Team:
         """Check that the experts can be composed."""
         self.experts: tuple[Expert, ...] = tuple(experts)
         self.vocabulary = shared_vocabulary([check_expert(expert) for expert in self.experts])
-        if any(expert.spec.recalls for expert in self.experts[:-1]):
+        if any(expert.spec.is_retrieval for expert in self.experts[:-1]):
             raise ConservatorError("an expert that recalls must be the last of a team, and the only one of its kind")
         self.meter = meter or Meter()
         lengths = [expert.spec.max_length for expert in self.experts if expert.spec.max_length is not None]
@@ -83,13 +83,13 @@ class Team:
         return tuple(expert.spec.name for expert in self.experts)
 
     @property
-    def recalls(self) -> bool:
+    def is_retrieval(self) -> bool:
         """Whether the last of the experts recalls text."""
-        return self.experts[-1].spec.recalls
+        return self.experts[-1].spec.is_retrieval
 
     def modelling(self) -> "Team":
         """The experts that model text, without one that recalls it, with the same meter."""
-        return Team(self.experts[:-1], self.meter) if self.recalls else self
+        return Team(self.experts[:-1], self.meter) if self.is_retrieval else self
 
     def alone(self, number: int) -> "Team":
         """One of the experts as a team of its own, with the same meter."""
@@ -129,7 +129,7 @@ class Team:
                 seen, rows, chosen = part_of(seen, at, asked[:, number])
                 if not len(chosen):
                     continue
-            with self.meter.evaluating(0 if expert.spec.recalls else len(seen.tokens)):
+            with self.meter.evaluating(0 if expert.spec.is_retrieval else len(seen.tokens)):
                 predicted = ask(expert, seen, rows)
             if predictions is None:
                 predictions = torch.full(shape, -math.log(self.vocabulary.size), dtype=predicted.dtype)

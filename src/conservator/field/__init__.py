@@ -2,16 +2,16 @@
 
 from conservator.field.causal import infer_causal_field
 from conservator.field.composition import Composition
-from conservator.field.engines import GLOBAL, Bayes, Engine, Inferred, Outcome, Survey
+from conservator.field.engines import GLOBAL, Bayes, Engine, Inferred, Outcome, SubsampledBayes
 from conservator.field.folds import DEFAULT, Folds, hide
 from conservator.field.forward_backward import posterior
-from conservator.field.grid_evidence import LatticeEvidence, lattice_evidence
-from conservator.field.grid_posterior import LatticePosterior, default_priors, lattice_posterior, one_weight
+from conservator.field.grid_evidence import GridEvidence, grid_evidence
+from conservator.field.grid_posterior import GridPosterior, default_priors, global_prior, grid_posterior
 from conservator.field.leave_one_out import leave_out
-from conservator.field.memory_gate import Trust, fit_trust
+from conservator.field.memory_gate import MemoryGate, fit_memory_gate
 from conservator.field.pool import log_pool
 from conservator.field.selection import choose_experts
-from conservator.field.weight_grid import MarkovPrior, constant, laplace, simplex_lattice, sticky, two_level
+from conservator.field.weight_grid import MarkovPrior, constant, laplace, simplex_grid, sticky, two_level
 
 __all__ = [
     "DEFAULT",
@@ -20,27 +20,27 @@ __all__ = [
     "Composition",
     "Engine",
     "Folds",
+    "GridEvidence",
+    "GridPosterior",
     "Inferred",
-    "LatticeEvidence",
-    "LatticePosterior",
     "MarkovPrior",
+    "MemoryGate",
     "Outcome",
-    "Survey",
-    "Trust",
+    "SubsampledBayes",
     "choose_experts",
     "constant",
     "default_priors",
-    "fit_trust",
+    "fit_memory_gate",
+    "global_prior",
+    "grid_evidence",
+    "grid_posterior",
     "hide",
     "infer_causal_field",
     "laplace",
-    "lattice_evidence",
-    "lattice_posterior",
     "leave_out",
     "log_pool",
-    "one_weight",
     "posterior",
-    "simplex_lattice",
+    "simplex_grid",
     "sticky",
     "two_level",
 ]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from conservator.field.memory_gate import Trust
+from conservator.field.memory_gate import MemoryGate
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Composition:
     Attributes:
         share: (N, L, S) the weight of each pool in the mixture, rows on the simplex.
         weights: (N, L, S, m) the weight of each expert in each pool; may be an expanded view.
-        trust: how the weight is shared with one more expert, which recalls text; None if there is none.
+        gate: how the weight is shared with one more expert, which recalls text; None if there is none.
     """
 
     share: Tensor
     weights: Tensor
-    trust: Trust | None = None
+    gate: MemoryGate | None = None
 
     @classmethod
     def of_field(cls, field: Tensor) -> "Composition":
@@ -50,9 +50,9 @@ class Composition:
 
         With trust, there is one more expert, the last.
         """
-        if self.trust is not None:
-            others = replace(self, trust=None).log_probs(log_probs[:-1], sequence, position)
-            return self.trust.log_probs(others, log_probs[-1])
+        if self.gate is not None:
+            others = replace(self, gate=None).log_probs(log_probs[:-1], sequence, position)
+            return self.gate.log_probs(others, log_probs[-1])
         share = self.share[sequence, position].to(log_probs.dtype)
         weights = self.weights[sequence, position].to(log_probs.dtype)
         total = torch.zeros_like(log_probs[0])
@@ -76,11 +76,11 @@ class Composition:
         used = torch.zeros(self.weights[:, :, 0].shape, dtype=torch.bool)
         for state in range(self.share.shape[2]):
             used |= (self.share[:, :, state, None] > 0) & (self.weights[:, :, state] > 0)
-        return used if self.trust is None else functional.pad(used, (0, 1), value=True)
+        return used if self.gate is None else functional.pad(used, (0, 1), value=True)
 
     def recall_weight(self, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
         """The mean weight of the expert that recalls, in ``log_probs`` at n positions: (n,); 0 if there is none."""
-        if self.trust is None:
+        if self.gate is None:
             return torch.zeros(len(position), dtype=torch.float64)
-        others = replace(self, trust=None).log_probs(log_probs[:-1], sequence, position)
-        return self.trust.weight(others, log_probs[-1])
+        others = replace(self, gate=None).log_probs(log_probs[:-1], sequence, position)
+        return self.gate.weight(others, log_probs[-1])

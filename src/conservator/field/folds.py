@@ -85,13 +85,13 @@ def hide(patterns: Tensor, observation: Observation, doubt: Tensor | None, gener
     return hidden
 
 
-def near_damage(observation: Observation, near: int | None) -> Tensor:
-    """(N, L) True within ``near`` positions of a lost one.
+def near_damage(observation: Observation, evidence_radius: int | None) -> Tensor:
+    """(N, L) True within ``evidence_radius`` positions of a lost one.
 
-    It is True everywhere in a sequence with a doubtful position, and in all sequences if ``near`` is None.
+    It is True everywhere in a sequence with a doubtful position, and in all sequences if ``evidence_radius`` is None.
     """
     everywhere = observation.doubtful.any(-1, keepdim=True).expand(observation.tokens.shape)
-    if near is None:
+    if evidence_radius is None:
         return torch.ones_like(everywhere)
     excerpt, found = observation.excerpt, everywhere.clone()
     positions = torch.arange(found.shape[1]) if excerpt is None else excerpt.positions
@@ -101,5 +101,5 @@ def near_damage(observation: Observation, near: int | None) -> Tensor:
             following = torch.searchsorted(places, positions)
             after = places[following.clamp(max=len(places) - 1)] - positions
             before = positions - places[(following - 1).clamp(min=0)]
-            found[row] = (after.abs() <= near) | (before.abs() <= near)
+            found[row] = (after.abs() <= evidence_radius) | (before.abs() <= evidence_radius)
     return found

@@ -12,7 +12,7 @@ from conservator.field.pool import log_pool_at
 
 
 @dataclass(frozen=True)
-class LatticeEvidence:
+class GridEvidence:
     """The evidence of the visible positions for every state of a lattice.
 
     Attributes:
@@ -24,7 +24,7 @@ class LatticeEvidence:
     kept: Tensor
 
 
-def lattice_evidence(
+def grid_evidence(
     team: Team,
     observation: Observation,
     patterns: Tensor,
@@ -35,7 +35,7 @@ def lattice_evidence(
     hidden_from: Tensor | None = None,
     prior_term: bool = True,
     margin: int | None = None,
-) -> LatticeEvidence:
+) -> GridEvidence:
     """Score every state of a lattice at every position that some pattern hides.
 
         e_l(s) = log sum_v c_l(v) pi_{w_s}(v | what pattern b(l) leaves visible),   mean over the repeats
@@ -75,4 +75,4 @@ def lattice_evidence(
         emissions.index_put_(place, local, accumulate=True)
         if doubtful:
             kept.index_put_(place, own / repeats, accumulate=True)
-    return LatticeEvidence(emissions.div_(repeats), kept)
+    return GridEvidence(emissions.div_(repeats), kept)

@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class LatticePosterior:
+class GridPosterior:
     """The posterior of a field on a lattice.
 
     Attributes:
@@ -37,7 +37,7 @@ class LatticePosterior:
     evidences: dict[str, float]
 
 
-def one_weight(weights: Array) -> list[MarkovPrior]:
+def global_prior(weights: Array) -> list[MarkovPrior]:
     """The prior of one composition for the whole sequence."""
     return [constant(weights)]
 
@@ -53,12 +53,12 @@ def default_priors(weights: Array) -> list[MarkovPrior]:
     return [constant(weights), *regions, *(sticky(weights, jump) for jump in (0.01, 0.03, 0.1))]
 
 
-def lattice_posterior(
+def grid_posterior(
     emissions: Array,
     weights: Array,
     priors: Sequence[MarkovPrior] | None = None,
     skipped: NDArray[np.int64] | None = None,
-) -> LatticePosterior:
+) -> GridPosterior:
     """Choose the prior with the highest evidence, and return the posterior under it.
 
     Only a prior with regions attributes each position to an expert. ``regions`` is therefore the posterior under the
@@ -90,4 +90,4 @@ def lattice_posterior(
             shares = law.reshape(len(law), -1, states).sum(axis=1)
         if (levels > 1, evidence) > attributing:
             attributing, regions = (levels > 1, evidence), law @ prior.regions
-    return LatticePosterior(field, regions, owners, shares, chosen, evidences[chosen], evidences)
+    return GridPosterior(field, regions, owners, shares, chosen, evidences[chosen], evidences)

@@ -39,7 +39,7 @@ TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
-class Trust:
+class MemoryGate:
     """The distribution p(b | c) of the weight of an expert that recalls.
 
     Attributes:
@@ -50,23 +50,23 @@ class Trust:
     table: Array
     sharpness: float = 1.0
 
-    def weight(self, composed: Tensor, recalled: Tensor) -> Tensor:
-        """The mean weight of the expert, where it predicts ``recalled`` and the others ``composed`` (n, V): (n,)."""
-        return torch.from_numpy(self.table @ SHARES)[classes_of(composed, recalled)]
+    def weight(self, composed: Tensor, memory_weight: Tensor) -> Tensor:
+        """The mean weight of the expert, where it predicts ``memory_weight`` and the others ``composed`` (n, V): (n,)."""
+        return torch.from_numpy(self.table @ SHARES)[classes_of(composed, memory_weight)]
 
-    def log_probs(self, composed: Tensor, recalled: Tensor) -> Tensor:
-        """What all experts together predict, where the one recalls ``recalled`` and the others ``composed`` (n, V)."""
-        chance = torch.from_numpy(self.table)[classes_of(composed, recalled)].to(composed.dtype)
+    def log_probs(self, composed: Tensor, memory_weight: Tensor) -> Tensor:
+        """What all experts together predict, where the one recalls ``memory_weight`` and the others ``composed`` (n, V)."""
+        chance = torch.from_numpy(self.table)[classes_of(composed, memory_weight)].to(composed.dtype)
         total = torch.zeros_like(composed)
-        for number, pool in enumerate(shared_pools(composed, recalled)):
+        for number, pool in enumerate(shared_pools(composed, memory_weight)):
             total += chance[:, number, None] * pool.exp()
         law = total.clamp_min(torch.finfo(total.dtype).tiny).log()
         return law if self.sharpness == 1.0 else torch.log_softmax(self.sharpness * law, dim=-1)
 
 
-def classes_of(composed: Tensor, recalled: Tensor) -> Tensor:
+def classes_of(composed: Tensor, memory_weight: Tensor) -> Tensor:
     """(n,) the class of each position."""
-    own = (certainty(recalled) / STEP).long().clamp(max=STEPS - 1)
+    own = (certainty(memory_weight) / STEP).long().clamp(max=STEPS - 1)
     return own + STEPS * (certainty(composed) >= SURE)
 
 
@@ -75,10 +75,10 @@ def certainty(log_probs: Tensor) -> Tensor:
     return -torch.log1p(-log_probs.double().max(dim=-1).values.exp().clamp(max=1 - 1e-12))
 
 
-def shared_pools(composed: Tensor, recalled: Tensor) -> Iterator[Tensor]:
+def shared_pools(composed: Tensor, memory_weight: Tensor) -> Iterator[Tensor]:
     """The normalised pool (n, V) of two predictions for each share b of the second."""
     for share in SHARES.tolist():
-        yield torch.log_softmax((1 - share) * composed + share * recalled, dim=-1)
+        yield torch.log_softmax((1 - share) * composed + share * memory_weight, dim=-1)
 
 
 def prior_table() -> Array:
@@ -90,7 +90,7 @@ def prior_table() -> Array:
     return ways * mean**steps * (1 - mean) ** (count - steps)
 
 
-def fit_trust(evidence: Array, classes: NDArray[np.int64]) -> Trust:
+def fit_memory_gate(evidence: Array, classes: NDArray[np.int64]) -> MemoryGate:
     """Infer the table from n visible positions.
 
     Args:
@@ -108,7 +108,7 @@ def fit_trust(evidence: Array, classes: NDArray[np.int64]) -> Trust:
         before, table = table, counts / counts.sum(axis=1, keepdims=True)
         if np.abs(table - before).max() < TOLERANCE:
             break
-    return Trust(table)
+    return MemoryGate(table)
 
 
 def fit_sharpness(evidence: Array) -> float:

@@ -11,7 +11,7 @@ PERIOD = 640  # positions: of a long document, one stretch of each so many is ta
 FEWEST = 20  # stretches of a shorter document, as long as they do not overlap
 
 
-def places_of(observation: Observation) -> Tensor:
+def positions_of(observation: Observation) -> Tensor:
     """(L,) the positions in the whole sequence that an observation (N, L) covers."""
     excerpt = observation.excerpt
     return torch.arange(observation.tokens.shape[1]) if excerpt is None else excerpt.positions
@@ -24,7 +24,7 @@ def stretches(wanted: Tensor, observation: Observation) -> Tensor:
         wanted: (N, L) what the sample may contain.
         observation: (N, L).
     """
-    places, any_row = places_of(observation), wanted.any(dim=0)
+    places, any_row = positions_of(observation), wanted.any(dim=0)
     period = min(PERIOD, max(STRETCH, int(any_row.sum()) // FEWEST))
     inside = any_row & (places % period < STRETCH)
     return (places // period).masked_fill(~inside, -1)

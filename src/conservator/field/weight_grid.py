@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 LARGEST = 4096  # states; the transition table of more would be too large
 
 
-def simplex_lattice(experts: int, parts: int = 2) -> Array:
+def simplex_grid(experts: int, parts: int = 2) -> Array:
     """All points of the simplex whose weights are whole multiples of 1/parts: (S, m), the vertices first.
 
     One part gives the vertices, two add the midpoints of edges.

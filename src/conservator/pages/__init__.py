@@ -1,6 +1,6 @@
 """Files that readers of pages write, OCR engines mostly: hOCR, ALTO, PAGE and the tables of Tesseract, in and out."""
 
-from conservator.pages.confidence import said_of, trust_of
+from conservator.pages.confidence import character_confidences, ocr_confidence_of
 from conservator.pages.elements import Limits
 from conservator.pages.images import check_scan, crop_line, name_scan
 from conservator.pages.indentation import indented
@@ -24,6 +24,7 @@ __all__ = [
     "Tesseract",
     "Transcript",
     "Word",
+    "character_confidences",
     "check_scan",
     "crop_line",
     "draw_page",
@@ -31,10 +32,9 @@ __all__ = [
     "indented",
     "name_format",
     "name_scan",
+    "ocr_confidence_of",
     "picture_lines",
     "read_pages",
     "read_scan",
-    "said_of",
     "text_layer",
-    "trust_of",
 ]

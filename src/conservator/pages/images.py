@@ -18,7 +18,7 @@ from PIL import (
     WebPImagePlugin,
 )
 
-from conservator.documents.file_types import name_kind
+from conservator.documents.file_types import name_file_type
 from conservator.errors import ConservatorError, NotTextError
 from conservator.pages.model import Box
 
@@ -67,14 +67,14 @@ FAULTS = (
 
 def name_scan(data: bytes) -> str | None:
     """``png``, ``jpeg``, ``tiff``, ``webp``, ``bmp``, ``pnm``, ``gif`` or ``pdf``, by how a file begins; else None."""
-    return SCANS.get(name_kind(data) or "")
+    return SCANS.get(name_file_type(data) or "")
 
 
 def check_scan(data: bytes) -> str:
     """The short name of the kind of a scan; a file that is none, or is too large, is refused."""
     found = name_scan(data)
     if found is None:
-        kind = name_kind(data)
+        kind = name_file_type(data)
         raise NotTextError(f"the file is {kind or 'no image'}; {ACCEPTED}")
     if len(data) > SIZE:
         raise ConservatorError(f"the file has {len(data):,} bytes; at most {SIZE:,} are accepted")

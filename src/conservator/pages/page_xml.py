@@ -245,10 +245,10 @@ def _read_word(file: PageFile, element: Element) -> Word | None:
 def _read_passage(file: PageFile, element: Element) -> Iterable[list[Word]]:
     """The words of the lines of an element's own text."""
     main = _main(element)
-    holder = next(iter(main.elements(CONTENT)), None) if main is not None else None
-    if main is None or holder is None:
+    input_file = next(iter(main.elements(CONTENT)), None) if main is not None else None
+    if main is None or input_file is None:
         return
-    runs = tuple(one for one in holder.children if isinstance(one, Text))
+    runs = tuple(one for one in input_file.children if isinstance(one, Text))
     passage = Passage(element, runs)
     confidence = read_confidence(main.attributes.get("conf"))
     at = 0

@@ -2,7 +2,7 @@
 
 import re
 
-from conservator.documents.file_types import name_kind
+from conservator.documents.file_types import name_file_type
 from conservator.errors import ConservatorError, NotTextError
 from conservator.pages.alto import read_alto
 from conservator.pages.elements import Limits, UnreadableError
@@ -43,7 +43,7 @@ def read_pages(data: bytes, limits: Limits = LIMITS) -> Transcript:
         data: the bytes of the file.
         limits: how large it may be.
     """
-    kind = name_kind(data)
+    kind = name_file_type(data)
     if kind is not None:
         raise NotTextError(f"the file is {kind}; {ACCEPTED}")
     if len(data) > limits.size:

@@ -8,16 +8,16 @@ import torch
 from numpy.typing import NDArray
 
 from conservator.channels import Channel, Excerpt, Observation
-from conservator.decoders import DecodedText, Fill, best_fills, decode_text
+from conservator.decoders import Candidate, DecodedText, best_candidates, decode_text
 from conservator.decoders.alternatives import MARGIN
-from conservator.documents import Damaged
-from conservator.experts import Cost, Expert, OutOfTimeError, Recollection, Remembered, Team
+from conservator.documents import DamagedDocument
+from conservator.experts import Cost, Expert, MemoryExpert, MemorySource, OutOfTimeError, Team
 from conservator.experts.causal import CausalExpert
 from conservator.experts.windows import excerpt_around
 from conservator.field import Engine, Outcome
 from conservator.numerics import runs
 from conservator.options import RestoreOptions
-from conservator.pipelines.rescoring import Again, Rewriter
+from conservator.pipelines.rescoring import Rescorer, RescoringResult
 from conservator.results import (
     Notice,
     Restoration,
@@ -35,20 +35,22 @@ Floats = NDArray[np.float64]
 OWED = 0.25  # the weight of the memory from which a byte counts as remembered
 
 
-def observe(damaged: Damaged, channel: Channel, team: Team, near: int | None, *, everywhere: bool) -> Observation:
+def observe(
+    damaged: DamagedDocument, channel: Channel, team: Team, evidence_radius: int | None, *, everywhere: bool
+) -> Observation:
     """The document as an observation (1, L), or an excerpt of it around the damage if it is too long to read at once.
 
     Args:
         damaged: the document.
         channel: what it came through.
         team: who will read it.
-        near: how far from damage evidence is gathered; None gathers it everywhere.
+        evidence_radius: how far from damage evidence is gathered; None gathers it everywhere.
         everywhere: whether any byte may be wrong, so that all are read.
     """
     lost, tokens = damaged.lost, torch.from_numpy(damaged.tokens)
     excerpt: Excerpt | None = None
-    if near is not None and not everywhere and len(tokens) > team.context:
-        excerpt = excerpt_around(lost, near, max(near, MARGIN), len(tokens), team.context)
+    if evidence_radius is not None and not everywhere and len(tokens) > team.context:
+        excerpt = excerpt_around(lost, evidence_radius, max(evidence_radius, MARGIN), len(tokens), team.context)
         if len(excerpt.positions) == len(tokens):
             excerpt = None
         else:
@@ -58,10 +60,10 @@ def observe(damaged: Damaged, channel: Channel, team: Team, near: int | None, *,
 
 def fill(
     team: Team,
-    damaged: Damaged,
+    damaged: DamagedDocument,
     observation: Observation,
     engine: Engine,
-    rewriter: Rewriter | None,
+    rewriter: Rescorer | None,
     options: RestoreOptions,
     generator: torch.Generator,
     *,
@@ -85,9 +87,9 @@ def fill(
         decoded = decode_text(team, observation, inferred, generator)
     excerpt = observation.excerpt
     positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
-    again: Again | None = None
+    again: RescoringResult | None = None
     out_of_time = decoded.out_of_time
-    fills: list[tuple[Fill, ...]] = []
+    fills: list[tuple[Candidate, ...]] = []
     try:
         if rewriter is not None and out_of_time is None:
             with team.meter.stage("writing again"):
@@ -95,7 +97,7 @@ def fill(
             decoded = again.decoded
         if options.alternatives and out_of_time is None:
             with team.meter.stage("alternatives"):
-                fills = best_fills(team, observation, inferred, decoded, options.alternatives)
+                fills = best_candidates(team, observation, inferred, decoded, options.alternatives)
             if again is not None:
                 fills = again.fills(positions, observation.lost[0].numpy(), fills)
             fills = with_length(damaged, positions, observation.lost[0].numpy(), fills)
@@ -105,10 +107,10 @@ def fill(
     field = inferred.field[0].numpy()
     named = list(range(len(team)))
     if selects:  # those that have a say, and the memory
-        named = [number for number in named if field[:, number].any() or team.experts[number].spec.recalls]
-    if inferred.composition.trust is not None:
-        field = (1 - decoded.recalled)[:, None] * field
-        field[:, -1] = decoded.recalled
+        named = [number for number in named if field[:, number].any() or team.experts[number].spec.is_retrieval]
+    if inferred.composition.gate is not None:
+        field = (1 - decoded.memory_weight)[:, None] * field
+        field[:, -1] = decoded.memory_weight
     regions = inferred.regions[0][:, named].argmax(-1).masked_fill(~inferred.scored[0], -1)
     names, shown = [team.names[number] for number in named], field[:, named]
     opened = positions[decoded.unread]
@@ -116,11 +118,11 @@ def fill(
     if team.vocabulary.fingerprint == BYTES.fingerprint:  # else each token is a character
         decoded, opened, reported = judge(damaged, positions, decoded, options)
     if rewriter is not None and again is not None:
-        names, shown = with_language(names, shown, rewriter, again, recalls=team.recalls)
+        names, shown = with_language(names, shown, rewriter, again, is_retrieval=team.is_retrieval)
     return Restoration(
         damaged=damaged,
         experts=tuple(names),
-        recalls=team.recalls,
+        is_retrieval=team.is_retrieval,
         positions=positions,
         read_tokens=decoded.tokens,
         read_confidence=decoded.confidence,
@@ -128,10 +130,10 @@ def fill(
         read_regions=regions.numpy(),
         open_positions=opened,
         alternatives=tuple(fills),
-        remembered=remembered(team, damaged, positions, decoded, field),
-        surprise=outcome.surprise,
-        surprise_error=outcome.surprise_error,
-        gain=outcome.gain,
+        provenance=provenance(team, damaged, positions, decoded, field),
+        cross_entropy=outcome.cross_entropy,
+        cross_entropy_error=outcome.cross_entropy_error,
+        local_gain=outcome.local_gain,
         out_of_time=out_of_time,
         reported=reported,
         cost=Cost(),
@@ -145,8 +147,8 @@ def precisions(experts: Iterable[Expert | CausalExpert]) -> dict[str, str]:
 
 
 def with_length(
-    damaged: Damaged, positions: Ints, lost: NDArray[np.bool_], fills: list[tuple[Fill, ...]]
-) -> list[tuple[Fill, ...]]:
+    damaged: DamagedDocument, positions: Ints, lost: NDArray[np.bool_], fills: list[tuple[Candidate, ...]]
+) -> list[tuple[Candidate, ...]]:
     """The fills of each run of ``lost`` positions (n,), their probability times that of the lengths of its gaps."""
     if damaged.length_probability is None:
         return fills
@@ -159,7 +161,7 @@ def with_length(
 
 
 def judge(
-    damaged: Damaged, positions: Ints, decoded: DecodedText, options: RestoreOptions
+    damaged: DamagedDocument, positions: Ints, decoded: DecodedText, options: RestoreOptions
 ) -> tuple[DecodedText, Ints, tuple[Notice, ...]]:
     """What was decoded, with its final confidence; the positions that are left open; and notices about these.
 
@@ -191,18 +193,18 @@ def judge(
     return decoded, opened, notices
 
 
-def count_signs(damaged: Damaged, positions: Ints) -> int:
+def count_signs(damaged: DamagedDocument, positions: Ints) -> int:
     """How many marks and gap signs stand at lost ``positions`` (k,); a lost byte that was not marked counts as one."""
     signs = damaged.sign_of(positions)
     return len(np.unique(signs[signs >= 0])) + int((signs < 0).sum())
 
 
-def remembered(
-    team: Team, damaged: Damaged, positions: Ints, decoded: DecodedText, field: Floats
-) -> dict[int, Remembered]:
+def provenance(
+    team: Team, damaged: DamagedDocument, positions: Ints, decoded: DecodedText, field: Floats
+) -> dict[int, MemorySource]:
     """Where the lost bytes that owe much to the memory were remembered from, by position."""
     memory = team.experts[-1]
-    if not isinstance(memory, Recollection):
+    if not isinstance(memory, MemoryExpert):
         return {}
     tokens = damaged.tokens.astype(np.int64)
     tokens[positions] = decoded.tokens
@@ -212,10 +214,10 @@ def remembered(
 
 
 def with_language(
-    names: list[str], field: Floats, rewriter: Rewriter, again: Again, *, recalls: bool
+    names: list[str], field: Floats, rewriter: Rescorer, again: RescoringResult, *, is_retrieval: bool
 ) -> tuple[list[str], Floats]:
     """The names of the experts and the field (n, m), with the language models before the memory."""
-    last = len(names) - recalls
+    last = len(names) - is_retrieval
     field = (1 - again.shares.sum(axis=1, keepdims=True)) * field
     added = [one.spec.name for one in rewriter.experts]
     return [*names[:last], *added, *names[last:]], np.hstack([field[:, :last], again.shares, field[:, last:]])

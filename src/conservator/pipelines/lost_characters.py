@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from conservator.channels import MaskChannel, Observation
-from conservator.documents import Damaged
+from conservator.documents import DamagedDocument
 from conservator.errors import Advice, ConservatorError
 from conservator.experts import Lexicon, Reader, References, Team
 from conservator.experts.lexicon import MARK
@@ -46,9 +46,9 @@ class CharacterText:
         source: the document as bytes, which this one was made from.
     """
 
-    damaged: Damaged
+    damaged: DamagedDocument
     widths: Ints
-    source: Damaged
+    source: DamagedDocument
 
     @property
     def is_intact(self) -> bool:
@@ -57,8 +57,8 @@ class CharacterText:
         By chance, two or three bytes of another encoding are valid UTF-8, and mostly give a character without a token.
         """
         tokens = self.damaged.tokens[self.damaged.tokens != CHARACTERS.mask]
-        strange = int((tokens == CHARACTERS.other).sum())
-        return bool(CHARACTERS.outside[tokens].any()) or strange > STRANGE * len(self.damaged.places)
+        out_of_domain = int((tokens == CHARACTERS.other).sum())
+        return bool(CHARACTERS.outside[tokens].any()) or out_of_domain > STRANGE * len(self.damaged.places)
 
     def observe(self) -> Observation:
         """The whole document as an observation."""
@@ -66,7 +66,7 @@ class CharacterText:
 
 
 @dataclass(frozen=True)
-class Alone:
+class SingleExpert:
     """The engine for a team of one expert: it has all the weight."""
 
     def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
@@ -80,7 +80,7 @@ def vocabulary_for(lost: str) -> CharacterVocabulary:
     return CHARACTERS if encoding is None else CharacterVocabulary(CHARACTERS.repertoire(encoding))
 
 
-def as_characters(damaged: Damaged) -> CharacterText:
+def as_characters(damaged: DamagedDocument) -> CharacterText:
     """The document as characters; it must be UTF-8 between its marks, and have no gap signs."""
     if len(damaged.gaps):
         raise ConservatorError(
@@ -110,7 +110,7 @@ def as_characters(damaged: Damaged) -> CharacterText:
     marks = damaged.marks
     if lost.sum() != len(marks):
         raise ConservatorError("bytes that are not marked are lost")
-    inside = Damaged(
+    inside = DamagedDocument(
         text, lost_at, damaged.lengths[marks], damaged.spans[marks], damaged.is_gap[marks], damaged.mark, damaged.gap
     )
     return CharacterText(inside, np.concatenate(widths[:-1]), damaged)
@@ -152,15 +152,15 @@ def as_bytes(
         read_field=np.repeat(found.read_field, times, axis=0),
         read_regions=np.repeat(found.read_regions, times),
         open_positions=positions[(damaged.tokens[positions] == CHARACTERS.mask) & unsure],
-        remembered={int(starts[place]): one for place, one in found.remembered.items()},
+        provenance={int(starts[place]): one for place, one in found.provenance.items()},
         reported=mostly_lost(int(hopeless.sum())),
         loss=loss,
     )
 
 
-def read_by(text: CharacterText, references: References | None, loss: str) -> Reader:
+def make_lexicon_expert(text: CharacterText, reference_index: References | None, loss: str) -> Reader:
     """The expert that restores the characters of a document."""
-    return Lexicon(texts=reference_texts(references), vocabulary=vocabulary_for(loss)).condition(text.observe())
+    return Lexicon(texts=reference_texts(reference_index), vocabulary=vocabulary_for(loss)).condition(text.observe())
 
 
 def are_characters(text: CharacterText) -> bool:
@@ -206,10 +206,13 @@ def frequencies(reader: Reader, document: str, start: int, pattern: str) -> tupl
     return outside, inside
 
 
-def reference_texts(references: References | None) -> tuple[str, ...]:
+def reference_texts(reference_index: References | None) -> tuple[str, ...]:
     """References as texts."""
-    if references is None:
+    if reference_index is None:
         return ()
-    ends = [*references.begins[1:].tolist(), len(references.index.text)]
-    parts = (references.index.text[start:stop] for start, stop in zip(references.begins.tolist(), ends, strict=True))
+    ends = [*reference_index.begins[1:].tolist(), len(reference_index.index.text)]
+    parts = (
+        reference_index.index.text[start:stop]
+        for start, stop in zip(reference_index.begins.tolist(), ends, strict=True)
+    )
     return tuple(part[part >= 0].astype(np.uint8).tobytes().decode(errors="replace") for part in parts)

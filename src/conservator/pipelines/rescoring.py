@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conservator.decoders import DecodedText, Fill
-from conservator.decoders.rescoring import BLOCK, ROUNDS, Judged, Rewritten, rewrite
-from conservator.documents import Damaged
+from conservator.decoders import Candidate, DecodedText
+from conservator.decoders.rescoring import BLOCK, ROUNDS, Judged, Rescored, rewrite
+from conservator.documents import DamagedDocument
 from conservator.errors import ConservatorError
 from conservator.experts import Meter
-from conservator.experts.causal import CausalExpert, byte_laws
+from conservator.experts.causal import CausalExpert, byte_conditionals
 from conservator.field import infer_causal_field
 from conservator.numerics import runs
 from conservator.vocabularies import BYTES
@@ -34,21 +34,23 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Rewriter:
+class Rescorer:
     """Language models, and how much they are trusted beside networks and memory.
 
     Attributes:
         experts: m causal experts.
         balance: the weight of the log-probabilities of networks and memory, where those of the language models have a
             weight of 1; fitted on documents kept apart.
-        sure: the confidence from which a byte is not asked again.
+        confidence_threshold: the confidence from which a byte is not asked again.
     """
 
     experts: Sequence[CausalExpert]
     balance: float = BALANCE
-    sure: float = SURE
+    confidence_threshold: float = SURE
 
-    def __call__(self, damaged: Damaged, positions: Ints, decoded: DecodedText, meter: Meter) -> "Again":
+    def __call__(
+        self, damaged: DamagedDocument, positions: Ints, decoded: DecodedText, meter: Meter
+    ) -> "RescoringResult":
         """Write the lost bytes again that are in doubt.
 
         Args:
@@ -60,13 +62,13 @@ class Rewriter:
         tokens = damaged.tokens.astype(np.int64)
         lost = tokens[positions] == BYTES.mask
         tokens[positions] = decoded.tokens
-        doubt = decoded.confidence[lost] < self.sure
+        doubt = decoded.confidence[lost] < self.confidence_threshold
         places = positions[lost][doubt]
         laws = decoded.log_probs[doubt].double().clamp_min(LEAST).numpy()
         energies = dict(zip(places.tolist(), self.balance * laws, strict=True))
         text = tokens.astype(np.uint8).tobytes()
         weights = self.weights(text, damaged.tokens != BYTES.mask, meter)
-        found = softened(rewrite(self.experts, weights, text, places, energies, meter))
+        found = calibrated(rewrite(self.experts, weights, text, places, energies, meter))
         chosen, confidence = decoded.tokens.copy(), decoded.confidence.copy()
         for number in np.flatnonzero(lost).tolist():
             place = int(positions[number])
@@ -75,7 +77,7 @@ class Rewriter:
         shares = np.zeros((len(positions), len(self.experts)))
         judged = np.isin(positions, list(found.confidence))
         shares[judged] = weights[positions[judged]] / (1 + self.balance)
-        return Again(replace(decoded, tokens=chosen, confidence=confidence), found, shares)
+        return RescoringResult(replace(decoded, tokens=chosen, confidence=confidence), found, shares)
 
     def seconds(self, text: str, lost: int) -> float:
         """About how long it takes to write a text again in which so many bytes are lost; a little of it is read."""
@@ -87,8 +89,8 @@ class Rewriter:
                 began = time.perf_counter()
                 one.read().grow(range(len(tokens)), tokens, range(len(tokens)))
                 taken = time.perf_counter() - began
-            near = min(len(text), lost * BLOCK) * len(tokens) / max(1, len(text[:MEASURED]))
-            total += (ROUNDS * near + LOOKED_AT * lost) * taken / max(1, len(tokens))
+            evidence_radius = min(len(text), lost * BLOCK) * len(tokens) / max(1, len(text[:MEASURED]))
+            total += (ROUNDS * evidence_radius + LOOKED_AT * lost) * taken / max(1, len(tokens))
         return total
 
     def weights(self, text: bytes, visible: NDArray[np.bool_], meter: Meter | None = None) -> Floats:
@@ -100,7 +102,7 @@ class Rewriter:
         try:
             for one in self.experts if count > 1 else ():
                 meter.check()
-                laws.append(byte_laws(one, text))
+                laws.append(byte_conditionals(one, text))
         except ConservatorError:
             laws = []
         if not laws:
@@ -108,7 +110,7 @@ class Rewriter:
         return infer_causal_field(laws, np.frombuffer(text, dtype=np.uint8).astype(np.int64), visible).field
 
 
-def softened(found: Rewritten) -> Rewritten:
+def calibrated(found: Rescored) -> Rescored:
     """The same text with honest probabilities.
 
     Its posterior is too sure of itself: the models are not the law of the text, regions are judged given others that
@@ -122,7 +124,7 @@ def softened(found: Rewritten) -> Rewritten:
         soft[id(one)] = Judged(one.region, {fill: power / total for fill, power in powers.items()})
     judged = {place: soft[id(one)] for place, one in found.judged.items()}
     confidence = {place: one.marginal(place, found.text[place]) for place, one in judged.items()}
-    return Rewritten(found.text, confidence, judged)
+    return Rescored(found.text, confidence, judged)
 
 
 def longest_run(places: Sequence[int]) -> int:
@@ -131,7 +133,7 @@ def longest_run(places: Sequence[int]) -> int:
 
 
 @dataclass(frozen=True)
-class Again:
+class RescoringResult:
     """What came of writing a document again.
 
     Attributes:
@@ -141,12 +143,12 @@ class Again:
     """
 
     decoded: DecodedText
-    found: Rewritten
+    found: Rescored
     shares: Floats
 
     def fills(
-        self, positions: Ints, lost: NDArray[np.bool_], others: Sequence[tuple[Fill, ...]]
-    ) -> list[tuple[Fill, ...]]:
+        self, positions: Ints, lost: NDArray[np.bool_], others: Sequence[tuple[Candidate, ...]]
+    ) -> list[tuple[Candidate, ...]]:
         """The best joint fills of each run of lost bytes: as language models judge them; else the ``others``.
 
         The fill that the text has comes first.
@@ -156,5 +158,7 @@ class Again:
             judged = self.found.fills_of(int(positions[start]), int(positions[stop - 1]) + 1)
             own = bytes(self.decoded.tokens[start:stop].tolist())
             ordered = sorted(judged.items(), key=lambda one: (one[0] != own, -one[1]))
-            merged.append(tuple(Fill(data, share) for data, share in ordered[: len(other)]) if own in judged else other)
+            merged.append(
+                tuple(Candidate(data, share) for data, share in ordered[: len(other)]) if own in judged else other
+            )
         return merged

@@ -23,34 +23,35 @@ from conservator.reference.evidence import (
 )
 from conservator.reference.experts import (
     BigramExpert,
+    ByteLm,
+    ByteState,
     CategoricalExpert,
     EnumeratedExpert,
     MarkovExpert,
-    Spelled,
-    Speller,
     all_sequences,
     enumerate_texts,
     sample_categorical,
     score_bytes,
 )
 from conservator.reference.local_gain import (
+    GridFields,
     HeldOut,
-    LatticeFields,
-    finest_parts,
+    finest_resolution,
     held_out_gain,
-    infer_lattice,
+    infer_grid,
     read_folds,
     score_states,
 )
 from conservator.reference.smoothing import MovingAverage, NoSmoothing, PerColumn, Smoother, TotalVariation
 from conservator.reference.solvers import Solution, ascend, infer_field, maximise
-from conservator.reference.uniform import AtTime, expected_energies, sampled_energies, uniform_denoising_score
+from conservator.reference.uniform import FixedTimeExpert, expected_energies, sampled_energies, uniform_denoising_score
 
 __all__ = [
     "PRESETS",
     "Ascent",
-    "AtTime",
     "BigramExpert",
+    "ByteLm",
+    "ByteState",
     "CategoricalExpert",
     "Cavities",
     "CompositeEvidence",
@@ -59,8 +60,9 @@ __all__ = [
     "EnumeratedExpert",
     "Evidence",
     "FactorisedEvidence",
+    "FixedTimeExpert",
+    "GridFields",
     "HeldOut",
-    "LatticeFields",
     "MarkovExpert",
     "Maximum",
     "MovingAverage",
@@ -69,8 +71,6 @@ __all__ = [
     "PerColumn",
     "Smoother",
     "Solution",
-    "Spelled",
-    "Speller",
     "TotalVariation",
     "all_sequences",
     "ascend",
@@ -84,10 +84,10 @@ __all__ = [
     "enumerate_texts",
     "expected_denoising_score",
     "expected_energies",
-    "finest_parts",
+    "finest_resolution",
     "held_out_gain",
     "infer_field",
-    "infer_lattice",
+    "infer_grid",
     "maximise",
     "read_folds",
     "sample_categorical",

@@ -20,11 +20,11 @@ from conservator.errors import ConservatorError
 from conservator.experts import Predictions, Team
 from conservator.field.composition import Composition
 from conservator.field.folds import Folds, hide
-from conservator.field.grid_posterior import LatticePosterior, default_priors, lattice_posterior, one_weight
+from conservator.field.grid_posterior import GridPosterior, default_priors, global_prior, grid_posterior
 from conservator.field.leave_one_out import leave_out, left_out_evidence
 from conservator.field.pool import log_pool_at
-from conservator.field.sampling import places_of
-from conservator.field.weight_grid import MarkovPrior, simplex_lattice
+from conservator.field.sampling import positions_of
+from conservator.field.weight_grid import MarkovPrior, simplex_grid
 
 Array = NDArray[np.float64]
 Priors = Callable[[Array], Sequence[MarkovPrior]]
@@ -91,8 +91,8 @@ def held_out_gain(
         if not together:
             continue
         experts = len(together[0].log_probs)
-        local = infer_lattice(together, observation, simplex_lattice(experts, parts), priors)
-        shared = infer_lattice(together, observation, simplex_lattice(experts, finest_parts(experts)), one_weight)
+        local = infer_grid(together, observation, simplex_grid(experts, parts), priors)
+        shared = infer_grid(together, observation, simplex_grid(experts, finest_resolution(experts)), global_prior)
         composed = [one.left_out() for one in (local, shared)]
         for part in together:
             place = (part.sequence, part.position)
@@ -108,7 +108,7 @@ def held_out_gain(
 
 
 @dataclass(frozen=True)
-class LatticeFields:
+class GridFields:
     """The posteriors of the fields of N sequences on a lattice, under each of the priors to choose from.
 
     Attributes:
@@ -118,8 +118,8 @@ class LatticeFields:
         weights: (S, m) the lattice.
     """
 
-    posteriors: tuple[LatticePosterior, ...]
-    candidates: tuple[tuple[LatticePosterior, ...], ...]
+    posteriors: tuple[GridPosterior, ...]
+    candidates: tuple[tuple[GridPosterior, ...], ...]
     emissions: Array
     weights: Array
 
@@ -141,20 +141,18 @@ class LatticeFields:
         return Composition.of_states(torch.from_numpy(np.stack(states)), torch.from_numpy(self.weights))
 
 
-def infer_lattice(
+def infer_grid(
     read: Sequence[Predictions], observation: Observation, weights: Array, priors: Priors = default_priors
-) -> LatticeFields:
+) -> GridFields:
     """Infer the fields of an observation (N, L) from predictions of its visible tokens, each predicted once."""
     emissions = score_states(read, observation, weights)
-    skipped, chains = np.diff(places_of(observation).numpy(), prepend=-1) - 1, priors(weights)
-    candidates = tuple(
-        tuple(lattice_posterior(rows, weights, [chain], skipped) for chain in chains) for rows in emissions
-    )
+    skipped, chains = np.diff(positions_of(observation).numpy(), prepend=-1) - 1, priors(weights)
+    candidates = tuple(tuple(grid_posterior(rows, weights, [chain], skipped) for chain in chains) for rows in emissions)
     best = tuple(max(some, key=lambda one: one.log_evidence) for some in candidates)
-    return LatticeFields(best, candidates, emissions, weights)
+    return GridFields(best, candidates, emissions, weights)
 
 
-def finest_parts(experts: int) -> int:
+def finest_resolution(experts: int) -> int:
     """The parts of the lattice of one weight."""
     return max(parts for parts in range(1, FINEST + 1) if parts == 1 or comb(experts + parts - 1, parts) <= LARGEST)
 

@@ -24,7 +24,7 @@ class ChangeSummary:
         characters: how many characters the text had.
         changed: how many of them were replaced or dropped, or added.
         changes: in how many changes.
-        sure: how many changes have a probability of at least 0.9.
+        confident: how many changes have a probability of at least 0.9.
         expected_accuracy: the expected share of the changes that are right: their mean probability; None if there are
             none.
     """
@@ -32,7 +32,7 @@ class ChangeSummary:
     characters: int
     changed: int
     changes: int
-    sure: int
+    confident: int
     expected_accuracy: float | None
 
 
@@ -61,7 +61,7 @@ def list_changes(seen: str, changes: Sequence[Change]) -> list[dict[str, Any]]:
     """The changes as plain values.
 
     Each has ``at`` (its half-open range of characters of the text as it was ``seen``), ``line`` (counted from 1),
-    ``seen`` and ``text`` (what stood there and stands there now), ``probability``, and ``gain`` in nats over the text
+    ``seen`` and ``text`` (what stood there and stands there now), ``probability``, and ``log_odds`` in nats over the text
     as it was (None if that was so unlikely that it was given up).
     """
     ends = [place for place, character in enumerate(seen) if character == "\n"]
@@ -72,7 +72,7 @@ def list_changes(seen: str, changes: Sequence[Change]) -> list[dict[str, Any]]:
             "seen": one.seen,
             "text": one.text,
             "probability": round(one.probability, 4),
-            "gain": round(one.gain, 4) if math.isfinite(one.gain) else None,
+            "gain": round(one.log_odds, 4) if math.isfinite(one.log_odds) else None,
         }
         for one in changes
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from conservator.decoders import Fill
+from conservator.decoders import Candidate
 from conservator.numerics import runs
 from conservator.results.changes import ChangesByByte, list_changes, sum_changes
 from conservator.results.restoration import SURE, Restoration, Span
@@ -32,7 +32,7 @@ def as_record(restoration: Restoration) -> Record:
     - ``origin``: its half-open range of bytes in the damaged document;
     - ``open``: True if it was left unfilled, so that ``text`` has the mark;
     - ``guess``: the restored text, or the best guess if the piece is open;
-    - ``sure``: the confidence of each character of ``guess``;
+    - ``confident``: the confidence of each character of ``guess``;
     - ``from``: for each character of ``guess``, where it was remembered from: ``[text, line]``, or None. The text is a
       number in ``references``, or None for the document itself. Lines count from 1; one whose end was lost goes on;
     - ``weights``: the mean weight of each expert;
@@ -41,14 +41,14 @@ def as_record(restoration: Restoration) -> Record:
     - ``tally``: how many bytes (or characters, by ``unit``) of it were lost, how many of them are sure, and the sum of
       their confidence.
 
-    A piece whose text was given (``known``) has all of these and ``chosen``: True; its characters are sure.
+    A piece whose text was given (``fixed``) has all of these and ``chosen``: True; its characters are sure.
 
     If a part of a character was lost, the piece contains the whole character. ``encoding`` is the encoding that the
     document was read in; ``origin`` counts the bytes of its text in UTF-8. ``memory`` is the number of the expert that
     recalls text, None if there is none; ``references`` has the name of each text that bytes were remembered from, and
-    how many restored bytes, and ``summary.remembered`` counts those from the document itself too. ``notices`` lists the
-    conditions that the user should know, each with ``kind`` and ``message``. ``strange`` is True
-    if the text is unlike every expert's, ``one_weight`` if one weight of each expert for the whole document would have
+    how many restored bytes, and ``summary.provenance`` counts those from the document itself too. ``notices`` lists the
+    conditions that the user should know, each with ``kind`` and ``message``. ``out_of_domain`` is True
+    if the text is unlike every expert's, ``global_weight_suffices`` if one weight of each expert for the whole document would have
     restored about as much (None if that is not known). ``out_of_time`` is the stage in which time ran out, None if it
     did not: in ``decoding``, pieces that were not reached are open, or, if all were reached, chosen in fewer rounds; in
     ``writing again``, language models have no say; in ``alternatives``, there are none; in ``correcting``, lines that
@@ -72,13 +72,13 @@ def as_record(restoration: Restoration) -> Record:
         "unit": restoration.unit,
         "lost_by": restoration.lost_by,
         "encoding": restoration.encoding,
-        "strange": restoration.strange,
+        "strange": restoration.out_of_domain,
         "notices": [notice._asdict() for notice in restoration.notices],
-        "one_weight": restoration.one_weight,
+        "global_weight_suffices": restoration.global_weight_suffices,
         "out_of_time": restoration.out_of_time,
         "experts": list(restoration.experts),
         "precision": dict(restoration.precision),
-        "memory": len(restoration.experts) - 1 if restoration.recalls else None,
+        "memory": len(restoration.experts) - 1 if restoration.is_retrieval else None,
         "references": [
             {"name": name.encode(errors="replace").decode(), "remembered": restoration.sources.get(name, 0)}
             for name in names
@@ -90,9 +90,9 @@ def as_record(restoration: Restoration) -> Record:
             "restored": summary.restored,
             "left_open": summary.left_open,
             "expected_accuracy": _round(summary.expected_accuracy),
-            "sure": summary.sure,
-            "remembered": summary.remembered,
-            "chosen": len(restoration.damaged.known),
+            "sure": summary.confident,
+            "remembered": summary.provenance,
+            "chosen": len(restoration.damaged.fixed),
         },
         "cost": {
             "evaluations": restoration.cost.evaluations,
@@ -119,7 +119,7 @@ def _correction(restoration: Restoration) -> Record:
 
 def _references(restoration: Restoration) -> dict[str, int]:
     """The number of each reference that a byte was remembered from; the most used comes first."""
-    used = [*restoration.sources, *(one.name for one in restoration.remembered.values())]
+    used = [*restoration.sources, *(one.name for one in restoration.provenance.values())]
     return {name: number for number, name in enumerate(dict.fromkeys(name for name in used if name is not None))}
 
 
@@ -134,7 +134,7 @@ def _pieces(restoration: Restoration, names: dict[str, int]) -> list[Record]:
     done = 0
     fills = [*restoration.alternatives, *[()] * (len(restoration.spans) - len(restoration.alternatives))]
     changes = ChangesByByte(restoration.seen, restoration.changes) if restoration.corrects else None
-    places = [*zip(restoration.spans, fills, strict=True), *((span, None) for span in restoration.known)]
+    places = [*zip(restoration.spans, fills, strict=True), *((span, None) for span in restoration.fixed)]
     for span, found in sorted(places, key=lambda place: place[0].start):
         start = span.start
         if found is None:
@@ -172,7 +172,7 @@ def _visible(restoration: Restoration, start: int, stop: int, following: np.ndar
 
 
 def _restored(
-    restoration: Restoration, span: Span, start: int, stop: int, fills: tuple[Fill, ...], names: dict[str, int]
+    restoration: Restoration, span: Span, start: int, stop: int, fills: tuple[Candidate, ...], names: dict[str, int]
 ) -> list[Record]:
     """A restored span as pieces, widened to whole characters; each part that was left open is a piece of its own."""
     pieces = []
@@ -203,8 +203,8 @@ def _restored(
 def _tally(restoration: Restoration, start: int, stop: int) -> list[float | None]:
     """How many bytes or characters of a stretch were lost, how many of them are sure, the sum of their confidence."""
     counted = restoration.changed[start:stop] & restoration.counted[start:stop]
-    sure = restoration.confidence[start:stop][counted]
-    return [len(sure), int((sure >= SURE).sum()), _round(sure.sum())]
+    confident = restoration.confidence[start:stop][counted]
+    return [len(confident), int((confident >= SURE).sum()), _round(confident.sum())]
 
 
 def _characters(start: int, text: str) -> list[slice]:
@@ -216,15 +216,15 @@ def _characters(start: int, text: str) -> list[slice]:
 def _source(restoration: Restoration, character: slice, names: dict[str, int]) -> list[int | None] | None:
     """The text, by its number, and the line that a character was remembered from: its first byte that was."""
     for position in range(character.start, character.stop):
-        if position in restoration.remembered:
-            one = restoration.remembered[position]
+        if position in restoration.provenance:
+            one = restoration.provenance[position]
             if one.name is not None:
                 return [names[one.name], one.line]
             return [None, one.line - restoration.lines_known_before(one.line)]
     return None
 
 
-def _fills(fills: tuple[Fill, ...], left: bytes, right: bytes) -> list[Record]:
+def _fills(fills: tuple[Candidate, ...], left: bytes, right: bytes) -> list[Record]:
     """The fills of a gap as text, with the visible bytes ``left`` and ``right`` of the characters that it is part of.
 
     A fill that makes whole characters only together with another gap is left out.
@@ -247,13 +247,13 @@ def _expert(restoration: Restoration, position: int) -> int | None:
 def _curves(restoration: Restoration) -> Record:
     """The field and the damage as means over at most BINS bins; None where nothing was read.
 
-    ``remembered`` is the mean weight of the memory at the lost bytes of each bin; None where there are none.
+    ``provenance`` is the mean weight of the memory at the lost bytes of each bin; None where there are none.
     """
     length = len(restoration.tokens)
     edges = np.linspace(0, length, min(BINS, length) + 1).astype(np.int64)
     weights: list[list[float | None]] = [[] for _ in restoration.experts]
     lost = []
-    remembered: list[float | None] = []
+    provenance: list[float | None] = []
     for start, stop in pairwise(edges.tolist()):
         read = restoration.regions[start:stop] >= 0
         means = restoration.field[start:stop][read].mean(axis=0).tolist() if read.any() else [None] * len(weights)
@@ -261,9 +261,9 @@ def _curves(restoration: Restoration) -> Record:
             column.append(_round(mean))
         changed = restoration.changed[start:stop]
         lost.append(_round(float(changed.mean())))
-        if restoration.recalls:
-            remembered.append(_round(restoration.field[start:stop, -1][changed].mean()) if changed.any() else None)
-    return {"edges": edges.tolist(), "weights": weights, "lost": lost, "remembered": remembered}
+        if restoration.is_retrieval:
+            provenance.append(_round(restoration.field[start:stop, -1][changed].mean()) if changed.any() else None)
+    return {"edges": edges.tolist(), "weights": weights, "lost": lost, "remembered": provenance}
 
 
 def _round(value: float | None) -> float | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from conservator.documents import Known
+from conservator.documents import FixedText
 from conservator.errors import ConservatorError
 from conservator.results.record import Record
 from conservator.results.restoration import find_encoding
@@ -43,18 +43,18 @@ class Renewal(NamedTuple):
     """What is restored again, and what is kept.
 
     Attributes:
-        known: the text of every place that is not restored again: of choices, and of what is far from those that
+        fixed: the text of every place that is not restored again: of choices, and of what is far from those that
             changed.
         kept: the places of the old record that stay as they were.
         cuts: the ranges of positions of the old record that are replaced, in order; one of ``kept`` is between two.
     """
 
-    known: tuple[Known, ...]
+    fixed: tuple[FixedText, ...]
     kept: tuple[Place, ...]
     cuts: tuple[Range, ...]
 
 
-def plan_renewal(record: Record, choices: Sequence[Known]) -> Renewal:
+def plan_renewal(record: Record, choices: Sequence[FixedText]) -> Renewal:
     """What has to be restored again if these are all choices now, and ``record`` says what was before."""
     places = list_places(record)
     wanted = {(start, stop): text for start, stop, text in choices}
@@ -66,24 +66,24 @@ def plan_renewal(record: Record, choices: Sequence[Known]) -> Renewal:
         if not lost.meet(one):
             raise ConservatorError(f"nothing was lost at the bytes {one[0]} to {one[1]} of the document")
     around = Ranges((place.at[0] - NEAR, place.at[1] + NEAR) for place in changed)
-    near = [around.meet(place.at) for place in places]
-    kept = tuple(place for place, renewed in zip(places, near, strict=True) if not renewed)
+    evidence_radius = [around.meet(place.at) for place in places]
+    kept = tuple(place for place, renewed in zip(places, evidence_radius, strict=True) if not renewed)
     taken = Ranges(place.origin for place in kept)
-    known = [(*place.origin, place.text) for place in kept]
-    known += [one for one in choices if not taken.meet((one[0], one[1]))]
+    fixed = [(*place.origin, place.text) for place in kept]
+    fixed += [one for one in choices if not taken.meet((one[0], one[1]))]
     cuts: list[Range] = []
     for number, place in enumerate(places):
-        if near[number] and number and near[number - 1]:
+        if evidence_radius[number] and number and evidence_radius[number - 1]:
             cuts[-1] = (cuts[-1][0], place.at[1])
-        elif near[number]:
+        elif evidence_radius[number]:
             cuts.append(place.at)
-    return Renewal(tuple(sorted(known)), kept, tuple(cuts))
+    return Renewal(tuple(sorted(fixed)), kept, tuple(cuts))
 
 
 def renew(record: Record, found: Record, renewal: Renewal) -> Record:
     """The record with what was restored again, in ``found``; all else stays as it was."""
-    known = {place.origin: place for place in list_places(found) if place.chosen}
-    anchors = [(place.at[0], known[place.origin].at[0] - place.at[0]) for place in renewal.kept]
+    fixed = {place.origin: place for place in list_places(found) if place.chosen}
+    anchors = [(place.at[0], fixed[place.origin].at[0] - place.at[0]) for place in renewal.kept]
     length, longer = record["summary"]["bytes"], found["summary"]["bytes"] - record["summary"]["bytes"]
     names = [one["name"] for one in record["references"]]
     names += [one["name"] for one in found["references"] if one["name"] not in names]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.decoders import DecodedText, Fill
+from conservator.decoders import Candidate, DecodedText
 from conservator.decoders.edits import Change
-from conservator.documents import UTF8, Damaged, write_text
+from conservator.documents import UTF8, DamagedDocument, write_text
 from conservator.errors import ConservatorError
-from conservator.experts import Cost, Remembered
+from conservator.experts import Cost, MemorySource
 from conservator.numerics import runs
 from conservator.options import are_marks_characters, encoding_of
 from conservator.results.changes import picture_record, undo_changes
@@ -64,11 +64,11 @@ class Summary:
         places: the number of runs of such bytes.
         restored: how many of these bytes were filled in.
         left_open: how many were left unfilled, because their confidence was too low, or because time ran out.
-        sure: how many were restored with a confidence of at least 0.9.
+        confident: how many were restored with a confidence of at least 0.9.
         expected_accuracy: the expected share of the restored bytes that are right: their mean confidence; None if no
             byte was restored.
         weights: the mean weight of each expert where something was lost.
-        remembered: how many restored bytes owe much to the memory.
+        provenance: how many restored bytes owe much to the memory.
     """
 
     bytes: int
@@ -76,10 +76,10 @@ class Summary:
     places: int
     restored: int
     left_open: int
-    sure: int
+    confident: int
     expected_accuracy: float | None
     weights: tuple[float, ...]
-    remembered: int = 0
+    provenance: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ class Restoration:
     Attributes:
         damaged: the document that was restored.
         experts: the names of the m experts.
-        recalls: whether the last of them recalls text.
+        is_retrieval: whether the last of them recalls text.
         positions: (n,) the positions that were read, ascending.
         read_tokens: (n,) the bytes; the best guess where they are left open.
         read_confidence: (n,) the probability that each byte is right; 1 where it was known.
@@ -103,11 +103,11 @@ class Restoration:
         open_positions: (k,) the lost positions that were left unfilled, because their confidence was too low, or time
             ran out before they were read.
         alternatives: for each of ``spans`` its best joint fills, if they were asked for.
-        remembered: position -> where its byte was remembered from, for lost bytes that owe much to the memory.
-        surprise: how unlikely the experts found visible bytes that were hidden from them, in nats a byte; None if they
+        provenance: position -> where its byte was remembered from, for lost bytes that owe much to the memory.
+        cross_entropy: how unlikely the experts found visible bytes that were hidden from them, in nats a byte; None if they
             were not asked.
-        surprise_error: the standard error of that mean; None if it is not known.
-        gain: by how much weights that follow the regions predicted such bytes better than one weight for the whole
+        cross_entropy_error: the standard error of that mean; None if it is not known.
+        local_gain: by how much weights that follow the regions predicted such bytes better than one weight for the whole
             document, in nats a byte; None if that was not asked.
         changes: what was changed, if a reader of pages had taken it for something else.
         rate: how often that reader erred, as a multiple of what the channel says; None if nothing could be wrong.
@@ -122,20 +122,20 @@ class Restoration:
         encoding: the encoding that the document was read in.
     """
 
-    damaged: Damaged
+    damaged: DamagedDocument
     experts: tuple[str, ...]
-    recalls: bool = False
+    is_retrieval: bool = False
     positions: Ints
     read_tokens: Ints
     read_confidence: Floats
     read_field: Floats
     read_regions: Ints
     open_positions: Ints
-    alternatives: tuple[tuple[Fill, ...], ...]
-    remembered: Mapping[int, Remembered] = field(default_factory=dict)
-    surprise: float | None = None
-    surprise_error: float | None = None
-    gain: float | None = None
+    alternatives: tuple[tuple[Candidate, ...], ...]
+    provenance: Mapping[int, MemorySource] = field(default_factory=dict)
+    cross_entropy: float | None = None
+    cross_entropy_error: float | None = None
+    local_gain: float | None = None
     changes: tuple[Change, ...] = ()
     rate: float | None = None
     loss: str = "bytes"
@@ -147,14 +147,14 @@ class Restoration:
 
     @classmethod
     def untouched(
-        cls, damaged: Damaged, experts: tuple[str, ...], cost: Cost, *, recalls: bool = False
+        cls, damaged: DamagedDocument, experts: tuple[str, ...], cost: Cost, *, is_retrieval: bool = False
     ) -> "Restoration":
         """The result for a document in which nothing was lost, so that nothing was read."""
         nothing = np.empty(0, dtype=np.int64)
         return cls(
             damaged=damaged,
             experts=experts,
-            recalls=recalls,
+            is_retrieval=is_retrieval,
             positions=nothing,
             read_tokens=nothing,
             read_confidence=np.empty(0),
@@ -166,20 +166,20 @@ class Restoration:
         )
 
     @property
-    def strange(self) -> bool:
+    def out_of_domain(self) -> bool:
         """Whether the text is unlike every expert's: visible bytes of it surprise them more than bytes they know.
 
         False if too few bytes were sampled to tell.
         """
-        if self.surprise is None or self.surprise_error is None or self.unit == "character":
+        if self.cross_entropy is None or self.cross_entropy_error is None or self.unit == "character":
             return False
         lost = len(self.damaged.lost) / max(1, len(self.positions))
-        return self.surprise - ERRORS * self.surprise_error > STRANGE[0] + STRANGE[1] * min(lost, 1.0)
+        return self.cross_entropy - ERRORS * self.cross_entropy_error > STRANGE[0] + STRANGE[1] * min(lost, 1.0)
 
     @property
     def notices(self) -> tuple[Notice, ...]:
         """The conditions that the user of this result should know."""
-        if not self.strange:
+        if not self.out_of_domain:
             return self.reported
         message = (
             "this text differs from the training texts of every expert, so fewer bytes are restored correctly; "
@@ -193,9 +193,9 @@ class Restoration:
         return any(notice.kind in NOT_COVERED for notice in self.reported)
 
     @property
-    def one_weight(self) -> bool | None:
+    def global_weight_suffices(self) -> bool | None:
         """Whether one weight for the whole document would have restored about as much; None if that is not known."""
-        return None if self.gain is None else self.gain < NO_GAIN
+        return None if self.local_gain is None else self.local_gain < NO_GAIN
 
     @property
     def length(self) -> int:
@@ -254,7 +254,7 @@ class Restoration:
         Where nothing was read, experts that model text have equal weights, and one that recalls it has none.
         """
         field = np.zeros((self.length, len(self.experts)))
-        modelling = max(1, len(self.experts) - self.recalls)
+        modelling = max(1, len(self.experts) - self.is_retrieval)
         field[:, :modelling] = 1 / modelling
         field[self.positions] = self.read_field
         return field
@@ -302,18 +302,18 @@ class Restoration:
         return tuple(Span(start, stop, (first, last), is_open) for start, stop, first, last, is_open in rows)
 
     @cached_property
-    def known(self) -> tuple[Span, ...]:
+    def fixed(self) -> tuple[Span, ...]:
         """The stretches whose text was given, in order."""
         places, lengths, spans = self.damaged.places, self.damaged.lengths, self.damaged.spans
         return tuple(
             Span(int(places[one]), int(places[one] + lengths[one]), (int(spans[one, 0]), int(spans[one, 1])), False)
-            for one in self.damaged.known
+            for one in self.damaged.fixed
         )
 
     def lines_known_before(self, line: int) -> int:
         """How many of the line ends before a line, counted from 1, are in text that was given."""
         ends = np.flatnonzero(self.damaged.tokens == ord("\n"))[: line - 1]
-        return sum(int(np.searchsorted(ends, one.stop) - np.searchsorted(ends, one.start)) for one in self.known)
+        return sum(int(np.searchsorted(ends, one.stop) - np.searchsorted(ends, one.start)) for one in self.fixed)
 
     @cached_property
     def summary(self) -> Summary:
@@ -338,7 +338,7 @@ class Restoration:
     def sources(self) -> dict[str | None, int]:
         """How many restored bytes were remembered from each text, None for the document itself; most used first."""
         opened = set(self.open_positions.tolist())
-        counts = Counter(one.name for place, one in self.remembered.items() if place not in opened)
+        counts = Counter(one.name for place, one in self.provenance.items() if place not in opened)
         return dict(counts.most_common())
 
     @property
@@ -385,14 +385,16 @@ class Restoration:
         """
         start, gap = int(self.damaged.places[sign]), int(np.searchsorted(self.damaged.gaps, sign))
         stop = start + int(self.damaged.lengths[sign])
-        fills: tuple[Fill, ...] = ()
+        fills: tuple[Candidate, ...] = ()
         for span, found in zip(self.spans, self.alternatives, strict=False):
             if span.start <= start and stop <= span.stop:
-                fills = tuple(Fill(one.data[start - span.start : stop - span.start], one.probability) for one in found)
+                fills = tuple(
+                    Candidate(one.data[start - span.start : stop - span.start], one.probability) for one in found
+                )
         if not fills:
-            guess, sure = self.tokens[start:stop].astype(np.uint8).tobytes(), self.confidence[start:stop].prod()
+            guess, confident = self.tokens[start:stop].astype(np.uint8).tobytes(), self.confidence[start:stop].prod()
             length = 1.0 if self.damaged.length_probability is None else self.damaged.length_probability[gap]
-            fills = (Fill(guess, float(sure * length)),)
+            fills = (Candidate(guess, float(confident * length)),)
         return [(one.data.decode(errors="replace"), one.probability) for one in fills]
 
     def to_json(self) -> str:
@@ -438,7 +440,7 @@ def find_encoding(restored: str, loss: str) -> str | None:
 
 
 def leave_open(
-    damaged: Damaged,
+    damaged: DamagedDocument,
     positions: Ints,
     decoded: DecodedText,
     least: float,

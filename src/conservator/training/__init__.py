@@ -4,8 +4,8 @@ from conservator.training.card import predicted, write_card
 from conservator.training.corpus import Corpus, as_stream, hold_out, read_corpus, read_texts
 from conservator.training.learners import ByteLearner
 from conservator.training.path import noise
-from conservator.training.presets import Wish
-from conservator.training.runs import Moment, Plan, is_begun, is_finished, run_training
+from conservator.training.presets import TrainingTarget
+from conservator.training.runs import Plan, TrainingProgress, is_begun, is_finished, run_training
 from conservator.training.scoring import Estimate, ratio
 from conservator.training.specialisation import Cell, Check, check_specialisation
 from conservator.training.strip import FILTERS, Filter, find_python_comments
@@ -20,11 +20,11 @@ __all__ = [
     "Corpus",
     "Estimate",
     "Filter",
-    "Moment",
     "Plan",
     "Trainer",
     "TrainingConfig",
-    "Wish",
+    "TrainingProgress",
+    "TrainingTarget",
     "as_stream",
     "check_specialisation",
     "find_python_comments",

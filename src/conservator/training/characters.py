@@ -8,7 +8,7 @@ Long grams are kept only if they were seen several times, so that no document ca
 import argparse
 from pathlib import Path
 
-from conservator.experts.char_ngram import CharacterModel
+from conservator.experts.char_ngram import CharNgramModel
 from conservator.experts.char_ngram.storage import write_model
 from conservator.system.files import write_atomically
 from conservator.training.corpus import hold_out, read_corpus
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     kept = [text.decode() for path in options.data for text in hold_out(read_corpus([path]), 0)[0]]
-    data = write_model(CharacterModel.of(options.name, kept), options.least)
+    data = write_model(CharNgramModel.of(options.name, kept), options.least)
     write_atomically(options.out, data)
     print(f"{options.name}: {len(kept)} documents, {len(data)} bytes")
 

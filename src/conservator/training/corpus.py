@@ -13,7 +13,7 @@ from typing import IO
 import torch
 from torch import Tensor
 
-from conservator.documents import read_source
+from conservator.documents import read_input
 from conservator.errors import ConservatorError
 from conservator.system.files import open_file
 from conservator.training.strip import Filter
@@ -213,7 +213,7 @@ def _texts_of_file(path: Path, *, known: bool) -> Iterator[tuple[str, str]]:
 
 def _decode(data: bytes, path: Path, *, strict: bool) -> str:
     """The text of a file, which has to be UTF-8 if ``strict``."""
-    source = read_source(data, "utf-8" if strict else None, name=str(path))
+    source = read_input(data, "utf-8" if strict else None, name=str(path))
     if strict and b"\0" in data:
         raise ConservatorError(f"{path} is a binary file: it holds a zero byte at {data.index(0)}")
     try:

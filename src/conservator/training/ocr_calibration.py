@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from conservator.channels.ocr_calibration import Calibration, Curve, Said, less_sure
+from conservator.channels.ocr_calibration import Calibration, CharacterConfidence, Curve, less_sure
 from conservator.errors import ConservatorError
 
 STEPS = 16  # of a curve, at most
@@ -13,8 +13,12 @@ FEW = 50  # characters below which a step is none of its own
 RANKS = 4  # of other readings that are told apart
 EVEN = Curve((), (0.5,))  # of which nothing is known
 
-Line = tuple[str, str, Sequence[Said]]  # what was seen, what is clean, what was said of each character that was seen
-Judged = tuple[Said, str | None]  # what was said of a character, and what stood there; "" if that is unknown
+Line = tuple[
+    str, str, Sequence[CharacterConfidence]
+]  # what was seen, what is clean, what was said of each character that was seen
+Judged = tuple[
+    CharacterConfidence, str | None
+]  # what was said of a character, and what stood there; "" if that is unknown
 
 
 def fit_calibration(lines: Iterable[Line]) -> Calibration:
@@ -32,7 +36,7 @@ def fit_calibration(lines: Iterable[Line]) -> Calibration:
     return Calibration(right, _right(own or glyphs), _right(words or glyphs), tuple(_others(glyphs)), whole, beside)
 
 
-def judge(seen: str, clean: str, said: Sequence[Said]) -> Iterator[Judged]:
+def judge(seen: str, clean: str, said: Sequence[CharacterConfidence]) -> Iterator[Judged]:
     """What was said of each character that was seen, and what stood there; None if it was read right."""
     for step in Levenshtein.opcodes(clean, seen):
         for number in range(step.dest_end - step.dest_start):
@@ -41,7 +45,7 @@ def judge(seen: str, clean: str, said: Sequence[Said]) -> Iterator[Judged]:
             yield said[step.dest_start + number], None if step.tag == "equal" else stood
 
 
-def judge_places(seen: str, clean: str, said: Sequence[Said]) -> Iterator[tuple[float, bool]]:
+def judge_places(seen: str, clean: str, said: Sequence[CharacterConfidence]) -> Iterator[tuple[float, bool]]:
     """The confidence of the less sure of the characters beside each place, and whether nothing is missing there."""
     missing = {step.dest_start for step in Levenshtein.opcodes(clean, seen) if step.tag == "delete"}
     for place, confidence in enumerate(less_sure(said)):

@@ -45,7 +45,7 @@ ADAPTERS = {
 
 
 @dataclass(frozen=True)
-class Wish:
+class TrainingTarget:
     """What is to be trained.
 
     Attributes:

@@ -54,7 +54,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Moment:
+class TrainingProgress:
     """What a progress bar shows after a step."""
 
     progress: float
@@ -92,7 +92,7 @@ def run_training(
     resume: bool = False,
     about: dict[str, Any] | None = None,
     device: str = "cpu",
-    report: Callable[[Moment], None] = lambda _: None,
+    report: Callable[[TrainingProgress], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Train an expert on ``corpus`` and write it to ``folder``, or resume such a run.
@@ -160,7 +160,7 @@ def run_training(
             recent = []
         speed = trainer.steps_done * config.batch * config.window * token_bytes / seconds
         left = max(0.0, seconds * (1 / progress() - 1))
-        report(Moment(min(progress(), 1.0), trainer.steps_done, loss, speed, left))
+        report(TrainingProgress(min(progress(), 1.0), trainer.steps_done, loss, speed, left))
         stop = stopped()
         if stop or seconds - saved > CHECKPOINT_SECONDS:
             _save_state(folder / STATE, plan, trainer, seconds, curve, recent)

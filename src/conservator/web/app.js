@@ -7,14 +7,14 @@
   const UTF8 = "utf-8";
   // bytes is the damaged document in UTF-8, which the text box shows; file holds the bytes of the opened file, and
   // encoding is what they were in. Once the text is edited, the box is the document, with the line ends that the bytes
-  // had (crlf). asked is the document that the shown result belongs to. like holds references. choices says what the
+  // had (crlf). asked is the document that the shown result belongs to. references holds them. choices says what the
   // reader chose, by the place in the document, and read which of that the result knows of; history is for undoing.
   // opening is the reading of a file, and running a restoration.
-  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], like: [], result: null, asked: null, view: null, opening: null, running: null, reading: 0, told: null };
+  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], references: [], result: null, asked: null, view: null, opening: null, running: null, reading: 0, told: null };
   // What the settings are called on this page, by the names of the API.
   const SETTINGS = {
     mark: "Mark of a lost byte or character", gap: "Mark of a gap of unknown length", max_gap: "Longest such gap", lost: "What is lost", encoding: "Encoding of the file",
-    min_confidence: "Leave open what is less sure", min_gap_confidence: "Leave such a gap open if its fill is less sure", alternatives: "Alternatives for each gap", seed: "Seed", experts: "Experts that may be trusted", memory: "remember what stands elsewhere", like: "Files like this one", rate: "lose", burst: "in bursts of",
+    min_confidence: "Leave open what is less sure", min_gap_confidence: "Leave such a gap open if its fill is less sure", alternatives: "Alternatives for each gap", seed: "Seed", experts: "Experts that may be trusted", memory: "remember what stands elsewhere", references: "Files like this one", rate: "lose", burst: "in bursts of",
   };
 
   const toBase64 = (bytes) => {
@@ -147,7 +147,7 @@
     const wanted = {
       data: toBase64(asked.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: misread ? "auto" : $("lost").value, channel: misread ? "ocr" : "mask",
       min_confidence: +$("least").value / 100, min_gap_confidence: +$("least-gap").value / 100, alternatives: misread ? 0 : +$("alternatives").value, seed: +$("seed").value, encoding: UTF8,
-      memory: $("memory").checked, like: $("memory").checked ? state.like.map(({ name, text }) => ({ name, text })) : [],
+      memory: $("memory").checked, references: $("memory").checked ? state.references.map(({ name, text }) => ({ name, text })) : [],
       experts: chosenExperts(), choices: [...choices.values()], previous: previous && record,
     };
     try {
@@ -227,7 +227,7 @@
   /** Add files to those that are like the document, if they are text, and neither too many nor too large. */
   async function addReferences(files) {
     say("");
-    const { bytes: most, files: number, name: longest } = $("like").dataset, added = [...state.like];
+    const { bytes: most, files: number, name: longest } = $("reference-panel").dataset, added = [...state.references];
     for (const file of [...files]) {
       if (file.size > +most) { say(`${file.name} has ${file.size.toLocaleString("en")} bytes; files like the document may have ${(+most).toLocaleString("en")} together`); return; }
       const name = file.name.slice(-longest);
@@ -241,24 +241,24 @@
     const size = added.reduce((sum, one) => sum + one.size, 0);
     if (added.length > +number) { say(`these would be ${added.length} files like the document; at most ${number} are read`); return; }
     if (size > +most) { say(`files like the document would have ${size.toLocaleString("en")} bytes together; at most ${(+most).toLocaleString("en")} are read`); return; }
-    state.like = added;
+    state.references = added;
     listReferences();
   }
   function listReferences() {
-    const empty = !state.like.length;
-    $("references").replaceChildren(...state.like.map((one) => {
+    const empty = !state.references.length;
+    $("references").replaceChildren(...state.references.map((one) => {
       const item = document.createElement("li"), name = document.createElement("span"), size = document.createElement("span"), remove = document.createElement("button");
       Object.assign(name, { className: "name", textContent: one.name, title: one.name });
       Object.assign(size, { className: "size", textContent: `${one.size.toLocaleString("en")} bytes` });
       Object.assign(remove, { type: "button", textContent: "×", ariaLabel: `Remove ${one.name}` });
-      remove.addEventListener("click", () => { state.like = state.like.filter((other) => other !== one); listReferences(); });
+      remove.addEventListener("click", () => { state.references = state.references.filter((other) => other !== one); listReferences(); });
       item.append(name, size, remove);
       return item;
     }));
     $("references").hidden = $("forget").hidden = empty;
-    $("like-state").textContent = empty ? none : $("memory").checked ? "what they have in common with the document is remembered" : "not read: remembering is switched off in the settings";
+    $("reference-state").textContent = empty ? none : $("memory").checked ? "what they have in common with the document is remembered" : "not read: remembering is switched off in the settings";
   }
-  const none = $("like-state").textContent;
+  const none = $("reference-state").textContent;
 
   function save(content, name, type) {
     const link = document.createElement("a");
@@ -269,7 +269,7 @@
   }
   /** The text of a file in UTF-8, and the encoding that it was in; the server says what a file is that is no text. */
   async function read(file, data = null, encoding = null) {
-    const most = +$("like").dataset.bytes, name = file.name.slice(-$("like").dataset.name);
+    const most = +$("reference-panel").dataset.bytes, name = file.name.slice(-$("reference-panel").dataset.name);
     if (!data && file.size > most) throw new Error(`${file.name} has ${file.size.toLocaleString("en")} bytes; at most ${most.toLocaleString("en")} are read here`);
     const original = data ?? new Uint8Array(await file.arrayBuffer());
     const answer = await (await ask("/v1/read", { data: toBase64(original), name, encoding, mark: $("mark").value || "\ufffd", gap: $("gap").value || null })).json();
@@ -302,9 +302,9 @@
   $("encoding").addEventListener("change", () => { if (state.file && !state.edited) openFile(state.file, state.file.data); });
   $("add").addEventListener("click", () => $("files").click());
   $("files").addEventListener("change", async () => { await addReferences($("files").files); $("files").value = ""; });
-  $("forget").addEventListener("click", () => { state.like = []; listReferences(); });
+  $("forget").addEventListener("click", () => { state.references = []; listReferences(); });
   $("memory").addEventListener("change", listReferences);
-  for (const [area, taken] of [[$("document"), (files) => openFile(files[0])], [$("like"), addReferences]]) {
+  for (const [area, taken] of [[$("document"), (files) => openFile(files[0])], [$("reference-panel"), addReferences]]) {
     area.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) { event.preventDefault(); area.classList.add("dropping"); } });
     area.addEventListener("dragleave", () => area.classList.remove("dropping"));
     area.addEventListener("drop", (event) => { area.classList.remove("dropping"); if (event.dataTransfer.files.length) { event.preventDefault(); taken(event.dataTransfer.files); } });

@@ -14,19 +14,19 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 
 import conservator
-from conservator.documents import UTF8, damage, read_source, write_text
+from conservator.documents import UTF8, damage, read_input, write_text
 from conservator.errors import ConservatorError
 from conservator.options import DEFAULTS, LARGEST_SEED, LONGEST_GAP, SHOWN_ALTERNATIVES
 from conservator.results.html import as_page
 from conservator.system.files import check_encoding
-from conservator.web.config import Settings
+from conservator.web.config import ServerConfig
 from conservator.web.guard import Guard
-from conservator.web.queue import Jobs
+from conservator.web.queue import RestorationQueue
 from conservator.web.requests import (
     LONGEST_NAME,
     LONGEST_SIGN,
-    Damaged,
     DamageRequest,
+    DamageResponse,
     File,
     ReadRequest,
     RefusedError,
@@ -61,7 +61,7 @@ SHOWN = {
 }
 
 
-def create_app(settings: Settings, jobs: Jobs) -> Guard:
+def create_app(settings: ServerConfig, jobs: RestorationQueue) -> Guard:
     """The server as an ASGI application, which has documents restored by ``jobs``."""
     app = FastAPI(
         title="Conservator",
@@ -106,7 +106,7 @@ def create_app(settings: Settings, jobs: Jobs) -> Guard:
             yield json.dumps({"error": error.detail, "status": error.status, **error.more}).encode() + b"\n"
 
     @app.post("/v1/damage")
-    def damage_document(request: DamageRequest) -> Damaged:
+    def damage_document(request: DamageRequest) -> DamageResponse:
         """Replace random bytes of a clean document by U+FFFD."""
         document = request.content(settings)
         data = document.encode("utf-8", "replace") if isinstance(document, str) else document
@@ -114,7 +114,7 @@ def create_app(settings: Settings, jobs: Jobs) -> Guard:
             damaged = damage(data, request.rate, burst=request.burst, seed=request.seed)
         except ConservatorError as error:
             raise RefusedError(400, error.problem) from error  # a request names no mark
-        return Damaged(data=base64.b64encode(damaged).decode())
+        return DamageResponse(data=base64.b64encode(damaged).decode())
 
     @app.post("/v1/read")
     def read(request: ReadRequest) -> File:
@@ -123,7 +123,7 @@ def create_app(settings: Settings, jobs: Jobs) -> Guard:
             raise RefusedError(
                 413, f"{request.name} has {len(request.data)} bytes; at most {settings.max_bytes} are read here"
             )
-        source = read_source(request.data, request.encoding, name=request.name, signs=(request.mark, request.gap))
+        source = read_input(request.data, request.encoding, name=request.name, signs=(request.mark, request.gap))
         return File(data=base64.b64encode(source.data).decode(), encoding=source.encoding)
 
     @app.post("/v1/write")

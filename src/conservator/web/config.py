@@ -6,7 +6,7 @@ from conservator.options import EXPERTS
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerConfig:
     """The experts and the limits of a server.
 
     Attributes:

@@ -6,7 +6,7 @@ from conservator.experts import load_experts
 from conservator.options import DEFAULTS, SHOWN_ALTERNATIVES, RestoreOptions
 from conservator.restorer import Restorer, as_source
 from conservator.results import Record, Renewal, Restoration, as_record, plan_renewal, renew
-from conservator.web.config import Settings
+from conservator.web.config import ServerConfig
 from conservator.web.requests import RestoreRequest, previous_as_error
 from conservator.web.worker import Tell, dump
 
@@ -16,7 +16,7 @@ WARM = "A small document, in which a letter is l\ufffdst."
 class Restoring:
     """The experts of a server, loaded once; see ``Work``."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerConfig) -> None:
         """Load the experts."""
         self.settings = settings
         self.team = {expert.spec.name: expert for expert in load_experts(settings.experts)}
@@ -51,15 +51,15 @@ def plan(request: RestoreRequest) -> Renewal | None:
     if request.previous is None:
         return None
     with previous_as_error():
-        return plan_renewal(request.previous, request.known())
+        return plan_renewal(request.previous, request.fixed())
 
 
-def options_of(request: RestoreRequest, renewal: Renewal | None, settings: Settings) -> dict[str, Any]:
+def options_of(request: RestoreRequest, renewal: Renewal | None, settings: ServerConfig) -> dict[str, Any]:
     """The options and the references as a restorer takes them."""
-    chosen = request.model_dump(exclude={"text", "data", "experts", "like", "choices", "previous"})
-    chosen.update(like=request.references(settings), lost=request.loss(), max_seconds=settings.max_seconds)
-    chosen["known"] = request.known() if renewal is None else renewal.known
-    request.check_size(chosen["known"], settings)
+    chosen = request.model_dump(exclude={"text", "data", "experts", "references", "choices", "previous"})
+    chosen.update(references=request.reference_texts(settings), lost=request.loss(), max_seconds=settings.max_seconds)
+    chosen["fixed"] = request.fixed() if renewal is None else renewal.fixed
+    request.check_size(chosen["fixed"], settings)
     if chosen["alternatives"] is None:
         marked = request.channel == DEFAULTS.channel
         chosen["alternatives"] = SHOWN_ALTERNATIVES if marked else DEFAULTS.alternatives

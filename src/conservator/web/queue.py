@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from conservator.errors import ConservatorError
 from conservator.system.processes import Problem, Worker
-from conservator.web.config import Settings
+from conservator.web.config import ServerConfig
 from conservator.web.requests import RefusedError, RestoreRequest
 from conservator.web.worker import Offered, serve
 
@@ -25,7 +25,7 @@ LONGEST = 60  # seconds after which somebody who was refused is told to come aga
 STOPPING = "the server is stopping"
 
 
-class Seat:
+class Slot:
     """A place where one document at a time is restored, in a process; if that has to be ended, another takes its seat.
 
     Attributes:
@@ -33,7 +33,7 @@ class Seat:
         is_closed: whether the server is stopping.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerConfig) -> None:
         """Start a process; ``wait`` until it is ready."""
         self.settings, self.is_closed = settings, False
         self.offered: Offered = []
@@ -102,15 +102,15 @@ class Seat:
             raise RefusedError(503, str(error)) from error
 
 
-class Jobs:
+class RestorationQueue:
     """The seats, and the line of those who wait for one. Used in a ``with`` block, at whose end all processes end."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerConfig) -> None:
         """Start the processes, and wait until they are ready."""
         self.settings = settings
-        self.seats = [Seat(settings) for _ in range(settings.running)]
+        self.seats = [Slot(settings) for _ in range(settings.running)]
         self.free = list(self.seats)
-        self.line: deque[tuple[asyncio.Future[Seat], Callable[[Update], None]]] = deque()
+        self.line: deque[tuple[asyncio.Future[Slot], Callable[[Update], None]]] = deque()
         self.threads = ThreadPoolExecutor(settings.running)
         self.seconds = 1.0  # that a restoration took lately
         self.sent_away: list[float] = []  # when those who were refused were told to come again
@@ -187,7 +187,7 @@ class Jobs:
             return found
 
     @asynccontextmanager
-    async def _seated(self, tell: Callable[[Update], None]) -> AsyncIterator[Seat]:
+    async def _seated(self, tell: Callable[[Update], None]) -> AsyncIterator[Slot]:
         """Wait for a seat and have it during the ``with`` block; those who come when the line is full are refused."""
         if self.is_closed:
             raise RefusedError(503, STOPPING)
@@ -195,7 +195,7 @@ class Jobs:
             there, later = self.running + len(self.line), self._come_again()
             problem = f"{there} restorations are running or waiting, as many as are allowed; try again in {later} s"
             raise RefusedError(429, problem, later=later)
-        ticket: asyncio.Future[Seat] = asyncio.get_running_loop().create_future()
+        ticket: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
         self.line.append((ticket, tell))
         self._move_up()
         try:
@@ -221,7 +221,7 @@ class Jobs:
         self.sent_away.append(now + later)
         return later
 
-    def _leave(self, seat: Seat) -> None:
+    def _leave(self, seat: Slot) -> None:
         self.free.append(seat)
         self._move_up()
 

@@ -17,7 +17,7 @@ from conservator.options import (
     SHOWN_ALTERNATIVES,
     are_marks_characters,
 )
-from conservator.web.config import Settings
+from conservator.web.config import ServerConfig
 
 LONGEST_SIGN = 64  # characters of a mark or a gap sign
 LONGEST_NAME = 200  # characters of the name of a reference
@@ -62,7 +62,7 @@ class Document(BaseModel):
             raise ValueError("give text or data, one of them")
         return self
 
-    def content(self, settings: Settings) -> str | bytes:
+    def content(self, settings: ServerConfig) -> str | bytes:
         """The document, if it is not larger than the settings allow."""
         found = self.data if self.text is None else self.text
         size = len(found) if isinstance(found, bytes) else len((found or "").encode("utf-8", "surrogatepass"))
@@ -138,7 +138,7 @@ class RestoreRequest(Document):
         DEFAULTS.encoding, max_length=64, description="Of data; told by the bytes, by default."
     )
     memory: bool = Field(DEFAULTS.memory, description="Whether text of the document and of references is recalled.")
-    like: list[Reference] = Field([], description="References: undamaged texts like the document.")
+    references: list[Reference] = Field([], description="References: undamaged texts like the document.")
 
     choices: list[Choice] = Field([], description="What a reader knows to stand in lost places.")
     previous: dict[str, Any] | None = Field(
@@ -150,32 +150,32 @@ class RestoreRequest(Document):
     @model_validator(mode="after")
     def remembered_or_none(self) -> "RestoreRequest":
         """Refuse references that no memory would read."""
-        if self.like and not self.memory:
-            raise ValueError("like: the memory reads these texts, and memory is false")
+        if self.references and not self.memory:
+            raise ValueError("references: the memory reads these texts, and memory is false")
         return self
 
-    def references(self, settings: Settings) -> list[tuple[str, str]]:
+    def reference_texts(self, settings: ServerConfig) -> list[tuple[str, str]]:
         """The names and texts of the references, if there are not more than the settings allow."""
-        if len(self.like) > settings.max_references:
+        if len(self.references) > settings.max_references:
             raise RefusedError(
-                413, f"there are {len(self.like)} references; at most {settings.max_references} are read here"
+                413, f"there are {len(self.references)} references; at most {settings.max_references} are read here"
             )
-        size = sum(one.size() for one in self.like)
+        size = sum(one.size() for one in self.references)
         if size > settings.max_bytes:
             raise RefusedError(
                 413, f"the references have {size} bytes together; at most {settings.max_bytes} are read here"
             )
-        return [(one.name, one.text) for one in self.like]
+        return [(one.name, one.text) for one in self.references]
 
-    def known(self) -> list[tuple[int, int, str]]:
+    def fixed(self) -> list[tuple[int, int, str]]:
         """The choices, in order."""
         return sorted((*one.origin, one.text) for one in self.choices)
 
-    def check_size(self, known: Sequence[tuple[int, int, str]], settings: Settings) -> None:
+    def check_size(self, fixed: Sequence[tuple[int, int, str]], settings: ServerConfig) -> None:
         """Refuse a document that is larger than the settings allow once the known text stands in it."""
         content = self.content(settings)
         size = len(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
-        size += sum(len(text.encode("utf-8", "surrogatepass")) - (stop - start) for start, stop, text in known)
+        size += sum(len(text.encode("utf-8", "surrogatepass")) - (stop - start) for start, stop, text in fixed)
         if size > settings.max_bytes:
             raise RefusedError(
                 413, f"the document has {size} bytes with its choices; at most {settings.max_bytes} are restored here"
@@ -188,7 +188,7 @@ class RestoreRequest(Document):
         with previous_as_error():
             return str(self.previous["lost"])
 
-    def experts_wanted(self, known: Sequence[str]) -> list[str] | None:
+    def experts_wanted(self, fixed: Sequence[str]) -> list[str] | None:
         """The experts that are named, or those of the previous record; None where all may have a say, or none has."""
         wanted = self.experts
         if self.previous is not None:
@@ -197,16 +197,16 @@ class RestoreRequest(Document):
             with previous_as_error():
                 memory = self.previous["memory"]
                 wanted = [str(name) for number, name in enumerate(self.previous["experts"]) if number != memory]
-        unknown = [name for name in wanted or [] if name not in known]
+        unknown = [name for name in wanted or [] if name not in fixed]
         if unknown or wanted == []:
-            raise RefusedError(400, f"no expert {', '.join(unknown) or 'is named'}; known: {', '.join(known)}")
+            raise RefusedError(400, f"no expert {', '.join(unknown) or 'is named'}; known: {', '.join(fixed)}")
         return wanted
 
-    def check(self, settings: Settings, known: Sequence[str]) -> None:
+    def check(self, settings: ServerConfig, fixed: Sequence[str]) -> None:
         """Refuse what can be refused before anybody waits for it."""
-        self.check_size(self.known(), settings)
-        self.references(settings)
-        self.experts_wanted(known)
+        self.check_size(self.fixed(), settings)
+        self.reference_texts(settings)
+        self.experts_wanted(fixed)
 
 
 class DamageRequest(Document):
@@ -248,7 +248,7 @@ class File(BaseModel):
     encoding: str
 
 
-class Damaged(BaseModel):
+class DamageResponse(BaseModel):
     """A damaged document, as bytes in base64, because it may contain half a character."""
 
     data: str

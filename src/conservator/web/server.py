@@ -6,9 +6,9 @@ from typing import Any
 import uvicorn
 
 from conservator.web.app import create_app
-from conservator.web.config import Settings
+from conservator.web.config import ServerConfig
 from conservator.web.connections import allowed_files, limited
-from conservator.web.queue import Jobs
+from conservator.web.queue import RestorationQueue
 
 AT_ONCE = 16  # connections that are accepted before one too many is refused: each is an open file
 QUEUE = 1024  # connections that the system keeps until they are accepted
@@ -18,7 +18,7 @@ GRACEFUL = 1  # seconds in which answers that are under way may end when the ser
 class Server(uvicorn.Server):
     """A server of uvicorn that stops its restorations before it waits for its connections."""
 
-    def __init__(self, settings: Settings, jobs: Jobs) -> None:
+    def __init__(self, settings: ServerConfig, jobs: RestorationQueue) -> None:
         """Make the application."""
         self.jobs = jobs
         super().__init__(

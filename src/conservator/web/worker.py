@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from conservator.errors import ConservatorError, TooSlowError
 from conservator.system.processes import Problem, find_factory
-from conservator.web.config import Settings
+from conservator.web.config import ServerConfig
 from conservator.web.requests import RefusedError, RestoreRequest
 
 Offered = list[dict[str, Any]]  # of each expert its name, how much it reads at once, and its parameters
@@ -35,7 +35,7 @@ class Work(Protocol):
         ...
 
 
-def serve(connection: Connection, settings: Settings) -> None:
+def serve(connection: Connection, settings: ServerConfig) -> None:
     """Say which experts there are, or what is wrong with them; then answer every request, until the server is gone.
 
     While it works on a request, (stage, share) is sent again and again. At last comes the answer, or why there is none.

@@ -10,7 +10,7 @@ from conservator_studies.baselines.uniform import UniformSetting
 
 __all__ = ["BASELINES", "Baseline", "Composed", "Setting", "UniformSetting", "find_baseline"]
 
-OWN = Reading(own_context=0.05)
+OWN = Reading(domain_threshold=0.05)
 
 BASELINES: dict[str, Baseline] = {
     "local_bayes": composing(local.bayes),

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conservator.field import Inferred, posterior, simplex_lattice, sticky
+from conservator.field import Inferred, posterior, simplex_grid, sticky
 from conservator.reference import ascend
 from conservator_studies.baselines.setting import Scores, Setting
 
@@ -55,7 +55,7 @@ def _same(gradient: Tensor, _: Tensor) -> Tensor:
 
 def markov(scores: Scores, setting: Setting) -> Inferred:
     """The posterior of a hidden Markov model: one state per expert, emissions exp(-score), symmetric transitions."""
-    corners = simplex_lattice(len(setting.team), 1)
+    corners = simplex_grid(len(setting.team), 1)
     priors = [sticky(corners, jump) for jump in JUMPS]
     fields = []
     for rows in (-scores.values.nan_to_num()).numpy():

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.experts import Cost, Expert, Predictions, Team
-from conservator.field import DEFAULT, GLOBAL, Bayes, Inferred, hide, lattice_evidence
+from conservator.field import DEFAULT, GLOBAL, Bayes, Inferred, grid_evidence, hide
 from conservator.reference import PRESETS, Ascent, Particles, PerColumn, Smoother
 from conservator_studies.baselines.pieces import InPieces
 
@@ -118,7 +118,7 @@ class Setting:
         with self.team.meter.measure() as spent:
             patterns = DEFAULT.draw(~self.observation.lost, generator)
             hidden = hide(patterns, self.observation, None, generator)
-            evidence = lattice_evidence(self.team, self.observation, patterns, hidden, corners, repeats=DEFAULT.repeats)
+            evidence = grid_evidence(self.team, self.observation, patterns, hidden, corners, repeats=DEFAULT.repeats)
         # The evidence is log p(token) plus a term of the channel, which is the evidence of a token with probability 1.
         added = self.observation.likelihood.log_evidence(torch.zeros(self.observation.vocab_size))
         values = added[..., None] - evidence.emissions

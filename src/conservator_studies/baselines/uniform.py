@@ -11,12 +11,12 @@ from torch import Tensor
 
 from conservator.channels import MaskChannel, Observation
 from conservator.experts import At, Context, Cost, Expert, Team
-from conservator.experts.uniform import Hiding, LeaveOneOut, filled, noised
-from conservator.field import Composition, Inferred, one_weight
+from conservator.experts.uniform import LeaveOneOut, MaskedFromUniform, filled, noised
+from conservator.field import Composition, Inferred, global_prior
 from conservator.reference import (
-    AtTime,
     Cavities,
     CompositeEvidence,
+    FixedTimeExpert,
     Particles,
     Smoother,
     ascend,
@@ -54,8 +54,8 @@ class UniformSetting(Setting):
         **options: Any,
     ) -> "UniformSetting":
         """Make the team, and what else can predict lost tokens, from experts with a uniform source."""
-        team = Team([Hiding(expert, seed) for expert in experts])
-        others = [Hiding(expert, seed) for expert in generalists]
+        team = Team([MaskedFromUniform(expert, seed) for expert in experts])
+        others = [MaskedFromUniform(expert, seed) for expert in generalists]
         return cls(team, observation, labels, seed, experts=experts, generalists=others, **options)
 
     @property
@@ -75,7 +75,7 @@ class UniformSetting(Setting):
             for kappa in kappas:
                 state = noised(known, kappa, whole.vocab_size, generator)
                 for row in range(windows):
-                    team = Team([AtTime(expert, float(kappa[row])) for expert in self.experts], meter)
+                    team = Team([FixedTimeExpert(expert, float(kappa[row])) for expert in self.experts], meter)
                     wanted = visible[[row]]
                     for found in team.read(state[[row]], torch.zeros_like(wanted), wanted):
                         found.sequence.fill_(row)
@@ -102,7 +102,7 @@ class UniformSetting(Setting):
     @cached_property
     def shared(self) -> Inferred:
         """The same with one weight for the whole window."""
-        return Cavities(parts=10, priors=one_weight)(self.leaving_out, self.observation, self.generator())
+        return Cavities(parts=10, priors=global_prior)(self.leaving_out, self.observation, self.generator())
 
     def ascent(self, smoother: Smoother) -> Inferred:
         """The paper's update and a smoother, on the gradient of cavity evidence."""

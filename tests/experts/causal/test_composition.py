@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conservator.field import log_pool
-from conservator.reference import MarkovExpert, Speller, enumerate_texts, score_bytes
+from conservator.reference import ByteLm, MarkovExpert, enumerate_texts, score_bytes
 from conservator.vocabularies import BYTES
 from support.causal_experts import SEEDS, TEXTS, VOCABULARIES, seeded
 
@@ -21,7 +21,7 @@ def two(seed):
 def test_laws_of_different_vocabularies_can_be_pooled(seed, text, weight):
     laws = []
     for expert in two(seed):
-        speller = Speller(expert)
+        speller = ByteLm(expert)
         state = speller.start()
         for byte in text:
             (state,) = speller.advance([state], [byte])

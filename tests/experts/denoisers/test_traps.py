@@ -40,7 +40,7 @@ def read(kind, made, **changes):
     return Denoiser(made, replace(FAMILIES[kind], **changes), tokens, longest=POSITIONS, name=kind, **given)
 
 
-def surprise(expert, text):
+def cross_entropy(expert, text):
     """-log p of each token of a text that an expert knows by heart, on average, every other token hidden or noise."""
     total = 0.0
     for first in (0, 1):
@@ -57,7 +57,7 @@ def surprise(expert, text):
 def test_a_text_that_is_known_by_heart_comes_back(kind, tmp_path):
     made, text = by_heart(kind)
     expert = load(kind, made, tmp_path)
-    assert surprise(expert, text) < 0.1
+    assert cross_entropy(expert, text) < 0.1
     assert expert.spec.vocabulary.decode(text.numpy()) == b"the quick brown fox jumps over the lazy dog"
 
 
@@ -77,7 +77,7 @@ TRAPS = {
 @pytest.mark.parametrize(("kind", "changes"), TRAPS.values(), ids=TRAPS)
 def test_read_otherwise_the_text_does_not_come_back(kind, changes):
     made, text = by_heart(kind)
-    assert surprise(read(kind, made, **changes), text) > 1.0
+    assert cross_entropy(read(kind, made, **changes), text) > 1.0
 
 
 def given_to(expert, context):
@@ -147,7 +147,7 @@ def test_the_mask_and_other_tokens_without_text_are_forbidden_before_normalising
 def test_mdlm_without_times_does_not_run():
     made, text = by_heart("mdlm")
     with pytest.raises(TypeError, match="zeros_like"):
-        surprise(read("mdlm", made, time="none"), text)
+        cross_entropy(read("mdlm", made, time="none"), text)
 
 
 def test_a_uniform_source_reads_every_token_and_needs_a_time():

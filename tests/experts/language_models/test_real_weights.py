@@ -39,6 +39,6 @@ def test_it_brings_back_what_it_knows():
     damaged = (
         TEXT.replace("Eiffel", "Eif\ufffdel").replace("capital", "c\ufffdp\ufffdtal").replace("metres", "metr\ufffds")
     )
-    found = restore(damaged, "prose", lost="bytes", effort="best", language=[model])
+    found = restore(damaged, "prose", lost="bytes", effort="best", language_models=[model])
     assert found.text == TEXT
     assert found.experts == ("prose", "smollm2", "memory")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator.experts import Context
-from conservator.experts.segmentation import Covers, InBytes, Stretch, find_stretches
+from conservator.experts.segmentation import ByteMarginalExpert, SegmentationLattice, Stretch, find_stretches
 from conservator.experts.segmentation.expert import PRIOR, USUAL
 from conservator.experts.segmentation.masked_sequences import likely_counts, log_prior
 from conservator.vocabularies import BYTES, Tokens
@@ -42,14 +42,14 @@ patterns = st.lists(st.sampled_from([ord("a"), ord("b"), ord(" "), BYTES.mask]),
 @given(patterns, st.integers(1, 4), st.integers(0, 2**16))
 def test_covers_by_independent_tokens_are_summed_exactly(pattern, count, seed):
     log_probs = np.log(np.random.default_rng(seed).dirichlet(np.full(len(PIECES), 0.3), count))
-    covers = Covers(Stretch(0, tuple(pattern)), TOKENS)
+    covers = SegmentationLattice(Stretch(0, tuple(pattern)), TOKENS)
     row_of_token = {token: row for row, token in enumerate(TOKENS.numbers.tolist())}
     scores = {
         tuple(row_of_token[token] for token in cover): sum(log_probs[n, token] for n, token in enumerate(cover))
         for cover, _ in fills_of(pattern, count)
     }
     expected = covers.spelt(scores)
-    found = covers.byte_laws(log_probs)
+    found = covers.byte_conditionals(log_probs)
     assert np.exp(found[0]) == pytest.approx(np.exp(expected[0]))
     if scores:
         np.testing.assert_allclose(found[1], expected[1], atol=1e-9)
@@ -87,7 +87,7 @@ def test_with_every_cover_the_law_of_bytes_is_that_of_enumeration(text, seed):
     row = row_of(text)
     (stretch,) = find_stretches(row, TOKENS)
     before, after = TOKENS.cut(text[: stretch.start]), TOKENS.cut(text[stretch.stop :])
-    found = InBytes(expert, EVERY).byte_laws(row)
+    found = ByteMarginalExpert(expert, EVERY).byte_conditionals(row)
     law, total = np.zeros((len(stretch.hidden), 256)), 0.0
     size = (USUAL * PRIOR + len(row) - len(stretch.pattern)) / (PRIOR + len(before) + len(after))
     counts = np.array(likely_counts(len(stretch.pattern), size, TOKENS, None))
@@ -105,13 +105,13 @@ def test_with_every_cover_the_law_of_bytes_is_that_of_enumeration(text, seed):
 @given(st.text("ab ?", min_size=30, max_size=60).filter(lambda text: "?" in text))
 def test_a_long_row_is_read_in_windows_that_the_expert_takes(text):
     row = row_of(text)
-    laws = InBytes(Spelt(PIECES, 0, max_length=8)).byte_laws(row)
+    laws = ByteMarginalExpert(Spelt(PIECES, 0, max_length=8)).byte_conditionals(row)
     for law in laws.values():
         assert law.sum() == pytest.approx(1)
 
 
 def test_of_a_stretch_that_is_too_long_nothing_is_said():
-    expert = InBytes(Spelt(PIECES, 0, max_length=8))
+    expert = ByteMarginalExpert(Spelt(PIECES, 0, max_length=8))
     row = torch.from_numpy(row_of("ab a? ab" + "?" * 40 + "b ab"))[None]
     found = expert.predict(Context(row, row == BYTES.mask), (torch.tensor([0, 0]), torch.tensor([4, 20])))
     assert found[0].max() > found[1].max() == pytest.approx(-np.log(256))

@@ -6,7 +6,7 @@ import torch
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Context, Team
-from conservator.experts.uniform import LATEST, Hiding, LeaveOneOut, cavity, filled, source_tokens
+from conservator.experts.uniform import LATEST, LeaveOneOut, MaskedFromUniform, cavity, filled, source_tokens
 from conservator.reference import EnumeratedExpert
 from support.uniform_experts import LENGTH, SEQUENCES, SIZE, random_expert, uniform_table
 
@@ -36,7 +36,7 @@ def test_a_hidden_token_has_the_law_of_its_cavity_in_the_filled_sequence():
     state = filled(context, SIZE, seed=5)
     rows = uniform_table(expert, state, 1 / 3)[0]
     expected = cavity(rows, state[0], torch.full((LENGTH,), 1 / 3))
-    found = Hiding(expert, seed=5).predict(context, EVERYWHERE)
+    found = MaskedFromUniform(expert, seed=5).predict(context, EVERYWHERE)
     torch.testing.assert_close(found[1:], expected[1:].float())
     assert found[0].argmax() == context.tokens[0, 0]
     torch.testing.assert_close(LeaveOneOut(expert, seed=5).predict(context, EVERYWHERE), expected)
@@ -55,7 +55,7 @@ def test_several_sources_average_probabilities():
 def test_with_many_sources_the_law_forgets_them():
     """What noise of the source says of other positions averages out to what nothing says, as far as few tokens go."""
     expert, context = random_expert(2, 1.5), context_of(14, 0, 1, 2)
-    found = Hiding(expert, draws=400).predict(context, EVERYWHERE).exp()
+    found = MaskedFromUniform(expert, draws=400).predict(context, EVERYWHERE).exp()
     marginals = torch.stack(
         [expert.log_joint.exp().sum([0, 1, 2][:place] + [0, 1, 2][place + 1 :]) for place in range(3)]
     )
@@ -65,9 +65,9 @@ def test_with_many_sources_the_law_forgets_them():
 def test_an_expert_is_not_asked_about_what_is_visible():
     counted = Counted(random_expert(0))
     both = Context(SEQUENCES[:2], torch.tensor([[False] * 3, [True, False, False]]))
-    Hiding(counted).predict(context_of(4), EVERYWHERE)
+    MaskedFromUniform(counted).predict(context_of(4), EVERYWHERE)
     assert counted.count == 0
-    Hiding(counted).predict(both, both.everywhere())
+    MaskedFromUniform(counted).predict(both, both.everywhere())
     assert counted.count == 1
     assert counted.read.time.tolist() == pytest.approx([2 / 3])
     assert not counted.read.hidden.any()
@@ -94,7 +94,7 @@ def test_a_team_takes_it_only_when_wrapped():
     observation = MaskChannel(SIZE, 0.5).observe(torch.tensor([[0, SIZE, 2]]))
     with pytest.raises(ConservatorError, match="uniform source"):
         Team([random_expert(0)])
-    team = Team([Hiding(random_expert(0)), Hiding(random_expert(1))])
+    team = Team([MaskedFromUniform(random_expert(0)), MaskedFromUniform(random_expert(1))])
     lost = observation.lost[:, None]
     (found,) = team.read(observation.readable, lost, lost)
     assert found.log_probs.shape == (2, 1, SIZE)
@@ -117,6 +117,6 @@ def test_a_text_without_gaps_is_read_at_a_time_before_its_end():
 
 def test_what_cannot_be_wrapped_is_refused():
     with pytest.raises(ConservatorError, match="mask source"):
-        Hiding(EnumeratedExpert(torch.zeros(2, 2)))
+        MaskedFromUniform(EnumeratedExpert(torch.zeros(2, 2)))
     with pytest.raises(ConservatorError, match="at least one"):
-        Hiding(random_expert(0), draws=0)
+        MaskedFromUniform(random_expert(0), draws=0)

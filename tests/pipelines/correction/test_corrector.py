@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import conservator
-from conservator.channels import EditChannel, Trust
+from conservator.channels import EditChannel, OcrConfidence
 from conservator.decoders.edits import Beam
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts import Cost
-from conservator.experts.char_ngram import CharacterModel, Mixture
+from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel
 from conservator.pipelines.correction import Corrector, as_restoration
 from conservator.pipelines.correction.corrector import cut
 
@@ -26,7 +26,7 @@ CHANNEL = EditChannel(
     {},
     0.97,
 )
-CORRECTOR = Corrector(CHANNEL, Mixture.of([CharacterModel.of("court", [TEXT * 20])]))
+CORRECTOR = Corrector(CHANNEL, CharNgramMixture.of([CharNgramModel.of("court", [TEXT * 20])]))
 
 
 def test_errors_are_put_right_and_layout_is_kept():
@@ -36,13 +36,13 @@ def test_errors_are_put_right_and_layout_is_kept():
     first = found.changes[0]
     assert (first.seen, first.text) == ("", " ")
     assert 0.5 < first.probability <= 1
-    assert first.gain > 1
+    assert first.log_odds > 1
 
 
 def test_blanks_that_are_layout_stay():
     channel = EditChannel({("", " "): 0.05, (" ", ""): 0.05, ("h", "b"): 0.02}, {}, 0.9)
     seen = "  " + TEXT.replace("house was", "house   was").replace("the burning", "theburning").replace("\n", " \n  ")
-    found = Corrector(channel, CORRECTOR.prior, min_gain=0.0).correct(seen.replace("the pris", "tbe pris"))
+    found = Corrector(channel, CORRECTOR.prior, min_log_odds=0.0).correct(seen.replace("the pris", "tbe pris"))
     assert found.text == seen.replace("theburning", "the burning")
 
 
@@ -61,10 +61,10 @@ def test_a_clean_text_is_left_alone():
 
 def test_a_change_must_gain_enough():
     wide = Corrector(CHANNEL, CORRECTOR.prior, Beam(width=100, margin=60.0))
-    gains = [change.gain for change in wide.correct(TEXT.replace("morning", "moming")).changes]
+    gains = [change.log_odds for change in wide.correct(TEXT.replace("morning", "moming")).changes]
     assert len(gains) == 2
     assert 1 < min(gains) < max(gains) < 60
-    strict = Corrector(CHANNEL, CORRECTOR.prior, wide.beam, min_gain=float(np.mean(gains)))
+    strict = Corrector(CHANNEL, CORRECTOR.prior, wide.beam, min_log_odds=float(np.mean(gains)))
     assert len(strict.correct(TEXT.replace("morning", "moming")).changes) == 1
 
 
@@ -93,10 +93,12 @@ def test_pieces_are_stretches_of_lines(text):
 
 def test_the_public_call():
     found = conservator.restore(
-        "The prisoner was in tbe house. It was tbe moming of the trial.", channel=CHANNEL, like=[("court", TEXT * 5)]
+        "The prisoner was in tbe house. It was tbe moming of the trial.",
+        channel=CHANNEL,
+        references=[("court", TEXT * 5)],
     )
     assert found.text == "The prisoner was in the house. It was the morning of the trial."
-    assert "like" in found.experts
+    assert "references" in found.experts
     assert conservator.restore("", channel="ocr").text == ""
     for name, value in {"gap": "[...]", "lost": "bytes", "alternatives": 2}.items():
         with pytest.raises(OptionError, match=name):
@@ -104,33 +106,35 @@ def test_the_public_call():
     with pytest.raises(OptionError, match="experts"):
         conservator.restore("x", "prose", channel="ocr")
     with pytest.raises(OptionError, match="known"):
-        conservator.restore("x", channel="ocr", known=[(0, 1, "y")])
+        conservator.restore("x", channel="ocr", fixed=[(0, 1, "y")])
     with pytest.raises(OptionError, match="3 characters"):
-        conservator.restore("x", channel="ocr", trust=Trust.silent(3))
-    with pytest.raises(OptionError, match="trust"):
-        conservator.restore("x", trust=Trust.silent(1))
+        conservator.restore("x", channel="ocr", ocr_confidence=OcrConfidence.silent(3))
+    with pytest.raises(OptionError, match="ocr_confidence"):
+        conservator.restore("x", ocr_confidence=OcrConfidence.silent(1))
     with pytest.raises(ConservatorError, match="UTF-8"):
         conservator.restore(conservator.documents.Source(b"a\xff"), channel="ocr")
 
 
 def test_what_the_reader_said_counts():
     seen = "The prisoner was in tbe house."
-    sure = Trust.silent(len(seen))
+    sure = OcrConfidence.silent(len(seen))
     place = seen.index("tbe") + 1
-    assert CORRECTOR.correct(seen).text == CORRECTOR.correct(seen, trust=sure).text == seen.replace("tbe", "the")
+    assert (
+        CORRECTOR.correct(seen).text == CORRECTOR.correct(seen, ocr_confidence=sure).text == seen.replace("tbe", "the")
+    )
     sure.right[place], sure.wrong[place] = 0.03, -30.0
-    assert CORRECTOR.correct(seen, trust=sure).text == seen
+    assert CORRECTOR.correct(seen, ocr_confidence=sure).text == seen
     other = "The prisoner was in tqe house."  # the channel has no such edit
     assert CORRECTOR.correct(other).text == other
     doubtful = replace(sure, right=sure.wrong / 10, wrong=sure.right, others=tuple((("h", 0.5),) for _ in seen))
-    assert CORRECTOR.correct(other, trust=doubtful).text == other.replace("tqe", "the")
+    assert CORRECTOR.correct(other, ocr_confidence=doubtful).text == other.replace("tqe", "the")
 
 
 def test_marks_are_filled_beside_what_is_doubtful():
     seen = TEXT.replace("prisoner", "pris_ner").replace("morning", "moming").replace("burnt", "bu__t")
     marked = Corrector(CHANNEL, CORRECTOR.prior, mark="_")
     assert marked.correct(seen).text == TEXT
-    assert all(change.gain == np.inf for change in marked.correct(seen).changes if change.seen == "_")
+    assert all(change.log_odds == np.inf for change in marked.correct(seen).changes if change.seen == "_")
     careful = Corrector(CHANNEL, CORRECTOR.prior, min_confidence=1.01, mark="_")
     assert careful.correct(seen).text == seen
     assert marked.correct("___").text == "___"  # nothing shows that the models cover the text
@@ -138,7 +142,9 @@ def test_marks_are_filled_beside_what_is_doubtful():
 
 def test_marks_of_a_document():
     seen = "It was tbe mor\ufffding of the trial, and the prisoner was in the house."
-    found = conservator.restore(seen, channel=CHANNEL, like=[("court", TEXT * 5)])
+    found = conservator.restore(seen, channel=CHANNEL, references=[("court", TEXT * 5)])
     assert found.text == "It was the morning of the trial, and the prisoner was in the house."
-    again = conservator.restore(seen.replace("\ufffd", "[?]"), channel=CHANNEL, like=[("court", TEXT * 5)], mark="[?]")
+    again = conservator.restore(
+        seen.replace("\ufffd", "[?]"), channel=CHANNEL, references=[("court", TEXT * 5)], mark="[?]"
+    )
     assert again.text == found.text

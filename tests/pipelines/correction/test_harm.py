@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import conservator
 from conservator.channels import EditChannel
 from conservator.decoders.edits import Change
-from conservator.experts.char_ngram import CharacterModel, Mixture
+from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel
 from conservator.pipelines.correction import Corrector, find_tokens
 from conservator.pipelines.correction.confidence import KIND, calibrate, kind_of
 from conservator.pipelines.correction.coverage import CLIP, REACH, Coverage
@@ -78,20 +78,20 @@ def test_reference_texts_make_corrections_possible():
     seen = OTHERS["German"].replace("Bürger", "Burger")
     channel = EditChannel({("ü", "u"): 0.05}, {}, 0.97)
     assert conservator.restore(seen, channel=channel).text == seen
-    found = conservator.restore(seen, channel=channel, like=[("book", OTHERS["German"] * 30)])
+    found = conservator.restore(seen, channel=channel, references=[("book", OTHERS["German"] * 30)])
     assert found.text == OTHERS["German"]
     assert not found.notices
 
 
 def test_reference_texts_in_another_language_change_nothing():
-    found = conservator.restore(OTHERS["French"], channel="ocr", like=[("court", ENGLISH * 30)])
+    found = conservator.restore(OTHERS["French"], channel="ocr", references=[("court", ENGLISH * 30)])
     assert found.text == OTHERS["French"]
     assert [notice.kind for notice in found.notices] == ["unknown_language"]
 
 
 def test_a_number_is_changed_only_if_a_reference_text_has_the_result():
     text = ("He paid 31l. for the burning house. " + ENGLISH) * 20
-    prior = Mixture.of([CharacterModel.of("court", [text])])
+    prior = CharNgramMixture.of([CharNgramModel.of("court", [text])])
     seen = "He paid 311. for the buming house. " + ENGLISH
     assert Corrector(CHANNEL, prior).correct(seen).text == seen.replace("buming", "burning")
     attested = Corrector(CHANNEL, prior, attested=find_tokens([text])).correct(seen)
@@ -136,7 +136,7 @@ def test_a_token_span_has_blanks_around_it_and_contains_the_range(text, data):
 
 
 def test_the_local_surprisal_is_the_mean_over_the_window():
-    mixture = Mixture.of([CharacterModel.of("court", [ENGLISH])])
+    mixture = CharNgramMixture.of([CharNgramModel.of("court", [ENGLISH])])
     text = ENGLISH * 3
     coverage = Coverage(text, mixture)
     clipped = np.minimum(-mixture.log_probs(text), CLIP)
@@ -150,7 +150,7 @@ def test_the_local_surprisal_is_the_mean_over_the_window():
 
 
 def test_marks_do_not_count_as_unknown_text():
-    mixture = Mixture.of([CharacterModel.of("court", [ENGLISH * 5])])
+    mixture = CharNgramMixture.of([CharNgramModel.of("court", [ENGLISH * 5])])
     seen = ENGLISH.replace("e", "\ufffd")
     assert Coverage(seen, mixture, "\ufffd").surprisal.mean() < Coverage(seen, mixture).surprisal.mean()
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.channels.edits import LONGEST, EditChannel
-from conservator.channels.ocr_confidence import LEAST, Trust
+from conservator.channels.ocr_confidence import LEAST, OcrConfidence
 from conservator.experts.char_ngram.model import code_points
 
 WIDEST = 24  # clean strings that are tried for what is seen, the commonest first
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Steps(NamedTuple):
+class LineArcs(NamedTuple):
     """Steps in a line that was seen, by the place where they begin.
 
     Attributes:
@@ -46,7 +46,7 @@ class Steps(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StepTable:
+class ArcTable:
     """The steps of a channel for every string that may be seen.
 
     Attributes:
@@ -60,10 +60,10 @@ class StepTable:
     alphabet: str = ""
 
     @cached_property
-    def _known(self) -> dict[str, Steps]:
+    def _known(self) -> dict[str, LineArcs]:
         return {}
 
-    def after(self, seen: str) -> Steps:
+    def after(self, seen: str) -> LineArcs:
         """The steps that take exactly ``seen``."""
         found = self._known.get(seen)
         if found is None:
@@ -80,17 +80,17 @@ class StepTable:
         return found
 
     @cached_property
-    def filling(self) -> Steps:
+    def filling(self) -> LineArcs:
         """The steps that take a mark."""
         made = make_steps(self.alphabet, len(self.mark or ""), np.zeros(len(self.alphabet)))
         return made._replace(fills=~made.fills)
 
-    def of(self, line: str, trust: Trust | None = None) -> Steps:
+    def of(self, line: str, ocr_confidence: OcrConfidence | None = None) -> LineArcs:
         """The steps in a line.
 
         Args:
             line: what is seen.
-            trust: what the reader said of each of its characters.
+            ocr_confidence: what the reader said of each of its characters.
         """
         marks = find_marks(line, self.mark)
         parts, begins = [], [0]
@@ -100,34 +100,36 @@ class StepTable:
                 if any(marks[place : place + width]) or (width == 0 and marks[place] == INSIDE):
                     break  # of a mark, nothing is an edit
                 found = self.after(line[place : place + width])
-                here.append(found if trust is None else self.trusted(found, width, trust, place))
+                here.append(
+                    found if ocr_confidence is None else self.with_confidence(found, width, ocr_confidence, place)
+                )
             if marks[place] == BEGIN:
                 here.append(self.filling)
             parts += here
             begins.append(begins[-1] + sum(len(one.widths) for one in here))
-        joined = [np.concatenate([part[field] for part in parts]) for field in range(1, len(Steps._fields))]
-        return Steps(np.array(begins), *joined)
+        joined = [np.concatenate([part[field] for part in parts]) for field in range(1, len(LineArcs._fields))]
+        return LineArcs(np.array(begins), *joined)
 
-    def trusted(self, steps: Steps, width: int, trust: Trust, place: int) -> Steps:
+    def with_confidence(self, steps: LineArcs, width: int, ocr_confidence: OcrConfidence, place: int) -> LineArcs:
         """The steps that take some characters from a place on, given what the reader said of them."""
         if not width:
-            return steps._replace(chances=steps.chances + trust.missing[place])
-        wrong = float(trust.wrong[place : place + width].sum())
-        rest = float(trust.rest[place : place + width].sum())
-        chances = steps.chances + np.where(steps.stays, trust.right[place], wrong + rest)
+            return steps._replace(chances=steps.chances + ocr_confidence.missing[place])
+        wrong = float(ocr_confidence.wrong[place : place + width].sum())
+        rest = float(ocr_confidence.rest[place : place + width].sum())
+        chances = steps.chances + np.where(steps.stays, ocr_confidence.right[place], wrong + rest)
         found = {text: row for row, text in enumerate(written(steps))}
         added: dict[str, float] = {}
-        for text, share in trust.others[place] if width == 1 else ():
+        for text, share in ocr_confidence.others[place] if width == 1 else ():
             chance = float(np.log(max(LEAST, (1 - self.channel.other) * share))) + wrong
             if text in found:
                 chances[found[text]] = np.logaddexp(chances[found[text]], chance)
             else:
                 added[text] = float(np.logaddexp(added.get(text, -np.inf), chance))
         own, more = steps._replace(chances=chances), make_steps(list(added), width, np.array(list(added.values())))
-        return Steps(*(np.concatenate(both) for both in zip(own, more, strict=True))) if added else own
+        return LineArcs(*(np.concatenate(both) for both in zip(own, more, strict=True))) if added else own
 
 
-def written(steps: Steps) -> list[str]:
+def written(steps: LineArcs) -> list[str]:
     """What each step writes."""
     sizes = steps.sizes.tolist()
     return ["".join(map(chr, text[:size])) for text, size in zip(steps.texts.tolist(), sizes, strict=True)]
@@ -143,7 +145,7 @@ def find_marks(line: str, mark: str | None) -> list[int]:
     return found
 
 
-def make_steps(texts: Sequence[str], width: int, chances: Floats, stays: NDArray[np.bool_] | None = None) -> Steps:
+def make_steps(texts: Sequence[str], width: int, chances: Floats, stays: NDArray[np.bool_] | None = None) -> LineArcs:
     """Steps from one place that take equally many characters."""
     characters = np.zeros((len(texts), LONGEST), dtype=np.int64)
     for row, text in enumerate(texts):
@@ -151,4 +153,4 @@ def make_steps(texts: Sequence[str], width: int, chances: Floats, stays: NDArray
     none = np.zeros(len(texts), dtype=bool)
     sizes = np.array([len(text) for text in texts], dtype=np.int64)
     begins, widths = np.array([0, len(texts)]), np.full(len(texts), width)
-    return Steps(begins, widths, characters, sizes, chances, none if stays is None else stays, none)
+    return LineArcs(begins, widths, characters, sizes, chances, none if stays is None else stays, none)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.channels.edits import LONGEST
-from conservator.decoders.edits.arcs import Steps
-from conservator.experts.char_ngram.model import Mixture, code_points, find_all, mix
+from conservator.decoders.edits.arcs import LineArcs
+from conservator.experts.char_ngram.model import CharNgramMixture, code_points, find_all, mix
 from conservator.experts.char_ngram.trie import Trie
 from conservator.numerics import add_logs, compiled
 
@@ -76,7 +76,7 @@ class Beam:
     margin: float = 9.0
     scale: float = 0.9
 
-    def search(self, mixture: Mixture, steps: Steps, history: str) -> Lattice:
+    def search(self, mixture: CharNgramMixture, steps: LineArcs, history: str) -> Lattice:
         """The lattice of a line, given its steps and the text before it."""
         before = code_points(history[-(mixture.trie.order - 1) :])
         room = 64 * self.width * len(steps.begins)
@@ -104,7 +104,7 @@ def search(
     roots: Ints,
     weights: Floats,
     share: float,
-    steps: Steps,
+    steps: LineArcs,
     before: Ints,
     width: int,
     margin: float,

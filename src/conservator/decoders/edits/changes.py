@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conservator.decoders.edits.arcs import Steps
+from conservator.decoders.edits.arcs import LineArcs
 from conservator.decoders.edits.beam import Lattice
 
 
@@ -22,7 +22,7 @@ class Change:
         seen: what was seen there.
         text: what it becomes.
         probability: of this change, with all that may stand around it.
-        gain: its log-probability minus that of the stretch as it was seen; infinite if that was pruned.
+        log_odds: its log-probability minus that of the stretch as it was seen; infinite if that was pruned.
     """
 
     start: int
@@ -30,10 +30,10 @@ class Change:
     seen: str
     text: str
     probability: float
-    gain: float
+    log_odds: float
 
 
-def find_changes(line: str, lattice: Lattice, steps: Steps) -> list[Change]:
+def find_changes(line: str, lattice: Lattice, steps: LineArcs) -> list[Change]:
     """The changes of the best path: runs of edits with nothing between them that stays, and what fills a mark."""
     taken = lattice.steps[lattice.path()].tolist()
     if all(steps.stays[step] for step in taken):
@@ -56,7 +56,7 @@ def find_changes(line: str, lattice: Lattice, steps: Steps) -> list[Change]:
     return found
 
 
-def _change(seen: str, arcs: "Arcs", steps: Steps, start: int, run: Sequence[int]) -> Change:
+def _change(seen: str, arcs: "Arcs", steps: LineArcs, start: int, run: Sequence[int]) -> Change:
     """The change that some steps make of what was seen."""
     stop = start + len(seen)
     text = "".join(chr(one) for step in run for one in steps.texts[step, : steps.sizes[step]])
@@ -68,7 +68,7 @@ def _change(seen: str, arcs: "Arcs", steps: Steps, start: int, run: Sequence[int
     return Change(start, stop, seen, text, float(np.exp(min(0.0, made))), float(made - kept))
 
 
-def _stay(steps: Steps, place: int) -> int:
+def _stay(steps: LineArcs, place: int) -> int:
     """The step that leaves the character at a place as it is."""
     here = np.arange(steps.begins[place], steps.begins[place + 1])
     return int(here[steps.stays[here]][0])
@@ -102,7 +102,7 @@ class Arcs:
                 found.append(score + float(lattice.behind[now]))
         return float(np.logaddexp.reduce(found)) - self.total
 
-    def log_unbroken(self, place: int, steps: Steps) -> float:
+    def log_unbroken(self, place: int, steps: LineArcs) -> float:
         """The log of the probability that nothing is missing before a place."""
         lattice = self.lattice
         nodes = np.flatnonzero((lattice.places == place) & (lattice.behind > -np.inf))
@@ -114,7 +114,7 @@ class Arcs:
         return float(np.logaddexp.reduce(found)) - self.total
 
 
-def expected_edits(lattice: Lattice, steps: Steps) -> float:
+def expected_edits(lattice: Lattice, steps: LineArcs) -> float:
     """How many edits are expected in a line."""
     made = ~(steps.stays | steps.fills)[lattice.steps]
     mass = lattice.ahead[lattice.starts] + lattice.scores + lattice.behind[lattice.stops] - lattice.behind[0]

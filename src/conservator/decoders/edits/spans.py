@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.decoders.edits.arcs import Steps
+from conservator.decoders.edits.arcs import LineArcs
 from conservator.decoders.edits.beam import Lattice
 
 FIRM = 0.999  # the probability with which a space that ends a stretch stays, and nothing is missing at it
@@ -41,7 +41,7 @@ class Stretch(NamedTuple):
     alternatives: tuple[Alternative, ...]
 
 
-def find_stretches(line: str, lattice: Lattice, steps: Steps) -> list[Stretch]:
+def find_stretches(line: str, lattice: Lattice, steps: LineArcs) -> list[Stretch]:
     """The stretches of a line in which some character may not stay as it is."""
     mass = lattice.ahead[lattice.starts] + lattice.scores + lattice.behind[lattice.stops] - lattice.behind[0]
     likely = np.flatnonzero(mass > -FAR)
@@ -63,7 +63,7 @@ def find_stretches(line: str, lattice: Lattice, steps: Steps) -> list[Stretch]:
 
 
 def best_texts(
-    line: str, lattice: Lattice, steps: Steps, arcs: NDArray[np.int64], start: int, stop: int
+    line: str, lattice: Lattice, steps: LineArcs, arcs: NDArray[np.int64], start: int, stop: int
 ) -> tuple[Alternative, ...]:
     """The likeliest clean texts of a stretch, and the text as it was seen; arcs are in the order of the search."""
     places = lattice.places
@@ -98,7 +98,7 @@ def best_texts(
     return (*best, *([seen] if seen is not None and seen not in best else []))
 
 
-def _misses(lattice: Lattice, steps: Steps, node: int) -> bool:
+def _misses(lattice: Lattice, steps: LineArcs, node: int) -> bool:
     """Whether the last step to a hypothesis writes what is missing."""
     return bool(steps.widths[lattice.steps[lattice.best[node]]] == 0)
 

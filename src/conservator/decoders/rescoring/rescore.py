@@ -36,7 +36,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class Rescored:
     """A text that was written again.
 
     Attributes:
@@ -70,7 +70,7 @@ def rewrite(
     energies: Energies,
     meter: Meter,
     limits: Limits | None = None,
-) -> Rewritten:
+) -> Rescored:
     """Choose the open bytes of a text again, as whole fills of regions.
 
     A fill has the score of the paper's sequence-level pool: the energies of its bytes by two-sided experts, and for
@@ -110,7 +110,7 @@ def rewrite(
                         data[place] = fill[number]
                         again.append(places[(places >= place - BEFORE) & (places <= place + AFTER)])
         left = np.unique(np.concatenate(again))
-    return Rewritten(bytes(data), confidence, judged)
+    return Rescored(bytes(data), confidence, judged)
 
 
 def judge(

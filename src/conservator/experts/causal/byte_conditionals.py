@@ -16,10 +16,10 @@ from conservator.vocabularies import BYTES
 NEGLIGIBLE = -20.0  # nats: a hypothesis this far behind the likeliest changes no law that anyone can tell
 
 
-def byte_laws(expert: CausalExpert, text: bytes) -> Tensor:
+def byte_conditionals(expert: CausalExpert, text: bytes) -> Tensor:
     """The law log q(x_l = v | x_<l) of every byte of a text, along its canonical cut: (L, 256) float32, normalised.
 
-    The hypotheses of ``Speller`` whose node is in the canonical cut of the text; so each token is read once, at one go.
+    The hypotheses of ``ByteLm`` whose node is in the canonical cut of the text; so each token is read once, at one go.
     That a token ends within one of the cut (``th`` where the cut has ``the``) has its probability, but what comes then
     is not read: every byte after it is taken to be what begins a token, on average over the text so far. So no law
     knows where the cut goes on, which depends on what stands to the right, and after the first token that could have

@@ -19,7 +19,7 @@ def code_points(text: str) -> Ints:
 
 
 @dataclass(frozen=True)
-class CharacterModel:
+class CharNgramModel:
     """A model of characters in a row.
 
     Attributes:
@@ -31,7 +31,7 @@ class CharacterModel:
     trie: Trie
 
     @classmethod
-    def of(cls, name: str, texts: Iterable[str], order: int = ORDER) -> "CharacterModel":
+    def of(cls, name: str, texts: Iterable[str], order: int = ORDER) -> "CharNgramModel":
         """Count texts; each begins a new line."""
         trie = Trie.empty(order=order)
         for text in texts:
@@ -40,7 +40,7 @@ class CharacterModel:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class CharNgramMixture:
     """Several models whose weights follow the text, position by position.
 
     The weight of a model at a character is its posterior after the characters before, of which a share returns to the
@@ -61,13 +61,13 @@ class Mixture:
     share: float = SHARE
 
     @classmethod
-    def of(cls, models: Sequence[CharacterModel]) -> "Mixture":
+    def of(cls, models: Sequence[CharNgramModel]) -> "CharNgramMixture":
         """The mixture of models, with equal weights."""
         count = len(models)
         trie, weights = join([one.trie for one in models]), np.full(count, 1 / count)
         return cls(tuple(one.name for one in models), trie, np.arange(count), weights)
 
-    def only(self, numbers: Sequence[int]) -> "Mixture":
+    def only(self, numbers: Sequence[int]) -> "CharNgramMixture":
         """Some of the models, by their numbers, with equal weights."""
         names, weights = tuple(self.names[one] for one in numbers), np.full(len(numbers), 1 / len(numbers))
         return replace(self, names=names, roots=self.roots[list(numbers)], weights=weights)
@@ -83,7 +83,7 @@ class Mixture:
         """(n,) log p of each character of a text, after a history and the characters before it."""
         return read(self.trie, self.roots, self.weights, self.share, code_points(history + text), len(history))[0]
 
-    def fitted(self, text: str, rounds: int = 3) -> "Mixture":
+    def fitted(self, text: str, rounds: int = 3) -> "CharNgramMixture":
         """The mixture with mean weights that are those which it has on average in a text."""
         found = self
         for _ in range(rounds):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.errors import ConservatorError
-from conservator.experts.char_ngram.model import CharacterModel
+from conservator.experts.char_ngram.model import CharNgramModel
 from conservator.experts.char_ngram.trie import BITS, DISCOUNT, EMPTY, Trie, slot
 from conservator.numerics import compiled
 from conservator.system.files import read_document
@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def write_model(model: CharacterModel, least: int) -> bytes:
+def write_model(model: CharNgramModel, least: int) -> bytes:
     """A model as a file, without grams of more than SHORT characters that were seen less than ``least`` times."""
     trie = model.trie
     nodes = int(trie.used[0])
@@ -62,7 +62,7 @@ def write_model(model: CharacterModel, least: int) -> bytes:
     return gzip.compress(b"".join(parts), mtime=0)
 
 
-def read_model(path: Path) -> CharacterModel:
+def read_model(path: Path) -> CharNgramModel:
     """The model in a file."""
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(read_document(str(path)))) as stream:
@@ -83,7 +83,7 @@ def read_model(path: Path) -> CharacterModel:
         )
         if not whole or not len(planes["before"]) == len(planes["grams"]) == len(planes["rests"]) == nodes:
             raise ValueError("its parts do not fit together")
-        return CharacterModel(str(head["name"]), build(planes, int(head["order"])))
+        return CharNgramModel(str(head["name"]), build(planes, int(head["order"])))
     except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
         raise ConservatorError(f"{path} is no character model: {error}") from error
 

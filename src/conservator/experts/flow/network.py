@@ -226,11 +226,11 @@ class FlowNetwork(nn.Module):
         """Return log p(v | what is read) (n, V) of ``features`` (n, d), ``symbols`` (n,) and times (n,); float32."""
         logits = self.logits(features).float()
         if self.config.apart:
-            logits = logits.scatter_add(-1, symbols[:, None], own_proof(kappa, self.config.tokens)[:, None])
+            logits = logits.scatter_add(-1, symbols[:, None], self_evidence(kappa, self.config.tokens)[:, None])
         return torch.log_softmax(logits, dim=-1)
 
 
-def own_proof(kappa: Tensor, tokens: int) -> Tensor:
+def self_evidence(kappa: Tensor, tokens: int) -> Tensor:
     """Log c(u | u) - log c(u | v) of the uniform source's channel: by how much a token speaks for itself, in nats."""
     kappa = kappa.float().clamp(max=LAST)
     return torch.log1p(kappa * tokens / (1 - kappa))

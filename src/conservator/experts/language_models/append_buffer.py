@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 
-class Growing:
+class AppendBuffer:
     """Rows that are appended along one dimension; when the room for them is full, half as much is added."""
 
     def __init__(self, dim: int) -> None:

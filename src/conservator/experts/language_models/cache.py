@@ -7,7 +7,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
-from conservator.experts.language_models.append_buffer import Growing
+from conservator.experts.language_models.append_buffer import AppendBuffer
 
 ATTENTION = "conservator_tree"
 
@@ -40,7 +40,7 @@ class TreeLayer(DynamicLayer):  # type: ignore[misc]
     def __init__(self, step: Step) -> None:
         """Nothing yet; ``step`` is that of the cache."""
         super().__init__()
-        self._step, self._keys, self._values = step, Growing(dim=2), Growing(dim=2)
+        self._step, self._keys, self._values = step, AppendBuffer(dim=2), AppendBuffer(dim=2)
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Add (1, heads, k, size) keys and values of k new nodes; return those of the nodes that are seen."""

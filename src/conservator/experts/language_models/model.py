@@ -10,7 +10,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts.causal import CausalSpec
-from conservator.experts.language_models.append_buffer import Growing
+from conservator.experts.language_models.append_buffer import AppendBuffer
 from conservator.experts.language_models.cache import ATTENTION, TreeCache
 from conservator.experts.language_models.families import family_of
 from conservator.experts.language_models.precision import precision_of
@@ -64,7 +64,7 @@ class TreeReading:
         """Nothing is read yet; the start token is read in the first step."""
         self._model = model
         self._cache = TreeCache(model.config.num_hidden_layers)
-        self._hidden = Growing(dim=0)
+        self._hidden = AppendBuffer(dim=0)
         self._depths = np.zeros(0, dtype=np.int64)
         self._ancestors = np.zeros((0, 0), dtype=np.uint8)  # bits: row i, the nodes that node i attends to
 

@@ -11,7 +11,7 @@ from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.memory.index import UNKNOWN, Index, Ints, Text, around, build_index, gram
 from conservator.experts.memory.phrases import load_phrases
-from conservator.experts.memory.references import References, Remembered, lines_before
+from conservator.experts.memory.references import MemorySource, References, lines_before
 from conservator.experts.memory.retrieval import best_places, count_votes
 from conservator.vocabularies import BYTES
 
@@ -19,7 +19,7 @@ SHAPES = [around(3), around(1), gram(4), gram(2), [-2, 1], [-1, 2]]
 SILENT = 1024.0  # votes: with none, the law is uniform, and with as many, half of it is
 DOUBT = 2.0**-12  # the share of the law that is uniform, however many votes there are
 REFERENCE = 0.01  # what a vote of another text counts, where one of the document itself counts 1
-SPEC = ExpertSpec("memory", BYTES, recalls=True)
+SPEC = ExpertSpec("memory", BYTES, is_retrieval=True)
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,19 @@ class Memory:
     phrases: bool = True
     spec: ExpertSpec = SPEC
 
-    def condition(self, document: Observation) -> "Recollection":
+    def condition(self, document: Observation) -> "MemoryExpert":
         """Remember a document (1, L): all that can be read of it."""
         if document.tokens.ndim != 2 or len(document.tokens) != 1 or document.excerpt is not None:
             raise ConservatorError(f"a memory is made of one whole document, not of {tuple(document.tokens.shape)}")
         text = document.readable[0].masked_fill(document.hidden[0], UNKNOWN).numpy().astype(np.int16)
-        return Recollection(build_index(text, SHAPES), self.references, load_phrases() if self.phrases else None)
+        return MemoryExpert(build_index(text, SHAPES), self.references, load_phrases() if self.phrases else None)
 
 
 @dataclass(frozen=True)
-class Recollection:
+class MemoryExpert:
     """The expert for one document.
 
-    Its law of a byte is, with the votes n(v) of ``recall`` and their sum n,
+    Its law of a byte is, with the votes n(v) of ``retrieve`` and their sum n,
 
         p(v) = (n(v) + SILENT / V) / (n + SILENT),    and a share DOUBT of the uniform law
 
@@ -78,7 +78,7 @@ class Recollection:
         law = (1 - DOUBT) * law + DOUBT / BYTES.size
         return copy_visible(torch.from_numpy(np.log(law)).float(), context, at)
 
-    def sources(self, tokens: Ints, positions: Ints) -> list[Remembered | None]:
+    def sources(self, tokens: Ints, positions: Ints) -> list[MemorySource | None]:
         """Where the bytes at some positions of the restored document ``tokens`` (L,) are best remembered from.
 
         None stands for a byte that is remembered from nowhere, or best from a common phrase.
@@ -87,7 +87,7 @@ class Recollection:
         places, votes = best_places(self.index, rows, here, row_of, positions, tokens[positions])
         lines = 1 + lines_before(self.index.text, places)
         found = [
-            Remembered(None, line) if place >= 0 else None
+            MemorySource(None, line) if place >= 0 else None
             for place, line in zip(places.tolist(), lines.tolist(), strict=True)
         ]
         references = self.references

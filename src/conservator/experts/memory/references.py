@@ -15,7 +15,7 @@ APART = np.full(SKIPPED + 1, UNKNOWN, dtype=np.int16)  # between two texts
 SHAPES = [around(3), around(2), gram(5), [-3, -2, 1, 2], [-2, -1, 2, 3]]
 
 
-class Remembered(NamedTuple):
+class MemorySource(NamedTuple):
     """Where a byte was remembered from: the name of the text (None for the document itself), and the line, from 1."""
 
     name: str | None
@@ -36,12 +36,12 @@ class References:
     begins: Ints
     index: Index
 
-    def sources(self, places: Ints) -> list[Remembered]:
+    def sources(self, places: Ints) -> list[MemorySource]:
         """Which text each of some places of the index belongs to, and the line."""
         number = np.searchsorted(self.begins, places, side="right") - 1
         lines = lines_before(self.index.text, places) - lines_before(self.index.text, self.begins)[number]
         return [
-            Remembered(self.names[one], 1 + line) for one, line in zip(number.tolist(), lines.tolist(), strict=True)
+            MemorySource(self.names[one], 1 + line) for one, line in zip(number.tolist(), lines.tolist(), strict=True)
         ]
 
 

@@ -76,7 +76,7 @@ def find_context(index: Index, shape: int, row: Text, asked: int, side: int) -> 
 
 
 @compiled
-def recall(index: Index, row: Text, start: int, asked: int, found: Ints, votes: Floats, visited: Ints) -> int:
+def retrieve(index: Index, row: Text, start: int, asked: int, found: Ints, votes: Floats, visited: Ints) -> int:
     """Find places of the text whose surroundings match those of one byte, and their votes; return how many.
 
     Args:
@@ -164,7 +164,7 @@ def count_votes(index: Index, rows: Text, starts: Ints, row_of: Ints, asked: Int
     found, each, visited = np.empty(most, np.int64), np.empty(most), np.full(SLOTS, -1)
     for number in range(len(asked)):
         row = row_of[number]
-        count = recall(index, rows[row], starts[row], asked[number], found, each, visited)
+        count = retrieve(index, rows[row], starts[row], asked[number], found, each, visited)
         for one in range(count):
             votes[number, index.text[found[one]]] += scale * each[one]
 
@@ -180,7 +180,7 @@ def best_places(index: Index, rows: Text, starts: Ints, row_of: Ints, asked: Int
     best, vote = np.full(len(asked), -1), np.zeros(len(asked))
     for number in range(len(asked)):
         row = row_of[number]
-        count = recall(index, rows[row], starts[row], asked[number], found, each, visited)
+        count = retrieve(index, rows[row], starts[row], asked[number], found, each, visited)
         for one in range(count):
             if index.text[found[one]] == tokens[number] and each[one] > vote[number]:
                 best[number], vote[number] = found[one], each[one]

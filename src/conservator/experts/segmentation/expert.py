@@ -10,7 +10,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, Expert, ExpertSpec, ask, check_context, copy_visible
-from conservator.experts.segmentation.lattice import Covers
+from conservator.experts.segmentation.lattice import SegmentationLattice
 from conservator.experts.segmentation.masked_sequences import (
     COUNTS,
     Reading,
@@ -30,12 +30,12 @@ Floats = NDArray[np.float64]
 Laws = NDArray[np.floating]
 
 
-class InBytes:
+class ByteMarginalExpert:
     """An expert over tokens as an expert over bytes.
 
     A hidden byte leaves open which token it belongs to, and how many tokens there are. So a stretch of text around it
     is covered by k masks, the expert predicts a token at each, and all covers of the stretch by k tokens that agree
-    with its visible bytes are summed (``Covers``). Several k are weighed by how well they agree with the visible bytes,
+    with its visible bytes are summed (``SegmentationLattice``). Several k are weighed by how well they agree with the visible bytes,
     and by how many tokens a text of that length has:
 
         p(byte) = sum_k  P(k) Z_k / sum_k' P(k') Z_k'  p_k(byte)
@@ -60,14 +60,14 @@ class InBytes:
         found = torch.full((len(at[0]), BYTES.size), -math.log(BYTES.size), dtype=torch.float32)
         for number in at[0][context.hidden[at]].unique().tolist():
             row = rows[number][context.real[number]].numpy()
-            laws = self.byte_laws(row)
+            laws = self.byte_conditionals(row)
             for place in (at[0] == number).nonzero()[:, 0].tolist():
                 law = laws.get(int(at[1][place]))
                 if law is not None:
                     found[place] = torch.from_numpy(np.log((1 - DOUBT) * law + DOUBT / BYTES.size))
         return copy_visible(found, context, at)
 
-    def byte_laws(self, row: Ints) -> dict[int, Floats]:
+    def byte_conditionals(self, row: Ints) -> dict[int, Floats]:
         """The law (256,) of each hidden byte of a row (L,), in which the mask of ``BYTES`` stands for hidden bytes."""
         stretches = find_stretches(row, self.tokens)
         try:
@@ -85,7 +85,7 @@ class InBytes:
         laws = [self.laws(reading) for reading in readings]
         found: dict[int, Floats] = {}
         for number, (stretch, numbers) in enumerate(zip(stretches, counts, strict=True)):
-            covers = Covers(stretch, self.tokens)
+            covers = SegmentationLattice(stretch, self.tokens)
             ways = [self.ways(covers, laws[rank][number], readings[rank], number) for rank in range(len(numbers))]
             scores = np.array([total for total, _ in ways]) + log_prior(np.array(numbers), len(stretch.pattern) / size)
             if np.isfinite(scores).any():
@@ -94,10 +94,10 @@ class InBytes:
                 found |= {stretch.start + place: one for place, one in zip(stretch.hidden, law, strict=True)}
         return found
 
-    def ways(self, covers: Covers, log_probs: Laws, reading: Reading, number: int) -> tuple[float, Floats]:
-        """As in ``Covers.byte_laws``, with as many tokens as a reading has masks; by their joint law, if asked for."""
+    def ways(self, covers: SegmentationLattice, log_probs: Laws, reading: Reading, number: int) -> tuple[float, Floats]:
+        """As in ``SegmentationLattice.byte_conditionals``, with as many tokens as a reading has masks; by their joint law, if asked for."""
         if not self.covers or len(log_probs) == 1:
-            return covers.byte_laws(log_probs)
+            return covers.byte_conditionals(log_probs)
         best = covers.best(log_probs, self.covers)
         spelt = {cover: tuple(self.tokens.numbers[list(cover)].tolist()) for cover in best}
         start, stop = window_of(reading, number, self.expert.spec.max_length)

@@ -10,10 +10,10 @@ from conservator.vocabularies import BYTES, Tokens
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Cover = tuple[int, ...]  # rows of ``Tokens.table``: tokens, each in one of its spellings
+Segmentation = tuple[int, ...]  # rows of ``Tokens.table``: tokens, each in one of its spellings
 
 
-class Covers:
+class SegmentationLattice:
     """The tokens that fit at each place of a stretch: the edges of a lattice whose paths are its covers."""
 
     def __init__(self, stretch: Stretch, tokens: Tokens) -> None:
@@ -25,7 +25,7 @@ class Covers:
             rows = tokens.fitting(pattern[place : place + tokens.longest])
             self.fitting.append(rows[np.argsort(tokens.lengths[rows], kind="stable")])
 
-    def byte_laws(self, log_probs: NDArray[np.floating]) -> tuple[float, Floats]:
+    def byte_conditionals(self, log_probs: NDArray[np.floating]) -> tuple[float, Floats]:
         """The probability that k independent tokens agree with the visible bytes, and the laws of the hidden ones.
 
             Z = sum over covers of  prod_j p_j(token_j),    p(byte at l) = (sum over covers with it) / Z
@@ -72,15 +72,15 @@ class Covers:
         lengths, firsts = np.unique(self.tokens.lengths[rows], return_index=True)
         return place + lengths, firsts, laws[:, self.tokens.numbers[rows]]
 
-    def best(self, log_probs: NDArray[np.floating], count: int) -> dict[Cover, float]:
+    def best(self, log_probs: NDArray[np.floating], count: int) -> dict[Segmentation, float]:
         """The most likely covers by k independent tokens, at most ``count``, with their log-probabilities."""
         size = len(self.stretch.pattern)
-        ends: list[dict[Cover, float]] = [
+        ends: list[dict[Segmentation, float]] = [
             {(): 0.0},
             *({} for _ in range(size)),
         ]  # the beginnings that end at each place
         for law in log_probs:
-            longer: list[dict[Cover, float]] = [{} for _ in range(size + 1)]
+            longer: list[dict[Segmentation, float]] = [{} for _ in range(size + 1)]
             for place, beginnings in enumerate(ends[:-1]):
                 rows = self.fitting[place] if beginnings else self.fitting[place][:0]
                 likely = rows[np.argsort(-law[self.tokens.numbers[rows]], kind="stable")]
@@ -93,7 +93,7 @@ class Covers:
             ends = [dict(sorted(one.items(), key=lambda each: -each[1])[:count]) for one in longer]
         return ends[size]
 
-    def spelt(self, covers: dict[Cover, float]) -> tuple[float, Floats]:
+    def spelt(self, covers: dict[Segmentation, float]) -> tuple[float, Floats]:
         """The total of the probabilities of covers, as its logarithm, and the laws (hidden bytes, 256) by them."""
         hidden = self.stretch.hidden
         found = np.zeros((len(hidden), BYTES.size))

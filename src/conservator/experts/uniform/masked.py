@@ -66,7 +66,7 @@ class LeaveOneOut:
 
 
 @dataclass(frozen=True)
-class Hiding(LeaveOneOut):
+class MaskedFromUniform(LeaveOneOut):
     """A uniform-source expert as one with a mask source.
 
     A hidden token has the law that ``LeaveOneOut`` gives it; a visible one is copied. The expert is not asked about

@@ -2,7 +2,7 @@
 
 from conservator.field.engines.bayes import GLOBAL, Bayes
 from conservator.field.engines.engine import Engine, Inferred, Outcome
-from conservator.field.engines.subsampled_bayes import Survey
+from conservator.field.engines.subsampled_bayes import SubsampledBayes
 
 __all__ = [
     "GLOBAL",
@@ -10,5 +10,5 @@ __all__ = [
     "Engine",
     "Inferred",
     "Outcome",
-    "Survey",
+    "SubsampledBayes",
 ]

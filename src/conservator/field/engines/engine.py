@@ -26,9 +26,9 @@ class Outcome:
         converged: whether the solver met its tolerance; None if it has none.
         gap: how far the objective may be from its optimum; None if that is not known.
         changes: the largest change of a weight in each iteration.
-        surprise: -log p of a visible token that was hidden, in nats, on average; None if none was.
-        surprise_error: the standard error of that mean; None if fewer than two tokens were hidden.
-        gain: by how much local weights predict such a token better than one weight for the whole sequence, in nats, on
+        cross_entropy: -log p of a visible token that was hidden, in nats, on average; None if none was.
+        cross_entropy_error: the standard error of that mean; None if fewer than two tokens were hidden.
+        local_gain: by how much local weights predict such a token better than one weight for the whole sequence, in nats, on
             average; neither has seen it. 0 if a single expert of several has a say; None if there is nothing to tell.
     """
 
@@ -38,9 +38,9 @@ class Outcome:
     converged: bool | None = None
     gap: float | None = None
     changes: tuple[float, ...] = ()
-    surprise: float | None = None
-    surprise_error: float | None = None
-    gain: float | None = None
+    cross_entropy: float | None = None
+    cross_entropy_error: float | None = None
+    local_gain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Inferred:
     Attributes:
         composition: the distribution of the field, which decoders use.
         field: (N, L, m) the mean weights, rows on the simplex. An expert that recalls has the weight 0 here, because
-            its weight follows from what it predicts: see ``composition.trust``.
+            its weight follows from what it predicts: see ``composition.gate``.
         regions: (N, L, m) the probability that each position is the text of each expert: the slow level of a two-level
             prior, else the field.
         doubt: (N, L) the probability that an observed token is wrong; 0 where it is known.

@@ -13,8 +13,16 @@ from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred
 from conservator.field.folds import Folds, hide
-from conservator.field.memory_gate import SHARES, SHARPNESS, Trust, classes_of, fit_sharpness, fit_trust, shared_pools
-from conservator.field.sampling import places_of
+from conservator.field.memory_gate import (
+    SHARES,
+    SHARPNESS,
+    MemoryGate,
+    classes_of,
+    fit_memory_gate,
+    fit_sharpness,
+    shared_pools,
+)
+from conservator.field.sampling import positions_of
 
 HIDDEN = 6  # one of so many positions of a stretch is hidden
 MOVES = 64  # the lost positions are moved at most so many times
@@ -23,27 +31,27 @@ MARGIN = 48  # positions that are read on either side of a stretch
 STRETCHES = 3  # the most that are read; they are spread over the sequence
 
 
-def with_trust(
+def with_memory_gate(
     inferred: Inferred, team: Team, observation: Observation, scored: Tensor, generator: torch.Generator
 ) -> Inferred:
     """Add the expert that recalls, the last of the ``team``, to the inferred composition of the others."""
-    trust = infer_trust(team, observation, inferred.composition, scored, inferred.doubt, generator)
+    gate = infer_memory_gate(team, observation, inferred.composition, scored, inferred.doubt, generator)
     return replace(
         inferred,
-        composition=replace(inferred.composition, trust=trust),
+        composition=replace(inferred.composition, gate=gate),
         field=functional.pad(inferred.field, (0, 1)),
         regions=functional.pad(inferred.regions, (0, 1)),
     )
 
 
-def infer_trust(
+def infer_memory_gate(
     team: Team,
     observation: Observation,
     composition: Composition,
     scored: Tensor,
     doubt: Tensor,
     generator: torch.Generator,
-) -> Trust:
+) -> MemoryGate:
     """Infer how much the last expert of a team is to be trusted, given the composition of the others.
 
     Args:
@@ -70,13 +78,13 @@ def infer_trust(
         composed = composition.log_probs(part.log_probs[:-1], part.sequence, part.position)
         found.append((observation[part.sequence, part.position], composed, part.log_probs[-1]))
     if not found:
-        return fit_trust(np.zeros((0, len(SHARES))), np.zeros(0, dtype=np.int64))
+        return fit_memory_gate(np.zeros((0, len(SHARES))), np.zeros(0, dtype=np.int64))
     evidence = torch.cat([evidence_of(seen, shared_pools(*laws)) for seen, *laws in found])
     classes = torch.cat([classes_of(*laws) for _, *laws in found])
-    trust = fit_trust(evidence.numpy(), classes.numpy())
-    together = [(seen, trust.log_probs(*laws)) for seen, *laws in found]
+    gate = fit_memory_gate(evidence.numpy(), classes.numpy())
+    together = [(seen, gate.log_probs(*laws)) for seen, *laws in found]
     sharper = torch.cat([evidence_of(seen, sharpened(law)) for seen, law in together])
-    return replace(trust, sharpness=fit_sharpness(sharper.numpy()))
+    return replace(gate, sharpness=fit_sharpness(sharper.numpy()))
 
 
 def evidence_of(seen: Observation, laws: Iterable[Tensor]) -> Tensor:
@@ -98,7 +106,7 @@ def like_damage(observation: Observation, sample: Tensor, generator: torch.Gener
     """
     if not observation.lost.any():
         return Folds(HIDDEN).draw(sample, generator, observation.excerpt)[:, 0]
-    places, excerpt = places_of(observation), observation.excerpt
+    places, excerpt = positions_of(observation), observation.excerpt
     lost = torch.zeros(len(sample), len(places) if excerpt is None else excerpt.length, dtype=torch.bool)
     lost[:, places] = observation.lost
     found = torch.zeros_like(sample)
@@ -112,7 +120,7 @@ def like_damage(observation: Observation, sample: Tensor, generator: torch.Gener
 
 def stretches_of(observation: Observation) -> Tensor:
     """(L,) which stretch of the sequence each position of an observation (N, L) is in, counted from 0."""
-    return places_of(observation) // STRETCH
+    return positions_of(observation) // STRETCH
 
 
 def spread(wanted: Tensor, observation: Observation, most: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""The engine ``Survey``: the posterior of lattice fields, as ``Bayes`` infers it, from a sample of the text."""
+"""The engine ``SubsampledBayes``: the posterior of lattice fields, as ``Bayes`` infers it, from a sample of the text."""
 
 from dataclasses import dataclass, replace
 
@@ -13,14 +13,14 @@ from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.engines.bayes import Priors, stack
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed
-from conservator.field.engines.fit_memory_gate import with_trust
+from conservator.field.engines.fit_memory_gate import with_memory_gate
 from conservator.field.folds import hide, near_damage
-from conservator.field.grid_evidence import lattice_evidence
-from conservator.field.grid_posterior import LatticePosterior, default_priors, lattice_posterior
+from conservator.field.grid_evidence import grid_evidence
+from conservator.field.grid_posterior import GridPosterior, default_priors, grid_posterior
 from conservator.field.leave_one_out import left_out_evidence
-from conservator.field.sampling import MARGIN, places_of, spread, stretches
+from conservator.field.sampling import MARGIN, positions_of, spread, stretches
 from conservator.field.selection import HALF, STRETCHES, with_weight
-from conservator.field.weight_grid import constant, simplex_lattice
+from conservator.field.weight_grid import constant, simplex_grid
 
 LONG = 2**16  # positions; of a longer text, the posterior is not computed at each
 BETWEEN = 32  # positions from one place without evidence to the next at which it is computed then
@@ -28,7 +28,7 @@ SAY = 0.1  # the mean weight below which an expert has no say at a position, and
 
 
 @dataclass(frozen=True)
-class Survey:
+class SubsampledBayes:
     """The exact posterior of fields on a lattice, given the evidence of a sample of the visible text.
 
     The sample consists of short stretches, spread over the text near damage. One half of them is hidden, once. Between
@@ -38,14 +38,14 @@ class Survey:
     Attributes:
         parts: the weights of the lattice are k / parts.
         priors: the priors to choose from, as a function of the lattice.
-        near: how far from lost positions evidence is gathered; None gathers it everywhere.
+        evidence_radius: how far from lost positions evidence is gathered; None gathers it everywhere.
         chooses: whether experts that have nothing to say about a part of the sample are not asked about the rest, and
             have no weight anywhere; for one sequence.
     """
 
     parts: int = 2
     priors: Priors = default_priors
-    near: int | None = None
+    evidence_radius: int | None = None
     chooses: bool = False
 
     def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
@@ -53,32 +53,32 @@ class Survey:
         check_batch(team, observation)
         if observation.doubtful.any():
             raise ConservatorError("a survey takes no doubtful tokens; the engine Bayes does")
-        if team.recalls and len(team) == 1:
+        if team.is_retrieval and len(team) == 1:
             return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))
-        models, scored = team.modelling(), near_damage(observation, self.near)
+        models, scored = team.modelling(), near_damage(observation, self.evidence_radius)
         with team.meter.measure() as spent:
             emissions, pattern, chosen = self._gather(models, observation, ~observation.lost & scored, generator)
-            weights = simplex_lattice(len(chosen), self.parts)
+            weights = simplex_grid(len(chosen), self.parts)
             kept = torch.ones(pattern.shape[1], dtype=torch.bool)
             if len(kept) > LONG:  # where there is evidence or something is lost, and at some places between
                 kept = (pattern | observation.lost).any(dim=0) | (torch.arange(len(kept)) % BETWEEN == 0)
-            skipped = np.diff(places_of(observation)[kept].numpy(), prepend=-1) - 1
+            skipped = np.diff(positions_of(observation)[kept].numpy(), prepend=-1) - 1
             priors, nearest = self.priors(weights), kept.cumsum(0) - 1
-            posteriors = [lattice_posterior(rows[kept].numpy(), weights, priors, skipped) for rows in emissions]
+            posteriors = [grid_posterior(rows[kept].numpy(), weights, priors, skipped) for rows in emissions]
             columns = torch.eye(len(models), dtype=torch.float64)[chosen]  # from chosen experts to all
             lattice, states = torch.from_numpy(weights) @ columns, stack([one.states for one in posteriors])
             share = Composition.of_states(states, lattice).pruned(SAY).share
             composition = Composition.of_states(share[:, nearest], lattice)
-            surprises = [surprise(one, observation[row], pattern[row]) for row, one in enumerate(posteriors)]
+            surprises = [cross_entropy(one, observation[row], pattern[row]) for row, one in enumerate(posteriors)]
             errors = [
-                surprise_error(one.states, rows[kept].numpy(), hidden[kept].numpy())
+                cross_entropy_error(one.states, rows[kept].numpy(), hidden[kept].numpy())
                 for one, rows, hidden in zip(posteriors, emissions, pattern, strict=True)
             ]
-            shared = [
-                lattice_posterior(rows[kept].numpy(), weights, [constant(weights)], skipped) for rows in emissions
-            ]
+            shared = [grid_posterior(rows[kept].numpy(), weights, [constant(weights)], skipped) for rows in emissions]
             gains = [
-                gain(one.states, other.states, rows[kept].numpy(), hidden[kept].numpy()) if len(models) > 1 else None
+                local_gain(one.states, other.states, rows[kept].numpy(), hidden[kept].numpy())
+                if len(models) > 1
+                else None
                 for one, other, rows, hidden in zip(posteriors, shared, emissions, pattern, strict=True)
             ]
             inferred = Inferred(
@@ -89,13 +89,20 @@ class Survey:
                 scored | observation.lost,
                 informed(observation),
                 tuple(
-                    Outcome(one.log_evidence, one.prior, one.evidences, surprise=nats, surprise_error=error, gain=more)
+                    Outcome(
+                        one.log_evidence,
+                        one.prior,
+                        one.evidences,
+                        cross_entropy=nats,
+                        cross_entropy_error=error,
+                        local_gain=more,
+                    )
                     for one, nats, error, more in zip(posteriors, surprises, errors, gains, strict=True)
                 ),
                 spent.cost,
             )
-            if team.recalls:
-                inferred = with_trust(inferred, team, observation, scored, generator)
+            if team.is_retrieval:
+                inferred = with_memory_gate(inferred, team, observation, scored, generator)
         return replace(inferred, cost=spent.cost)
 
     def _gather(
@@ -103,11 +110,11 @@ class Survey:
     ) -> tuple[Tensor, Tensor, list[int]]:
         """The evidence (N, L, S) of a sample of the ``wanted`` positions, the sample (N, L), and whom it is about."""
         stretch = stretches(wanted, observation)
-        weights, chosen = simplex_lattice(len(team), self.parts), list(range(len(team)))
+        weights, chosen = simplex_grid(len(team), self.parts), list(range(len(team)))
         pattern = HALF.draw(wanted & (stretch >= 0), generator, observation.excerpt)[:, :1]
         hidden = hide(pattern, observation, None, generator)
         first = pattern & spread(stretch, STRETCHES) if self.chooses and len(team) > 1 else pattern
-        found = lattice_evidence(team, observation, first, hidden, torch.from_numpy(weights), margin=MARGIN).emissions
+        found = grid_evidence(team, observation, first, hidden, torch.from_numpy(weights), margin=MARGIN).emissions
         if self.chooses and len(team) > 1 and first.any():
             predicted = first[0, 0]
             chosen = with_weight(found[0, predicted].numpy(), weights, stretch[predicted].numpy())
@@ -116,13 +123,13 @@ class Survey:
             rest = pattern & ~first
             if rest.any():
                 few = Team([team.experts[number] for number in chosen], team.meter)
-                found += lattice_evidence(
+                found += grid_evidence(
                     few, observation, rest, hidden, torch.from_numpy(weights), margin=MARGIN
                 ).emissions
         return found, pattern[:, 0], chosen
 
 
-def surprise(found: LatticePosterior, observation: Observation, hidden: Tensor) -> float | None:
+def cross_entropy(found: GridPosterior, observation: Observation, hidden: Tensor) -> float | None:
     """-log p of a visible token that was ``hidden`` (L,), in nats, on average; None if none was."""
     if not hidden.any():
         return None
@@ -130,7 +137,7 @@ def surprise(found: LatticePosterior, observation: Observation, hidden: Tensor) 
     return (kept - found.log_evidence) / int(hidden.sum())
 
 
-def surprise_error(
+def cross_entropy_error(
     states: NDArray[np.float64], emissions: NDArray[np.float64], hidden: NDArray[np.bool_]
 ) -> float | None:
     """The standard error of the mean surprise over the ``hidden`` tokens (L,); None if fewer than two were hidden.
@@ -146,7 +153,7 @@ def surprise_error(
     return float(nats.std(ddof=1) / np.sqrt(len(nats)))
 
 
-def gain(
+def local_gain(
     local: NDArray[np.float64],
     shared: NDArray[np.float64],
     emissions: NDArray[np.float64],

@@ -30,10 +30,10 @@ class Acceptance:
         self,
         text: str,
         coverage: Coverage,
-        references: float,
+        reference_index: float,
         attested: frozenset[str],
         mark: str | None,
-        min_gain: float,
+        min_log_odds: float,
         min_confidence: float,
     ) -> None:
         """Take the document and the conditions.
@@ -41,14 +41,20 @@ class Acceptance:
         Args:
             text: the document as it was seen.
             coverage: where the models know it.
-            references: the weight of reference texts among the models; 0 if there are none of the same kind.
+            reference_index: the weight of reference texts among the models; 0 if there are none of the same kind.
             attested: the tokens of reference texts.
             mark: what stands for one lost character; None if nothing does.
-            min_gain: by how many nats the evidence must favour a change.
+            min_log_odds: by how many nats the evidence must favour a change.
             min_confidence: the least probability of a change.
         """
-        self.text, self.coverage, self.references, self.attested, self.mark = text, coverage, references, attested, mark
-        self.min_gain, self.min_confidence = min_gain, min_confidence
+        self.text, self.coverage, self.reference_index, self.attested, self.mark = (
+            text,
+            coverage,
+            reference_index,
+            attested,
+            mark,
+        )
+        self.min_log_odds, self.min_confidence = min_log_odds, min_confidence
         self.counts = Counter(token.strip(EDGES) for token in text.split())
 
     def keep(self, changes: Iterable[Change]) -> list[Change]:
@@ -60,17 +66,17 @@ class Acceptance:
                 continue
             if not self.fills_mark(change):
                 surprisal = float(self.coverage.surprisal[around].mean())
-                probability = calibrate(change.probability, surprisal, kind_of(change), self.references)
+                probability = calibrate(change.probability, surprisal, kind_of(change), self.reference_index)
                 change = replace(change, probability=probability)
-                if is_layout(self.text, change) or (probability < LEAST and not self.references):
+                if is_layout(self.text, change) or (probability < LEAST and not self.reference_index):
                     continue
-            if change.gain >= self.min_gain and change.probability >= self.min_confidence:
+            if change.log_odds >= self.min_log_odds and change.probability >= self.min_confidence:
                 candidates.append(change)
         return [one for one in candidates if self.fills_mark(one) or not self.is_protected(one, candidates)]
 
     def fills_mark(self, change: Change) -> bool:
         """Whether a change fills a mark, which was not in the text."""
-        return change.gain == np.inf and change.seen == self.mark
+        return change.log_odds == np.inf and change.seen == self.mark
 
     def is_protected(self, change: Change, together: Sequence[Change]) -> bool:
         """Whether a change is one of a protected token or a repeated spelling, and no reference text has the result.
@@ -85,7 +91,7 @@ class Acceptance:
                 done = one.stop
         result += self.text[done:stop]
         protected = is_name(token) or is_name(result) or has_digit(change.seen) or has_digit(change.text)
-        if not self.references:
+        if not self.reference_index:
             repeated = self.counts[token.strip(EDGES)] >= REPEATED and not self.counts[result.strip(EDGES)]
             protected |= repeated or is_code(token) or is_code(result)
         return protected and not all(part.strip(EDGES) in self.attested for part in result.split())

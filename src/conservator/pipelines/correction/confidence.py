@@ -22,19 +22,19 @@ LEAST = 0.6  # a change that is less likely right is not made: a wrong one costs
 LARGEST = 6.0  # of logit(p): float rounding and pruning leave no information beyond it
 
 
-def calibrate(probability: float, surprisal: float, kind: str, references: float) -> float:
+def calibrate(probability: float, surprisal: float, kind: str, reference_index: float) -> float:
     """The probability that a change is right.
 
     Args:
         probability: of the change by the lattice.
         surprisal: the local surprisal of the text, in nats.
         kind: of the change, a key of ``KIND``.
-        references: the weight of reference texts among the character models, 0 to 1.
+        reference_index: the weight of reference texts among the character models, 0 to 1.
     """
     share = np.clip(probability, 1e-9, 1 - 1e-9)
     logit = np.clip(np.log(share) - np.log1p(-share), -LARGEST, LARGEST)
     shipped = 1 / (1 + np.exp(-(BIAS + SLOPE * logit + SURPRISAL * surprisal + KIND[kind])))
-    return float(references * probability + (1 - references) * shipped)
+    return float(reference_index * probability + (1 - reference_index) * shipped)
 
 
 def kind_of(change: Change) -> str:

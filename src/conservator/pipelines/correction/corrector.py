@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from conservator.channels.edits import EditChannel
-from conservator.channels.ocr_confidence import Trust
-from conservator.decoders.edits import Beam, Change, StepTable, find_changes, find_stretches
+from conservator.channels.ocr_confidence import OcrConfidence
+from conservator.decoders.edits import ArcTable, Beam, Change, find_changes, find_stretches
 from conservator.decoders.edits.changes import expected_edits
-from conservator.experts.char_ngram import REFERENCES, Mixture
+from conservator.experts.char_ngram import REFERENCES, CharNgramMixture
 from conservator.experts.meter import Meter, OutOfTimeError
 from conservator.pipelines.correction.acceptance import Acceptance
 from conservator.pipelines.correction.coverage import BENEFIT, Coverage, mean_surprisal
 from conservator.pipelines.correction.rescoring import WEIGHT, Doubt, correct_again
-from conservator.pipelines.rescoring import Rewriter
+from conservator.pipelines.rescoring import Rescorer
 
 LINE_END = re.compile(r"(\r\n|[\n\r\f\v\x85\u2028\u2029])")
 LONGEST = 400  # characters of a line that are corrected at once
@@ -72,12 +72,12 @@ class Corrector:
     def __init__(
         self,
         channel: EditChannel,
-        prior: Mixture,
+        prior: CharNgramMixture,
         beam: Beam | None = None,
-        min_gain: float = 2.0,
+        min_log_odds: float = 2.0,
         min_confidence: float = 0.0,
         mark: str | None = None,
-        rewriter: Rewriter | None = None,
+        rewriter: Rescorer | None = None,
         attested: frozenset[str] = frozenset(),
     ) -> None:
         """Take what texts are corrected by.
@@ -86,17 +86,17 @@ class Corrector:
             channel: how the reader errs.
             prior: models of characters, of which each text gets those that know it.
             beam: how a line is searched.
-            min_gain: by how many nats the evidence must favour a change.
+            min_log_odds: by how many nats the evidence must favour a change.
             min_confidence: how probable a change must be.
             mark: what stands for one lost character; None if nothing does.
             rewriter: language models, which judge what is in doubt.
             attested: the tokens of reference texts, which a change may write into numbers, addresses and identifiers.
         """
         self.channel, self.prior, self.beam = channel, prior, beam or Beam()
-        self.min_gain, self.min_confidence, self.mark, self.rewriter = min_gain, min_confidence, mark, rewriter
+        self.min_log_odds, self.min_confidence, self.mark, self.rewriter = min_log_odds, min_confidence, mark, rewriter
         self.attested = attested
 
-    def correct(self, text: str, meter: Meter | None = None, trust: Trust | None = None) -> Correction:
+    def correct(self, text: str, meter: Meter | None = None, ocr_confidence: OcrConfidence | None = None) -> Correction:
         """Correct a text.
 
         If time runs out, the lines that are done keep their changes, and all others stay as they were seen; what
@@ -106,28 +106,28 @@ class Corrector:
         Args:
             text: what was seen.
             meter: is told of the progress, and says when time is over.
-            trust: what the reader said of each character of the text.
+            ocr_confidence: what the reader said of each character of the text.
         """
         read = self.folded(text)
         meter, mixture = meter or Meter(), self.choose(read)
         mark = self.mark if self.mark and self.mark in text else None
         related = self.has_related_references(read, mixture)
-        coverage = Coverage(read, mixture, mark, references=related)
+        coverage = Coverage(read, mixture, mark, reference_index=related)
         pieces = [(start, piece) for start, piece in cut(read) if coverage.covered[start : start + len(piece)].any()]
         uncovered = coverage.uncovered_share(text)
         if not pieces:
             return Correction(text, (), 0.0, (), (), uncovered)
-        rate = self.infer_rate(pieces, mixture, trust, mark, meter)
-        references = float(mixture.weights[[name == REFERENCES for name in mixture.names]].sum())
-        limits = self.min_gain, self.min_confidence
-        acceptance = Acceptance(text, coverage, references if related else 0.0, self.attested, self.mark, *limits)
+        rate = self.infer_rate(pieces, mixture, ocr_confidence, mark, meter)
+        reference_index = float(mixture.weights[[name == REFERENCES for name in mixture.names]].sum())
+        limits = self.min_log_odds, self.min_confidence
+        acceptance = Acceptance(text, coverage, reference_index if related else 0.0, self.attested, self.mark, *limits)
         table, found, doubts = self.table(rate, mixture, mark), list[Change](), list[Doubt]()
         before, done, out_of_time = "\n", 0, None
         names, weights = mixture.names, mixture.weights
         try:
             for start, piece in meter.steps(pieces):
                 before += read[done:start]
-                steps = table.of(piece, trust and trust.part(start, start + len(piece)))
+                steps = table.of(piece, ocr_confidence and ocr_confidence.part(start, start + len(piece)))
                 lattice = self.beam.search(mixture, steps, before)
                 changes = find_changes(text[start : start + len(piece)], lattice, steps)
                 kept = acceptance.keep(moved(change, start) for change in changes)
@@ -148,22 +148,22 @@ class Corrector:
             out_of_time = error.stage
         return Correction(text, tuple(found), rate, names, tuple(weights.tolist()), uncovered, out_of_time)
 
-    def choose(self, text: str) -> Mixture:
+    def choose(self, text: str) -> CharNgramMixture:
         """The models that know a text, with their mean weights in it."""
         sample = self.unmarked(text[: FITTED // 2] + text[max(FITTED // 2, len(text) - FITTED // 2) :])
         every = self.prior.fitted(sample or " ")
         heard = np.flatnonzero(every.weights >= HEARD).tolist()
         return every if len(heard) == len(every.names) else self.prior.only(heard).fitted(sample or " ")
 
-    def table(self, rate: float, mixture: Mixture, mark: str | None) -> StepTable:
+    def table(self, rate: float, mixture: CharNgramMixture, mark: str | None) -> ArcTable:
         """The steps of a reader that errs ``rate`` times as often as the channel says, and of marks."""
-        return StepTable(self.channel.at_rate(rate), mark, mixture.alphabet.replace(mark, "") if mark else "")
+        return ArcTable(self.channel.at_rate(rate), mark, mixture.alphabet.replace(mark, "") if mark else "")
 
     def infer_rate(
         self,
         pieces: Sequence[tuple[int, str]],
-        mixture: Mixture,
-        trust: Trust | None,
+        mixture: CharNgramMixture,
+        ocr_confidence: OcrConfidence | None,
         mark: str | None,
         meter: Meter,
     ) -> float:
@@ -180,12 +180,12 @@ class Corrector:
             table, edits = self.table(rate, mixture, mark), 0.0
             for start, piece in sample:
                 meter.check()
-                steps = table.of(piece, trust and trust.part(start, start + len(piece)))
+                steps = table.of(piece, ocr_confidence and ocr_confidence.part(start, start + len(piece)))
                 edits += expected_edits(self.beam.search(mixture, steps, "\n"), steps)
             rate = float(np.clip((edits + PRIOR) / (usual + PRIOR), *RATES))
         return rate
 
-    def has_related_references(self, text: str, mixture: Mixture) -> bool:
+    def has_related_references(self, text: str, mixture: CharNgramMixture) -> bool:
         """Whether there are reference texts of the same kind as a text: the other models alone predict it worse."""
         others = [number for number, name in enumerate(self.prior.names) if name != REFERENCES]
         sample = self.unmarked(text[:FITTED])

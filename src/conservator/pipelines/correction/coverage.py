@@ -19,7 +19,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.experts.char_ngram import Mixture
+from conservator.experts.char_ngram import CharNgramMixture
 from conservator.numerics import compiled
 
 CLIP = 1.0  # nats
@@ -43,16 +43,18 @@ class Coverage:
         covered: (n,) True where the models know the text well enough to correct it.
     """
 
-    def __init__(self, text: str, mixture: Mixture, mark: str | None = None, *, references: bool = False) -> None:
+    def __init__(
+        self, text: str, mixture: CharNgramMixture, mark: str | None = None, *, reference_index: bool = False
+    ) -> None:
         """Measure a text; its marks and the characters next to them are not counted.
 
         Args:
             text: as it was seen.
             mixture: the character models.
             mark: what stands for one lost character; None if nothing does.
-            references: whether there are reference texts of the same kind.
+            reference_index: whether there are reference texts of the same kind.
         """
-        limit = REFERENCE_LIMIT if references else LIMIT
+        limit = REFERENCE_LIMIT if reference_index else LIMIT
         counted = np.ones(len(text))
         for found in re.finditer(re.escape(mark), text) if mark else ():
             counted[found.start() : found.end() + AFTER_MARK] = 0.0
@@ -67,7 +69,7 @@ class Coverage:
         return float((inked & ~self.covered).sum() / max(1, inked.sum()))
 
 
-def mean_surprisal(text: str, mixture: Mixture) -> float:
+def mean_surprisal(text: str, mixture: CharNgramMixture) -> float:
     """The mean clipped surprisal of a text."""
     return float(np.minimum(-mixture.log_probs(text), CLIP).mean())
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.decoders.edits import Change
-from conservator.decoders.edits.arcs import Steps
+from conservator.decoders.edits.arcs import LineArcs
 from conservator.decoders.edits.scoring import Spot, judge
 from conservator.decoders.edits.spans import Alternative, Stretch
 from conservator.experts import Meter
-from conservator.pipelines.rescoring import Rewriter
+from conservator.pipelines.rescoring import Rescorer
 
 WEIGHT = 0.4  # of the log-probabilities of language models, beside those of the channel and the models of characters
 SURE = 0.95  # the probability of a text from which it is not judged
@@ -27,10 +27,10 @@ class Doubt(NamedTuple):
 
     start: int
     stretch: Stretch
-    steps: Steps
+    steps: LineArcs
 
 
-def correct_again(rewriter: Rewriter, text: str, doubts: Sequence[Doubt], meter: Meter) -> list[Change]:
+def correct_again(rewriter: Rescorer, text: str, doubts: Sequence[Doubt], meter: Meter) -> list[Change]:
     """The changes of the likeliest text of each stretch in doubt, by all models together.
 
         score(t) = log-probability by the channel and the models of characters + WEIGHT log q(t | the text around it)
@@ -99,13 +99,13 @@ def find_changes(text: str, doubt: Doubt, probabilities: Floats, choice: int) ->
     for start, stop, written in find_runs(chosen, doubt.steps):
         made = sum(share for share, found in zip(probabilities, runs, strict=True) if (start, stop, written) in found)
         kept = sum(share for share, found in zip(probabilities, runs, strict=True) if leaves(found, start, stop))
-        gain = float(np.log(made) - np.log(kept)) if kept else float("inf")
+        log_odds = float(np.log(made) - np.log(kept)) if kept else float("inf")
         seen = text[first + start : first + stop]
-        changes.append(Change(first + start, first + stop, seen, written, min(1.0, float(made)), gain))
+        changes.append(Change(first + start, first + stop, seen, written, min(1.0, float(made)), log_odds))
     return changes
 
 
-def find_runs(one: Alternative, steps: Steps) -> list[tuple[int, int, str]]:
+def find_runs(one: Alternative, steps: LineArcs) -> list[tuple[int, int, str]]:
     """The runs of edits in a text: where each starts and stops in what was seen, and what it writes.
 
     What fills a mark is a run of its own.

@@ -6,7 +6,7 @@ from itertools import accumulate
 import numpy as np
 
 from conservator.decoders.edits import Change
-from conservator.documents import Damaged
+from conservator.documents import DamagedDocument
 from conservator.documents.damaged import LOST, MARK
 from conservator.experts import Cost
 from conservator.pipelines.correction.corrector import Correction
@@ -31,7 +31,7 @@ def as_restoration(correction: Correction, cost: Cost) -> Restoration:
     tokens[changed] = LOST
     weights = np.tile(np.array(correction.weights, dtype=np.float64), (len(changed), 1))
     return Restoration(
-        damaged=Damaged(tokens, begins, lengths, spans, np.ones(len(shown), dtype=bool), MARK, None),
+        damaged=DamagedDocument(tokens, begins, lengths, spans, np.ones(len(shown), dtype=bool), MARK, None),
         experts=correction.names,
         positions=changed,
         read_tokens=written,

@@ -12,7 +12,7 @@ from conservator.experts import Expert, Meter, Predictions, Team
 from conservator.experts.uniform import source_tokens
 from conservator.field import Composition
 from conservator.reference.decoders.decoded import Decoded
-from conservator.reference.uniform import AtTime
+from conservator.reference.uniform import FixedTimeExpert
 
 T_DEC = 0.9  # the time of the paper's one-step decoder
 
@@ -113,7 +113,7 @@ def laws(
     chosen: Tensor | None = None,
 ) -> Iterator[tuple[Predictions, Tensor]]:
     """What the composition predicts of lost positions (of those ``chosen``) in a state (N, L) at a time."""
-    team = Team([AtTime(expert, kappa) for expert in experts], meter)
+    team = Team([FixedTimeExpert(expert, kappa) for expert in experts], meter)
     team.check(observation)
     wanted = observation.hidden if chosen is None else observation.hidden & chosen
     read = team.read(

@@ -9,9 +9,9 @@ from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.engines.bayes import Priors, skipped_before, stack
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed
-from conservator.field.grid_evidence import lattice_evidence
-from conservator.field.grid_posterior import default_priors, lattice_posterior
-from conservator.field.weight_grid import simplex_lattice
+from conservator.field.grid_evidence import grid_evidence
+from conservator.field.grid_posterior import default_priors, grid_posterior
+from conservator.field.weight_grid import simplex_grid
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Cavities:
     def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
         """Infer the composition of an observation (N, L); the generator is not used."""
         check_batch(team, observation)
-        weights = simplex_lattice(len(team), self.parts)
+        weights = simplex_grid(len(team), self.parts)
         lattice, priors, skipped = torch.from_numpy(weights), self.priors(weights), skipped_before(observation)
         hidden, visible = observation.hidden[:, None], ~observation.lost[:, None]
         with team.meter.measure() as spent:
-            found = lattice_evidence(team, observation, visible, hidden, lattice)
-            posteriors = [lattice_posterior(rows.numpy(), weights, priors, skipped) for rows in found.emissions]
+            found = grid_evidence(team, observation, visible, hidden, lattice)
+            posteriors = [grid_posterior(rows.numpy(), weights, priors, skipped) for rows in found.emissions]
             composition = Composition.of_states(stack([one.states for one in posteriors]), lattice)
         return Inferred(
             composition,

@@ -126,12 +126,12 @@ def draw_particles(
         at = reveal.nonzero(as_tuple=True)
         race = race[at]
         kappa = torch.full((len(tokens),), step / steps)
-        tokens[at] = win_race(team, lam, Context(tokens, hidden, kappa), at, race)
+        tokens[at] = gumbel_argmax(team, lam, Context(tokens, hidden, kappa), at, race)
         hidden = hidden & ~reveal
     return tokens
 
 
-def win_race(team: Team, lam: Tensor, context: Context, at: At, race: Tensor) -> Tensor:
+def gumbel_argmax(team: Team, lam: Tensor, context: Context, at: At, race: Tensor) -> Tensor:
     """(n,) argmax_v pi(v) / race(v) at the positions ``at``, with pi the pool at the field ``lam`` (L, m)."""
     winners, rows = torch.empty(len(race), dtype=torch.long), torch.arange(len(race))
     for part in Predictions(rows, at[1], team.predict(context, at)).parts():  # counted by the rows of the race

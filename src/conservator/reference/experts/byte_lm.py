@@ -15,7 +15,7 @@ from conservator.experts.causal.hypotheses import AT_ONCE, Hypothesis, log_sum, 
 from conservator.experts.causal.prefixes import Prefixes
 
 
-class Opening(NamedTuple):
+class NewToken(NamedTuple):
     """A token has ended with the text: the next one begins after a node that is still to be read."""
 
     log_prob: float
@@ -25,8 +25,8 @@ class Opening(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Spelled:
-    """What is known of a text that was spelt byte by byte. It never changes; ``Speller.advance`` makes new ones.
+class ByteState:
+    """What is known of a text that was spelt byte by byte. It never changes; ``ByteLm.advance`` makes new ones.
 
     Attributes:
         hypotheses: where the token in progress began, and after which tokens. None for a text that is impossible.
@@ -51,7 +51,7 @@ class Spelled:
         return torch.from_numpy(mix(self.hypotheses))
 
 
-class Speller:
+class ByteLm:
     """Spells texts by a causal expert, many at once, and keeps what it has read of all of them."""
 
     def __init__(self, expert: CausalExpert, width: int | None = None, share: float = 0.0) -> None:
@@ -59,7 +59,7 @@ class Speller:
 
         Besides those kept, the likeliest cut that ends with the text always is, so that any byte that is a token can
         come next. Where the expert's canonical cut is known, other cuts are dropped. Texts of more tokens than the
-        expert reads are for ``byte_laws``.
+        expert reads are for ``byte_conditionals``.
 
         Args:
             expert: any.
@@ -74,36 +74,36 @@ class Speller:
         self._reading = expert.read()
         self._size = 1  # nodes that are read
 
-    def start(self) -> Spelled:
+    def start(self) -> ByteState:
         """The state before the first byte."""
         law = self._prefixes.sort(self._reading.grow([], [], [ROOT]))[0]
-        return Spelled((Hypothesis(0.0, ROOT, None, self._prefixes.find(b""), law),), 0.0)
+        return ByteState((Hypothesis(0.0, ROOT, None, self._prefixes.find(b""), law),), 0.0)
 
-    def advance(self, states: Sequence[Spelled], values: Sequence[int]) -> list[Spelled]:
+    def advance(self, states: Sequence[ByteState], values: Sequence[int]) -> list[ByteState]:
         """Spell one byte more of each text. What was opened is read in one batch."""
         steps = [self._step(state, value) for state, value in zip(states, values, strict=True)]
         opened = self._read([opening for _, openings, _ in steps for opening in openings])
         return [
-            Spelled((*kept, *(next(opened) for _ in openings)), state.lost + lost)
+            ByteState((*kept, *(next(opened) for _ in openings)), state.lost + lost)
             for state, (kept, openings, lost) in zip(states, steps, strict=True)
         ]
 
-    def _step(self, state: Spelled, byte: int) -> tuple[list[Hypothesis], list[Opening], float]:
+    def _step(self, state: ByteState, byte: int) -> tuple[list[Hypothesis], list[NewToken], float]:
         """What goes on after a byte, what ends with it, and what of that is lost."""
         hypotheses: list[Hypothesis] = []
-        openings: list[Opening] = []
+        openings: list[NewToken] = []
         for hypothesis in state.hypotheses:
             spelt = hypothesis.spell(byte, self._prefixes)
             if spelt.log_prob > -math.inf:
                 hypotheses.append(spelt)
             for row, log_prob in enumerate(spelt.ended.tolist(), start=spelt.prefix.low):
                 if log_prob > -math.inf:
-                    openings.append(Opening(log_prob, spelt.node, spelt.last, int(self._prefixes.numbers[row])))
+                    openings.append(NewToken(log_prob, spelt.node, spelt.last, int(self._prefixes.numbers[row])))
         return self._prune(hypotheses, openings)
 
     def _prune(
-        self, hypotheses: Sequence[Hypothesis], openings: Sequence[Opening]
-    ) -> tuple[list[Hypothesis], list[Opening], float]:
+        self, hypotheses: Sequence[Hypothesis], openings: Sequence[NewToken]
+    ) -> tuple[list[Hypothesis], list[NewToken], float]:
         """What is kept, and how many nats that loses."""
         total = _total(hypotheses, openings)
         if total == -math.inf:
@@ -120,7 +120,7 @@ class Speller:
         opened = [found for found in openings if found.log_prob >= least or found is ended]
         return kept, opened, max(total - _total(kept, opened), 0.0)
 
-    def _read(self, openings: Sequence[Opening]) -> Iterator[Hypothesis]:
+    def _read(self, openings: Sequence[NewToken]) -> Iterator[Hypothesis]:
         """Read the token of each, and begin the next one."""
         root = self._prefixes.find(b"")
         for first in range(0, len(openings), AT_ONCE):
@@ -135,10 +135,10 @@ class Speller:
 def score_bytes(expert: CausalExpert, text: bytes, width: int | None = None, share: float = 0.0) -> Tensor:
     """The local energies log q(x_l | x_<l) of a text, whose sum is log q(x): (L,) float64.
 
-    Exact for small experts; with ``width`` or ``share``, as exact as ``Speller`` says. It reads at least one token
-    for each byte, one byte after the other; ``byte_laws`` reads each token of the text once, all at a time.
+    Exact for small experts; with ``width`` or ``share``, as exact as ``ByteLm`` says. It reads at least one token
+    for each byte, one byte after the other; ``byte_conditionals`` reads each token of the text once, all at a time.
     """
-    speller = Speller(expert, width, share)
+    speller = ByteLm(expert, width, share)
     state, scores = speller.start(), []
     for place, byte in enumerate(text):
         scores.append(float(state.law[byte]))
@@ -148,5 +148,5 @@ def score_bytes(expert: CausalExpert, text: bytes, width: int | None = None, sha
     return torch.tensor(scores, dtype=torch.float64)
 
 
-def _total(hypotheses: Sequence[Hypothesis], openings: Sequence[Opening]) -> float:
+def _total(hypotheses: Sequence[Hypothesis], openings: Sequence[NewToken]) -> float:
     return log_sum([found.log_prob for found in hypotheses] + [found.log_prob for found in openings])

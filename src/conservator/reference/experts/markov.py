@@ -31,12 +31,12 @@ class MarkovExpert:
         energies = torch.randn(len(pieces) + 1, len(pieces), generator=generator) * scale
         return cls(pieces, energies[0], energies[1:], name)
 
-    def read(self) -> "MarkovReading":
+    def read(self) -> "MarkovTokenTree":
         """Begin to read."""
-        return MarkovReading(self)
+        return MarkovTokenTree(self)
 
 
-class MarkovReading:
+class MarkovTokenTree:
     """What a chain has read: of each node, the row of its law."""
 
     def __init__(self, expert: MarkovExpert) -> None:

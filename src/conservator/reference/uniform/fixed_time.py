@@ -10,7 +10,7 @@ from conservator.experts.source import MaskSource
 
 
 @dataclass(frozen=True)
-class AtTime:
+class FixedTimeExpert:
     """What a uniform-source expert predicts of a state at time kappa, noise or not: the law of decoders.
 
     A team reads it with nothing hidden.
