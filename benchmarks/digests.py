@@ -3,10 +3,10 @@
     python benchmarks/digests.py --corpora CORPORA --out before.json                        # at one commit
     python benchmarks/digests.py --corpora CORPORA --out after.json --against before.json   # at another
 
-Three digests are compared: ``text`` (the restored bytes), ``numbers`` (all numbers of a record, sorted, so that renamed keys and
-reworded sentences do not count) and ``record`` (the whole record). Run both commits on the same kind of processor. One thread is used,
-because sums in another order round differently. ``--keep FOLDER`` stores the records. ``--restorations`` and ``--studies`` run one half
-only. The exit code is 1 if a text or a number differs.
+Three digests are compared: ``text`` (the restored bytes), ``numbers`` (all numbers of a record, sorted, so that renamed
+keys and reworded sentences do not count) and ``record`` (the whole record). Run both commits on the same kind of
+processor. One thread is used, because sums in another order round differently. ``--keep FOLDER`` stores the records.
+``--restorations`` and ``--studies`` run one half only. The exit code is 1 if a text or a number differs.
 """
 
 import argparse
