@@ -37,7 +37,7 @@ def attribution(weights: Tensor, labels: Tensor, lost: Tensor) -> Metrics:
     near = near_boundaries(labels)
     y_true, y_pred = labels.flatten().numpy(), predicted.flatten().numpy()
     classes = labels.unique().tolist()
-    recalls = recall_score(y_true, y_pred, labels=classes, average=None)
+    recall_by_label = recall_score(y_true, y_pred, labels=classes, average=None)
     aurocs = [
         roc_auc_score(y_true == label, weights[..., label].flatten().numpy()) if len(classes) > 1 else nan
         for label in classes
@@ -49,7 +49,7 @@ def attribution(weights: Tensor, labels: Tensor, lost: Tensor) -> Metrics:
         "field_accuracy_interior": float(correct[~near].mean()),
         "macro_auroc": float(sum(aurocs) / len(classes)),
         **{f"auroc_{label}": float(auroc) for label, auroc in zip(classes, aurocs, strict=True)},
-        **{f"recall_{label}": float(recall) for label, recall in zip(classes, recalls, strict=True)},
+        **{f"recall_{label}": float(recall) for label, recall in zip(classes, recall_by_label, strict=True)},
         "macro_f1": float(f1_score(y_true, y_pred, labels=classes, average="macro")),
         "iou": float(jaccard_score(y_true, y_pred, labels=classes, average="macro")),
         "segment_f1": segment_f1(predicted, labels),

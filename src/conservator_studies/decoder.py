@@ -74,11 +74,12 @@ def conclude(rows: list[Row]) -> str:
     def ranking(row: Row) -> list[str]:
         return sorted(BASELINES, key=lambda name: float(-row[name]))
 
-    first, second = (", ".join(NAMES[name] for name in ranking(row)) for row in rows)
-    second = "the same with the iterative decoder" if first == second else f"{second} with the iterative decoder"
+    first, second = (" > ".join(NAMES[name] for name in ranking(row)) for row in rows)
+    if first == second:
+        second = "the same"
     return (
-        f"From best to worst: {first} with the one-step decoder, {second}. Conditioning on tokens of previous steps "
-        f"changes the accuracy of local evidence by {interval(rows[1], f'gain_{OURS}')}."
+        f"Ranking with the one-step decoder: {first}; with the iterative decoder: {second}. Conditioning on tokens of "
+        f"previous steps changes the accuracy of local evidence by {interval(rows[1], f'gain_{OURS}')}."
     )
 
 

@@ -188,15 +188,15 @@ def restore_mixed(
     evidence = evidence_of(models, draft)
     scored, weights = {"draft": draft.score(document)}, {}
     all_weights = evidence.weights()
-    for name, given in all_weights.items():
-        if name == GLOBAL and np.array_equal(given, all_weights[LOCAL]):  # the evidence selected a global weight
+    for name, weight in all_weights.items():
+        if name == GLOBAL and np.array_equal(weight, all_weights[LOCAL]):  # the evidence selected a global weight
             scored[name] = scored[LOCAL]
         else:
-            restoration = score_rescorer(draft, document, Weighted(models, given=given))
+            restoration = score_rescorer(draft, document, Weighted(models, given=weight))
             scored[name] = restoration.add_seconds(0.0 if name == "equal" else evidence.seconds)
         weights[name] = {
-            "weight_prose": float(given[~is_code, 0].mean()),
-            "weight_code": float(given[is_code, 0].mean()),
+            "weight_prose": float(weight[~is_code, 0].mean()),
+            "weight_code": float(weight[is_code, 0].mean()),
         }
     for name, model in zip(("single:first", "single:second"), models, strict=True):
         scored[name] = score_rescorer(draft, document, Rescorer([model]))

@@ -7,18 +7,18 @@ CALIBRATION_BINS = 15  # bins: of equal width, for the calibration error [untune
 BOUNDARY_TOLERANCE = 4  # positions: maximum distance of matched boundaries [definition]
 
 
-def per_group(right: Tensor, groups: Tensor) -> Tensor:
-    """Mean of ``right`` (n,) over each group of positions (a document or a window), sorted by group number."""
+def per_group(correct: Tensor, groups: Tensor) -> Tensor:
+    """Mean of ``correct`` (n,) over each group of positions (a document or a window), sorted by group number."""
     _, cluster = groups.unique(return_inverse=True)
     count = int(cluster.max()) + 1
-    sums = torch.zeros(count, dtype=torch.float64).index_add_(0, cluster, right.double())
+    sums = torch.zeros(count, dtype=torch.float64).index_add_(0, cluster, correct.double())
     return sums / torch.bincount(cluster, minlength=count)
 
 
-def calibration_error(confidence: Tensor, right: Tensor, bins: int = CALIBRATION_BINS) -> float:
+def calibration_error(confidence: Tensor, correct: Tensor, bins: int = CALIBRATION_BINS) -> float:
     """Expected calibration error: mean absolute difference of ``confidence`` and accuracy, over bins by size."""
     index = (confidence * bins).long().clamp(max=bins - 1)
-    gaps = torch.zeros(bins, dtype=torch.float64).index_add_(0, index, confidence.double() - right.double())
+    gaps = torch.zeros(bins, dtype=torch.float64).index_add_(0, index, confidence.double() - correct.double())
     return float(gaps.abs().sum() / len(confidence))
 
 
@@ -34,14 +34,14 @@ def boundary_f1(predicted: Tensor, truth: Tensor, tolerance: int = BOUNDARY_TOLE
     """
     matched = total = 0
     for predicted_labels, true_labels in zip(predicted, truth, strict=True):
-        left, right = boundaries(predicted_labels), boundaries(true_labels)
-        total += len(left) + len(right)
+        predicted_boundaries, true_boundaries = boundaries(predicted_labels), boundaries(true_labels)
+        total += len(predicted_boundaries) + len(true_boundaries)
         i = j = 0
-        while i < len(left) and j < len(right):
-            if abs(left[i] - right[j]) <= tolerance:
+        while i < len(predicted_boundaries) and j < len(true_boundaries):
+            if abs(predicted_boundaries[i] - true_boundaries[j]) <= tolerance:
                 matched += 1
                 i, j = i + 1, j + 1
-            elif left[i] < right[j]:
+            elif predicted_boundaries[i] < true_boundaries[j]:
                 i += 1
             else:
                 j += 1
