@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from conservator.experts import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.training import noise
-from conservator.vocabularies import Numbered
+from conservator.vocabularies import NumberedVocabulary
 
 
 class Denoiser:

@@ -1,6 +1,6 @@
 """What the reader of a transcript said of each character of its text."""
 
-from conservator.channels.edits import LONGEST
+from conservator.channels.edits import MAX_EDIT_CHARS
 from conservator.channels.ocr_calibration import CharacterConfidence, calibration_of
 from conservator.channels.ocr_confidence import OcrConfidence
 from conservator.pages.model import Glyph, Word
@@ -40,6 +40,6 @@ def glyph_confidence(glyph: Glyph) -> list[CharacterConfidence]:
     others = tuple(
         (other.text, other.confidence)
         for other in (glyph.alternatives if single else ())
-        if other.confidence and 0 < len(other.text) <= LONGEST and other.text != glyph.text
+        if other.confidence and 0 < len(other.text) <= MAX_EDIT_CHARS and other.text != glyph.text
     )
-    return [CharacterConfidence(glyph.confidence, others=others)] * len(glyph.text)
+    return [CharacterConfidence(glyph.confidence, alternatives=others)] * len(glyph.text)

@@ -123,7 +123,7 @@ def create_app(settings: ServerConfig, jobs: RestorationQueue) -> Guard:
             raise RefusedError(
                 413, f"{request.name} has {len(request.data)} bytes; at most {settings.max_bytes} are read here"
             )
-        source = read_input(request.data, request.encoding, name=request.name, signs=(request.mark, request.gap))
+        source = read_input(request.data, request.encoding, name=request.name, markers=(request.mark, request.gap))
         return File(data=base64.b64encode(source.data).decode(), encoding=source.encoding)
 
     @app.post("/v1/write")
