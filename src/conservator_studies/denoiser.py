@@ -21,7 +21,7 @@ class Denoiser:
 
     def __init__(self, vocab_size: int, length: int, width: int, generator: torch.Generator, name: str) -> None:
         """Draw the weights; the second layer starts at zero, which gives the uniform distribution."""
-        self.spec = ExpertSpec(name, Numbered(vocab_size), length)
+        self.spec = ExpertSpec(name, NumberedVocabulary(vocab_size), length)
         inputs, outputs = length * (vocab_size + 1), length * vocab_size
         first = torch.randn(inputs, width, generator=generator) / math.sqrt(length)
         self.parameters = [first, torch.zeros(width), torch.zeros(width, outputs), torch.zeros(outputs)]
