@@ -39,7 +39,7 @@ class Beam:
         self.tokens, self.pattern = expert.spec.tokens, pattern
         self.reading: Reading = expert.read()
         self.nodes = 1
-        law = self.reading.grow([], [], [ROOT]).numpy()[0]
+        law = self.reading.extend([], [], [ROOT]).numpy()[0]
         self.ends = defaultdict(list, {0: [Hypothesis(0.0, b"", ROOT, ROOT, ROOT, law)]})
 
     def write(self) -> bytes:
@@ -66,7 +66,7 @@ class Beam:
             if len(batch) < BATCH and place < len(self.pattern):
                 batch += [one for one in self.likely(place) if one.law is None]
         nodes = range(self.nodes, self.nodes + len(batch))
-        laws = self.reading.grow([one.parent for one in batch], [one.token for one in batch], nodes).numpy()
+        laws = self.reading.extend([one.parent for one in batch], [one.token for one in batch], nodes).numpy()
         for one, node, law in zip(batch, nodes, laws, strict=True):
             one.node, one.law = node, law
         self.nodes += len(batch)

@@ -64,13 +64,13 @@ class TimedWorm(Bookworm):
 
     def read(self):
         reading = super().read()
-        grow = reading.grow
+        extend = reading.extend
 
         def timed(parents, tokens, asked):
             self.expert.begin()
-            return grow(parents, tokens, asked)
+            return extend(parents, tokens, asked)
 
-        reading.grow = timed
+        reading.extend = timed
         return reading
 
 

@@ -40,7 +40,7 @@ class RememberingReading:
         self.expert = expert
         self.paths = {ROOT: ()}
 
-    def grow(self, parents, tokens, asked):
+    def extend(self, parents, tokens, asked):
         for parent, token in zip(parents, tokens, strict=True):
             self.paths[len(self.paths)] = (*self.paths[parent], token)
         self.expert.asked = max(self.expert.asked, len(asked))
@@ -73,12 +73,12 @@ def spelt(expert, pattern):
         if len(text) == len(pattern):
             found[text] = np.logaddexp(found.get(text, -math.inf), score)
             continue
-        law = reading.grow([], [], [node])[0]
+        law = reading.extend([], [], [node])[0]
         for token, piece in enumerate(expert.spec.tokens.pieces):
             whole = text + piece
             fits = all(seen in (byte, BYTES.mask) for seen, byte in zip(pattern, whole, strict=False))
             if piece and fits and len(whole) <= len(pattern):
-                reading.grow([node], [token], [])
+                reading.extend([node], [token], [])
                 stack.append((whole, score + float(law[token]), size))
                 size += 1
     return found
@@ -115,7 +115,7 @@ class BookwormReading:
     def __init__(self, worm):
         self.worm, self.paths = worm, {ROOT: b""}
 
-    def grow(self, parents, tokens, asked):
+    def extend(self, parents, tokens, asked):
         for parent, token in zip(parents, tokens, strict=True):
             self.paths[len(self.paths)] = (self.paths[parent] + bytes([token]))[-4:]
         laws = torch.full((len(asked), BYTES.size), 0.1)

@@ -46,7 +46,7 @@ def load_experts(
     *,
     precision: "Precision | None" = None,
     trust_remote_code: bool = False,
-    own_tokens: bool = False,
+    native_tokens: bool = False,
 ) -> list[Expert]:
     """Load experts by name or folder, as ``"prose,code,hf:OWNER/NAME"`` or as a list; all of them speak about bytes.
 
@@ -60,7 +60,7 @@ def load_experts(
         precision: how pretrained models compute; by default bfloat16 if the processor has instructions for it, else
             float32.
         trust_remote_code: whether code in the folder of a pretrained model may be run.
-        own_tokens: whether an expert over tokens is left as it is, and speaks about its tokens.
+        native_tokens: whether an expert over tokens is left as it is, and speaks about its tokens.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
     found: list[Expert] = []
@@ -74,7 +74,7 @@ def load_experts(
             found.append(_load_once(real_path(folder), _stamp(folder), device))
     if not found:
         raise ConservatorError(f"no expert named; built in are {', '.join(builtin_names()) or 'none'}")
-    return found if own_tokens else [as_byte_expert(one) for one in found]
+    return found if native_tokens else [as_byte_expert(one) for one in found]
 
 
 def as_byte_expert(expert: Expert) -> Expert:

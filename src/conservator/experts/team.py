@@ -71,7 +71,7 @@ class Team:
             raise ConservatorError("an expert that recalls must be the last of a team, and the only one of its kind")
         self.meter = meter or Meter()
         lengths = [expert.spec.max_length for expert in self.experts if expert.spec.max_length is not None]
-        self.context = min(lengths, default=max(LONGEST, self.sequences_at_once(1)))
+        self.context = min(lengths, default=max(LONGEST, self.max_batch_size(1)))
 
     def __len__(self) -> int:
         """The number m of experts."""
@@ -95,7 +95,7 @@ class Team:
         """One of the experts as a team of its own, with the same meter."""
         return Team([self.experts[number]], self.meter)
 
-    def sequences_at_once(self, length: int) -> int:
+    def max_batch_size(self, length: int) -> int:
         """How many sequences of ``length`` are read at once, so that their predictions fit into CHUNK; at least one."""
         return max(1, CHUNK // (4 * length * self.vocabulary.size * len(self.experts)))
 
@@ -207,7 +207,7 @@ class Team:
             starts = torch.from_numpy(np.searchsorted(places, table))
             used = [wanted[:, :, lower:upper].any(-1).nonzero() for _, lower, upper in starts.tolist()]
             which = torch.cat([torch.full((len(rows),), number) for number, rows in enumerate(used)])
-            for part in torch.arange(len(which)).split(min(self.sequences_at_once(size), max(1, POSITIONS // size))):
+            for part in torch.arange(len(which)).split(min(self.max_batch_size(size), max(1, POSITIONS // size))):
                 rows = torch.cat(used)[part]
                 yield starts[which[part]], rows[:, 0], rows[:, 1], size
 

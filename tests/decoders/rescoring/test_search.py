@@ -81,11 +81,11 @@ class Shifted:
 
     def __init__(self, reading, cut):
         self.reading, self.first = reading, len(cut)
-        reading.grow(range(len(cut)), cut, [])
+        reading.extend(range(len(cut)), cut, [])
 
-    def grow(self, parents, tokens, asked):
+    def extend(self, parents, tokens, asked):
         move = lambda nodes: [node + self.first for node in nodes]  # noqa: E731
-        return self.reading.grow(move(parents), tokens, move(asked))
+        return self.reading.extend(move(parents), tokens, move(asked))
 
 
 @given(EXPERTS, TEXTS, st.lists(TEXTS, min_size=1, max_size=4))
@@ -96,7 +96,7 @@ def test_texts_are_explained_along_their_cut(expert, before, texts):
     for text, score in zip(texts, scores, strict=True):
         path = [*trunk.tokens, *expert.spec.tokens.cut(text.decode())]
         reading = expert.read()
-        laws = reading.grow(range(len(path)), path, range(len(path)))
+        laws = reading.extend(range(len(path)), path, range(len(path)))
         expected = sum(float(laws[place][path[place]]) for place in range(len(trunk.tokens), len(path)))
         assert score == pytest.approx(expected, abs=1e-4)
 

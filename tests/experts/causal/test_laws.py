@@ -71,7 +71,7 @@ def test_a_token_that_nobody_expects_is_still_read_to_its_end():
 def test_that_a_token_ends_within_one_of_the_cut_has_its_probability(seed):
     """Of the text ab, cut into ab, the law of b counts that a is a token: what comes then is an average."""
     expert = Remembering([b"a", b"ab", b"b"], seed)
-    first = expert.read().grow([], [], [0])[0].double().exp()
+    first = expert.read().extend([], [], [0])[0].double().exp()
     begins = (1 / BYTES.size + first[2]) / 2
     exact = (first[1] + first[0] * begins) / (first[0] + first[1])
     laws = byte_conditionals(expert, b"ab")

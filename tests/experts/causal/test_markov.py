@@ -20,14 +20,14 @@ def expert(generator):
 
 
 def test_the_laws_of_a_chain_are_those_of_the_token_before(expert):
-    laws = expert.read().grow([ROOT, 1, ROOT], [2, 0, 2], [ROOT, 1, 2, 3])
+    laws = expert.read().extend([ROOT, 1, ROOT], [2, 0, 2], [ROOT, 1, 2, 3])
     assert torch.allclose(laws.exp().sum(-1), torch.ones(4))
     assert torch.equal(laws, expert.log_probs[[0, 3, 1, 3]])
 
 
 def test_a_reading_grows_from_nodes_that_it_has(expert):
     with pytest.raises(AssertionError, match="node 1 was never read"):
-        expert.read().grow([1], [0], [])
+        expert.read().extend([1], [0], [])
 
 
 def test_a_text_by_hand(expert):

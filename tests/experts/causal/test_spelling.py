@@ -17,7 +17,7 @@ WIDTHS = st.integers(1, 3)
 SHARES = st.sampled_from([0.0, 0.05, 0.4])
 
 
-def spell(speller, text):
+def advance(speller, text):
     states = [speller.start()]
     for byte in text:
         states += speller.advance(states[-1:], [byte])
@@ -30,7 +30,7 @@ def exact(expert, text):
 
 @given(expert=EXPERTS, text=TEXTS)
 def test_a_state_of_full_width_is_the_enumeration(expert, text):
-    state = spell(ByteLm(expert), text)[-1]
+    state = advance(ByteLm(expert), text)[-1]
     assert state.log_prob == pytest.approx(exact(expert, text), abs=1e-4)
     assert state.lost == 0
     onward = enumerate_texts(expert, [*text, BYTES.mask])
@@ -40,7 +40,7 @@ def test_a_state_of_full_width_is_the_enumeration(expert, text):
 
 @given(expert=EXPERTS, text=TEXTS, width=WIDTHS, share=SHARES)
 def test_laws_are_normalised_and_their_sum_is_the_probability_and_the_loss(expert, text, width, share):
-    states = spell(ByteLm(expert, width, share), text)
+    states = advance(ByteLm(expert, width, share), text)
     for state in states:
         assert float(state.law.exp().sum()) == pytest.approx(1)
         assert torch.isfinite(state.law).all()
@@ -50,7 +50,7 @@ def test_laws_are_normalised_and_their_sum_is_the_probability_and_the_loss(exper
 
 @given(expert=EXPERTS, text=TEXTS, width=WIDTHS, share=SHARES)
 def test_a_narrow_beam_never_says_too_much(expert, text, width, share):
-    states = spell(ByteLm(expert, width, share), text)
+    states = advance(ByteLm(expert, width, share), text)
     for place, state in enumerate(states):
         assert state.log_prob <= exact(expert, text[:place]) + 1e-4
         assert len(state.hypotheses) <= width + 1
@@ -65,7 +65,7 @@ def test_a_batch_is_one_by_one(expert, texts, width):
     for place in range(length):
         states = speller.advance(states, [text[place] for text in texts])
     for text, state in zip(texts, states, strict=True):
-        alone = spell(ByteLm(expert, width), text[:length])[-1]
+        alone = advance(ByteLm(expert, width), text[:length])[-1]
         assert state.log_prob == pytest.approx(alone.log_prob)
         assert torch.allclose(state.law, alone.law)
 
@@ -73,7 +73,7 @@ def test_a_batch_is_one_by_one(expert, texts, width):
 @given(seed=SEEDS, text=TEXTS)
 def test_a_state_can_be_advanced_twice(seed, text):
     speller = ByteLm(Remembering(VOCABULARIES["many cuts"], seed))
-    state = spell(speller, text)[-1]
+    state = advance(speller, text)[-1]
     before = state.log_prob
     first, second = speller.advance([state, state], b"ab")
     assert (first.log_prob, second.log_prob) == tuple(
@@ -95,7 +95,7 @@ def test_only_canonical_cuts_are_kept_where_they_are_known():
     pieces = VOCABULARIES["many cuts"]
     greedy = Remembering(pieces, 0).spec.tokens.cut
     expert = Remembering(pieces, 0, greedy)
-    states = spell(ByteLm(expert), b"aab")
+    states = advance(ByteLm(expert), b"aab")
     kept = {hypothesis.last for hypothesis in states[-1].hypotheses if not hypothesis.prefix.text}
     assert kept == {pieces.index(b"aab")}
     assert states[-1].lost > 0
@@ -105,7 +105,7 @@ def test_only_canonical_cuts_are_kept_where_they_are_known():
 def test_what_stands_between_is_kept_if_nothing_canonical_is():
     expert = Remembering([b"a", b"b", b"ab"], 0, lambda text: [2] if text == "ab" else [0] * len(text))
     speller = ByteLm(expert, width=1)
-    for state in spell(speller, b"abbaab"):
+    for state in advance(speller, b"abbaab"):
         assert state.log_prob > -math.inf
 
 
@@ -113,7 +113,7 @@ def test_an_impossible_text_has_no_law(generator):
     expert = MarkovExpert.random([b"a", b"bc"], 1.0, generator, "chain")
     with pytest.raises(ConservatorError, match=r"byte 2 \(b'a'\) of the text fits no token of chain"):
         score_bytes(expert, b"aba")
-    dead = spell(ByteLm(expert), b"aba")[-1]
+    dead = advance(ByteLm(expert), b"aba")[-1]
     assert dead.log_prob == -math.inf
     with pytest.raises(ConservatorError, match="the text is impossible"):
         assert dead.law is None

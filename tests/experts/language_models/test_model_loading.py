@@ -57,7 +57,7 @@ def test_halves_are_loaded_in_every_precision(tmp_path):
     network = save_tiny(tmp_path)
     network.half().save_pretrained(tmp_path)
     for precision in ("float32", "bfloat16"):
-        law = load_language_model(tmp_path, precision).read().grow([0], [260], [1])
+        law = load_language_model(tmp_path, precision).read().extend([0], [260], [1])
         torch.testing.assert_close(law.exp().sum(-1), torch.ones(1))
 
 

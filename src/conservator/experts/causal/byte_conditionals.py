@@ -46,7 +46,7 @@ def byte_conditionals(expert: CausalExpert, text: bytes) -> Tensor:
         for left, byte in zip(range(len(piece) - 1, -1, -1), piece, strict=True):
             elsewhere = ended + np.log(begins / (count + 1))
             found[place] = torch.from_numpy(mix(hypotheses, elsewhere))
-            spelt = [hypothesis.spell(byte, prefixes) for hypothesis in hypotheses]
+            spelt = [hypothesis.advance(byte, prefixes) for hypothesis in hypotheses]
             ends = [hypothesis.ended for hypothesis in spelt]
             if not left:
                 ends[-1] = np.delete(ends[-1], row - spelt[-1].prefix.low)
@@ -82,7 +82,7 @@ def _along(expert: CausalExpert, cut: Sequence[int], prefixes: Prefixes) -> Iter
             high = min(low + AT_ONCE, end)
             more = cut[start + read : high - 1]  # the law of a token is read at the one before it
             asked = range(low - start, high - start)
-            yield from prefixes.sort(reading.grow(range(read, read + len(more)), more, asked))
+            yield from prefixes.sort(reading.extend(range(read, read + len(more)), more, asked))
             read += len(more)
 
 

@@ -47,7 +47,7 @@ class Reading(Protocol):
     Nodes have numbers in the order in which they were read; ROOT, the first, stands before every text.
     """
 
-    def grow(self, parents: Sequence[int], tokens: Sequence[int], asked: Sequence[int]) -> Tensor:
+    def extend(self, parents: Sequence[int], tokens: Sequence[int], asked: Sequence[int]) -> Tensor:
         """Read k tokens more, each after its parent node, which may be one of the tokens before it.
 
         Args:

@@ -58,7 +58,7 @@ class Hypothesis:
         """(n,) log q(the text, cut so that it ends with a token), for each token that is the bytes that are read."""
         return self.log_before + self.log_probs[: self.prefix.ended].astype(np.float64)
 
-    def spell(self, byte: int, prefixes: Prefixes) -> "Hypothesis":
+    def advance(self, byte: int, prefixes: Prefixes) -> "Hypothesis":
         """The hypothesis that the token goes on with a byte, and after it."""
         log_probs = self.log_probs[self.prefix.after(byte)].copy()  # the rest of the law is needed no more
         prefix = prefixes.find(self.prefix.text + bytes([byte]))

@@ -76,7 +76,7 @@ class ByteLm:
 
     def start(self) -> ByteState:
         """The state before the first byte."""
-        law = self._prefixes.sort(self._reading.grow([], [], [ROOT]))[0]
+        law = self._prefixes.sort(self._reading.extend([], [], [ROOT]))[0]
         return ByteState((Hypothesis(0.0, ROOT, None, self._prefixes.find(b""), law),), 0.0)
 
     def advance(self, states: Sequence[ByteState], values: Sequence[int]) -> list[ByteState]:
@@ -93,7 +93,7 @@ class ByteLm:
         hypotheses: list[Hypothesis] = []
         openings: list[NewToken] = []
         for hypothesis in state.hypotheses:
-            spelt = hypothesis.spell(byte, self._prefixes)
+            spelt = hypothesis.advance(byte, self._prefixes)
             if spelt.log_prob > -math.inf:
                 hypotheses.append(spelt)
             for row, log_prob in enumerate(spelt.ended.tolist(), start=spelt.prefix.low):
@@ -126,7 +126,7 @@ class ByteLm:
         for first in range(0, len(openings), AT_ONCE):
             part = openings[first : first + AT_ONCE]
             nodes = range(self._size, self._size + len(part))
-            laws = self._reading.grow([opening.node for opening in part], [opening.token for opening in part], nodes)
+            laws = self._reading.extend([opening.node for opening in part], [opening.token for opening in part], nodes)
             self._size += len(part)
             for opening, node, law in zip(part, nodes, self._prefixes.sort(laws), strict=True):
                 yield Hypothesis(opening.log_prob, node, opening.token, root, law)
