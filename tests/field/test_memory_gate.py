@@ -132,7 +132,7 @@ def test_a_memory_is_no_network_and_stands_last():
     observation = observe(VERSE)
     memory = Memory().condition(observation)
     team = Team([FakeExpert(), memory])
-    assert team.modelling().names == ("fake0",)
+    assert team.without_retrieval().names == ("fake0",)
     list(team.read(observation.tokens, observation.lost[:, None], observation.lost[:, None]))
     assert team.meter.evaluations == team.experts[0].evaluations > 0
     for experts in ([memory, FakeExpert()], [FakeExpert(), memory, memory]):

@@ -23,7 +23,7 @@ def seeded(seed):
     return torch.Generator().manual_seed(seed)
 
 
-class Remembering:
+class PathDependentExpert:
     """An expert whose law depends on the whole path, so that a wrong parent shows."""
 
     def __init__(self, pieces, seed, cut=None):
@@ -53,7 +53,7 @@ class RememberingReading:
 
 
 def experts(pieces, seed):
-    return [MarkovExpert.random(pieces, 1.5, seeded(seed)), Remembering(pieces, seed)]
+    return [MarkovExpert.random(pieces, 1.5, seeded(seed)), PathDependentExpert(pieces, seed)]
 
 
 EXPERTS = st.builds(
@@ -84,7 +84,7 @@ def spelt(expert, pattern):
     return found
 
 
-def random_energies(places, seed):
+def random_potentials(places, seed):
     generator = np.random.default_rng(seed)
     return {place: generator.normal(size=BYTES.size) for place in places}
 
@@ -98,7 +98,7 @@ def exact_scores(expert, text, region, energies):
     }
 
 
-class Bookworm:
+class MemorizingCausalExpert:
     """Knows one text by heart: after four bytes of it, the next is likely. Its tokens are single bytes."""
 
     def __init__(self, text, name="bookworm"):

@@ -197,7 +197,7 @@ def around(kind, rows):
 
 
 @cache
-def by_heart(kind, steps=100):
+def memorized_network(kind, steps=100):
     """A network that was trained, as its family is, on one text; and the tokens of the text (L,)."""
     made = network(kind, width=32, spread=0.1)
     text = torch.tensor(make_tokens(json.loads(described(kind)), size_of(kind)).cut(TEXT))

@@ -178,7 +178,7 @@ class BeamReader:
         at = torch.arange(len(jobs)), torch.tensor(places)
         asked = self.inferred.composition.asked()[0, positions]
         around = Context(rows.masked_fill(hidden, 0), hidden, start=start_of)
-        predictions = self.team.predict(around, at, asked=asked).float()
+        predictions = self.team.predict(around, at, active=asked).float()
         sequence = torch.zeros(len(jobs), dtype=torch.long)
         mixed = self.inferred.composition.log_probs(predictions, sequence, torch.tensor(positions))
         return apply_erasure_likelihood(self.observation, mixed, sequence, torch.tensor(positions)).double().numpy()

@@ -83,7 +83,7 @@ def best_single_posterior(setting: Setting) -> Inferred:
             tokens = setting.observation.tokens[window].expand(shape)
             lost = setting.observation.lost[window].expand(shape)
             for number in range(experts):
-                alone = setting.whole.alone(number)
+                alone = setting.whole.subset([number])
                 drawn = draw_particles(alone, ones, tokens, lost, settings.steps, generator)
                 energies[window, number] = denoising_score(alone, drawn, settings.samples, generator).mean()
     corners = torch.eye(experts, dtype=torch.float64)

@@ -13,7 +13,7 @@ from conservator.experts.causal import byte_conditionals
 from conservator.experts.causal.byte_conditionals import windows
 from conservator.reference import ByteLm, MarkovExpert, enumerate_texts
 from conservator.vocabularies import BYTES
-from support.causal_experts import EXPERTS, SEEDS, TEXTS, VOCABULARIES, Remembering
+from support.causal_experts import EXPERTS, SEEDS, TEXTS, VOCABULARIES, PathDependentExpert
 
 
 @given(expert=EXPERTS, text=TEXTS)
@@ -26,7 +26,7 @@ def test_laws_are_normalised(expert, text):
 @pytest.mark.parametrize("pieces", [VOCABULARIES["letters"], [b"a", b"bc", b"ba", b"cb", b"cc", b"ca"]])
 @given(seed=SEEDS, text=TEXTS)
 def test_laws_are_exact_where_no_token_begins_with_another(pieces, seed, text):
-    expert = Remembering(pieces, seed)
+    expert = PathDependentExpert(pieces, seed)
     if text not in enumerate_texts(expert, text):
         return
     text = text[: len(b"".join(pieces[token] for token in cut_of(pieces, text)))]
@@ -52,7 +52,7 @@ def cut_of(pieces, text):
 @given(seed=SEEDS)
 def test_that_a_token_goes_on_over_its_end_is_counted(seed):
     """The text a is cut into a, but ab may be in progress, too: so the law of what comes next is a mixture."""
-    expert = Remembering([b"a", b"ab", b"b"], seed)
+    expert = PathDependentExpert([b"a", b"ab", b"b"], seed)
     laws = byte_conditionals(expert, b"aa").double()
     onward = enumerate_texts(expert, [ord("a"), BYTES.mask])
     total = torch.tensor(list(onward.values())).logsumexp(0)
@@ -70,7 +70,7 @@ def test_a_token_that_nobody_expects_is_still_read_to_its_end():
 @given(seed=SEEDS)
 def test_that_a_token_ends_within_one_of_the_cut_has_its_probability(seed):
     """Of the text ab, cut into ab, the law of b counts that a is a token: what comes then is an average."""
-    expert = Remembering([b"a", b"ab", b"b"], seed)
+    expert = PathDependentExpert([b"a", b"ab", b"b"], seed)
     first = expert.read().extend([], [], [0])[0].double().exp()
     begins = (1 / BYTES.size + first[2]) / 2
     exact = (first[1] + first[0] * begins) / (first[0] + first[1])
@@ -90,7 +90,7 @@ def test_windows_predict_every_token_once_from_enough_before_it(length, longest)
 
 
 def test_a_long_text_is_read_in_windows():
-    expert = Remembering(VOCABULARIES["letters"], 1)
+    expert = PathDependentExpert(VOCABULARIES["letters"], 1)
     expert.spec = dataclasses.replace(expert.spec, max_length=4)
     laws = byte_conditionals(expert, b"abcabcabc")
     assert torch.equal(laws[:5], byte_conditionals(expert, b"abcab"))
@@ -100,7 +100,7 @@ def test_a_long_text_is_read_in_windows():
 
 
 def test_few_laws_are_held_at_once():
-    expert = Remembering(VOCABULARIES["letters"], 1)
+    expert = PathDependentExpert(VOCABULARIES["letters"], 1)
     laws = byte_conditionals(expert, b"abc" * 100)
     assert expert.asked == 128
     assert torch.isfinite(laws).all()
@@ -108,8 +108,8 @@ def test_few_laws_are_held_at_once():
 
 def test_a_text_that_cannot_be_cut_is_refused():
     with pytest.raises(ConservatorError, match="byte 1 of the text is not UTF-8"):
-        byte_conditionals(Remembering(VOCABULARIES["letters"], 0), b"a\xff")
-    lower = Remembering(VOCABULARIES["letters"], 0, lambda text: [b"abc".index(byte) for byte in text.lower().encode()])
+        byte_conditionals(PathDependentExpert(VOCABULARIES["letters"], 0), b"a\xff")
+    lower = PathDependentExpert(VOCABULARIES["letters"], 0, lambda text: [b"abc".index(byte) for byte in text.lower().encode()])
     with pytest.raises(
         ConservatorError, match="remembering cuts the text into tokens that spell another, from byte 2 on"
     ):

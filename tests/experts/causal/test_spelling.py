@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conservator.errors import ConservatorError
 from conservator.reference import ByteLm, MarkovExpert, enumerate_texts, score_bytes
 from conservator.vocabularies import BYTES
-from support.causal_experts import EXPERTS, SEEDS, TEXTS, VOCABULARIES, Remembering
+from support.causal_experts import EXPERTS, SEEDS, TEXTS, VOCABULARIES, PathDependentExpert
 
 WIDTHS = st.integers(1, 3)
 SHARES = st.sampled_from([0.0, 0.05, 0.4])
@@ -72,7 +72,7 @@ def test_a_batch_is_one_by_one(expert, texts, width):
 
 @given(seed=SEEDS, text=TEXTS)
 def test_a_state_can_be_advanced_twice(seed, text):
-    speller = ByteLm(Remembering(VOCABULARIES["many cuts"], seed))
+    speller = ByteLm(PathDependentExpert(VOCABULARIES["many cuts"], seed))
     state = advance(speller, text)[-1]
     before = state.log_prob
     first, second = speller.advance([state, state], b"ab")
@@ -93,8 +93,8 @@ def test_the_scores_of_a_text_are_its_local_energies(expert, text):
 def test_only_canonical_cuts_are_kept_where_they_are_known():
     """By the longest piece from the left, aab is cut into aab alone: a, then ab, is no cut of it."""
     pieces = VOCABULARIES["many cuts"]
-    greedy = Remembering(pieces, 0).spec.tokens.cut
-    expert = Remembering(pieces, 0, greedy)
+    greedy = PathDependentExpert(pieces, 0).spec.tokens.cut
+    expert = PathDependentExpert(pieces, 0, greedy)
     states = advance(ByteLm(expert), b"aab")
     kept = {hypothesis.last for hypothesis in states[-1].hypotheses if not hypothesis.prefix.text}
     assert kept == {pieces.index(b"aab")}
@@ -103,7 +103,7 @@ def test_only_canonical_cuts_are_kept_where_they_are_known():
 
 
 def test_what_stands_between_is_kept_if_nothing_canonical_is():
-    expert = Remembering([b"a", b"b", b"ab"], 0, lambda text: [2] if text == "ab" else [0] * len(text))
+    expert = PathDependentExpert([b"a", b"b", b"ab"], 0, lambda text: [2] if text == "ab" else [0] * len(text))
     speller = ByteLm(expert, width=1)
     for state in advance(speller, b"abbaab"):
         assert state.log_prob > -math.inf
@@ -120,7 +120,7 @@ def test_an_impossible_text_has_no_law(generator):
 
 
 def test_few_laws_are_held_at_once():
-    expert = Remembering(VOCABULARIES["many cuts"], 0)
+    expert = PathDependentExpert(VOCABULARIES["many cuts"], 0)
     speller = ByteLm(expert)
     speller.advance([speller.start()] * 200, b"a" * 200)
     assert expert.asked == 128

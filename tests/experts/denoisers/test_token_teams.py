@@ -8,11 +8,11 @@ from conservator.channels import MaskChannel
 from conservator.experts import Team
 from conservator.field import Inferred
 from conservator.reference import decode_one_step
-from support.pretrained import by_heart, load, network, random_denoiser
+from support.pretrained import memorized_network, load, network, random_denoiser
 
 
 def test_a_team_restores_lost_tokens_by_the_expert_that_knows_them(tmp_path):
-    made, text = by_heart("roberta")
+    made, text = memorized_network("roberta")
     folders = [tmp_path / name for name in ("knows", "guesses")]
     for folder in folders:
         folder.mkdir()

@@ -13,7 +13,7 @@ from support.pretrained import (
     KINDS,
     POSITIONS,
     around,
-    by_heart,
+    memorized_network,
     load,
     mask_of,
     network,
@@ -55,7 +55,7 @@ def cross_entropy(expert, text):
 
 @every
 def test_a_text_that_is_known_by_heart_comes_back(kind, tmp_path):
-    made, text = by_heart(kind)
+    made, text = memorized_network(kind)
     expert = load(kind, made, tmp_path)
     assert cross_entropy(expert, text) < 0.1
     assert expert.spec.vocabulary.decode(text.numpy()) == b"the quick brown fox jumps over the lazy dog"
@@ -76,7 +76,7 @@ TRAPS = {
 
 @pytest.mark.parametrize(("kind", "changes"), TRAPS.values(), ids=TRAPS)
 def test_read_otherwise_the_text_does_not_come_back(kind, changes):
-    made, text = by_heart(kind)
+    made, text = memorized_network(kind)
     assert cross_entropy(read(kind, made, **changes), text) > 1.0
 
 
@@ -123,7 +123,7 @@ def test_padding_would_change_what_a_network_says():
 @masked
 def test_the_mask_and_other_tokens_without_text_are_forbidden_before_normalising(kind):
     """A head that prefers them all the same leaves the laws of the others as they were."""
-    made, text = by_heart(kind)
+    made, text = memorized_network(kind)
     silent = torch.tensor([not piece for piece in random_denoiser(kind).spec.vocabulary.pieces])
     assert silent[mask_of(kind)]
     expert = read(kind, made)
@@ -145,7 +145,7 @@ def test_the_mask_and_other_tokens_without_text_are_forbidden_before_normalising
 
 
 def test_mdlm_without_times_does_not_run():
-    made, text = by_heart("mdlm")
+    made, text = memorized_network("mdlm")
     with pytest.raises(TypeError, match="zeros_like"):
         cross_entropy(read("mdlm", made, time="none"), text)
 

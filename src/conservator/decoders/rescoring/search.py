@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from conservator.decoders.rescoring.spans import Region
 from conservator.experts import Meter
-from conservator.experts.causal import ROOT, CausalExpert, Reading
+from conservator.experts.causal import ROOT, CausalExpert, TokenTree
 from conservator.vocabularies import BYTES, Tokens
 
 ROWS = 200  # laws that are asked for at once
@@ -69,7 +69,7 @@ class Trunk:
         self.vocabulary, self.meter = expert.spec.tokens, meter
         self.tokens = self.vocabulary.cut(text.decode())
         self.borders = np.cumsum([0, *(len(self.vocabulary.pieces[token]) for token in self.tokens)])
-        self.reading: Reading = expert.read()
+        self.reading: TokenTree = expert.read()
         self.nodes = 1
         self.read(range(len(self.tokens)), self.tokens)
 

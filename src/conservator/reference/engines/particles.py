@@ -164,7 +164,7 @@ def estimate_gradient(
         nothing = torch.zeros(shape, dtype=torch.long)
         particles.append(draw_particles(team, lam, nothing, everything, settings.steps, generator))
     both = torch.cat(particles)
-    alone = [team.alone(number) for number in range(len(team))]
+    alone = [team.subset([number]) for number in range(len(team))]
     scores = torch.stack(
         [
             torch.cat(

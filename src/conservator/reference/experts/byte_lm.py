@@ -11,7 +11,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts.causal.expert import ROOT, CausalExpert
-from conservator.experts.causal.hypotheses import AT_ONCE, Hypothesis, log_sum, mix
+from conservator.experts.causal.hypotheses import MAX_ROWS, Hypothesis, log_sum, next_byte_log_probs
 from conservator.experts.causal.prefixes import Prefixes
 
 
@@ -48,7 +48,7 @@ class ByteState:
 
         The sum of the laws of the bytes of a text is ``log_prob + lost``.
         """
-        return torch.from_numpy(mix(self.hypotheses))
+        return torch.from_numpy(next_byte_log_probs(self.hypotheses))
 
 
 class ByteLm:
@@ -123,8 +123,8 @@ class ByteLm:
     def _read(self, openings: Sequence[NewToken]) -> Iterator[Hypothesis]:
         """Read the token of each, and begin the next one."""
         root = self._prefixes.find(b"")
-        for first in range(0, len(openings), AT_ONCE):
-            part = openings[first : first + AT_ONCE]
+        for first in range(0, len(openings), MAX_ROWS):
+            part = openings[first : first + MAX_ROWS]
             nodes = range(self._size, self._size + len(part))
             laws = self._reading.extend([opening.node for opening in part], [opening.token for opening in part], nodes)
             self._size += len(part)
