@@ -9,7 +9,8 @@ from torch.nn import functional
 NUM_BYTES = 256  # bytes: number of outputs of the head [definition]
 HIDDEN = NUM_BYTES  # input symbol at a hidden position
 BOUNDARY = HIDDEN + 1  # symbol of the n-grams beyond either end of a sequence
-# The n-grams of the memory, as offsets from a position. None contains the position itself, because it may be hidden.
+# The n-grams of the memory. None contains the position itself, because it may be hidden.
+# positions: offsets of the symbols of each n-gram [LOG: byte-network]
 NGRAMS = ((-2, -1), (-3, -2, -1), (-5, -4, -3, -2, -1), (1, 2), (1, 2, 3), (1, 2, 3, 4, 5), (-1, 1), (-2, -1, 1, 2))
 MAX_OFFSET = 5  # positions: the largest offset in NGRAMS [definition]
 LOGIT_BOUND = 15  # nats: bound of the absolute logits, so that no byte has probability 0 [untuned]

@@ -17,9 +17,7 @@ class WindowConfig:
     """Sizes of windows; ``margin`` and ``length_multiple`` are reduced for experts with a short context."""
 
     margin: int = 63  # positions: context on either side of a predicted position [untuned]
-    length_multiple: int = (
-        64  # positions: window lengths are multiples of this, so that windows share batches [untuned]
-    )
+    length_multiple: int = 64  # positions: window lengths are multiples of it, so that windows share batches [untuned]
     min_context: int = 8  # positions: a shorter window has no context around the positions to predict [untuned]
 
 

@@ -12,7 +12,7 @@ from conservator.decoders.rescoring.search import Limits, Trunk, search
 from conservator.decoders.rescoring.spans import Region
 from conservator.experts import Meter
 from conservator.vocabularies import BYTES
-from support.causal_experts import EXPERTS, SEEDS, PathDependentExpert, exact_scores, random_potentials, spelt
+from support.causal_experts import EXPERTS, SEEDS, PathDependentExpert, exact_scores, random_potentials, text_log_probs
 
 EXACT = Limits(far=math.inf, width=10**9)
 TEXTS = st.lists(st.sampled_from(b"abc"), min_size=1, max_size=6).map(bytes)
@@ -70,7 +70,7 @@ def test_a_region_is_judged_given_the_text_before_it(expert, before, text, seed,
     pattern = [BYTES.mask if place in region.open else whole[place] for place in range(start, len(whole))]
     oracle = {
         region.fill_of(written): score + sum(energies[place][written[place - start]] for place in region.open)
-        for written, score in spelt(After(), pattern).items()
+        for written, score in text_log_probs(After(), pattern).items()
     }
     if len(oracle) > 1:
         assert found == pytest.approx(oracle, abs=1e-4)

@@ -124,7 +124,7 @@ def test_broken_weights_are_refused(tmp_path):
 
 
 def test_a_tokenizer_without_a_start_is_refused(tmp_path):
-    save_tiny(tmp_path, described=byte_level("<|begin|>"))
+    save_tiny(tmp_path, tokenizer=byte_level("<|begin|>"))
     with pytest.raises(ConservatorError, match="no token to begin a text with"):
         load_language_model(tmp_path)
 
