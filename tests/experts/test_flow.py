@@ -81,20 +81,20 @@ def test_the_default_time_is_the_fraction_of_visible_tokens():
 def test_a_uniform_source_reads_every_token_and_copies_none():
     expert, tokens = make_expert(UNIFORM), batch()
     assert expert.spec.source == UniformSource()
-    visible, at = torch.zeros(4, 9, dtype=torch.bool), torch.ones(4, 9).nonzero(as_tuple=True)
-    log_probs = expert.predict(Context(tokens, visible, torch.full((4,), 0.5)), at)
+    none_hidden, at = torch.zeros(4, 9, dtype=torch.bool), torch.ones(4, 9).nonzero(as_tuple=True)
+    log_probs = expert.predict(Context(tokens, none_hidden, torch.full((4,), 0.5)), at)
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(36))
     assert log_probs.max() < -1e-3  # no token is certain
     other = tokens.clone()
     other[0, 4] = (other[0, 4] + 1) % TOKENS
-    changed = expert.predict(Context(other, visible, torch.full((4,), 0.5)), at).view(4, 9, -1)
+    changed = expert.predict(Context(other, none_hidden, torch.full((4,), 0.5)), at).view(4, 9, -1)
     assert not torch.equal(changed[0, 0], log_probs.view(4, 9, -1)[0, 0])
     torch.testing.assert_close(changed[1:], log_probs.view(4, 9, -1)[1:])
     short = tokens.clone()
     short[1, 5:] = PAD
-    padded = expert.predict(Context(short, visible, torch.full((4,), 0.5)), at).view(4, 9, -1)
+    padded = expert.predict(Context(short, none_hidden, torch.full((4,), 0.5)), at).view(4, 9, -1)
     single = expert.predict(
-        Context(tokens[1:2, :5], visible[:1, :5], torch.tensor([0.5])), torch.ones(1, 5).nonzero(as_tuple=True)
+        Context(tokens[1:2, :5], none_hidden[:1, :5], torch.tensor([0.5])), torch.ones(1, 5).nonzero(as_tuple=True)
     )
     torch.testing.assert_close(padded[1, :5], single)
 
@@ -113,11 +113,11 @@ def test_the_logits_of_a_cavity_network_are_the_cavity_distribution():
 def test_a_uniform_source_rejects_hidden_tokens_and_a_missing_time():
     expert, tokens = make_expert(UNIFORM), batch()
     at = (torch.tensor([0]), torch.tensor([0]))
-    visible = torch.zeros(4, 9, dtype=torch.bool)
+    none_hidden = torch.zeros(4, 9, dtype=torch.bool)
     with pytest.raises(ConservatorError, match="no token may be hidden"):
-        expert.predict(Context(tokens, ~visible, torch.ones(4)), at)
+        expert.predict(Context(tokens, ~none_hidden, torch.ones(4)), at)
     with pytest.raises(ConservatorError, match=r"context.time must be given"):
-        expert.predict(Context(tokens, visible), at)
+        expert.predict(Context(tokens, none_hidden), at)
     with pytest.raises(ConservatorError, match="uniform source"):
         Team([expert])
 
@@ -133,9 +133,9 @@ def test_special_tokens_are_impossible():
 
 
 def test_invalid_tokens_and_vocabularies_are_rejected():
-    expert, visible = make_expert(MASK), torch.zeros(4, 9, dtype=torch.bool)
+    expert, none_hidden = make_expert(MASK), torch.zeros(4, 9, dtype=torch.bool)
     with pytest.raises(ConservatorError, match=f"visible tokens must be from 0 to {TOKENS - 1}, got {TOKENS}"):
-        expert.predict(Context(torch.full((4, 9), TOKENS), visible), (torch.tensor([0]), torch.tensor([0])))
+        expert.predict(Context(torch.full((4, 9), TOKENS), none_hidden), (torch.tensor([0]), torch.tensor([0])))
     with pytest.raises(ConservatorError, match="they must be equal"):
         SharedBackbone(random_flow(), BYTES)
 
@@ -170,7 +170,7 @@ def test_invalid_files_are_rejected(tmp_path):
     config = json.loads((folder / "config.json").read_text())
     wrong = {
         "model_type": ("bert", "does not describe a flow-matching expert"),
-        "source": ("gaussian", "source must be expert of mask, uniform, got 'gaussian'"),
+        "source": ("gaussian", "source must be one of mask, uniform, got 'gaussian'"),
         "mask_token_id": (7, "mask_token_id must be 300 .*, got 7"),
         "width": (15, "width must be a multiple of twice the number of heads"),
         "layers": (0, "layers must be a number from 1 to 256, got 0"),

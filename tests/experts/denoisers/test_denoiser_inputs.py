@@ -154,16 +154,16 @@ def test_mdlm_without_times_does_not_run():
 def test_a_uniform_source_reads_every_token_and_needs_a_time():
     expert = random_denoiser("duo")
     tokens = torch.tensor([[5, 6, 7]])
-    visible = torch.zeros_like(tokens, dtype=torch.bool)
+    none_hidden = torch.zeros_like(tokens, dtype=torch.bool)
     assert expert.spec.source == UniformSource()
     assert expert.spec.takes_time
     with pytest.raises(ConservatorError, match="no token may be hidden"):
         table_of(expert, tokens, tokens == 6, 0.5)
     with pytest.raises(ConservatorError, match=r"context.time \(kappa\) must be given"):
-        table_of(expert, tokens, visible)
-    early, late = table_of(expert, tokens, visible, 0.1), table_of(expert, tokens, visible, 0.9)
+        table_of(expert, tokens, none_hidden)
+    early, late = table_of(expert, tokens, none_hidden, 0.1), table_of(expert, tokens, none_hidden, 0.9)
     assert not torch.allclose(early, late)
-    assert torch.isfinite(table_of(expert, tokens, visible, 0.0)).all()
+    assert torch.isfinite(table_of(expert, tokens, none_hidden, 0.0)).all()
     assert (late.argmax(-1) != tokens).any()  # tokens are not copied
 
 
