@@ -136,7 +136,7 @@ def test_a_memory_is_no_network_and_stands_last():
     list(team.read(observation.tokens, observation.lost[:, None], observation.lost[:, None]))
     assert team.meter.evaluations == team.experts[0].evaluations > 0
     for experts in ([memory, FakeExpert()], [FakeExpert(), memory, memory]):
-        with pytest.raises(ConservatorError, match="last of a team"):
+        with pytest.raises(ConservatorError, match="at most one retrieval expert; pass it last"):
             Team(experts)
 
 

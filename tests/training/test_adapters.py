@@ -136,5 +136,5 @@ def test_an_adapter_that_is_wrong_is_refused(base, tmp_path):
     with pytest.raises(ConservatorError, match="expected r and lora_alpha"):
         load_flow(folder)
     (folder / "config.json").write_text(json.dumps({"model_type": "conservator_flow_adapter"}))
-    with pytest.raises(ConservatorError, match="does not name the base"):
+    with pytest.raises(ConservatorError, match=r"must have base.folder and base.fingerprint"):
         load_flow(folder)
