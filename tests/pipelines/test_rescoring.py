@@ -88,7 +88,10 @@ def test_alternatives_change_nothing_and_begin_with_the_text():
 
 def test_two_language_models_are_trusted_where_they_know_the_text():
     half = len(TEXT) // 2
-    first, second = MemorizingCausalExpert(TEXT[:half].encode(), "first"), MemorizingCausalExpert(TEXT[half:].encode(), "second")
+    first, second = (
+        MemorizingCausalExpert(TEXT[:half].encode(), "first"),
+        MemorizingCausalExpert(TEXT[half:].encode(), "second"),
+    )
     found = run(language_models=[first, second], effort="best", memory=False)
     assert found.experts[2:] == ("first", "second")
     assert found.summary.weights[2] > 0
@@ -123,7 +126,10 @@ def test_it_says_how_long_it_will_take():
     document, _ = damaged()
     options = RestoreOptions(effort="best", lost="bytes")
     assert (
-        Restorer([FakeExpert(1)], options, language_models=[MemorizingCausalExpert(TEXT.encode())]).seconds_to_rewrite(document) > 0
+        Restorer([FakeExpert(1)], options, language_models=[MemorizingCausalExpert(TEXT.encode())]).seconds_to_rewrite(
+            document
+        )
+        > 0
     )
     assert Restorer([FakeExpert(1)]).seconds_to_rewrite(document) == 0
 

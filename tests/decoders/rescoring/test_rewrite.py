@@ -53,7 +53,8 @@ def test_what_is_not_open_stays(expert, text, seed, data):
     assert set(found.confidence) == set(found.judged) <= set(places)
     assert all(0 < share <= 1 + 1e-9 for share in found.confidence.values())
     assert (
-        found.text == rewrite([expert], ones(text), text, np.array(places), random_potentials(places, seed), Meter()).text
+        found.text
+        == rewrite([expert], ones(text), text, np.array(places), random_potentials(places, seed), Meter()).text
     )
 
 
