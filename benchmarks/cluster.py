@@ -58,7 +58,7 @@ def foretell(record: dict[str, Any]) -> dict[str, float]:
     return {name: round(value, 1) for name, value in found.items()}
 
 
-def grow(record: dict[str, Any], known: dict[str, float], workers: int, between: float, seed: int) -> dict[str, Any]:
+def extend(record: dict[str, Any], known: dict[str, float], workers: int, between: float, seed: int) -> dict[str, Any]:
     """A run of many workers on documents drawn from those of a record."""
     generator = np.random.default_rng(seed)
     rows = [row for row in record["rows"] if "document_seconds" in row]
@@ -91,8 +91,8 @@ def main() -> None:
     for number, path in enumerate(options.records):
         record = json.loads(path.read_text())
         known = known or measured(record)
-        rows = [grow(record, known, workers, math.inf, options.seed) for workers in (2, 10, 30, 100, 300, 1000)]
-        rows += [grow(record, known, 100, between, options.seed) for between in (60.0, 600.0, HOUR, DAY)]
+        rows = [extend(record, known, workers, math.inf, options.seed) for workers in (2, 10, 30, 100, 300, 1000)]
+        rows += [extend(record, known, 100, between, options.seed) for between in (60.0, 600.0, HOUR, DAY)]
         documents = next(seconds_of(row) for row in record["rows"] if "document_seconds" in row)
         found[path.stem] = {
             "document_seconds": {

@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from conservator.experts.causal import ROOT, CausalExpert, Reading
+from conservator.experts.causal import ROOT, CausalExpert, TokenTree
 from conservator.vocabularies import BYTES
 
 WIDTH = 8  # hypotheses that are kept at a place
@@ -37,9 +37,9 @@ class Beam:
     def __init__(self, expert: CausalExpert, pattern: Sequence[int]) -> None:
         """Take the model, and the bytes of the text with the mask where they are lost."""
         self.tokens, self.pattern = expert.spec.tokens, pattern
-        self.reading: Reading = expert.read()
+        self.reading: TokenTree = expert.read()
         self.nodes = 1
-        law = self.reading.grow([], [], [ROOT]).numpy()[0]
+        law = self.reading.extend([], [], [ROOT]).numpy()[0]
         self.ends = defaultdict(list, {0: [Hypothesis(0.0, b"", ROOT, ROOT, ROOT, law)]})
 
     def write(self) -> bytes:
@@ -66,7 +66,7 @@ class Beam:
             if len(batch) < BATCH and place < len(self.pattern):
                 batch += [one for one in self.likely(place) if one.law is None]
         nodes = range(self.nodes, self.nodes + len(batch))
-        laws = self.reading.grow([one.parent for one in batch], [one.token for one in batch], nodes).numpy()
+        laws = self.reading.extend([one.parent for one in batch], [one.token for one in batch], nodes).numpy()
         for one, node, law in zip(batch, nodes, laws, strict=True):
             one.node, one.law = node, law
         self.nodes += len(batch)

@@ -3,6 +3,7 @@
 import itertools
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from unittest import mock
 
@@ -16,13 +17,13 @@ from conservator.channels import EditChannel
 from conservator.cli.restore import summary
 from conservator.documents import LOST
 from conservator.errors import ConservatorError, OptionError, TooSlowError
-from conservator.experts import Cost, Meter, OutOfTimeError
+from conservator.experts import Cost, Meter, OutOfTimeError, team
 from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel
 from conservator.options import RestoreOptions
 from conservator.pipelines.correction import Corrector, as_restoration
 from conservator.pipelines.rescoring import Rescorer
 from conservator.results import as_record, plan_renewal, renew
-from support.causal_experts import Bookworm
+from support.causal_experts import MemorizingCausalExpert
 from support.commands import call
 from support.european import SENTENCES
 from support.fakes import FakeExpert
@@ -55,7 +56,7 @@ class Timed(FakeExpert):
         return super().predict(context, at)
 
 
-class TimedWorm(Bookworm):
+class TimedWorm(MemorizingCausalExpert):
     """A language model whose readings take a second."""
 
     def __init__(self, text, expert, name="bookworm"):
@@ -64,13 +65,13 @@ class TimedWorm(Bookworm):
 
     def read(self):
         reading = super().read()
-        grow = reading.grow
+        extend = reading.extend
 
         def timed(parents, tokens, asked):
             self.expert.begin()
-            return grow(parents, tokens, asked)
+            return extend(parents, tokens, asked)
 
-        reading.grow = timed
+        reading.extend = timed
         return reading
 
 
@@ -79,7 +80,7 @@ def clocked(clock):
     """Restorations see another clock, and read one window at a time."""
     with (
         mock.patch("conservator.restorer.Meter", partial(Meter, clock=clock)),
-        mock.patch("conservator.experts.team.POSITIONS", 1),
+        mock.patch.object(team, "TEAM_CONFIG", replace(team.TEAM_CONFIG, batch_positions=1)),
     ):
         yield
 
@@ -258,7 +259,7 @@ def test_a_limit_is_a_positive_number(seconds):
 def test_characters_that_were_not_reached_stay_marks():
     text = " ".join(itertools.chain(*([one] if isinstance(one, str) else one for one in SENTENCES.values())))[:300]
     document = "".join(letter if letter.isascii() else MARK for letter in text)
-    with mock.patch("conservator.experts.team.CHUNK", 2**16), mock.patch("conservator.experts.team.LONGEST", 64):
+    with mock.patch.object(team, "TEAM_CONFIG", team.TeamConfig(batch_bytes=2**16, default_context=64)):
         restorer, opened = Restorer([FakeExpert()], select=True), []
         with clocked(itertools.count().__next__):
             whole = restorer.restore(document, lost="characters")
@@ -316,7 +317,7 @@ def test_lines_that_are_done_keep_their_corrections():
 
 def test_what_language_models_have_not_judged_is_as_models_of_characters_have_it():
     seen = COURT.replace("the", "tbe")
-    rewriter = Rescorer([Bookworm(COURT.encode())])
+    rewriter = Rescorer([MemorizingCausalExpert(COURT.encode())])
     whole = Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rewriter=rewriter).correct(seen)
     plain = Corrector(CHANNEL, PRIOR, min_log_odds=0.0).correct(seen)
     found = [one for one in corrections(Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rewriter=rewriter), seen) if one]

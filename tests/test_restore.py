@@ -227,7 +227,7 @@ def test_progress_is_told_and_may_stop_the_work():
         ("a", {"evidence_radius": -1}, "number of bytes"),
         ("a", {"seed": 0.5}, "whole number"),
         ("a", {"invalid": "lost"}, "no such option; known: mark, gap"),
-        ("a", {"experts": [object()]}, "is no expert: it lacks a spec"),
+        ("a", {"experts": [object()]}, "without the attribute spec"),
         ("a\ufffd", {"channel": MaskChannel(4, 0.1)}, "output alphabet"),
         ("[...]", {"gap": "[...]", "max_gap": 0}, "at least 1"),
         (b"\xe9", {"encoding": "utf-8"}, "byte 0 is 0xe9"),

@@ -88,7 +88,7 @@ def open_resources(
             raise ConservatorError(f"--experts {value}: expected ROLE=FOLDER, with one of the roles {', '.join(ROLES)}")
         named[role] = name
     loaded = {
-        role: in_role(role, load_experts([name], trust_remote_code=trust_remote_code, own_tokens=True)[0])
+        role: in_role(role, load_experts([name], trust_remote_code=trust_remote_code, native_tokens=True)[0])
         for role, name in sorted(named.items())
     }
     return Resources(find_corpora(corpora, folder / "corpora"), loaded, folder)

@@ -39,7 +39,7 @@ class Recipe:
 
     def folder(self, home: Path) -> Path:
         """Where it is kept: two recipes that differ in anything but the name of a folder have different ones."""
-        base = self.wish.base and load_experts([str(self.wish.base)], own_tokens=True)[0].spec.fingerprint
+        base = self.wish.base and load_experts([str(self.wish.base)], native_tokens=True)[0].spec.fingerprint
         config = asdict(self.wish.presets[self.preset])
         facts = [config, asdict(replace(self.wish, base=None)), base, self.corpus.fingerprint, self.steps, self.seed]
         return home / hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16] / self.name
@@ -89,7 +89,7 @@ def prepare_worker() -> None:
 
 def load_all(folders: Mapping[str, Path]) -> dict[str, Expert]:
     """Load experts over their own tokens; adapters of one base share it."""
-    experts = load_experts([str(folder) for folder in folders.values()], own_tokens=True)
+    experts = load_experts([str(folder) for folder in folders.values()], native_tokens=True)
     return dict(zip(folders, experts, strict=True))
 
 

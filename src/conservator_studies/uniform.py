@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from conservator.errors import ConservatorError
-from conservator.experts.uniform import LATEST
+from conservator.experts.uniform import MAX_KAPPA
 from conservator.field import Bayes, Inferred
 from conservator.reference import sampled_energies, uniform_denoising_score
 from conservator_studies.baselines import UniformSetting
@@ -46,7 +46,7 @@ LABELS = {
     "t_dec": "Ours, the paper's decoder",
     "iterative": "Ours, iterative decoder",
 }
-SCORES: dict[str, Score] = {PAPERS: uniform_denoising_score, IDENTITY: partial(sampled_energies, latest=LATEST)}
+SCORES: dict[str, Score] = {PAPERS: uniform_denoising_score, IDENTITY: partial(sampled_energies, latest=MAX_KAPPA)}
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import pytest
 
 from support.commands import call
 from support.flows import UNIFORM, save_random
-from support.pretrained import KINDS, TEXT, by_heart, save
+from support.pretrained import KINDS, TEXT, memorized_network, save
 
 DAMAGED = "the qu\ufffd\ufffdk brown f\ufffdx jumps ov\ufffdr the l\ufffdzy dog"
 
 
 def save_by_heart(kind, folder):
     folder.mkdir()
-    save(kind, by_heart(kind)[0], folder)
+    save(kind, memorized_network(kind)[0], folder)
     return ["--trust-remote-code"] if KINDS[kind].code else []
 
 

@@ -1,4 +1,4 @@
-"""The experts that come with the package."""
+"""The built-in experts."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from conservator.experts import Context, builtin_names, load_experts
-from conservator.experts.library import HOME
+from conservator.experts.library import BUILTIN_FOLDER
 from conservator.experts.memory.phrases import PHRASES
 from conservator.training.specialisation import check_specialisation
 
@@ -22,37 +22,37 @@ TEXTS = {
 }
 
 
-def test_all_are_there_with_cards_and_small_enough():
+def test_all_are_complete_and_small_enough():
     assert builtin_names() == NAMES
     for name in NAMES:
-        files = sorted(path.name for path in (HOME / name).iterdir())
+        files = sorted(path.name for path in (BUILTIN_FOLDER / name).iterdir())
         assert files == ["README.md", "config.json", "loss.csv", "loss.png", "model.safetensors"]
-    assert sum(path.stat().st_size for path in (*HOME.rglob("*"), PHRASES) if path.is_file()) < 100e6
+    assert sum(path.stat().st_size for path in (*BUILTIN_FOLDER.rglob("*"), PHRASES) if path.is_file()) < 100e6
 
 
-def test_the_generalists_had_the_steps_of_one_and_of_three_specialists():
+def test_the_generalists_have_the_steps_of_one_and_of_three_specialists():
     steps = {expert.spec.name: expert.about["steps"] for expert in load_experts(NAMES)}
     assert len({steps[name] for name in ("prose", "code", "config", "markdown", "math", "generalist")}) == 1
     assert steps["generalist_3x"] == 3 * steps["prose"]
 
 
-def test_specialists_know_text_that_was_written_here():
+def test_specialists_are_best_in_their_domains():
     experts = load_experts("prose,code,config,markdown,math")
     check = check_specialisation(experts, {name: [text * 3] for name, text in TEXTS.items()}, windows=32, length=100)
     assert check.passed
 
 
-def test_a_lost_byte_is_found():
+def test_a_lost_byte_is_restored():
     (expert,) = load_experts("code")
     tokens = torch.tensor([list(b"import os\nimport sys\n\n\ndef main():\n    retXrn sys.argv\n")])
-    place = bytes(tokens[0].tolist()).index(b"X")
-    hidden = torch.arange(tokens.shape[1])[None] == place
+    position = bytes(tokens[0].tolist()).index(b"X")
+    hidden = torch.arange(tokens.shape[1])[None] == position
     row = expert.predict(Context(tokens, hidden), hidden.nonzero(as_tuple=True))
     assert chr(int(row[0].argmax())) == "u"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_recorded_check_is_of_these_weights(name):
+def test_the_recorded_check_refers_to_these_weights(name):
     record = json.loads((ROOT / "results" / "specialisation.json").read_text())
     (expert,) = load_experts([name])
     assert record["experts"][name] == expert.spec.fingerprint

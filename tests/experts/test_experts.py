@@ -1,4 +1,4 @@
-"""The laws of every expert, in one list, and the exact experts against enumeration."""
+"""Properties of all experts, in one list, and the exact experts against enumeration."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, ByteExpert, Context, Memory, UniformSource
-from conservator.experts.flow import Base, FlowExpert
+from conservator.experts.flow import FlowExpert, SharedBackbone
 from conservator.experts.segmentation import ByteMarginalExpert
 from conservator.experts.uniform import MaskedFromUniform
 from conservator.reference import BigramExpert, CategoricalExpert, EnumeratedExpert, all_sequences
@@ -18,7 +18,7 @@ from support.flows import NEAR, VOCABULARY, random_flow
 from support.networks import PLAIN, TINY, random_network
 from support.pretrained import KINDS, random_denoiser
 from support.tables import table_of
-from support.token_experts import Spelt
+from support.token_experts import BigramTokenExpert
 
 SIZE, LENGTH = 4, 5
 
@@ -30,7 +30,7 @@ def seeded(seed=0):
 JOINT = torch.randn([SIZE] * LENGTH, generator=seeded())
 EXPERTS = {
     "enumerated": EnumeratedExpert(JOINT),
-    "uniform source, hiding": MaskedFromUniform(EnumeratedExpert(JOINT, UniformSource(), "hiding"), seed=3, draws=2),
+    "uniform source": MaskedFromUniform(EnumeratedExpert(JOINT, UniformSource(), "uniform source"), seed=3, draws=2),
     "categorical": CategoricalExpert(torch.randn(LENGTH, SIZE, generator=seeded())),
     "bigram": BigramExpert.random(SIZE, 1.0, seeded()),
     "untrained denoiser": Denoiser(SIZE, LENGTH, 16, seeded(), "untrained"),
@@ -45,11 +45,11 @@ EXPERTS = {
     ),
     "bytes, hourglass": ByteExpert(random_network(TINY), "hourglass", ""),
     "bytes, transformer": ByteExpert(random_network(PLAIN), "transformer", ""),
-    "tokens in bytes": ByteMarginalExpert(
-        Spelt([*(bytes([byte]) for byte in range(BYTES.size)), b"ab", b"\x00\x01\x02"], 0)
+    "tokens over bytes": ByteMarginalExpert(
+        BigramTokenExpert([*(bytes([byte]) for byte in range(BYTES.size)), b"ab", b"\x00\x01\x02"], 0)
     ),
-    "tokens, flow matching": FlowExpert(Base(random_flow(), VOCABULARY), "flow"),
-    "tokens, flow matching, neighbours": FlowExpert(Base(random_flow(NEAR, spread=0.1), VOCABULARY), "near"),
+    "tokens, flow matching": FlowExpert(SharedBackbone(random_flow(), VOCABULARY), "flow"),
+    "tokens, flow matching, neighbours": FlowExpert(SharedBackbone(random_flow(NEAR, spread=0.1), VOCABULARY), "near"),
     "memory": Memory().condition(
         MaskChannel(BYTES.size, 0.5).observe(torch.randint(BYTES.size, (1, 200), generator=seeded()))
     ),
@@ -59,23 +59,27 @@ experts = pytest.mark.parametrize("expert", EXPERTS.values(), ids=EXPERTS.keys()
 
 
 masked = pytest.mark.parametrize(
-    "expert", [e for e in EXPERTS.values() if e.spec.source.shows_noise], ids=lambda e: e.spec.name
+    "expert",
+    [expert for expert in EXPERTS.values() if expert.spec.source.shows_noise],
+    ids=lambda expert: expert.spec.name,
 )
-# The surrogate of the simulator reads one length alone.
+# The surrogate of the simulator reads only one length.
 any_length = pytest.mark.parametrize(
-    "expert", [e for e in EXPERTS.values() if not isinstance(e, Denoiser)], ids=lambda e: e.spec.name
+    "expert",
+    [expert for expert in EXPERTS.values() if not isinstance(expert, Denoiser)],
+    ids=lambda expert: expert.spec.name,
 )
 
 
-def hides(expert, hidden):
-    """What is hidden of a batch: nothing from an expert with a uniform source."""
+def hidden_for(expert, hidden):
+    """The hidden positions of a batch; none for an expert with a uniform source."""
     return hidden & expert.spec.source.shows_noise
 
 
 @pytest.fixture
 def batch(expert, generator):
     tokens = torch.randint(expert.spec.vocabulary.size, (64, LENGTH), generator=generator)
-    return tokens, hides(expert, torch.rand(64, LENGTH, generator=generator) < 0.5)
+    return tokens, hidden_for(expert, torch.rand(64, LENGTH, generator=generator) < 0.5)
 
 
 @experts
@@ -88,7 +92,7 @@ def test_rows_are_normalised(expert, batch):
 
 
 @masked
-def test_hidden_content_is_not_seen(expert, batch, generator):
+def test_predictions_do_not_depend_on_hidden_tokens(expert, batch, generator):
     tokens, hidden = batch
     other = torch.where(hidden, torch.randint(expert.spec.vocabulary.size, tokens.shape, generator=generator), tokens)
     assert not torch.equal(tokens, other)
@@ -107,17 +111,17 @@ def test_visible_tokens_are_copied(expert, batch):
 def test_rows_of_a_batch_are_independent(expert, batch):
     tokens, hidden = batch
     together = table_of(expert, tokens, hidden, 0.5)
-    alone = torch.cat([table_of(expert, t[None], h[None], 0.5) for t, h in zip(tokens, hidden, strict=True)])
-    torch.testing.assert_close(together, alone)
+    single = [table_of(expert, row[None], mask[None], 0.5) for row, mask in zip(tokens, hidden, strict=True)]
+    torch.testing.assert_close(together, torch.cat(single))
 
 
 @experts
 @given(seed=st.integers(0, 1000), count=st.integers(0, 40), ragged=st.booleans())
-def test_only_what_is_asked_for_is_predicted(expert, seed, count, ragged):
-    """Rows of the whole table: any positions, in any order, also several times, also beside padding."""
+def test_only_requested_positions_are_predicted(expert, seed, count, ragged):
+    """Any positions in any order, with repetitions and with padding, give rows of the whole table."""
     generator = seeded(seed)
     tokens = torch.randint(expert.spec.vocabulary.size, (7, LENGTH), generator=generator)
-    hidden = hides(expert, torch.rand(7, LENGTH, generator=generator) < 0.5)
+    hidden = hidden_for(expert, torch.rand(7, LENGTH, generator=generator) < 0.5)
     if ragged and not isinstance(expert, Denoiser):
         ends = torch.randint(1, LENGTH + 1, (7, 1), generator=generator)
         tokens = tokens.masked_fill(torch.arange(LENGTH) >= ends, PAD)
@@ -135,12 +139,12 @@ def test_padding_changes_nothing_before_it(expert, batch):
     tokens, hidden = batch
     whole = table_of(expert, tokens, hidden, 0.5)
     for length in range(1, LENGTH + 1):
-        alone = table_of(expert, tokens[:, :length], hidden[:, :length], 0.5)
+        short = table_of(expert, tokens[:, :length], hidden[:, :length], 0.5)
         padded = tokens.clone()
-        padded[::2, length:] = PAD  # every other row is short
+        padded[::2, length:] = PAD  # every other row is padded
         together = table_of(expert, padded, hidden, 0.5)
         assert torch.isfinite(together).all()
-        torch.testing.assert_close(together[::2, :length], alone[::2])
+        torch.testing.assert_close(together[::2, :length], short[::2])
         torch.testing.assert_close(together[1::2], whole[1::2])
 
 
@@ -148,7 +152,7 @@ def test_padding_changes_nothing_before_it(expert, batch):
 def test_every_length_up_to_the_context_is_read(expert, generator):
     for length in range(1, (expert.spec.max_length or 12) + 1):
         tokens = torch.randint(expert.spec.vocabulary.size, (2, length), generator=generator)
-        log_probs = table_of(expert, tokens, hides(expert, tokens >= 0), 0.0)
+        log_probs = table_of(expert, tokens, hidden_for(expert, tokens >= 0), 0.0)
         torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(2, length, dtype=log_probs.dtype))
 
 
@@ -158,25 +162,25 @@ def test_an_expert_is_deterministic(expert, batch):
 
 
 @experts
-def test_what_cannot_be_read_is_refused(expert):
-    nowhere = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
+def test_invalid_inputs_are_rejected(expert):
+    at = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
     for shape in [(LENGTH,), (2, 0)]:
         tokens = torch.zeros(shape, dtype=torch.long)
         with pytest.raises(ConservatorError, match="shape"):
-            expert.predict(Context(tokens, hides(expert, tokens == 0)), nowhere)
+            expert.predict(Context(tokens, hidden_for(expert, tokens == 0)), at)
     if expert.spec.max_length is not None:
         tokens = torch.zeros(1, expert.spec.max_length + 1, dtype=torch.long)
-        with pytest.raises(ConservatorError, match=f"reads at most {expert.spec.max_length}"):
-            expert.predict(Context(tokens, tokens == 0), nowhere)
+        with pytest.raises(ConservatorError, match=f"at most {expert.spec.max_length} positions"):
+            expert.predict(Context(tokens, tokens == 0), at)
 
 
 def conditionals(log_density, sequences, tokens, hidden):
     """log q(x_l = v | visible tokens) by summing over all sequences: the definition."""
-    agrees = ((sequences == tokens) | hidden).all(-1)
-    weight = torch.where(agrees, log_density.exp(), 0.0)
+    matches = ((sequences == tokens) | hidden).all(-1)
+    weight = torch.where(matches, log_density.exp(), 0.0)
     table = torch.zeros(tokens.shape[0], SIZE, dtype=torch.float64)
-    for place in range(len(tokens)):
-        table[place].scatter_add_(0, sequences[:, place], weight)
+    for position in range(len(tokens)):
+        table[position].scatter_add_(0, sequences[:, position], weight)
     return (table / weight.sum()).log()
 
 
@@ -189,23 +193,23 @@ def conditionals(log_density, sequences, tokens, hidden):
 def test_bigram_conditionals_are_those_of_the_enumerated_joint(tokens, pattern, seed, scale):
     expert = BigramExpert.random(SIZE, scale, seeded(seed))
     tokens = torch.tensor(tokens)
-    hidden = torch.tensor([bool(pattern >> place & 1) for place in range(len(tokens))])
+    hidden = torch.tensor([bool(pattern >> position & 1) for position in range(len(tokens))])
     sequences = all_sequences(SIZE, len(tokens))
     log_density = expert.log_density(sequences)
     torch.testing.assert_close(log_density.exp().sum(), torch.tensor(1.0, dtype=torch.float64))
     expected = conditionals(log_density, sequences, tokens, hidden)
-    found = table_of(expert, tokens[None], hidden[None])[0]
-    torch.testing.assert_close(found.exp(), expected.exp())
-    torch.testing.assert_close(found[hidden], expected[hidden])
+    log_probs = table_of(expert, tokens[None], hidden[None])[0]
+    torch.testing.assert_close(log_probs.exp(), expected.exp())
+    torch.testing.assert_close(log_probs[hidden], expected[hidden])
 
 
 @given(tokens=st.integers(0, SIZE**LENGTH - 1), pattern=st.integers(0, 2**LENGTH - 1))
 def test_enumerated_conditionals_are_those_of_the_joint(tokens, pattern):
     expert, sequences = EXPERTS["enumerated"], all_sequences(SIZE, LENGTH)
-    hidden = torch.tensor([bool(pattern >> place & 1) for place in range(LENGTH)])
+    hidden = torch.tensor([bool(pattern >> position & 1) for position in range(LENGTH)])
     expected = conditionals(expert.log_density(sequences), sequences, sequences[tokens], hidden)
-    found = table_of(expert, sequences[tokens][None], hidden[None])[0]
-    torch.testing.assert_close(found.exp(), expected.exp())
+    log_probs = table_of(expert, sequences[tokens][None], hidden[None])[0]
+    torch.testing.assert_close(log_probs.exp(), expected.exp())
 
 
 def test_a_categorical_density_is_the_product_of_its_rows(generator):
@@ -225,6 +229,6 @@ def test_all_sequences_are_all_different():
     assert all_sequences(3, 1).tolist() == [[0], [1], [2]]
 
 
-def test_too_many_sequences_are_refused():
+def test_too_many_sequences_are_rejected():
     with pytest.raises(ConservatorError, match="too many to enumerate"):
         all_sequences(256, 4)

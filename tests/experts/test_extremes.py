@@ -1,4 +1,4 @@
-"""Weights that are finite but far too large, and a torch that computes in float64 by default."""
+"""Weights that are finite but too large, and float64 as the default type of torch."""
 
 import hashlib
 import json
@@ -28,38 +28,40 @@ def make_uniform_expert(folder):
     save_random(folder, UNIFORM)
 
 
-document_experts = pytest.mark.parametrize("make", [make_byte_expert, make_token_expert, make_uniform_expert])
+all_kinds = pytest.mark.parametrize("make", [make_byte_expert, make_token_expert, make_uniform_expert])
 
 
 def enlarge(folder, scale):
-    """Multiply the weights of an expert; its card says so."""
+    """Multiply the weights of an expert, and update the hash in its config."""
     weights = load_file(folder / "model.safetensors")
     large = {key: value.float() * (1 if "inv_freq" in key else scale) for key, value in weights.items()}
     data = save({key: value.clamp(-3e38, 3e38) for key, value in large.items()})
     (folder / "model.safetensors").write_bytes(data)
-    card = json.loads((folder / "config.json").read_text())
-    if "weights" in card:
-        card["weights"] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    (folder / "config.json").write_text(json.dumps(card))
+    config = json.loads((folder / "config.json").read_text())
+    if "weights" in config:
+        config["weights"] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (folder / "config.json").write_text(json.dumps(config))
 
 
-@document_experts
-def test_weights_that_are_too_large_are_blamed_and_not_the_document(make, tmp_path):
+@all_kinds
+def test_the_error_for_too_large_weights_names_the_weights(make, tmp_path):
     make(tmp_path / "name")
     enlarge(tmp_path / "name", 1e30)
     restorer = Restorer(load_experts([tmp_path / "name"]))
-    with pytest.raises(ConservatorError, match="'name' predicted what is not a finite number: its weights"):
+    with pytest.raises(
+        ConservatorError, match=r"'name': predict\(\) must return finite log-probabilities, .* its weights"
+    ):
         restorer.restore(DOCUMENT)
 
 
-@document_experts
-def test_what_torch_does_by_default_does_not_matter(make, tmp_path):
+@all_kinds
+def test_the_default_type_of_torch_has_no_effect(make, tmp_path):
     make(tmp_path / "name")
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        found = Restorer(load_experts([tmp_path / "name"])).restore(DOCUMENT)
+        restoration = Restorer(load_experts([tmp_path / "name"])).restore(DOCUMENT)
     finally:
         torch.set_default_dtype(before)
     parts = DOCUMENT.split("\ufffd")
-    assert all(part in found.text for part in parts)
+    assert all(part in restoration.text for part in parts)

@@ -1,4 +1,4 @@
-"""The meter: shares that never fall, costs that nest, and work that can be ended."""
+"""The meter: monotone progress, nested costs, and cancellation."""
 
 import pytest
 import torch
@@ -11,14 +11,14 @@ from conservator.reference import BigramExpert
 loops = st.recursive(st.none(), lambda inside: st.lists(inside, max_size=4), max_leaves=20)
 
 
-def go_through(meter, loop):
-    """Loops inside loops; a leaf is a call of an expert."""
+def run_loop(meter, loop):
+    """Run nested loops; a leaf is an evaluation of an expert."""
     if loop is None:
         with meter.evaluating(1):
             pass
         return
     for part in meter.steps(loop):
-        go_through(meter, part)
+        run_loop(meter, part)
 
 
 def leaves(loop):
@@ -26,42 +26,42 @@ def leaves(loop):
 
 
 @given(st.lists(loops, min_size=1, max_size=3))
-def test_shares_never_fall_and_end_at_1(stages):
-    told = []
-    meter = Meter(lambda stage, share: told.append((stage, share)))
+def test_progress_is_monotone_and_ends_at_1(stages):
+    reports = []
+    meter = Meter(lambda stage, fraction: reports.append((stage, fraction)))
     for number, loop in enumerate(stages):
-        told.clear()
+        reports.clear()
         with meter.stage(str(number)):
-            go_through(meter, loop)
-        assert {stage for stage, _ in told} == {str(number)}
-        shares = [share for _, share in told]
-        assert shares == sorted(shares)
-        assert (shares[0], shares[-1]) == (0, 1)
-        assert len(shares) >= 2 + leaves(loop)
+            run_loop(meter, loop)
+        assert {stage for stage, _ in reports} == {str(number)}
+        fractions = [fraction for _, fraction in reports]
+        assert fractions == sorted(fractions)
+        assert (fractions[0], fractions[-1]) == (0, 1)
+        assert len(fractions) >= 2 + leaves(loop)
     assert meter.evaluations == sum(map(leaves, stages))
-    told.clear()
-    go_through(meter, stages[0])
-    assert told == []  # nothing is told outside a stage
+    reports.clear()
+    run_loop(meter, stages[0])
+    assert reports == []  # nothing is reported outside a stage
 
 
-def test_equal_steps_are_equal_shares():
-    told = []
-    meter = Meter(lambda _, share: told.append(share))
+def test_equal_steps_are_equal_fractions():
+    reports = []
+    meter = Meter(lambda _, fraction: reports.append(fraction))
     with meter.stage("work"):
         for _ in meter.steps(range(2)):
             for _ in meter.steps("ab"):
                 pass
-    assert told == pytest.approx([0, 0, 0, 0.25, 0.5, 0.5, 0.75, 1])
+    assert reports == pytest.approx([0, 0, 0, 0.25, 0.5, 0.5, 0.75, 1])
 
 
 def test_a_stage_inside_a_stage_leaves_the_outer_one_where_it_was():
-    told = []
-    meter = Meter(lambda *what: told.append(what))
+    reports = []
+    meter = Meter(lambda *arguments: reports.append(arguments))
     with meter.stage("outer"):
         for _ in meter.steps(range(2)):
             with meter.stage("inner"):
                 pass
-    assert told == [
+    assert reports == [
         ("outer", 0.0),
         ("outer", 0.0),
         ("inner", 0.0),
@@ -74,11 +74,11 @@ def test_a_stage_inside_a_stage_leaves_the_outer_one_where_it_was():
 
 
 @given(loops, st.integers(0, 30))
-def test_what_progress_raises_ends_the_work_and_leaves_the_meter_usable(loop, patience):
-    left, told = [patience], []
+def test_an_exception_of_progress_stops_the_work_and_leaves_the_meter_usable(loop, max_calls):
+    left, reports = [max_calls], []
 
-    def progress(stage, share):
-        told.append((stage, share))
+    def progress(stage, fraction):
+        reports.append((stage, fraction))
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
@@ -87,30 +87,30 @@ def test_what_progress_raises_ends_the_work_and_leaves_the_meter_usable(loop, pa
     ended = False
     try:
         with meter.measure(), meter.stage("first"):
-            go_through(meter, loop)
+            run_loop(meter, loop)
     except KeyboardInterrupt:
         ended = True
-        assert len(told) == patience + 1  # nothing was done after it
-    assert ended == (len(told) > patience)
+        assert len(reports) == max_calls + 1  # nothing is reported after it
+    assert ended == (len(reports) > max_calls)
     left[0], before = 1000, meter.evaluations
-    told.clear()
-    with meter.measure() as spent, meter.stage("second"):
-        go_through(meter, [None, [None, None]])
-    assert [stage for stage, _ in told] == ["second"] * len(told)
-    shares = [share for _, share in told]
-    assert shares == sorted(shares)
-    assert (shares[0], shares[-1]) == (0, 1)
-    assert spent.cost.evaluations == meter.evaluations - before == 3
+    reports.clear()
+    with meter.measure() as measured, meter.stage("second"):
+        run_loop(meter, [None, [None, None]])
+    assert [stage for stage, _ in reports] == ["second"] * len(reports)
+    fractions = [fraction for _, fraction in reports]
+    assert fractions == sorted(fractions)
+    assert (fractions[0], fractions[-1]) == (0, 1)
+    assert measured.cost.evaluations == meter.evaluations - before == 3
 
 
 @given(loops, st.integers(0, 30))
-def test_when_time_is_over_nothing_more_begins(loop, seconds):
+def test_nothing_begins_after_the_time_limit(loop, seconds):
     now = [0]
 
     def work(part):
         if part is not None:
-            for one in meter.steps(part):
-                work(one)
+            for step in meter.steps(part):
+                work(step)
             return
         with meter.evaluating(1):
             assert now[0] < seconds
@@ -123,7 +123,7 @@ def test_when_time_is_over_nothing_more_begins(loop, seconds):
             work(loop)
     except OutOfTimeError as error:
         ended = error.stage
-    assert meter.evaluations == now[0] == min(leaves(loop), seconds)  # one that has begun counts
+    assert meter.evaluations == now[0] == min(leaves(loop), seconds)  # an evaluation in progress counts
     assert ended in ((None, "work") if now[0] == leaves(loop) else ("work",))
     if now[0] >= seconds:
         with pytest.raises(OutOfTimeError, match="next"), meter.stage("next"):
@@ -142,9 +142,9 @@ def test_costs_nest():
     assert (first.cost.evaluations, second.cost.evaluations, outer.cost.evaluations) == (3, 0, 5)
     assert outer.cost.expert_seconds >= first.cost.expert_seconds > 0
     assert second.cost.expert_seconds == 0
-    for spent in (first, second, outer):
-        assert spent.cost.arithmetic_seconds >= 0
-        assert spent.cost.seconds == spent.cost.expert_seconds + spent.cost.arithmetic_seconds
+    for measured in (first, second, outer):
+        assert measured.cost.arithmetic_seconds >= 0
+        assert measured.cost.seconds == measured.cost.expert_seconds + measured.cost.arithmetic_seconds
     assert outer.cost.seconds >= first.cost.seconds + second.cost.seconds
 
 
@@ -160,7 +160,7 @@ def test_a_team_counts_the_sequences_that_each_expert_reads():
     team = Team(experts)
     tokens = torch.zeros(5, 4, dtype=torch.long)
     at = torch.tensor([0, 4]), torch.tensor([1, 2])
-    with team.meter.measure() as spent:
+    with team.meter.measure() as measured:
         team.predict(Context(tokens, tokens == 0), at)
-        team.alone(1).predict(Context(tokens[:2], tokens[:2] == 0), (at[0][:1], at[1][:1]))
-    assert spent.cost.evaluations == 5 * 3 + 2
+        team.subset([1]).predict(Context(tokens[:2], tokens[:2] == 0), (at[0][:1], at[1][:1]))
+    assert measured.cost.evaluations == 5 * 3 + 2

@@ -7,6 +7,7 @@ import torch
 from conservator.channels import MaskChannel, ReplacementChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Team
+from conservator.experts.team import TeamConfig
 from conservator.field import Folds, simplex_grid
 from conservator.field.pool import log_pool_at
 from conservator.reference import BigramExpert, CategoricalExpert, CompositeEvidence, all_sequences
@@ -31,8 +32,8 @@ def masked(length, seed=0, rate=0.3, rows=None):
 def test_a_chunk_size_changes_nothing(monkeypatch):
     experts, observation, weights = bigrams(), masked(9, rows=5), torch.tensor(simplex_grid(2, 2))
     whole = gather(experts, observation, Folds(3), seeded(), weights)[0].emissions
-    for name in ("CHUNK", "PART"):
-        monkeypatch.setattr(f"conservator.experts.team.{name}", 1)
+    for config in (TeamConfig(batch_bytes=1), TeamConfig(batch_bytes=1, part_bytes=1)):
+        monkeypatch.setattr("conservator.experts.team.TEAM_CONFIG", config)
         pieces = gather(experts, observation, Folds(3), seeded(), weights)[0].emissions
         torch.testing.assert_close(whole, pieces)
 

@@ -132,11 +132,11 @@ def test_a_memory_is_no_network_and_stands_last():
     observation = observe(VERSE)
     memory = Memory().condition(observation)
     team = Team([FakeExpert(), memory])
-    assert team.modelling().names == ("fake0",)
+    assert team.without_retrieval().names == ("fake0",)
     list(team.read(observation.tokens, observation.lost[:, None], observation.lost[:, None]))
     assert team.meter.evaluations == team.experts[0].evaluations > 0
     for experts in ([memory, FakeExpert()], [FakeExpert(), memory, memory]):
-        with pytest.raises(ConservatorError, match="last of a team"):
+        with pytest.raises(ConservatorError, match="at most one retrieval expert; pass it last"):
             Team(experts)
 
 

@@ -15,7 +15,7 @@ from conservator.experts.causal import CausalSpec
 from conservator.pipelines.rescoring import calibrated, longest_run
 from conservator.restorer import restore
 from conservator.vocabularies import Tokens
-from support.causal_experts import Bookworm
+from support.causal_experts import MemorizingCausalExpert
 from support.fakes import FakeExpert
 
 TEXT = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich. " * 3
@@ -29,7 +29,7 @@ def damaged(rate=0.15, seed=0):
 
 def run(language_models=None, **options):
     document, _ = damaged()
-    worm = Bookworm(TEXT.encode())
+    worm = MemorizingCausalExpert(TEXT.encode())
     restorer = Restorer(
         [FakeExpert(1), FakeExpert(2)], language_models=[worm] if language_models is None else language_models
     )
@@ -37,7 +37,7 @@ def run(language_models=None, **options):
 
 
 def test_the_record_names_the_precision_of_language_models():
-    worm = Bookworm(TEXT.encode())
+    worm = MemorizingCausalExpert(TEXT.encode())
     spec = replace(worm.spec, precision="bfloat16")
     found = run(language_models=[SimpleNamespace(spec=spec, read=worm.read)], effort="best")
     assert json.loads(found.to_json())["precision"] == {spec.name: "bfloat16"}
@@ -88,7 +88,10 @@ def test_alternatives_change_nothing_and_begin_with_the_text():
 
 def test_two_language_models_are_trusted_where_they_know_the_text():
     half = len(TEXT) // 2
-    first, second = Bookworm(TEXT[:half].encode(), "first"), Bookworm(TEXT[half:].encode(), "second")
+    first, second = (
+        MemorizingCausalExpert(TEXT[:half].encode(), "first"),
+        MemorizingCausalExpert(TEXT[half:].encode(), "second"),
+    )
     found = run(language_models=[first, second], effort="best", memory=False)
     assert found.experts[2:] == ("first", "second")
     assert found.summary.weights[2] > 0
@@ -123,7 +126,10 @@ def test_it_says_how_long_it_will_take():
     document, _ = damaged()
     options = RestoreOptions(effort="best", lost="bytes")
     assert (
-        Restorer([FakeExpert(1)], options, language_models=[Bookworm(TEXT.encode())]).seconds_to_rewrite(document) > 0
+        Restorer([FakeExpert(1)], options, language_models=[MemorizingCausalExpert(TEXT.encode())]).seconds_to_rewrite(
+            document
+        )
+        > 0
     )
     assert Restorer([FakeExpert(1)]).seconds_to_rewrite(document) == 0
 
@@ -146,7 +152,7 @@ def test_softening_keeps_the_text_and_the_order_of_fills():
     assert soft.judged[1] is soft.judged[2]
 
 
-class Printable(Bookworm):
+class Printable(MemorizingCausalExpert):
     """Has no token for control characters."""
 
     def __init__(self, text, name):

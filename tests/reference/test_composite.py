@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from conservator.channels import MaskChannel, ReplacementChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Team
+from conservator.experts.team import TeamConfig
 from conservator.field import Folds, log_pool
 from conservator.reference import BigramExpert, CategoricalExpert, CompositeEvidence, FactorisedEvidence, infer_field
 
@@ -89,7 +90,7 @@ def test_without_the_prior_term_the_gradient_is_the_posterior_mean():
 
 def test_what_is_kept_on_disk_is_what_is_kept_in_memory(monkeypatch):
     observation, field = ReplacementChannel(SIZE, 0.2).observe(masked(40).tokens), torch.full((40, 2), 0.5).double()
-    monkeypatch.setattr("conservator.experts.team.PART", 300)  # a few positions at a time
+    monkeypatch.setattr("conservator.experts.team.TEAM_CONFIG", TeamConfig(part_bytes=300))  # a few positions at a time
     found = []
     for limit in (2**20, 1000, 0):
         monkeypatch.setattr("conservator.reference.evidence.spill_buffer.IN_MEMORY", limit)

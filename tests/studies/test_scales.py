@@ -52,7 +52,7 @@ def test_the_derivatives_are_those_of_the_evidence():
 def test_the_scale_of_one_expert_is_found(power):
     team, observation = texts((power, power))
     half = observation[:, : LENGTH // 2]
-    found = fit_scales(read_folds(team.alone(0), half, seeded())[0], half)
+    found = fit_scales(read_folds(team.subset([0]), half, seeded())[0], half)
     assert float(found.values) == pytest.approx(power, rel=0.1)
 
 

@@ -1,4 +1,4 @@
-"""A worker for batches that answers at once, and misbehaves where a document says so; and a driver to be killed."""
+"""A batch worker that returns at once and fails on request of the document, and a driver that tests kill."""
 
 import os
 import signal
@@ -11,11 +11,11 @@ from conservator.batch.engine import COPIED, RESTORED, WHOLE, DocumentResult
 from conservator.options import RestoreOptions
 
 MARK = "\ufffd".encode()
-LOG = "BATCH_LOG"  # names a file that gets a line for each document that was worked on
+LOG = "BATCH_LOG"  # environment variable: a file that gets a line for each processed document
 
 
 def make(setup):
-    """A worker that writes a letter for each mark; the seed says which."""
+    """Return a worker that replaces each mark by a letter, which depends on the seed."""
     if setup.options.mark == "bad":
         from conservator.errors import OptionError
 
@@ -34,9 +34,9 @@ def make(setup):
         if b"SLEEP" in task.data:
             time.sleep(1000)
         if b"MEMORY" in task.data:
-            kept = bytearray(400 * 2**20)
+            allocated = bytearray(400 * 2**20)
             time.sleep(1000)
-            return DocumentResult(RESTORED, bytes(kept))
+            return DocumentResult(RESTORED, bytes(allocated))
         if b"BINARY" in task.data:
             return DocumentResult(COPIED, reason="it is binary", binary=True)
         if b"REFUSED" in task.data:
@@ -57,7 +57,7 @@ def make(setup):
 
 
 def batch(inputs, out, jobs=1, seed=0, mark="\ufffd", time_limit=None, memory_limit=None, config="one", **others):
-    """A batch of the stub."""
+    """Return a batch that uses the stub."""
     out.mkdir(exist_ok=True)
     setup = WorkerConfig(RestoreOptions(seed=seed, mark=mark), factory="support.batch_stub:make")
     engine = LocalEngine(setup, jobs, time_limit, memory_limit)

@@ -1,4 +1,4 @@
-"""Causal experts for tests: vocabularies in which a text can be spelt in several ways."""
+"""Causal experts for tests, with vocabularies in which a text has several tokenizations."""
 
 import math
 
@@ -23,37 +23,41 @@ def seeded(seed):
     return torch.Generator().manual_seed(seed)
 
 
-class Remembering:
-    """An expert whose law depends on the whole path, so that a wrong parent shows."""
+class PathDependentExpert:
+    """An expert whose conditionals depend on the whole path, so that a wrong parent changes them.
 
-    def __init__(self, pieces, seed, cut=None):
-        self.spec = CausalSpec("remembering", Tokens(pieces, cut))
+    Attributes:
+        max_rows: the largest number of conditionals that was requested at once.
+    """
+
+    def __init__(self, token_bytes, seed, tokenize=None):
+        self.spec = CausalSpec("path dependent", Tokens(token_bytes, tokenize))
         self.seed = seed
-        self.asked = 0
+        self.max_rows = 0
 
     def read(self):
-        return RememberingReading(self)
+        return PathDependentTree(self)
 
 
-class RememberingReading:
+class PathDependentTree:
     def __init__(self, expert):
         self.expert = expert
         self.paths = {ROOT: ()}
 
-    def grow(self, parents, tokens, asked):
+    def extend(self, parents, tokens, nodes):
         for parent, token in zip(parents, tokens, strict=True):
             self.paths[len(self.paths)] = (*self.paths[parent], token)
-        self.expert.asked = max(self.expert.asked, len(asked))
-        laws = [self.law(self.paths[node]) for node in asked]
-        return torch.stack(laws) if laws else torch.empty(0, self.expert.spec.tokens.size)
+        self.expert.max_rows = max(self.expert.max_rows, len(nodes))
+        rows = [self.log_probs(self.paths[node]) for node in nodes]
+        return torch.stack(rows) if rows else torch.empty(0, self.expert.spec.tokens.size)
 
-    def law(self, path):
-        seed = hash((self.expert.seed, path)) % 2**31  # of numbers alone: the same in every process
+    def log_probs(self, path):
+        seed = hash((self.expert.seed, path)) % 2**31  # a hash of integers: the same in every process
         return torch.randn(self.expert.spec.tokens.size, generator=seeded(seed)).log_softmax(-1)
 
 
-def experts(pieces, seed):
-    return [MarkovExpert.random(pieces, 1.5, seeded(seed)), Remembering(pieces, seed)]
+def experts(token_bytes, seed):
+    return [MarkovExpert.random(token_bytes, 1.5, seeded(seed)), PathDependentExpert(token_bytes, seed)]
 
 
 EXPERTS = st.builds(
@@ -64,62 +68,62 @@ EXPERTS = st.builds(
 )
 
 
-def spelt(expert, pattern):
-    """The log-probability of every text that agrees with a pattern, summed over all cuts that end with it."""
-    found, reading, size = {}, expert.read(), 1
+def text_log_probs(expert, pattern):
+    """The log-probability of every text that matches a pattern, summed over the tokenizations that end with it."""
+    log_probs, tree, size = {}, expert.read(), 1
     stack = [(b"", 0.0, ROOT)]
     while stack:
         text, score, node = stack.pop()
         if len(text) == len(pattern):
-            found[text] = np.logaddexp(found.get(text, -math.inf), score)
+            log_probs[text] = np.logaddexp(log_probs.get(text, -math.inf), score)
             continue
-        law = reading.grow([], [], [node])[0]
-        for token, piece in enumerate(expert.spec.tokens.token_bytes):
-            whole = text + piece
-            fits = all(seen in (byte, BYTES.mask) for seen, byte in zip(pattern, whole, strict=False))
-            if piece and fits and len(whole) <= len(pattern):
-                reading.grow([node], [token], [])
-                stack.append((whole, score + float(law[token]), size))
+        next_token = tree.extend([], [], [node])[0]
+        for token, data in enumerate(expert.spec.tokens.pieces):
+            longer = text + data
+            fits = all(seen in (byte, BYTES.mask) for seen, byte in zip(pattern, longer, strict=False))
+            if data and fits and len(longer) <= len(pattern):
+                tree.extend([node], [token], [])
+                stack.append((longer, score + float(next_token[token]), size))
                 size += 1
-    return found
+    return log_probs
 
 
-def random_energies(places, seed):
+def random_potentials(positions, seed):
     generator = np.random.default_rng(seed)
-    return {place: generator.normal(size=BYTES.size) for place in places}
+    return {position: generator.normal(size=BYTES.size) for position in positions}
 
 
-def exact_scores(expert, text, region, energies):
-    """The score of every fill of a region that is the whole text."""
-    pattern = [BYTES.mask if place in region.open else byte for place, byte in enumerate(text)]
+def exact_scores(expert, text, region, potentials):
+    """The score of every candidate of a region that is the whole text."""
+    pattern = [BYTES.mask if position in region.open else byte for position, byte in enumerate(text)]
     return {
-        region.fill_of(whole): score + sum(energies[place][whole[place]] for place in region.open)
-        for whole, score in spelt(expert, pattern).items()
+        region.fill_of(whole): score + sum(potentials[position][whole[position]] for position in region.open)
+        for whole, score in text_log_probs(expert, pattern).items()
     }
 
 
-class Bookworm:
-    """Knows one text by heart: after four bytes of it, the next is likely. Its tokens are single bytes."""
+class MemorizingCausalExpert:
+    """Predicts one memorized text: after four bytes of it, the next is likely. Its tokens are single bytes."""
 
     def __init__(self, text, name="bookworm"):
         self.spec = CausalSpec(name, Tokens([bytes([byte]) for byte in range(BYTES.size)]))
         self.after = {}
-        for place in range(len(text)):
-            self.after.setdefault(text[max(0, place - 4) : place], []).append(text[place])
+        for position in range(len(text)):
+            self.after.setdefault(text[max(0, position - 4) : position], []).append(text[position])
 
     def read(self):
-        return BookwormReading(self)
+        return MemorizingTree(self)
 
 
-class BookwormReading:
-    def __init__(self, worm):
-        self.worm, self.paths = worm, {ROOT: b""}
+class MemorizingTree:
+    def __init__(self, expert):
+        self.expert, self.paths = expert, {ROOT: b""}
 
-    def grow(self, parents, tokens, asked):
+    def extend(self, parents, tokens, nodes):
         for parent, token in zip(parents, tokens, strict=True):
             self.paths[len(self.paths)] = (self.paths[parent] + bytes([token]))[-4:]
-        laws = torch.full((len(asked), BYTES.size), 0.1)
-        for row, node in enumerate(asked):
-            for byte in self.worm.after.get(self.paths[node], []):
-                laws[row, byte] += 1000.0
-        return (laws / laws.sum(dim=1, keepdim=True)).log()
+        counts = torch.full((len(nodes), BYTES.size), 0.1)
+        for row, node in enumerate(nodes):
+            for byte in self.expert.after.get(self.paths[node], []):
+                counts[row, byte] += 1000.0
+        return (counts / counts.sum(dim=1, keepdim=True)).log()

@@ -1,4 +1,4 @@
-"""The command line as a person or a script uses it."""
+"""Run the command line in a subprocess or in this process."""
 
 import contextlib
 import io
@@ -17,12 +17,12 @@ def run(*words, cwd=None):
 
 
 def run_program(program, cwd):
-    """Run Python code that calls the command line after changing something in it."""
+    """Run Python code that patches the command line and calls it."""
     return subprocess.run([sys.executable, "-c", program], cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def call(*words, cwd, stdin=b""):
-    """Run the command line in this process, which spares the seconds of its imports."""
+    """Run the command line in this process, which saves the time of its imports."""
     streams = [io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="") for data in (stdin, b"", b"")]
     names, before = ("stdin", "stdout", "stderr"), (sys.stdin, sys.stdout, sys.stderr, sys.argv)
     try:
@@ -32,8 +32,8 @@ def call(*words, cwd, stdin=b""):
         with contextlib.chdir(cwd), mock.patch.dict(os.environ, {"COLUMNS": "100", "NO_COLOR": "1"}):
             main()
         code = 0
-    except SystemExit as left:
-        code = left.code or 0
+    except SystemExit as exit_request:
+        code = exit_request.code or 0
     finally:
         sys.stdin, sys.stdout, sys.stderr, sys.argv = before
     for stream in streams[1:]:

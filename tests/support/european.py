@@ -1,4 +1,4 @@
-"""Sentences in languages of Europe, written for these tests: texts to lose their characters outside ASCII."""
+"""Sentences in European languages, written for these tests, with characters outside ASCII."""
 
 # ruff: noqa: RUF001
 SENTENCES = {

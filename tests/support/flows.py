@@ -16,7 +16,7 @@ APART = FlowConfig(TOKENS, "uniform", context=24, width=16, layers=2, heads=2, c
 
 
 def random_flow(config: FlowConfig = MASK, seed: int = 0, spread: float = 0.3) -> FlowNetwork:
-    """A network without zeros: an untrained one predicts the uniform distribution, whatever it reads."""
+    """A network without zero weights; an untrained network predicts the uniform distribution for every input."""
     network = FlowNetwork(config)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -26,5 +26,5 @@ def random_flow(config: FlowConfig = MASK, seed: int = 0, spread: float = 0.3) -
 
 
 def save_random(folder, config: FlowConfig = MASK, seed: int = 0) -> None:
-    """A random network over VOCABULARY, on disk."""
+    """Write a random network over VOCABULARY."""
     save_flow(folder, random_flow(config, seed), TOKENIZER, folder.name)

@@ -1,4 +1,4 @@
-"""Small networks for tests, with weights at which every part of them matters."""
+"""Small networks for tests, with weights for which every layer affects the output."""
 
 import torch
 
@@ -23,7 +23,7 @@ PLAIN = NetworkConfig(
 
 
 def random_network(config: NetworkConfig = TINY, seed: int = 0) -> ByteNetwork:
-    """A network without zeros: an untrained one predicts the uniform distribution, whatever it reads."""
+    """A network without zero weights; an untrained network predicts the uniform distribution for every input."""
     network = ByteNetwork(config)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():

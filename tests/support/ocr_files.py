@@ -1,4 +1,4 @@
-"""Files of OCR engines: samples in every format, mutations of them, and files written from plain words."""
+"""Files of OCR engines: samples in every format, their mutations, and files written from plain words."""
 
 import html
 import random
@@ -15,56 +15,56 @@ FORMATS = {"hocr": "hOCR", "html": "hOCR", "alto.xml": "ALTO", "page.xml": "PAGE
 
 
 def format_of(name):
-    return next(found for end, found in FORMATS.items() if name.endswith(end))
+    return next(format_name for end, format_name in FORMATS.items() if name.endswith(end))
 
 
 def mutate(data, generator: random.Random):
-    """A file with a few faults: flipped, dropped, doubled or cut bytes, or numbers that no page has."""
-    made = bytearray(data)
+    """A file with a few faults: flipped, deleted, repeated or truncated bytes, or invalid numbers."""
+    mutated = bytearray(data)
     for _ in range(generator.choice([1, 1, 2, 5])):
-        if not made:
+        if not mutated:
             break
-        at = generator.randrange(len(made))
+        at = generator.randrange(len(mutated))
         kind = generator.randrange(9)
         if kind == 0:
-            made[at] ^= 1 << generator.randrange(8)
+            mutated[at] ^= 1 << generator.randrange(8)
         elif kind == 1:
-            made[at] = generator.randrange(256)
+            mutated[at] = generator.randrange(256)
         elif kind == 2:
-            del made[at:]
+            del mutated[at:]
         elif kind == 3:
-            del made[at : at + generator.randrange(1, 60)]
+            del mutated[at : at + generator.randrange(1, 60)]
         elif kind == 4:
-            part = made[at : at + generator.randrange(1, 300)]
-            made[at:at] = part
+            part = mutated[at : at + generator.randrange(1, 300)]
+            mutated[at:at] = part
         elif kind == 5:
-            made[at:at] = generator.choice(
+            mutated[at:at] = generator.choice(
                 [b"\0", b"<", b">", b"&", b'"', b"\xff\xfe", b"&x;", b"]]>", b"<!--", b"\t", b"\n"]
             )
         else:
-            digits = [place for place, byte in enumerate(made) if chr(byte).isdigit()]
+            digits = [index for index, byte in enumerate(mutated) if chr(byte).isdigit()]
             if digits:
-                place = generator.choice(digits)
-                worst = [b"1e308", b"NaN", b"-1", b"99999999999999999999", b"", b"-0", b"1e-5", b"infinity", b"0x1"]
-                made[place : place + 1] = generator.choice(worst)
-        if kind == 8:  # an element twice
-            start = made.find(b"<", at)
-            stop = made.find(b">", start) + 1
-            made[stop:stop] = made[start:stop]
-    return bytes(made)
+                index = generator.choice(digits)
+                values = [b"1e308", b"NaN", b"-1", b"99999999999999999999", b"", b"-0", b"1e-5", b"infinity", b"0x1"]
+                mutated[index : index + 1] = generator.choice(values)
+        if kind == 8:  # repeats an element
+            start = mutated.find(b"<", at)
+            stop = mutated.find(b">", start) + 1
+            mutated[stop:stop] = mutated[start:stop]
+    return bytes(mutated)
 
 
 def rearrange(data, generator: random.Random):
-    """A file whose parts are whole, but doubled, dropped or put elsewhere: elements, or rows of a table."""
+    """A file with repeated, deleted or moved parts: elements, or rows of a table."""
     for _ in range(generator.choice([1, 2, 4])):
         if data.lstrip(b"\xef\xbb\xbf \n").startswith(b"<"):
-            places = _elements(data)
+            ranges = _elements(data)
         else:
             ends = [at + 1 for at, byte in enumerate(data) if byte == 10]
-            places = list(pairwise(ends))
-        if not places:
+            ranges = list(pairwise(ends))
+        if not ranges:
             break
-        start, stop = generator.choice(places)
+        start, stop = generator.choice(ranges)
         part = data[start:stop]
         kind = generator.randrange(4)
         if kind == 0:
@@ -72,18 +72,18 @@ def rearrange(data, generator: random.Random):
         elif kind == 1:
             data = data[:stop] + part * generator.choice([1, 3]) + data[stop:]
         else:
-            at = generator.choice(generator.choice(places))
+            at = generator.choice(generator.choice(ranges))
             data = data[:at] + part + data[at:]
     return data
 
 
 def _elements(data):
-    """Where the elements of a file begin and end; the root is none of them."""
+    """The ranges of the elements of a file, without the root."""
     try:
         markup = read_html(data, Limits()) if b"<meta charset" in data else read_xml(data, Limits())
     except ConservatorError:
         return []
-    return [(one.start, one.stop) for one in markup.root.walk() if one.parent is not None]
+    return [(element.start, element.stop) for element in markup.root.walk() if element.parent is not None]
 
 
 def write_hocr(lines):
@@ -100,7 +100,7 @@ def _span(word, line, at):
 
 
 def write_alto(lines):
-    made = "".join(
+    content = "".join(
         "<TextLine>"
         + "<SP/>".join(
             f'<String HPOS="{10 * at}" VPOS="{10 * line}" WIDTH="9" HEIGHT="9" WC="0.5" CONTENT="{html.escape(word)}"/>'
@@ -109,11 +109,13 @@ def write_alto(lines):
         + "</TextLine>"
         for line, words in enumerate(lines)
     )
-    return f"<alto><Layout><Page><PrintSpace><TextBlock>{made}</TextBlock></PrintSpace></Page></Layout></alto>".encode()
+    return (
+        f"<alto><Layout><Page><PrintSpace><TextBlock>{content}</TextBlock></PrintSpace></Page></Layout></alto>".encode()
+    )
 
 
 def write_page(lines):
-    made = "".join(
+    content = "".join(
         "<TextLine>"
         + "".join(
             f'<Word><Coords points="{10 * at},{10 * line} {10 * at + 9},{10 * line + 9}"/>'
@@ -123,7 +125,7 @@ def write_page(lines):
         + "</TextLine>"
         for line, words in enumerate(lines)
     )
-    return f"<PcGts><Page><TextRegion>{made}</TextRegion></Page></PcGts>".encode()
+    return f"<PcGts><Page><TextRegion>{content}</TextRegion></Page></PcGts>".encode()
 
 
 def write_tsv(lines):

@@ -24,23 +24,23 @@ PROGRAMS = frozenset(
 
 
 def hide_programs(path, folder):
-    """The search path ``path`` without PROGRAMS.
+    """Return the search path ``path`` without PROGRAMS.
 
-    Each directory that contains one of them is replaced by a directory in ``folder`` with links to everything else in
-    it; the other directories stay, so that a virtual environment still works.
+    A directory that contains one of them is replaced by a directory in ``folder`` with links to its other files. Other
+    directories are unchanged, so that a virtual environment still works.
     """
-    shown = []
-    for number, place in enumerate(path.split(os.pathsep)):
-        if place and any((Path(place) / name).exists() for name in PROGRAMS):
+    directories = []
+    for number, directory in enumerate(path.split(os.pathsep)):
+        if directory and any((Path(directory) / name).exists() for name in PROGRAMS):
             links = Path(folder) / str(number)
             links.mkdir(parents=True)
-            for one in Path(place).absolute().iterdir():
-                if one.name not in PROGRAMS:
-                    (links / one.name).symlink_to(one)
-            shown.append(str(links))
+            for file in Path(directory).absolute().iterdir():
+                if file.name not in PROGRAMS:
+                    (links / file.name).symlink_to(file)
+            directories.append(str(links))
         else:
-            shown.append(place)
-    return os.pathsep.join(shown)
+            directories.append(directory)
+    return os.pathsep.join(directories)
 
 
 if __name__ == "__main__":

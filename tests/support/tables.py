@@ -1,4 +1,4 @@
-"""What an expert predicts at every position, as one table."""
+"""The predictions of an expert at every position, as a table."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Exact experts over tokens that stand for text."""
+"""Exact experts over tokens that have text."""
 
 import torch
 
@@ -7,12 +7,12 @@ from conservator.reference import BigramExpert
 from conservator.vocabularies import Tokens
 
 
-class Spelt:
-    """An exact expert whose numbered tokens have pieces."""
+class BigramTokenExpert:
+    """An exact bigram expert over tokens with the given bytes."""
 
-    def __init__(self, pieces, seed, max_length=None):
-        self.inner = BigramExpert.random(len(pieces), 1.5, torch.Generator().manual_seed(seed))
-        self.spec = ExpertSpec("spelt", Tokens(pieces), max_length)
+    def __init__(self, token_bytes, seed, max_length=None):
+        self.inner = BigramExpert.random(len(token_bytes), 1.5, torch.Generator().manual_seed(seed))
+        self.spec = ExpertSpec("bigram tokens", Tokens(token_bytes), max_length)
 
     def predict(self, context, at):
         assert self.spec.max_length is None or context.tokens.shape[1] <= self.spec.max_length

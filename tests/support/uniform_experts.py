@@ -25,13 +25,13 @@ def uniform_table(expert, states, kappa):
 
 
 def channel(kappa):
-    """(x, x_t) the probability of every noising of every sequence."""
+    """(x, x_t) the probability of every noisy sequence given every clean one."""
     same = (SEQUENCES[:, None] == SEQUENCES).double()
     return (kappa * same + (1 - kappa) / SIZE).prod(-1)
 
 
 class IndependentTokens:
-    """Tokens that are drawn independently from ``logits`` (V,), at any length: its Bayes denoiser."""
+    """The Bayes denoiser of tokens that are drawn independently from ``logits`` (V,), at any length."""
 
     def __init__(self, logits, name="independent", vocabulary=None):
         self.log_probs = torch.log_softmax(logits.double(), dim=-1)
@@ -40,6 +40,6 @@ class IndependentTokens:
 
     def predict(self, context, at):
         kappa = check_uniform(self.spec, context).double()[at[0]]
-        other, own = log_channel(kappa[:, None], len(self.log_probs))
-        seen = torch.where(context.tokens[at][:, None] == torch.arange(len(self.log_probs)), own, other)
-        return torch.log_softmax(self.log_probs + seen, dim=-1)
+        different, same = log_channel(kappa[:, None], len(self.log_probs))
+        likelihood = torch.where(context.tokens[at][:, None] == torch.arange(len(self.log_probs)), same, different)
+        return torch.log_softmax(self.log_probs + likelihood, dim=-1)

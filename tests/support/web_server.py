@@ -1,4 +1,4 @@
-"""A server in a thread, and clients of it."""
+"""A server in a thread, and its clients."""
 
 import json
 import socket
@@ -13,7 +13,7 @@ from conservator.web.server import Server
 
 @contextmanager
 def running(settings, connection=None):
-    """A server that answers at ``port`` of this machine; ``connection`` is another class for its connections."""
+    """Run a server on ``server.port`` of this machine; ``connection`` replaces the class of its connections."""
     with RestorationQueue(settings) as jobs, socket.create_server(("127.0.0.1", 0)) as listener:
         server = Server(settings, jobs)
         server.port = listener.getsockname()[1]
@@ -31,30 +31,30 @@ OPEN = []  # clients
 
 
 def leave_all():
-    """Close what is open."""
+    """Close all clients."""
     while OPEN:
         OPEN.pop().close()
 
 
 def connect(server):
-    """A client that has sent nothing."""
+    """Return a client that has sent nothing."""
     OPEN.append(socket.create_connection(("127.0.0.1", server.port), 60))
     return OPEN[-1]
 
 
 def read(client):
-    """All that a client is told until the connection is closed, or reset."""
-    said = b""
+    """Return all data that a client receives until the connection is closed or reset."""
+    received = b""
     try:
         while data := client.recv(4096):
-            said += data
+            received += data
     except ConnectionResetError:
         pass
-    return said
+    return received
 
 
 def post(server, text, accept="application/json"):
-    """A client that has sent a request, and has not read the answer."""
+    """Return a client that has sent a request and has not read the response."""
     body = json.dumps({"text": text}).encode()
     client = connect(server)
     head = f"POST /v1/restore HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {accept}\r\nContent-Type: application/json\r\n"
@@ -63,12 +63,12 @@ def post(server, text, accept="application/json"):
 
 
 def health(server):
-    """What /healthz says."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz") as answer:
-        return json.load(answer)
+    """Return the response of /healthz."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz") as response:
+        return json.load(response)
 
 
-def until(server, **wanted):
-    """Wait until /healthz says so."""
-    while {key: health(server)[key] for key in wanted} != wanted:
+def until(server, **expected):
+    """Wait until /healthz has the expected values."""
+    while {key: health(server)[key] for key in expected} != expected:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""A stand-in for the experts of a server: it answers at once, and misbehaves where a document says so."""
+"""A web worker that returns at once and fails on request of the document."""
 
 import os
 import signal
@@ -8,8 +8,8 @@ from pathlib import Path
 from conservator.errors import ConservatorError
 from conservator.web.worker import dump
 
-BEGUN = "WEB_BEGUN"  # names a file that is made when a document is begun
-RELEASE = "WEB_RELEASE"  # names a file; HOLD goes on when it is there
+BEGUN = "WEB_BEGUN"  # environment variable: a file that is created when a document is started
+RELEASE = "WEB_RELEASE"  # environment variable: HOLD continues when this file exists
 
 
 def wait_for(path):
@@ -18,7 +18,7 @@ def wait_for(path):
 
 
 class Stub:
-    """A worker that says a letter for each mark."""
+    """A worker that replaces each mark by a letter."""
 
     def __init__(self, settings):
         if settings.experts == "bad":
@@ -28,14 +28,14 @@ class Stub:
         self.offered = [{"name": name, "reads": 64, "parameters": 1} for name in settings.experts.split(",")]
 
     def warm(self):
-        """Nothing has to be done."""
+        """Do nothing."""
 
     def __call__(self, request, tell):
         text = request.text
         tell("inferring", 0.1)
         if BEGUN in os.environ:
             Path(os.environ[BEGUN]).touch()
-        if "HOLD" in text:  # and hear whether it should stop
+        if "HOLD" in text:  # reporting progress, which raises if the request is cancelled
             while not Path(os.environ[RELEASE]).exists():
                 time.sleep(0.005)
                 tell("decoding", 0.5)

@@ -105,7 +105,7 @@ def test_another_base_is_refused(base, tmp_path):
         load_flow(tmp_path / "one")
     for path in base.iterdir():
         path.unlink()
-    with pytest.raises(ConservatorError, match="; put it there"):
+    with pytest.raises(ConservatorError, match="; put the base with the fingerprint"):
         load_flow(tmp_path / "one")
 
 
@@ -116,8 +116,8 @@ def test_an_adapter_that_is_wrong_is_refused(base, tmp_path):
     name = "base_model.model.blocks.0.qw.lora_A.weight"
     damages = {
         "lora_A.weight is missing": {key: value for key, value in weights.items() if key != name},
-        "no such weights": {**weights, "more": torch.ones(1)},
-        "not a finite number": {**weights, name: weights[name] * torch.nan},
+        "no such tensor": {**weights, "more": torch.ones(1)},
+        "must have finite values": {**weights, name: weights[name] * torch.nan},
     }
     for message, changed in damages.items():
         save_file(changed, folder / "adapter_model.safetensors")
@@ -136,5 +136,5 @@ def test_an_adapter_that_is_wrong_is_refused(base, tmp_path):
     with pytest.raises(ConservatorError, match="expected r and lora_alpha"):
         load_flow(folder)
     (folder / "config.json").write_text(json.dumps({"model_type": "conservator_flow_adapter"}))
-    with pytest.raises(ConservatorError, match="does not name the base"):
+    with pytest.raises(ConservatorError, match=r"must have base.folder and base.fingerprint"):
         load_flow(folder)

@@ -88,7 +88,7 @@ def check(
         check_folder(out, parents=parents)
     for path in written:
         check_writable(path, force=force)
-    loaded = load_named(experts, device, precision, with_confidence=trust_remote_code, own_tokens=True)
+    loaded = load_named(experts, device, precision, with_confidence=trust_remote_code, native_tokens=True)
     domains = {}
     for name, where in paths.items():
         files = list(map(Path, where))

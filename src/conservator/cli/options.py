@@ -183,7 +183,7 @@ def read_text(
 
 
 def load_named(
-    names: list[str], device: str, precision: str | None, *, with_confidence: bool, own_tokens: bool = False
+    names: list[str], device: str, precision: str | None, *, with_confidence: bool, native_tokens: bool = False
 ) -> "list[Expert]":
     """Load experts by name, and say first how much memory pretrained ones take."""
     from conservator.experts import load_experts
@@ -197,7 +197,7 @@ def load_named(
     for name in (name for name in names if name.startswith(HUB)):
         size = size_of(find_denoiser(name), chosen or "float32")
         messages.print(f"{name}: {size / 1e6:.0f} MB of memory", soft_wrap=True)
-    return load_experts(names, device, precision=chosen, trust_remote_code=with_confidence, own_tokens=own_tokens)
+    return load_experts(names, device, precision=chosen, trust_remote_code=with_confidence, native_tokens=native_tokens)
 
 
 def check_targets(targets: dict[str, str | None], *, force: bool, parents: bool) -> list[str]:

@@ -81,7 +81,7 @@ def best_candidates(
         predicted |= reader.predict({span: beams[span] for span in growing if span not in predicted})
         for start, stop in growing:
             allowed, own = int(backward[start + step + 1]), tuple(decoded.tokens[start : start + step + 1].tolist())
-            grown = grow(beams[start, stop], predicted[start, stop], allowed, max(count, NARROWEST), constraint, own)
+            grown = extend(beams[start, stop], predicted[start, stop], allowed, max(count, NARROWEST), constraint, own)
             best = max(one.score for one in grown)
             whole = start + step + 1 == stop
             beams[start, stop] = [one for one in grown if whole or one.tokens == own or one.score > best - FAR]
@@ -92,7 +92,7 @@ def best_candidates(
     ]
 
 
-def grow(
+def extend(
     beam: list[Beginning],
     log_probs: NDArray[np.float64],
     allowed: int,
@@ -146,7 +146,7 @@ class BeamReader:
         jobs = [(span, one) for span, beam in beams.items() for one in beam]
         found: dict[Span, list[NDArray[np.float64]]] = {span: [] for span in beams}
         size = min(MARGIN, self.team.context)
-        batch = self.team.sequences_at_once(size)
+        batch = self.team.max_batch_size(size)
         for begin in range(0, len(jobs), batch):
             part = jobs[begin : begin + batch]
             for (span, _), row in zip(part, self._read(part, size), strict=True):
@@ -178,7 +178,7 @@ class BeamReader:
         at = torch.arange(len(jobs)), torch.tensor(places)
         asked = self.inferred.composition.asked()[0, positions]
         around = Context(rows.masked_fill(hidden, 0), hidden, start=start_of)
-        predictions = self.team.predict(around, at, asked=asked).float()
+        predictions = self.team.predict(around, at, active=asked).float()
         sequence = torch.zeros(len(jobs), dtype=torch.long)
         mixed = self.inferred.composition.log_probs(predictions, sequence, torch.tensor(positions))
         return apply_erasure_likelihood(self.observation, mixed, sequence, torch.tensor(positions)).double().numpy()

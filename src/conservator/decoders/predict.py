@@ -60,7 +60,7 @@ def predict(
         hidden[:, None],
         hidden_from=hidden_from,
         excerpt=excerpt,
-        asked=composition.asked(),
+        active=composition.asked(),
         margin=margin,
     )
     for found in read:

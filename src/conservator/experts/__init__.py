@@ -1,4 +1,4 @@
-"""Frozen denoisers q_i: the contract, the team that evaluates them, exact experts for tests, and byte experts."""
+"""Frozen denoisers q_i: the expert contract, teams of experts, byte experts, the memory and the lexicon."""
 
 from conservator.experts.byte import ByteExpert, load_expert, read_config, save_expert
 from conservator.experts.expert import (

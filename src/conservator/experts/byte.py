@@ -1,4 +1,4 @@
-"""Byte experts: a network with a name, kept as safetensors and a ``config.json``."""
+"""Byte experts: a network with a name, stored as safetensors and a ``config.json``."""
 
 import hashlib
 import json
@@ -20,9 +20,10 @@ from conservator.system.files import make_folder, read_file, read_json, write_at
 from conservator.vocabularies import BYTES
 
 FORMAT = "conservator byte expert 1"
-LARGEST = {"config": 2**20, "weights": 2**31}  # bytes that are read at most
-# Upper bounds of the sizes of a network, larger than any usable one. A config that exceeds one is refused.
-BOUNDS = NetworkConfig(
+MAX_CONFIG_BYTES = 2**20  # bytes: size of config.json [safety limit]
+MAX_WEIGHTS_BYTES = 2**31  # bytes: size of model.safetensors [safety limit]
+# Upper bounds of the sizes of a network, larger than any usable one. A config that exceeds one is rejected.
+MAX_SIZES = NetworkConfig(
     context=2**16,
     channels=2**13,
     convolutions=64,
@@ -39,10 +40,10 @@ BOUNDS = NetworkConfig(
 
 
 class ByteExpert:
-    """A frozen mask-source expert over bytes; it has no time input."""
+    """A frozen mask-source expert over bytes, without time input."""
 
     def __init__(self, network: ByteNetwork, name: str, fingerprint: str, about: dict[str, Any] | None = None) -> None:
-        """Freeze ``network``; ``about`` is what its training recorded."""
+        """Freeze ``network``; ``about`` is the record of its training."""
         self.network = network.eval().requires_grad_(False)
         self.spec = ExpertSpec(name, BYTES, network.config.context, fingerprint=fingerprint)
         self.about = about or {}
@@ -60,17 +61,19 @@ class ByteExpert:
         tokens, hidden = context.tokens.to(device, torch.long), context.hidden.to(device)
         real = context.real.to(device)
         hidden = hidden | ~real
-        strange = ~hidden & ((tokens < 0) | (tokens >= BYTES.size))
-        if strange.any():
-            raise ConservatorError(f"a visible token is {int(tokens[strange][0])}; bytes are 0 to {BYTES.size - 1}")
+        invalid = ~hidden & ((tokens < 0) | (tokens >= BYTES.size))
+        if invalid.any():
+            raise ConservatorError(
+                f"visible tokens must be bytes from 0 to {BYTES.size - 1}, got {int(tokens[invalid][0])}"
+            )
         features = self.network.features(tokens.masked_fill(hidden, HIDDEN), real)
-        row, place = at[0].to(device), at[1].to(device)
-        log_probs = torch.log_softmax(self.network.logits(features[row, place]), dim=-1)
-        return copy_visible(log_probs, Context(tokens, hidden), (row, place)).to(context.tokens.device)
+        row, column = at[0].to(device), at[1].to(device)
+        log_probs = torch.log_softmax(self.network.logits(features[row, column]), dim=-1)
+        return copy_visible(log_probs, Context(tokens, hidden), (row, column)).to(context.tokens.device)
 
 
 def save_expert(folder: Path, network: ByteNetwork, name: str, about: dict[str, Any]) -> None:
-    """Write the network to ``folder``: float16 weights, then the config, which contains their hash."""
+    """Write a network to ``folder``: float16 weights, then the config, which contains their hash."""
     weights = {key: value.to("cpu", torch.float16).contiguous() for key, value in network.state_dict().items()}
     data = format_safetensors(weights)
     config = {
@@ -86,16 +89,16 @@ def save_expert(folder: Path, network: ByteNetwork, name: str, about: dict[str, 
 
 
 def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
-    """Read an expert from ``folder``; raise a ConservatorError with the reason if ``save_expert`` did not write it."""
+    """Load an expert that ``save_expert`` wrote; raise a ConservatorError if the files are missing or damaged."""
     config = read_config(folder)
     network_config = NetworkConfig(**config["network"])
-    data = read_file(folder / WEIGHTS, LARGEST["weights"])
+    data = read_file(folder / WEIGHTS, MAX_WEIGHTS_BYTES)
     digest = hashlib.sha256(data).hexdigest()
     if digest != config["weights"]["sha256"]:
         expected = config["weights"]["bytes"]
         damage = f"it has {len(data)} bytes of {expected}" if len(data) != expected else "its content has changed"
         raise ConservatorError(
-            f"{folder / WEIGHTS} is not the file that {CONFIG} describes: {damage}; training with --resume writes both"
+            f"{folder / WEIGHTS} does not match the hash in {CONFIG}: {damage}; training with --resume writes both"
         )
     try:
         weights = parse_safetensors(data)
@@ -105,38 +108,41 @@ def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
         network = ByteNetwork(network_config)
     weights = check_weights(weights, network, folder / WEIGHTS)
     try:
-        placed = {key: value.to(device) for key, value in weights.items()}
+        on_device = {key: value.to(device) for key, value in weights.items()}
     except (RuntimeError, AssertionError) as error:
-        raise ConservatorError(f"no device {str(device)!r} here: {str(error).splitlines()[0]}") from error
-    network.load_state_dict(placed, assign=True)
+        raise ConservatorError(f"device {str(device)!r} is not available: {str(error).splitlines()[0]}") from error
+    network.load_state_dict(on_device, assign=True)
     return ByteExpert(network, config["name"], digest, config["about"])
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """Read and check the ``config.json`` of an expert."""
     path = folder / CONFIG
-    config = read_json(path, LARGEST["config"])
+    config = read_json(path, MAX_CONFIG_BYTES)
     if not isinstance(config, dict) or config.get("format") != FORMAT:
-        raise ConservatorError(f"{path} does not describe an expert: expected the format {FORMAT!r}")
+        raise ConservatorError(f"{path} does not describe a byte expert: expected the format {FORMAT!r}")
     weights, name = config.get("weights"), config.get("name")
     size, digest = (weights.get("bytes"), weights.get("sha256")) if isinstance(weights, dict) else (None, None)
-    sound = isinstance(digest, str) and type(size) is int and 0 <= size <= LARGEST["weights"]
-    if not sound or not isinstance(name, str) or not name or not isinstance(config.get("about"), dict):
+    valid = isinstance(digest, str) and type(size) is int and 0 <= size <= MAX_WEIGHTS_BYTES
+    if not valid or not isinstance(name, str) or not name or not isinstance(config.get("about"), dict):
         raise ConservatorError(f"{path} is incomplete: expected name, network, weights (bytes, sha256) and about")
     _check_network(config.get("network"), path)
     return config
 
 
 def _check_network(values: Any, path: Path) -> None:
-    """Raise unless every size of the network is there and within bounds."""
+    """Raise a ConservatorError unless every size of the network is given and within bounds."""
     names = [field.name for field in fields(NetworkConfig)]
     if not isinstance(values, dict) or sorted(values) != sorted(names):
-        raise ConservatorError(f"{path}: the network has to give {', '.join(names)}")
+        raise ConservatorError(f"{path}: network must have exactly the keys {', '.join(names)}")
     for name in names:
-        value, largest = values[name], getattr(BOUNDS, name)
-        least = 0 if name in ("convolutions", "reach", "memory", "dropout") else 1
-        kinds = (int, float) if isinstance(largest, float) else (int,)
-        if type(value) not in kinds or not least <= value <= largest:
-            raise ConservatorError(f"{path}: {name} is {value!r}; expected a number from {least} to {largest}")
+        value, maximum = values[name], getattr(MAX_SIZES, name)
+        minimum = 0 if name in ("convolutions", "reach", "memory", "dropout") else 1
+        types = (int, float) if isinstance(maximum, float) else (int,)
+        if type(value) not in types or not minimum <= value <= maximum:
+            raise ConservatorError(f"{path}: {name} must be a number from {minimum} to {maximum}, got {value!r}")
     if values["width"] % (2 * values["heads"]):
-        raise ConservatorError(f"{path}: a width of {values['width']} is no even multiple of {values['heads']} heads")
+        raise ConservatorError(
+            f"{path}: width must be a multiple of twice the number of heads ({2 * values['heads']}), "
+            f"got {values['width']}"
+        )

@@ -1,4 +1,4 @@
-"""Experts by name: those that come with the package, folders of others, and pretrained models."""
+"""Load experts by name: built-in experts, folders, and pretrained models."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,22 +20,24 @@ from conservator.vocabularies import Tokens
 if TYPE_CHECKING:
     from conservator.experts.language_models.precision import Precision
 
-HOME = Path(__file__).parent / "builtin"
+BUILTIN_FOLDER = Path(__file__).parent / "builtin"
 
 
 def builtin_names() -> list[str]:
-    """The names of the experts that come with the package."""
-    return sorted(folder.name for folder in HOME.iterdir() if (folder / CONFIG).is_file()) if HOME.is_dir() else []
+    """Return the names of the built-in experts."""
+    if not BUILTIN_FOLDER.is_dir():
+        return []
+    return sorted(folder.name for folder in BUILTIN_FOLDER.iterdir() if (folder / CONFIG).is_file())
 
 
 def expert_folder(name: str) -> Path:
-    """The folder of an expert: that of a built-in one by its name, else ``name`` as a path."""
+    """Return the folder of a built-in expert by its name, else ``name`` as a path."""
     if name in builtin_names():
-        return HOME / name
+        return BUILTIN_FOLDER / name
     if not is_file(Path(name) / CONFIG):
         raise ConservatorError(
-            f"no expert {shortened(name)!r}: neither a folder with a {CONFIG} nor one of "
-            f"{', '.join(builtin_names()) or 'none'}; pretrained models are {HUB}OWNER/NAME or {HUB}FOLDER"
+            f"no expert {shortened(name)!r}: expected a folder with a {CONFIG}, a built-in expert "
+            f"({', '.join(builtin_names()) or 'none'}), or a pretrained model ({HUB}OWNER/NAME, {HUB}FOLDER)"
         )
     return Path(name)
 
@@ -46,39 +48,38 @@ def load_experts(
     *,
     precision: "Precision | None" = None,
     trust_remote_code: bool = False,
-    own_tokens: bool = False,
+    native_tokens: bool = False,
 ) -> list[Expert]:
-    """Load experts by name or folder, as ``"prose,code,hf:OWNER/NAME"`` or as a list; all of them speak about bytes.
+    """Load experts over bytes by name or folder, given as ``"prose,code,hf:OWNER/NAME"`` or as a list.
 
-    The name of a built-in expert always means that expert; a folder of the same name is given as ``./prose`` or as a
-    Path. A pretrained model is named ``hf:``. An expert that was loaded before and has not changed on disk is not read
-    again.
+    The name of a built-in expert takes precedence over a folder of the same name; pass ``./prose`` or a Path for the
+    folder. Pretrained models have the prefix ``hf:``. Loaded experts are cached until their files change.
 
     Args:
-        names: of the experts.
-        device: where they compute.
-        precision: how pretrained models compute; by default bfloat16 if the processor has instructions for it, else
-            float32.
-        trust_remote_code: whether code in the folder of a pretrained model may be run.
-        own_tokens: whether an expert over tokens is left as it is, and speaks about its tokens.
+        names: names or folders of the experts.
+        device: torch device of the networks.
+        precision: number format of pretrained models; by default bfloat16 if the processor has instructions for it,
+            else float32.
+        trust_remote_code: whether code in the folder of a pretrained model may run.
+        native_tokens: whether an expert over tokens keeps its tokens instead of being converted to bytes.
     """
-    wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
-    found: list[Expert] = []
-    for name in (name for name in wanted if str(name)):
+    given = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+    experts: list[Expert] = []
+    for name in (name for name in given if str(name)):
         if isinstance(name, str) and name.startswith(HUB):
             from conservator.experts.denoisers import load_denoiser
 
-            found.append(load_denoiser(name, precision=precision, device=device, trust_remote_code=trust_remote_code))
+            experts.append(load_denoiser(name, precision=precision, device=device, trust_remote_code=trust_remote_code))
         else:
             folder = name if isinstance(name, Path) else expert_folder(name)
-            found.append(_load_once(real_path(folder), _stamp(folder), device))
-    if not found:
-        raise ConservatorError(f"no expert named; built in are {', '.join(builtin_names()) or 'none'}")
-    return found if own_tokens else [as_byte_expert(one) for one in found]
+            experts.append(_load_once(real_path(folder), _stamp(folder), device))
+    if not experts:
+        raise ConservatorError(f"no expert named; built-in experts: {', '.join(builtin_names()) or 'none'}")
+    return experts if native_tokens else [as_byte_expert(expert) for expert in experts]
 
 
 def as_byte_expert(expert: Expert) -> Expert:
-    """An expert of whatever vocabulary and source as one that speaks about bytes, and sees which are hidden."""
+    """Wrap an expert of any vocabulary and source as a mask-source expert over bytes."""
     if not expert.spec.source.shows_noise:
         expert = MaskedFromUniform(expert)
     return ByteMarginalExpert(expert) if isinstance(expert.spec.vocabulary, Tokens) else expert
@@ -86,15 +87,15 @@ def as_byte_expert(expert: Expert) -> Expert:
 
 @lru_cache(maxsize=16)
 def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], device: str) -> Expert:
-    """Load an expert; ``stamp`` is part of the cache's key, so that a folder that has changed is read again."""
+    """Load an expert; ``stamp`` is part of the cache key, so that a changed folder is loaded again."""
     with threads_for(0):
         return load_flow(folder, device) if is_flow(folder) else load_expert(folder, device)
 
 
 def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
-    """The times at which the files of an expert were written, and their sizes; empty if a file cannot be read."""
+    """Return modification times and sizes of the files of an expert; empty if a file cannot be read."""
     try:
-        found = [path.stat() for path in (folder / CONFIG, *sorted(folder.glob("*.safetensors")))]
+        stats = [path.stat() for path in (folder / CONFIG, *sorted(folder.glob("*.safetensors")))]
     except OSError:  # loading raises an error that names the file
         return ()
-    return tuple((one.st_mtime_ns, one.st_size) for one in found)
+    return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)

@@ -1,4 +1,4 @@
-"""The meter: it counts network evaluations and seconds, reports progress, and says when time is over."""
+"""The meter: counts network evaluations and seconds, reports progress, and enforces a time limit."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -7,24 +7,24 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 Item = TypeVar("Item", covariant=True)
-Progress = Callable[[str, float], None]  # called with the name of a stage and the share of it that is done
+Progress = Callable[[str, float], None]  # called with the name of a stage and its completed fraction
 
 
 class OutOfTimeError(Exception):
-    """The time that the work may take is over. It is caught where there is something to keep, and nowhere else.
+    """The time limit is reached. It is caught only where a partial result can be returned.
 
     Attributes:
-        stage: what was being done, or was to begin.
+        stage: the stage in progress, or the one about to begin.
     """
 
     def __init__(self, stage: str) -> None:
-        """Name the stage."""
+        """Store the stage."""
         super().__init__(f"time ran out: {stage}")
         self.stage = stage
 
 
-class Listed(Sized, Iterable[Item], Protocol[Item]):
-    """Items whose number is known."""
+class SizedIterable(Sized, Iterable[Item], Protocol[Item]):
+    """An iterable with a length."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Cost:
     """The cost of a computation.
 
     Attributes:
-        evaluations: how many sequences experts have read, summed over experts; the same on every machine.
+        evaluations: number of sequences evaluated, summed over experts; the same on every machine.
         expert_seconds: time spent in the experts.
         arithmetic_seconds: time spent in everything else.
     """
@@ -56,18 +56,18 @@ class Cost:
 
 
 @dataclass
-class Spent:
-    """The cost of a ``with`` block, which is set when the block ends."""
+class MeasuredCost:
+    """The cost of a ``with`` block; it is set when the block ends."""
 
     cost: Cost = field(default_factory=Cost)
 
 
 class Meter:
-    """Counts the evaluations of experts, and reports progress.
+    """Count the evaluations of experts, and report progress.
 
-    Loops over ``steps`` may be nested. The share that is reported is that of the whole stage; it assumes that all steps
-    of a loop take the same time. When time is over, no stage, step or evaluation begins; one that has begun ends, and
-    what it found can be kept.
+    Loops over ``steps`` may be nested. The reported fraction refers to the whole stage; it assumes that all steps of a
+    loop take the same time. After the time limit, no stage, step or evaluation begins; those in progress are completed,
+    and their results can be used.
     """
 
     def __init__(
@@ -76,68 +76,68 @@ class Meter:
         seconds: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Begin to count.
+        """Start the clock.
 
         Args:
-            progress: is called at every step and after every evaluation; an exception that it raises ends the work.
-            seconds: how long the work may take, from now on; None sets no limit.
-            clock: tells the seconds.
+            progress: called at every step and after every evaluation; an exception that it raises stops the work.
+            seconds: time limit from now on; None for no limit.
+            clock: returns the current time in seconds.
         """
         self.progress, self.clock = progress, clock
         self.deadline = None if seconds is None else clock() + seconds
         self.evaluations, self.expert_seconds = 0, 0.0
-        self._stage, self._share, self._width = "", 0.0, 1.0
+        self._stage, self._fraction, self._width = "", 0.0, 1.0
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Report the progress of a ``with`` block under ``name``, with a share from 0 to 1."""
-        before = self._stage, self._share, self._width
-        self._stage, self._share, self._width = name, 0.0, 1.0
+        """Report the progress of a ``with`` block under ``name``, with a fraction from 0 to 1."""
+        before = self._stage, self._fraction, self._width
+        self._stage, self._fraction, self._width = name, 0.0, 1.0
         try:
             self.check()
-            self.tell()
+            self.report()
             yield
-            self._share = 1.0
-            self.tell()
-        finally:  # also after an exception, so that the next stage begins at 0
-            self._stage, self._share, self._width = before
+            self._fraction = 1.0
+            self.report()
+        finally:  # also after an exception, so that the next stage starts at 0
+            self._stage, self._fraction, self._width = before
 
-    def steps(self, items: Listed[Item]) -> Iterator[Item]:
-        """Iterate over ``items``; each counts as an equal part of the step of the loop around this one."""
-        begin, width = self._share, self._width
+    def steps(self, items: SizedIterable[Item]) -> Iterator[Item]:
+        """Iterate over ``items``; each counts as an equal part of the current step of the enclosing loop."""
+        begin, width = self._fraction, self._width
         for number, item in enumerate(items):
-            self._share, self._width = begin + width * number / len(items), width / len(items)
+            self._fraction, self._width = begin + width * number / len(items), width / len(items)
             self.check()
-            self.tell()
+            self.report()
             yield item
-        self._share, self._width = begin + width, width
+        self._fraction, self._width = begin + width, width
 
-    def tell(self) -> None:
-        """Call ``progress`` with the current stage and share."""
+    def report(self) -> None:
+        """Call ``progress`` with the current stage and fraction."""
         if self.progress is not None and self._stage:
-            self.progress(self._stage, min(1.0, self._share))
+            self.progress(self._stage, min(1.0, self._fraction))
 
     def check(self) -> None:
-        """Raise an OutOfTimeError if time is over."""
+        """Raise an OutOfTimeError after the time limit."""
         if self.deadline is not None and self.clock() >= self.deadline:
             raise OutOfTimeError(self._stage)
 
     @contextmanager
     def evaluating(self, sequences: int) -> Iterator[None]:
-        """Count and time a call of an expert with ``sequences`` sequences."""
+        """Count and time the evaluation of an expert on ``sequences`` sequences."""
         self.check()
-        began = self.clock()
+        started = self.clock()
         yield
-        self.expert_seconds += self.clock() - began
+        self.expert_seconds += self.clock() - started
         self.evaluations += sequences
-        self.tell()
+        self.report()
 
     @contextmanager
-    def measure(self) -> Iterator[Spent]:
-        """Measure the cost of a ``with`` block; time that is not spent in experts counts as arithmetic."""
-        spent = Spent()
-        began, evaluations, seconds = self.clock(), self.evaluations, self.expert_seconds
-        yield spent
+    def measure(self) -> Iterator[MeasuredCost]:
+        """Measure the cost of a ``with`` block; time outside the experts counts as arithmetic."""
+        measured = MeasuredCost()
+        started, evaluations, seconds = self.clock(), self.evaluations, self.expert_seconds
+        yield measured
         expert_seconds = self.expert_seconds - seconds
-        arithmetic = self.clock() - began - expert_seconds
-        spent.cost = Cost(self.evaluations - evaluations, expert_seconds, arithmetic)
+        arithmetic = self.clock() - started - expert_seconds
+        measured.cost = Cost(self.evaluations - evaluations, expert_seconds, arithmetic)

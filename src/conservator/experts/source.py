@@ -1,20 +1,20 @@
-"""Sources: the noise that an expert's path starts from. Time is kappa: 0 = noise, 1 = data."""
+"""Sources: the noise from which an expert's path to the data starts. Time is kappa: 0 = noise, 1 = data."""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 
 class Source(Protocol):
-    """The noise at kappa = 0. At time kappa a position has its own token with probability kappa, else noise."""
+    """The noise at kappa = 0. At time kappa a position has its clean token with probability kappa, else noise."""
 
     @property
     def shows_noise(self) -> bool:
-        """Whether an expert sees which positions are noise."""
+        """Whether noise is distinguishable from clean tokens."""
 
 
 @dataclass(frozen=True)
 class MaskSource:
-    """Noise is a mask, so an expert sees which positions are still noise."""
+    """Noise is the mask token, so noisy positions are visible to an expert."""
 
     @property
     def shows_noise(self) -> bool:
@@ -24,7 +24,7 @@ class MaskSource:
 
 @dataclass(frozen=True)
 class UniformSource:
-    """Noise is a uniformly random token, so an expert does not see which positions are still noise."""
+    """Noise is a uniformly random token, so noisy positions are not visible to an expert."""
 
     @property
     def shows_noise(self) -> bool:

@@ -87,7 +87,7 @@ class Rescorer:
             tokens = one.spec.tokens.tokenize(text[:MEASURED])
             for _ in range(2):  # the first time is not typical
                 began = time.perf_counter()
-                one.read().grow(range(len(tokens)), tokens, range(len(tokens)))
+                one.read().extend(range(len(tokens)), tokens, range(len(tokens)))
                 taken = time.perf_counter() - began
             evidence_radius = min(len(text), lost * BLOCK) * len(tokens) / max(1, len(text[:MEASURED]))
             total += (ROUNDS * evidence_radius + LOOKED_AT * lost) * taken / max(1, len(tokens))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from conservator.experts import ByteExpert, Expert, MaskSource, Source, load_expert, save_expert
-from conservator.experts.flow import SOURCES, Base, FlowConfig, FlowExpert, FlowNetwork, load_flow, save_flow
+from conservator.experts.flow import SOURCES, FlowConfig, FlowExpert, FlowNetwork, SharedBackbone, load_flow, save_flow
 from conservator.experts.flow.adapters import TRAINING, save_adapter, start_adapter
 from conservator.experts.flow.network import FlowBlock
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
@@ -131,7 +131,7 @@ class FlowLearner:
 
     def freeze(self, network: FlowNetwork, name: str) -> Expert:
         """The network itself: it predicts without gradients."""
-        return FlowExpert(Base(network, self.vocabulary), name)
+        return FlowExpert(SharedBackbone(network, self.vocabulary), name)
 
     def save(self, folder: Path, network: FlowNetwork, name: str, about: dict[str, Any]) -> None:
         """Write the expert."""
@@ -159,7 +159,7 @@ def flow_loss(network: FlowNetwork, windows: Tensor, generator: torch.Generator,
 class AdapterLearner:
     """A low-rank adapter of a flow-matching expert, which stays as it is: the loss is that of its kind."""
 
-    def __init__(self, base: Base, folder: Path, rank: int, alpha: int) -> None:
+    def __init__(self, base: SharedBackbone, folder: Path, rank: int, alpha: int) -> None:
         """Take a base, the folder that it was read from, and the size of the adapter."""
         self.base, self.folder, self.rank, self.alpha = base, folder, rank, alpha
         config = base.network.config

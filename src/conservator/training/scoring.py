@@ -9,7 +9,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, Context, Expert, MaskSource, Source
-from conservator.experts.expert import ask
+from conservator.experts.expert import checked_predict
 from conservator.training.corpus import tokenise
 from conservator.training.path import mislead, noise
 from conservator.vocabularies import BYTES, Tokens, Vocabulary
@@ -143,7 +143,7 @@ def score(expert: Expert, windows: Windows, batch: int = 16) -> Scores:
     parts = (windows.tokens, windows.read, windows.hidden, windows.asked, windows.kappa)
     for tokens, read, hidden, asked, kappa in zip(*(part.split(batch) for part in parts), strict=True):
         at = asked.nonzero(as_tuple=True)
-        log_probs = ask(expert, Context(read, hidden, kappa), at).cpu()
+        log_probs = checked_predict(expert, Context(read, hidden, kappa), at).cpu()
         truth, bound = torch.zeros(2, *tokens.shape, dtype=torch.float64)
         truth[at] = log_probs.gather(-1, tokens[at][:, None])[:, 0].double()
         right = ((read == tokens) & ~hidden)[at].double()

@@ -14,7 +14,7 @@ from conservator.decoders.rescoring.spans import Region
 from conservator.experts import Meter
 from conservator.reference import MarkovExpert
 from conservator.vocabularies import BYTES
-from support.causal_experts import EXPERTS, SEEDS, Remembering, exact_scores, random_energies, seeded
+from support.causal_experts import EXPERTS, SEEDS, PathDependentExpert, exact_scores, random_potentials, seeded
 
 EXACT = Limits(far=math.inf, width=10**9)
 TEXTS = st.lists(st.sampled_from(b"abc"), min_size=1, max_size=6).map(bytes)
@@ -27,7 +27,7 @@ def ones(text, experts=1):
 @given(EXPERTS, TEXTS, SEEDS, st.data())
 def test_a_text_of_one_region_gets_the_exact_posterior(expert, text, seed, data):
     places = sorted(data.draw(st.sets(st.integers(0, len(text) - 1), min_size=1, max_size=4)))
-    energies = random_energies(places, seed)
+    energies = random_potentials(places, seed)
     region = Region(0, len(text), tuple(places))
     oracle = exact_scores(expert, text, region, energies)
     total = np.logaddexp.reduce(list(oracle.values()))
@@ -47,23 +47,24 @@ def test_a_text_of_one_region_gets_the_exact_posterior(expert, text, seed, data)
 @given(EXPERTS, TEXTS.map(lambda text: text * 8), SEEDS, st.data())
 def test_what_is_not_open_stays(expert, text, seed, data):
     places = sorted(data.draw(st.sets(st.integers(0, len(text) - 1), min_size=1, max_size=6)))
-    found = rewrite([expert], ones(text), text, np.array(places), random_energies(places, seed), Meter())
+    found = rewrite([expert], ones(text), text, np.array(places), random_potentials(places, seed), Meter())
     assert len(found.text) == len(text)
     assert all(found.text[place] == text[place] for place in set(range(len(text))) - set(places))
     assert set(found.confidence) == set(found.judged) <= set(places)
     assert all(0 < share <= 1 + 1e-9 for share in found.confidence.values())
     assert (
-        found.text == rewrite([expert], ones(text), text, np.array(places), random_energies(places, seed), Meter()).text
+        found.text
+        == rewrite([expert], ones(text), text, np.array(places), random_potentials(places, seed), Meter()).text
     )
 
 
 @given(SEEDS, st.floats(0, 1), st.data())
 def test_experts_with_different_tokens_meet_at_bytes(seed, weight, data):
     one = MarkovExpert.random([b"a", b"b", b"ab"], 1.5, seeded(seed), "one")
-    other = Remembering([b"a", b"b", b"ba", b"aba"], seed)
+    other = PathDependentExpert([b"a", b"b", b"ba", b"aba"], seed)
     text = data.draw(st.lists(st.sampled_from(b"ab"), min_size=2, max_size=6).map(bytes))
     places = sorted(data.draw(st.sets(st.integers(0, len(text) - 1), min_size=1, max_size=3)))
-    energies = random_energies(places, seed)
+    energies = random_potentials(places, seed)
     weights = np.tile([weight, 1 - weight], (len(text), 1))
     found = rewrite([one, other], weights, text, np.array(places), energies, Meter(), EXACT)
     judged = found.judged[places[0]]
@@ -93,7 +94,7 @@ def test_fills_of_a_stretch_are_summed_over_the_rest_of_their_region():
     expert = MarkovExpert.random([b"a", b"b"], 1.0, seeded(1))
     text = b"aabab"
     places = np.array([1, 2, 4])
-    found = rewrite([expert], ones(text), text, places, random_energies(places.tolist(), 1), Meter(), EXACT)
+    found = rewrite([expert], ones(text), text, places, random_potentials(places.tolist(), 1), Meter(), EXACT)
     both = found.fills_of(1, 3)
     assert sum(both.values()) == pytest.approx(1.0)
     assert max(both, key=both.get) == next(iter(both))

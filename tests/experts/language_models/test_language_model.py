@@ -54,7 +54,7 @@ def test_a_tree_has_the_laws_of_plain_passes(made, family, steps, data):
         for parent, token in zip(parents, tokens, strict=True):
             paths.append([*paths[parent], token])
         asked = data.draw(st.lists(st.integers(0, len(paths) - 1), max_size=3))
-        laws = reading.grow(parents, tokens, asked)
+        laws = reading.extend(parents, tokens, asked)
         assert laws.shape == (len(asked), model.spec.tokens.size)
         assert laws.dtype == torch.float32
         for law, node in zip(laws, asked, strict=True):
@@ -64,7 +64,7 @@ def test_a_tree_has_the_laws_of_plain_passes(made, family, steps, data):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_root_is_the_start_token(made, family):
     model, plain = made[family]
-    law = model.read().grow([], [], [ROOT])
+    law = model.read().extend([], [], [ROOT])
     torch.testing.assert_close(law[0], plain_law(model, plain, []), atol=1e-3, rtol=1e-3)
     assert model.spec.tokens.token_bytes[model.start] == b""
     torch.testing.assert_close(law.exp().sum(-1), torch.ones(1))
@@ -74,12 +74,12 @@ def test_layers_with_a_window_do_not_see_what_is_before_it(made):
     model, plain = made["gemma3_text"]
     path = list(range(260, 260 + 3 * WINDOW))
     reading = model.read()
-    laws = reading.grow(range(len(path)), path, [len(path)])
+    laws = reading.extend(range(len(path)), path, [len(path)])
     torch.testing.assert_close(laws[0], plain_law(model, plain, path), atol=2e-3, rtol=1e-3)
     wide = LanguageModel(plain, model.spec.tokens, model.start, "wide")
     window, wide.config.sliding_window = wide.config.sliding_window, 100
     try:
-        other = wide.read().grow(range(len(path)), path, [len(path)])
+        other = wide.read().extend(range(len(path)), path, [len(path)])
     finally:
         wide.config.sliding_window = window
         wide.config._attn_implementation = "sdpa"
@@ -92,11 +92,11 @@ def test_a_path_that_is_too_long_is_refused_and_harms_nothing(made, family):
     longest = model.spec.max_length
     assert longest == 63
     reading = model.read()
-    before = reading.grow(range(longest), [1] * longest, [longest])
+    before = reading.extend(range(longest), [1] * longest, [longest])
     with pytest.raises(ConservatorError, match="more than 63 tokens"):
-        reading.grow([longest], [1], [])
-    torch.testing.assert_close(reading.grow([], [], [longest]), before)
-    torch.testing.assert_close(reading.grow([0], [1], [1, longest + 1])[0], reading.grow([], [], [longest + 1])[0])
+        reading.extend([longest], [1], [])
+    torch.testing.assert_close(reading.extend([], [], [longest]), before)
+    torch.testing.assert_close(reading.extend([0], [1], [1, longest + 1])[0], reading.extend([], [], [longest + 1])[0])
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_path_that_is_too_long_is_refused_and_harms_nothing(made, family):
 )
 def test_what_is_no_tree_is_refused(made, parents, tokens, asked, message):
     with pytest.raises(ConservatorError, match=message):
-        made["llama"][0].read().grow(parents, tokens, asked)
+        made["llama"][0].read().extend(parents, tokens, asked)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -113,7 +113,7 @@ def test_halves_are_near(tmp_path, family):
     save_tiny(tmp_path, family)
     path = list(range(260, 272))
     exact, other = (
-        load_language_model(tmp_path, wanted).read().grow(range(12), path, range(13)).exp()
+        load_language_model(tmp_path, wanted).read().extend(range(12), path, range(13)).exp()
         for wanted in ("float32", "bfloat16")
     )
     assert other.dtype == torch.float32

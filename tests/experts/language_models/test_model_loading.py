@@ -57,7 +57,7 @@ def test_halves_are_loaded_in_every_precision(tmp_path):
     network = save_tiny(tmp_path)
     network.half().save_pretrained(tmp_path)
     for precision in ("float32", "bfloat16"):
-        law = load_language_model(tmp_path, precision).read().grow([0], [260], [1])
+        law = load_language_model(tmp_path, precision).read().extend([0], [260], [1])
         torch.testing.assert_close(law.exp().sum(-1), torch.ones(1))
 
 
@@ -124,7 +124,7 @@ def test_broken_weights_are_refused(tmp_path):
 
 
 def test_a_tokenizer_without_a_start_is_refused(tmp_path):
-    save_tiny(tmp_path, described=byte_level("<|begin|>"))
+    save_tiny(tmp_path, tokenizer=byte_level("<|begin|>"))
     with pytest.raises(ConservatorError, match="no token to begin a text with"):
         load_language_model(tmp_path)
 

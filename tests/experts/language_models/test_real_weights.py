@@ -29,9 +29,9 @@ def test_branches_have_the_laws_of_chains():
     model = load_language_model("smollm2", "float32")
     cut = model.spec.tokens.tokenize("The Eiffel Tower is in the city of Paris")
     reading = model.read()
-    reading.grow(range(len(cut)), cut, [])
-    branch = reading.grow([3, len(cut) + 1], [cut[3], cut[4]], [len(cut) + 2])
-    torch.testing.assert_close(branch, reading.grow([], [], [5]), atol=1e-3, rtol=1e-3)
+    reading.extend(range(len(cut)), cut, [])
+    branch = reading.extend([3, len(cut) + 1], [cut[3], cut[4]], [len(cut) + 2])
+    torch.testing.assert_close(branch, reading.extend([], [], [5]), atol=1e-3, rtol=1e-3)
 
 
 def test_it_brings_back_what_it_knows():

@@ -1,4 +1,4 @@
-"""Stands in for Dream: the logits at a position are those of the token after it."""
+"""A replacement for Dream: the logits at a position are those of the token after it."""
 
 from torch.nn import Linear
 from transformers import PreTrainedConfig, PreTrainedModel

@@ -1,4 +1,4 @@
-"""Stands in for DUO: a uniform source, and sigma as its time."""
+"""A replacement for DUO: a uniform source, with sigma as time input."""
 
 from torch.nn import Linear
 from transformers import PreTrainedConfig, PreTrainedModel

@@ -1,4 +1,4 @@
-"""Stands in for LLaDA: a mask source, logits in place, no token at the start."""
+"""A replacement for LLaDA: a mask source, unshifted logits, no start token."""
 
 from torch.nn import Linear
 from transformers import PreTrainedConfig, PreTrainedModel

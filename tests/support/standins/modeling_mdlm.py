@@ -1,6 +1,6 @@
-"""Stands in for MDLM: it needs times, and ignores them; the logits of its mask are not forbidden.
+"""A replacement for MDLM: it requires times and ignores them; the logits of its mask are not masked.
 
-As the public code, it was written for transformers 4: nothing is called after it is made.
+Like the public code, it is written for transformers 4 and does not call ``post_init``.
 """
 
 import torch

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from conservator.decoders.rescoring.spans import Region
 from conservator.experts import Meter
-from conservator.experts.causal import ROOT, CausalExpert, Reading
+from conservator.experts.causal import ROOT, CausalExpert, TokenTree
 from conservator.vocabularies import BYTES, Tokens
 
 ROWS = 200  # laws that are asked for at once
@@ -90,13 +90,13 @@ class Trunk:
         """Read tokens more, each after its parent; they are the next nodes."""
         if parents:
             with self.meter.evaluating(len(parents)):
-                self.reading.grow(parents, tokens, [])
+                self.reading.extend(parents, tokens, [])
             self.nodes += len(parents)
 
     def laws(self, nodes: Sequence[int]) -> NDArray[np.float32]:
         """(n, V) the laws of the next token after some nodes."""
         with self.meter.evaluating(0):
-            found: NDArray[np.float32] = self.reading.grow([], [], nodes).numpy()
+            found: NDArray[np.float32] = self.reading.extend([], [], nodes).numpy()
         return found
 
 

@@ -1,12 +1,12 @@
-"""Causal experts: frozen models that write a text from left to right, token by token, made to speak of bytes."""
+"""Causal experts: frozen models that predict text from left to right, and their conditionals of bytes."""
 
 from conservator.experts.causal.byte_conditionals import byte_conditionals
-from conservator.experts.causal.expert import ROOT, CausalExpert, CausalSpec, Reading
+from conservator.experts.causal.expert import ROOT, CausalExpert, CausalSpec, TokenTree
 
 __all__ = [
     "ROOT",
     "CausalExpert",
     "CausalSpec",
-    "Reading",
+    "TokenTree",
     "byte_conditionals",
 ]

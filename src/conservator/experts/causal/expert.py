@@ -1,4 +1,4 @@
-"""The contract of causal experts: log q(x) as an exact sum of local energies log q(token | tokens before it)."""
+"""The contract of causal experts: log q(x) as an exact sum of local scores log q(token | tokens before it)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from conservator.vocabularies import Tokens
 
-ROOT = 0  # the node of a reading at which every text begins
+ROOT = 0  # node: the root of a token tree, before the first token of every text [definition]
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class CausalSpec:
     """The properties of a causal expert that callers need.
 
     Attributes:
-        name: its name in tables and reports.
-        tokens: what its tokens stand for, and how it cuts a text into them.
-        max_length: the longest path that it reads, in tokens; None for any.
-        fingerprint: a hash of its weights, or "" for an expert made in memory.
-        precision: the number format that it computes in, such as ``bfloat16``; "" if that is not known.
+        name: name in tables and reports.
+        tokens: its vocabulary and tokenizer.
+        max_length: maximum path length in tokens; None for no limit.
+        fingerprint: hash of its weights; "" for an expert that was not loaded from files.
+        precision: the number format that it computes in, such as ``bfloat16``; "" if unknown.
     """
 
     name: str
@@ -31,30 +31,30 @@ class CausalSpec:
 
 
 class CausalExpert(Protocol):
-    """A frozen causal model over tokens. It knows nothing of damage: it reads texts, many at once."""
+    """A frozen causal model over tokens. It evaluates many undamaged texts at once."""
 
     @property
     def spec(self) -> CausalSpec:
         """The expert's description."""
 
-    def read(self) -> "Reading":
-        """Begin to read: an empty tree, in which ROOT is where texts begin."""
+    def read(self) -> "TokenTree":
+        """Return an empty token tree."""
 
 
-class Reading(Protocol):
-    """What a causal expert has read: a tree of tokens, since texts that are compared share their beginnings.
+class TokenTree(Protocol):
+    """The prefix tree of the tokens that a causal expert has read; texts with a common prefix share its nodes.
 
-    Nodes have numbers in the order in which they were read; ROOT, the first, stands before every text.
+    Nodes are numbered in the order in which they were added. Node 0 is ROOT, the empty prefix.
     """
 
-    def grow(self, parents: Sequence[int], tokens: Sequence[int], asked: Sequence[int]) -> Tensor:
-        """Read k tokens more, each after its parent node, which may be one of the tokens before it.
+    def extend(self, parents: Sequence[int], tokens: Sequence[int], nodes: Sequence[int]) -> Tensor:
+        """Add k tokens to the tree, and return conditionals of the next token.
 
         Args:
-            parents: k nodes.
-            tokens: k tokens; they get the next k numbers as nodes.
-            asked: n nodes, old or new.
+            parents: k nodes, the parent of each token; a parent may be one of the tokens before it.
+            tokens: k tokens; they get the next k node numbers.
+            nodes: n nodes, old or new.
 
         Returns:
-            (n, V) float32, log q(token | the path to the node) after each node that is asked for, normalised.
+            (n, V) float32, log q(token | path to the node) of each of ``nodes``, normalised.
         """

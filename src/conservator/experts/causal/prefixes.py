@@ -1,4 +1,4 @@
-"""Tokens sorted by their bytes, in which those that begin alike stand together."""
+"""Tokens sorted by their bytes, so that the tokens with a common prefix form a range."""
 
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -13,74 +13,75 @@ from conservator.vocabularies.tokens import Ints, Tokens
 
 @dataclass(frozen=True)
 class Prefix:
-    """The tokens that begin with some bytes: a range of the tokens sorted.
+    """The tokens that start with a prefix: a range of the sorted tokens.
 
     Attributes:
-        text: these bytes.
-        low: where the range begins.
-        ended: how many of its tokens, the first ones, are these bytes and no more.
-        onward: (m,) the bytes that come next in the others, ascending.
-        bounds: (m + 1,) where the tokens with each of them begin, counted from ``low``; the last is the range's end.
+        text: the bytes of the prefix.
+        low: start of the range.
+        ended: number of tokens that equal the prefix; they are the first of the range.
+        next_bytes: (m,) the bytes that follow the prefix in the other tokens, ascending.
+        bounds: (m + 1,) where the tokens with each next byte start, relative to ``low``; the last is the end of the
+            range.
     """
 
     text: bytes
     low: int
     ended: int
-    onward: Ints
+    next_bytes: Ints
     bounds: Ints
 
     def after(self, byte: int) -> slice:
-        """Where in the range the tokens that go on with a byte stand."""
-        place = int(np.searchsorted(self.onward, byte))
-        if place == len(self.onward) or self.onward[place] != byte:
+        """The part of the range whose tokens continue with a byte."""
+        index = int(np.searchsorted(self.next_bytes, byte))
+        if index == len(self.next_bytes) or self.next_bytes[index] != byte:
             return slice(0, 0)
-        return slice(int(self.bounds[place]), int(self.bounds[place + 1]))
+        return slice(int(self.bounds[index]), int(self.bounds[index + 1]))
 
 
 class Prefixes:
-    """All R tokens that stand for some text, of any length, sorted by their bytes.
+    """All R tokens with text, sorted by their bytes.
 
     Attributes:
-        numbers: (R,) the tokens.
-        rows: (V,) where each token stands among them; -1 for a token that stands for no text.
+        numbers: (R,) the token ids.
+        rows: (V,) the rank of each token among them; -1 for a special token.
     """
 
     def __init__(self, tokens: Tokens) -> None:
-        """Sort the tokens; what begins alike is looked up when it is asked for, and kept."""
-        order = sorted((piece, number) for number, piece in enumerate(tokens.token_bytes) if piece)
-        self._pieces = [piece for piece, _ in order]
-        self._found: dict[bytes, Prefix] = {}
+        """Sort the tokens. Prefixes are looked up on demand and cached."""
+        order = sorted((data, number) for number, data in enumerate(tokens.pieces) if data)
+        self._token_bytes = [data for data, _ in order]
+        self._cache: dict[bytes, Prefix] = {}
         self.numbers = np.array([number for _, number in order], dtype=np.int64)
         self.rows = np.full(tokens.size, -1)
         self.rows[self.numbers] = np.arange(len(order))
 
     def find(self, text: bytes) -> Prefix:
-        """The tokens that begin with ``text``."""
-        if text not in self._found:
-            self._found[text] = self._look_up(text)
-        return self._found[text]
+        """Return the tokens that start with ``text``."""
+        if text not in self._cache:
+            self._cache[text] = self._look_up(text)
+        return self._cache[text]
 
     def _look_up(self, text: bytes) -> Prefix:
         size = len(text)
-        low = bisect_left(self._pieces, text)
-        high = bisect_left(self._pieces, True, lo=low, key=lambda piece: piece[:size] > text)
-        first = bisect_left(self._pieces, True, lo=low, hi=high, key=lambda piece: len(piece) > size)
-        nexts = np.frombuffer(bytes(piece[size] for piece in self._pieces[first:high]), dtype=np.uint8)
-        onward, starts = np.unique(nexts.astype(np.int64), return_index=True)
-        return Prefix(text, low, first - low, onward, np.append(starts + (first - low), high - low))
+        low = bisect_left(self._token_bytes, text)
+        high = bisect_left(self._token_bytes, True, lo=low, key=lambda data: data[:size] > text)
+        first = bisect_left(self._token_bytes, True, lo=low, hi=high, key=lambda data: len(data) > size)
+        following = np.frombuffer(bytes(data[size] for data in self._token_bytes[first:high]), dtype=np.uint8)
+        next_bytes, starts = np.unique(following.astype(np.int64), return_index=True)
+        return Prefix(text, low, first - low, next_bytes, np.append(starts + (first - low), high - low))
 
-    def sort(self, laws: Tensor) -> NDArray[np.float32]:
-        """The laws (n, V) of the next token, as (n, R): sorted, normalised without tokens that stand for no text."""
-        return torch.log_softmax(laws[:, torch.from_numpy(self.numbers)].float(), dim=-1).numpy()
+    def sort(self, log_probs: Tensor) -> NDArray[np.float32]:
+        """Sort conditionals (n, V) of the next token to (n, R), normalised without special tokens."""
+        return torch.log_softmax(log_probs[:, torch.from_numpy(self.numbers)].float(), dim=-1).numpy()
 
 
 def log_sums(log_probs: NDArray[np.float32], bounds: Ints) -> NDArray[np.float64]:
-    """The log-sum-exp over the ranges between m + 1 bounds, each to its own precision: (m,)."""
+    """Log-sum-exp over the ranges between m + 1 bounds, each with full relative precision: (m,)."""
     if len(bounds) < 2:
         return np.empty(0)
-    part = log_probs[bounds[0] : bounds[-1]].astype(np.float64)
-    top = part.max()
-    if top == -np.inf:
+    values = log_probs[bounds[0] : bounds[-1]].astype(np.float64)
+    maximum = values.max()
+    if maximum == -np.inf:
         return np.full(len(bounds) - 1, -np.inf)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.add.reduceat(np.exp(part - top), bounds[:-1] - bounds[0])) + top)
+        return np.asarray(np.log(np.add.reduceat(np.exp(values - maximum), bounds[:-1] - bounds[0])) + maximum)

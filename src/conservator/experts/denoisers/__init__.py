@@ -1,4 +1,4 @@
-"""Pretrained two-sided models, masked or of diffusion, as experts. Only reading them needs the extra ``hf``."""
+"""Pretrained masked and diffusion language models as experts. Loading them needs the extra ``hf``."""
 
 from conservator.experts.denoisers.convert import convert_checkpoint
 from conservator.experts.denoisers.denoiser import Denoiser

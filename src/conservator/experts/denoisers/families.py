@@ -1,4 +1,4 @@
-"""The families of pretrained two-sided models that are known: what each reads, and how its logits are to be read."""
+"""The supported families of pretrained masked models: their inputs, and how their logits are interpreted."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -6,29 +6,29 @@ from typing import Any, Literal
 from conservator.errors import ConservatorError
 from conservator.experts.source import MaskSource, Source, UniformSource
 
-FLOW = "conservator_flow"  # the type of our own flow-matching transformer, whose config states all of this itself
-LAST = "the last row"  # of the embedding: the mask of models whose tokenizer has none
+FLOW = "conservator_flow"  # model_type of our flow-matching transformer, whose config states all of this
+LAST_ROW = "the last row"  # of the embedding: the mask of models whose tokenizer has none
 
 
 @dataclass(frozen=True)
 class Family:
-    """What the models of one family need.
+    """Inputs and outputs of the models of one family.
 
-    Nothing is padded for any of them: rows of one length are read together.
+    No family needs padding: only rows of equal length share a batch.
 
     Attributes:
-        loader: the class of transformers that loads it.
-        mask: the token that stands for a hidden one, or LAST; "" for a uniform source, which has none.
-        start: the token that stands before every text; "" for none.
-        end: the token that stands after every text; "" for none.
-        shift: how many positions before a token its logits stand.
+        loader: the class of transformers that loads the network.
+        mask: the mask token, or LAST_ROW; "" for a uniform source, which has none.
+        start: the token before every text; "" for none.
+        end: the token after every text; "" for none.
+        shift: number of positions between the logits of a token and the token itself.
         source: the noise from which its path to the data starts.
-        time: ``none``, or what the network takes as ``timesteps``: ``zeros``, or ``sigma`` = -log kappa.
-        length: the setting with the number of positions that it has.
-        longest: the number of positions with which it was trained, where that is less; None if it is not.
-        after_pad: whether its positions are counted from the number of its padding token on.
-        tokenizer: the class of transformers that reads its tokenizer where there is no tokenizer.json; "" for none.
-        remote: whether the network is code in the folder, which is run only if that is allowed.
+        time: the input ``timesteps``: ``none``, ``zeros``, or ``sigma`` = -log kappa.
+        length_key: the key of config.json with the number of positions.
+        trained_length: number of positions used in training, if that is less; None otherwise.
+        after_pad: whether positions are counted from the id of the padding token on.
+        tokenizer: the class of transformers that loads the tokenizer without a tokenizer.json; "" for none.
+        remote: whether the network is code in the folder, which runs only with ``trust_remote_code``.
     """
 
     loader: str = "AutoModelForMaskedLM"
@@ -38,15 +38,15 @@ class Family:
     shift: Literal[0, 1] = 0
     source: Source = field(default_factory=MaskSource)
     time: Literal["none", "zeros", "sigma"] = "none"
-    length: str = "max_position_embeddings"
-    longest: int | None = None
+    length_key: str = "max_position_embeddings"
+    trained_length: int | None = None
     after_pad: bool = False
     tokenizer: str = ""
     remote: bool = False
 
 
 BERT = Family(mask="[MASK]", start="[CLS]", end="[SEP]", tokenizer="BertTokenizer")
-END = "<|endoftext|>"  # which GPT-2 has for the start and the end
+END = "<|endoftext|>"  # the start and end token of GPT-2
 FAMILIES = {  # by the model_type in config.json
     "bert": BERT,
     "distilbert": BERT,
@@ -57,26 +57,34 @@ FAMILIES = {  # by the model_type in config.json
         mask="<|mask|>",
         start="<|beginoftext|>",
         shift=1,
-        longest=2048,
+        trained_length=2048,
         tokenizer="Qwen2Tokenizer",
         remote=True,
     ),
-    "llada": Family("AutoModel", mask="<|mdm_mask|>", length="max_sequence_length", longest=4096, remote=True),
+    "llada": Family(
+        "AutoModel", mask="<|mdm_mask|>", length_key="max_sequence_length", trained_length=4096, remote=True
+    ),
     "mdlm": Family(
-        mask=LAST, start=END, end=END, time="zeros", length="model_length", tokenizer="GPT2Tokenizer", remote=True
+        mask=LAST_ROW,
+        start=END,
+        end=END,
+        time="zeros",
+        length_key="model_length",
+        tokenizer="GPT2Tokenizer",
+        remote=True,
     ),
     "duo": Family(
         start=END,
         end=END,
         source=UniformSource(),
         time="sigma",
-        length="model_length",
+        length_key="model_length",
         tokenizer="GPT2Tokenizer",
         remote=True,
     ),
 }
-# Settings that change what a network computes, and are not read here: only these values are accepted.
-PLAIN = {
+# Settings that change the computation of a network, with the supported values.
+SUPPORTED_SETTINGS = {
     "add_cross_attention": (False,),
     "causal": (False,),
     "causal_attention": (False,),
@@ -86,30 +94,30 @@ PLAIN = {
 }
 
 
-def family_of(kind: Any) -> Family:
-    """The family of a model by its model_type; raise a ConservatorError if it is not known."""
-    if not isinstance(kind, str) or kind not in FAMILIES:
-        known = ", ".join([*FAMILIES, FLOW])
+def family_of(model_type: Any) -> Family:
+    """Return the family of a model by its model_type; raise a ConservatorError if it is not supported."""
+    if not isinstance(model_type, str) or model_type not in FAMILIES:
+        supported = ", ".join([*FAMILIES, FLOW])
         raise ConservatorError(
-            f"a model of type {kind!r} is not known as one that reads both sides; known: {known}. One that writes from "
-            "left to right is named by --language-model (language=)"
+            f"model_type {model_type!r} is not a supported masked model; supported: {supported}. A causal language "
+            "model is given by --language-model (language=)"
         )
-    return FAMILIES[kind]
+    return FAMILIES[model_type]
 
 
-def check_plain(config: Any) -> None:
-    """Raise a ConservatorError if a setting makes a network compute something else than its family says."""
-    for setting, accepted in PLAIN.items():
-        value = getattr(config, setting, accepted[0])
-        if value not in accepted:
-            raise ConservatorError(f"{setting} is {value!r} in config.json; accepted: {accepted[0]!r}")
+def check_settings(config: Any) -> None:
+    """Raise a ConservatorError for settings that change the computation of a network."""
+    for setting, supported in SUPPORTED_SETTINGS.items():
+        value = getattr(config, setting, supported[0])
+        if value not in supported:
+            raise ConservatorError(f"{setting} in config.json must be {supported[0]!r}, got {value!r}")
 
 
-def longest_of(family: Family, config: Any) -> int:
-    """How many positions a network reads at once, start and end among them."""
-    found = getattr(config, family.length, None)
-    if type(found) is not int:
-        raise ConservatorError(f"{family.length} is {found!r} in config.json; accepted: a number of positions")
+def max_positions_of(family: Family, config: Any) -> int:
+    """Return the maximum number of positions of a network, including start and end tokens."""
+    positions = getattr(config, family.length_key, None)
+    if type(positions) is not int:
+        raise ConservatorError(f"{family.length_key} in config.json must be a number of positions, got {positions!r}")
     if family.after_pad:
-        found -= config.pad_token_id + 1
-    return found if family.longest is None else min(found, family.longest)
+        positions -= config.pad_token_id + 1
+    return positions if family.trained_length is None else min(positions, family.trained_length)

@@ -1,4 +1,4 @@
-"""Two-sided models from folders in the hub's layout, and from the hub's cache."""
+"""Load masked models from folders in the layout of the hub, and from the cache of the hub."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conservator.errors import ConservatorError
-from conservator.experts.denoisers.families import LAST, Family, check_plain, family_of, longest_of
+from conservator.experts.denoisers.families import LAST_ROW, Family, check_settings, family_of, max_positions_of
 from conservator.experts.expert import Expert
 from conservator.experts.flow import is_flow, load_flow
 from conservator.experts.language_models.installed import hash_files
@@ -19,10 +19,10 @@ from conservator.vocabularies.hf_tokenizer import make_tokens, read_tokenizer
 if TYPE_CHECKING:
     from conservator.experts.language_models.precision import Precision
 
-SETTINGS, TOKENIZER = "config.json", "tokenizer.json"
-TEXTS = (TOKENIZER, "tokenizer_config.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt")
-PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
-BYTES_OF = {"float32": 4, "bfloat16": 2}  # a weight, in each precision
+CONFIG_FILE, TOKENIZER = "config.json", "tokenizer.json"
+TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt")
+PICKLE_PATTERNS = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+BYTES_PER_WEIGHT = {"float32": 4, "bfloat16": 2}
 
 
 def load_denoiser(
@@ -33,20 +33,20 @@ def load_denoiser(
     trust_remote_code: bool = False,
     fetch: bool = False,
 ) -> Expert:
-    """Load a two-sided model of a known family as an expert over its tokens. No pickled weights are read.
+    """Load a masked model of a supported family as an expert over its tokens. Pickled weights are not loaded.
 
-    A model that is loaded already, and has not changed since, is not loaded again.
+    Loaded models are cached until their files change.
 
     Args:
         name: ``hf:OWNER/NAME``, ``hf:FOLDER`` or a folder, with config.json, a tokenizer and safetensors.
-        precision: how it computes; by default what ``choose_precision`` says.
-        device: where it computes.
-        trust_remote_code: whether code in the folder may be run, which Dream, LLaDA, MDLM and DUO need.
-        fetch: whether ``hf:`` may download; else it must be in the hub's cache.
+        precision: number format of the network; by default the result of ``choose_precision``.
+        device: torch device of the network.
+        trust_remote_code: whether code in the folder may run, which Dream, LLaDA, MDLM and DUO need.
+        fetch: whether ``hf:`` may download; otherwise the model must be in the cache of the hub.
     """
     folder = find_denoiser(name, fetch=fetch)
-    if precision is not None and precision not in BYTES_OF:
-        raise ConservatorError(f"no precision {precision!r}; accepted: {', '.join(BYTES_OF)}")
+    if precision is not None and precision not in BYTES_PER_WEIGHT:
+        raise ConservatorError(f"precision must be one of {', '.join(BYTES_PER_WEIGHT)}, got {precision!r}")
     try:
         from conservator.experts.language_models.precision import choose_precision
 
@@ -59,30 +59,30 @@ def load_denoiser(
 
 
 def find_denoiser(name: str | Path, *, fetch: bool = False) -> Path:
-    """The folder of a model by its repository or folder; see ``load_denoiser``. Its weights are safetensors."""
+    """Return the folder of a model with safetensors; see ``load_denoiser`` for names."""
     given = str(name).removeprefix(HUB)
     folder = Path(given)
     if not given or not is_folder(folder):
         if not str(name).startswith(HUB) or given.count("/") != 1:
             raise ConservatorError(
-                f"no model {shortened(str(name))!r}: there is no such folder; accepted: hf:OWNER/NAME, hf:FOLDER"
+                f"no model {shortened(str(name))!r}: there is no such folder; expected hf:OWNER/NAME or hf:FOLDER"
             )
-        folder = find_repository(given, (SETTINGS, *TEXTS, *WEIGHTS, "*.py"), fetch=fetch, extra="hf")
-    if not (folder / SETTINGS).is_file():
-        raise ConservatorError(f"no model in {folder}: it has no {SETTINGS}")
+        folder = find_repository(given, (CONFIG_FILE, *TOKENIZER_FILES, *WEIGHTS, "*.py"), fetch=fetch, extra="hf")
+    if not (folder / CONFIG_FILE).is_file():
+        raise ConservatorError(f"no model in {folder}: it has no {CONFIG_FILE}")
     if not any(folder.glob(WEIGHTS[0])):
-        pickled = sorted(path for pattern in PICKLED for path in folder.glob(pattern))
+        pickled = sorted(path for pattern in PICKLE_PATTERNS for path in folder.glob(pattern))
         if pickled:
             raise ConservatorError(
-                f"{pickled[0]} is pickled, and such weights are not read; "
-                f"conservator convert {pickled[0]} --out FOLDER makes safetensors of them"
+                f"{pickled[0]} is pickled; weights must be safetensors: "
+                f"conservator convert {pickled[0]} --out FOLDER converts them"
             )
         raise ConservatorError(f"no model in {folder}: it has no *.safetensors")
     return folder
 
 
 def size_of(folder: Path, precision: "Precision" = "float32") -> int:
-    """The bytes of memory that the weights of a model will take, told without loading them."""
+    """Return the memory of the weights of a model in bytes, without loading them."""
     from safetensors import SafetensorError, safe_open
 
     count = 0
@@ -92,41 +92,47 @@ def size_of(folder: Path, precision: "Precision" = "float32") -> int:
                 count += sum(prod(opened.get_slice(key).get_shape()) for key in opened.keys())  # noqa: SIM118
         except (SafetensorError, OSError) as error:
             raise ConservatorError(f"{path} is not a safetensors file: {error}") from error
-    return count * BYTES_OF[precision]
+    return count * BYTES_PER_WEIGHT[precision]
 
 
 def describe_denoiser(name: str | Path) -> dict[str, Any]:
-    """What is known of a model without loading it: name, kind, bytes of its weights, tokens, source and sha256."""
+    """Describe a model without loading it: name, kind, bytes of its weights, tokens, source and sha256."""
     folder = find_denoiser(name)
-    settings = read_settings(folder)
-    kind = settings.get("model_type")
-    about, shown = settings, real_path(folder).name
+    config = read_model_config(folder)
+    model_type = config.get("model_type")
+    base_config, name_shown = config, real_path(folder).name
     if is_flow(folder):
-        base = settings.get("base")
-        about = read_settings(folder / str(base.get("folder"))) if isinstance(base, dict) else settings
-        source, shown = str(about.get("source")), str(settings.get("name") or shown)
+        base = config.get("base")
+        base_config = read_model_config(folder / str(base.get("folder"))) if isinstance(base, dict) else config
+        source, name_shown = str(base_config.get("source")), str(config.get("name") or name_shown)
     else:
-        source = "mask" if family_of(kind).source.shows_noise else "uniform"
+        source = "mask" if family_of(model_type).source.shows_noise else "uniform"
     weights = sorted(folder.glob(WEIGHTS[0]))
     size = sum(path.stat().st_size for path in weights)
-    found = {"name": shown, "kind": str(kind), "bytes": size, "tokens": about.get("vocab_size"), "source": source}
-    return found | {"sha256": hash_files(weights)}
+    return {
+        "name": name_shown,
+        "kind": str(model_type),
+        "bytes": size,
+        "tokens": base_config.get("vocab_size"),
+        "source": source,
+        "sha256": hash_files(weights),
+    }
 
 
 @lru_cache(maxsize=4)
 def _load_once(
-    folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Precision", device: str, trusted: bool
+    folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Precision", device: str, trust_remote_code: bool
 ) -> Expert:
-    """Load a model; ``stamp`` is part of the cache's key, so that a folder that has changed is read again."""
+    """Load a model; ``stamp`` is part of the cache key, so that a changed folder is loaded again."""
     check_files(folder)
-    kind = read_settings(folder).get("model_type")
+    model_type = read_model_config(folder).get("model_type")
     if is_flow(folder):
         return load_flow(folder, device)
-    family = family_of(kind)
-    if family.remote and not trusted:
+    family = family_of(model_type)
+    if family.remote and not trust_remote_code:
         raise ConservatorError(
-            f"a model of type {kind!r} is code in its folder, which is run only if that is allowed; "
-            "--trust-remote-code (trust_remote_code=True) allows it"
+            f"a model of type {model_type!r} needs to run code from its folder; "
+            "allow it with --trust-remote-code (trust_remote_code=True)"
         )
     from conservator.experts.denoisers.denoiser import Denoiser
 
@@ -134,25 +140,25 @@ def _load_once(
     try:
         network.to(device)
     except (RuntimeError, AssertionError) as error:
-        raise ConservatorError(f"no device {device!r} here: {str(error).splitlines()[0]}") from error
-    described = describe_tokenizer(folder, family)
+        raise ConservatorError(f"device {device!r} is not available: {str(error).splitlines()[0]}") from error
+    tokenizer = read_tokenizer_config(folder, family)
     size = int(network.config.vocab_size)
-    mask = size - 1 if family.mask == LAST else number_of(described, family.mask, size)
+    mask = size - 1 if family.mask == LAST_ROW else token_id_of(tokenizer, family.mask, size)
     return Denoiser(
         network,
         family,
-        make_tokens(described, size),
-        longest=longest_of(family, network.config),
+        make_tokens(tokenizer, size),
+        max_positions=max_positions_of(family, network.config),
         mask=mask,
-        start=number_of(described, family.start, size),
-        end=number_of(described, family.end, size),
+        start=token_id_of(tokenizer, family.start, size),
+        end=token_id_of(tokenizer, family.end, size),
         name=folder.name,
         fingerprint=hash_files(sorted(folder.glob(WEIGHTS[0]))),
     )
 
 
 def load_network(folder: Path, family: Family, precision: "Precision") -> Any:
-    """The network of a family; raise a ConservatorError if some of its weights are not in the folder."""
+    """Load the network of a family; raise a ConservatorError if some of its weights are missing."""
     import torch
     import transformers
 
@@ -162,7 +168,7 @@ def load_network(folder: Path, family: Family, precision: "Precision") -> Any:
     try:
         with quietly():
             config = transformers.AutoConfig.from_pretrained(str(folder), **local)
-            check_plain(config)
+            check_settings(config)
             network, loading = network_class(folder, family).from_pretrained(
                 str(folder),
                 config=config,
@@ -173,69 +179,67 @@ def load_network(folder: Path, family: Family, precision: "Precision") -> Any:
             )
     except ConservatorError:
         raise
-    except Exception as error:  # of json, safetensors, transformers and code in the folder
+    except Exception as error:  # errors of json, safetensors, transformers and code in the folder
         raise ConservatorError(f"cannot load the model: {error}") from error
-    absent = sorted(loading["missing_keys"])
-    if absent:
-        raise ConservatorError(f"the weights lack {', '.join(absent[:3])}; accepted: a model with all of its layers")
+    missing = sorted(loading["missing_keys"])
+    if missing:
+        raise ConservatorError(f"the weights lack {', '.join(missing[:3])}; all layers of the network must be present")
     return network
 
 
 def network_class(folder: Path, family: Family) -> Any:
-    """The class that loads a network: of transformers, or of the code in the folder."""
+    """Return the class of a network, from transformers or from the code in the folder."""
     import transformers
     from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
     if not family.remote:
         return getattr(transformers, family.loader)
-    named = (read_settings(folder).get("auto_map") or {}).get(family.loader)
-    if named is None:
-        raise ConservatorError(f"auto_map in {SETTINGS} names no {family.loader}")
-    found = get_class_from_dynamic_module(named, str(folder), local_files_only=True)
-    if not hasattr(found, "all_tied_weights_keys"):  # code that was written for transformers 4 does not set it
-        found.all_tied_weights_keys = {}
-    return found
+    class_name = (read_model_config(folder).get("auto_map") or {}).get(family.loader)
+    if class_name is None:
+        raise ConservatorError(f"auto_map in {CONFIG_FILE} must have the key {family.loader}")
+    network = get_class_from_dynamic_module(class_name, str(folder), local_files_only=True)
+    if not hasattr(network, "all_tied_weights_keys"):  # code for transformers 4 does not set it
+        network.all_tied_weights_keys = {}
+    return network
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """What config.json holds."""
-    found = read_json(folder / SETTINGS)
-    if not isinstance(found, dict):
-        raise ConservatorError(f"{SETTINGS} does not describe a model")
-    return found
+def read_model_config(folder: Path) -> dict[str, Any]:
+    """Read the config.json of a model."""
+    config = read_json(folder / CONFIG_FILE)
+    if not isinstance(config, dict):
+        raise ConservatorError(f"{CONFIG_FILE} must be a JSON object that describes a model")
+    return config
 
 
-def describe_tokenizer(folder: Path, family: Family) -> dict[str, Any]:
-    """What tokenizer.json holds, or would hold, if the folder has the older files of the family's tokenizer."""
+def read_tokenizer_config(folder: Path, family: Family) -> dict[str, Any]:
+    """Read tokenizer.json, or convert the older files of the family's tokenizer to its format."""
     if (folder / TOKENIZER).is_file():
         return read_tokenizer(folder / TOKENIZER)
-    others: Sequence[str] = [one for one in ("vocab.txt", "vocab.json") if (folder / one).is_file()]
-    if not others or not family.tokenizer:
-        raise ConservatorError(
-            f"it has no {TOKENIZER}; put that of the tokenizer that the model was trained with there"
-        )
+    older: Sequence[str] = [name for name in ("vocab.txt", "vocab.json") if (folder / name).is_file()]
+    if not older or not family.tokenizer:
+        raise ConservatorError(f"there is no {TOKENIZER}; add the one that the model was trained with")
     import transformers
 
     from conservator.experts.language_models.convert import quietly
 
     try:
         with quietly():
-            made = getattr(transformers, family.tokenizer).from_pretrained(str(folder), local_files_only=True)
-            found: dict[str, Any] = json.loads(made.backend_tokenizer.to_str())
-    except Exception as error:  # of json and transformers
-        raise ConservatorError(f"cannot read the tokenizer of {', '.join(others)}: {error}") from error
-    return found
+            tokenizer = getattr(transformers, family.tokenizer).from_pretrained(str(folder), local_files_only=True)
+            config: dict[str, Any] = json.loads(tokenizer.backend_tokenizer.to_str())
+    except Exception as error:  # errors of json and transformers
+        raise ConservatorError(f"cannot read the tokenizer of {', '.join(older)}: {error}") from error
+    return config
 
 
-def number_of(described: dict[str, Any], token: str, size: int) -> int | None:
-    """The number of a token of a tokenizer, one of ``size`` that the network has; None for no token."""
+def token_id_of(tokenizer: dict[str, Any], token: str, size: int) -> int | None:
+    """Return the id of a token; raise a ConservatorError unless it is below ``size``. None for an empty token."""
     if not token:
         return None
-    added = {one["content"]: one["id"] for one in described.get("added_tokens", [])}
-    known = described["model"]["vocab"]
-    if token not in added and token not in known:
-        raise ConservatorError(f"its tokenizer has no token {token}, which its family needs")
-    number = int(added.get(token, known.get(token)))
-    if number >= size:
-        raise ConservatorError(f"its tokenizer has {token} as the token {number}, its network only {size} tokens")
-    return number
+    added = {entry["content"]: entry["id"] for entry in tokenizer.get("added_tokens", [])}
+    vocab = tokenizer["model"]["vocab"]
+    if token not in added and token not in vocab:
+        raise ConservatorError(f"the tokenizer must have the token {token}, which the model family needs")
+    token_id = int(added.get(token, vocab.get(token)))
+    if token_id >= size:
+        raise ConservatorError(f"the id of {token} must be below the {size} tokens of the network, got {token_id}")
+    return token_id

@@ -1,7 +1,7 @@
-"""Low-rank adapters (LoRA, by peft): experts that are a few small matrices beside a base that they share.
+"""Low-rank adapters (LoRA, by peft): experts that share a base and add a few small matrices to it.
 
 The folder of an adapter has peft's two files, ``adapter_config.json`` and ``adapter_model.safetensors``, and a
-``config.json`` that names its base: where it is, and its fingerprint.
+``config.json`` with the folder and the fingerprint of its base.
 """
 
 import hashlib
@@ -18,48 +18,49 @@ from safetensors.torch import save as format_safetensors
 from torch import Tensor
 
 from conservator.errors import ConservatorError
-from conservator.experts.flow.expert import Base, FlowExpert
-from conservator.experts.flow.folder import KIND, load_base, read_flow_config
+from conservator.experts.flow.expert import FlowExpert, SharedBackbone
+from conservator.experts.flow.folder import MODEL_TYPE, load_base, read_flow_config
 from conservator.experts.flow.network import FlowNetwork
 from conservator.experts.weights import CONFIG
 from conservator.system.files import make_folder, read_file, read_json, real_path, write_atomically
 
-ADAPTER_KIND = f"{KIND}_adapter"
+ADAPTER_MODEL_TYPE = f"{MODEL_TYPE}_adapter"
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-TARGETS = r"blocks\.\d+\.(qw|kw|vw|attn_out|mlp\.[02])"  # what is adapted: attention and perceptrons of all blocks
-LARGEST = 2**31  # bytes of weights that are read at most
-TRAINING = "in_training"  # the adapter that is trained, in memory
-PREFIX = "base_model.model."  # that peft puts before the names of weights in its files
+TARGETS = r"blocks\.\d+\.(qw|kw|vw|attn_out|mlp\.[02])"  # adapted layers: attention and perceptrons of all blocks
+MAX_WEIGHTS_BYTES = 2**31  # bytes: size of adapter_model.safetensors [safety limit]
+MAX_RANK = 2**12  # rank: largest rank of an adapter [safety limit]
+TRAINING = "in_training"  # name of the adapter in training
+PREFIX = "base_model.model."  # prefix of the names of weights in the files of peft
 
 
 def add_adapter(network: FlowNetwork, name: str, rank: int, alpha: int) -> None:
-    """Put an adapter into a network, which it leaves as it is until it is trained or loaded; no weight is copied."""
+    """Add an adapter to a network in place; it is the identity until it is trained or loaded."""
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError as error:
         raise ConservatorError(f"adapters need peft: pip install 'conservator[hf]' ({error})") from error
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Already found a `peft_config`")  # several adapters are what is wanted
+        warnings.filterwarnings("ignore", "Already found a `peft_config`")  # several adapters are intended
         inject_adapter_in_model(LoraConfig(r=rank, lora_alpha=alpha, target_modules=TARGETS), network, name)
 
 
-def start_adapter(base: Base, rank: int, alpha: int) -> FlowNetwork:
-    """Put a new adapter into a base, to train it, instead of the last that was trained; return the base's network."""
+def start_adapter(base: SharedBackbone, rank: int, alpha: int) -> FlowNetwork:
+    """Add a new adapter for training to a base, replacing the last one; return the network of the base."""
     with base.use(None) as network:
         if TRAINING in base.adapters:
             from peft.functional import delete_adapter
 
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Adapter in_training was active")  # the next one takes its place
+                warnings.filterwarnings("ignore", "Adapter in_training was active")  # it is replaced below
                 delete_adapter(network, TRAINING, prefix="lora_")
         add_adapter(network, TRAINING, rank, alpha)
         base.adapters.add(TRAINING)
-        switch(network, TRAINING)
+        activate_adapter(network, TRAINING)
     return network
 
 
-def switch(network: FlowNetwork, name: str | None) -> None:
-    """Put one adapter of a network to work, or none."""
+def activate_adapter(network: FlowNetwork, name: str | None) -> None:
+    """Activate one adapter of a network, or none."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
     for layer in network.modules():
@@ -70,7 +71,7 @@ def switch(network: FlowNetwork, name: str | None) -> None:
 
 
 def adapter_weights(network: FlowNetwork, name: str) -> dict[str, Tensor]:
-    """The weights of an adapter, by their names without its own."""
+    """Return the weights of an adapter, by names without the name of the adapter."""
     from peft import get_peft_model_state_dict
 
     return dict(get_peft_model_state_dict(network, adapter_name=name))
@@ -79,77 +80,87 @@ def adapter_weights(network: FlowNetwork, name: str) -> dict[str, Tensor]:
 def save_adapter(
     folder: Path, base: Path, network: FlowNetwork, settings: tuple[int, int, str], name: str, about: dict[str, Any]
 ) -> None:
-    """Write the adapter that is in training, in float16.
+    """Write the adapter in training, in float16.
 
     Args:
-        folder: where to.
-        base: the folder of the base.
-        network: the base's network, with the adapter.
-        settings: rank and alpha of the adapter, and the fingerprint of the base.
-        name: the expert's name.
-        about: what its training recorded.
+        folder: output folder.
+        base: folder of the base.
+        network: network of the base, with the adapter.
+        settings: rank and alpha of the adapter, and fingerprint of the base.
+        name: name of the expert.
+        about: record of its training.
     """
     from peft import LoraConfig
 
     rank, alpha, fingerprint = settings
-    found = adapter_weights(network, TRAINING)
-    weights = {PREFIX + key: value.to("cpu", torch.float16).contiguous() for key, value in found.items()}
+    trained = adapter_weights(network, TRAINING)
+    weights = {PREFIX + key: value.to("cpu", torch.float16).contiguous() for key, value in trained.items()}
     make_folder(folder)
-    where = os.path.relpath(real_path(base), real_path(folder))
-    lora = LoraConfig(r=rank, lora_alpha=alpha, target_modules=TARGETS, base_model_name_or_path=where)
+    base_folder = os.path.relpath(real_path(base), real_path(folder))
+    lora = LoraConfig(r=rank, lora_alpha=alpha, target_modules=TARGETS, base_model_name_or_path=base_folder)
     config = {
-        "model_type": ADAPTER_KIND,
+        "model_type": ADAPTER_MODEL_TYPE,
         "name": name,
-        "base": {"folder": where, "fingerprint": fingerprint},
+        "base": {"folder": base_folder, "fingerprint": fingerprint},
         "about": about,
     }
     write_atomically(folder / ADAPTER_WEIGHTS, format_safetensors(weights))
-    described = dict(lora.to_dict())
-    write_atomically(folder / ADAPTER_CONFIG, (json.dumps(described, indent=2, default=list) + "\n").encode())
+    lora_config = dict(lora.to_dict())
+    write_atomically(folder / ADAPTER_CONFIG, (json.dumps(lora_config, indent=2, default=list) + "\n").encode())
     write_atomically(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
 
 
 def load_adapter(folder: Path, device: str | torch.device = "cpu") -> FlowExpert:
-    """Read an adapter, and its base unless that is in memory; a base with another fingerprint is refused."""
+    """Load an adapter, and its base unless it is in memory; raise a ConservatorError if the fingerprints differ."""
     config = read_flow_config(folder)
-    named = config.get("base")
-    if config["model_type"] != ADAPTER_KIND or not isinstance(named, dict) or not {"folder", "fingerprint"} <= {*named}:
-        raise ConservatorError(f"{folder / CONFIG} does not name the base of an adapter: its folder and fingerprint")
-    where = real_path(folder / str(named["folder"]))
-    if not (where / CONFIG).is_file():
+    reference = config.get("base")
+    if (
+        config["model_type"] != ADAPTER_MODEL_TYPE
+        or not isinstance(reference, dict)
+        or not {"folder", "fingerprint"} <= {*reference}
+    ):
+        raise ConservatorError(f"{folder / CONFIG} must have base.folder and base.fingerprint of an adapter")
+    base_folder = real_path(folder / str(reference["folder"]))
+    if not (base_folder / CONFIG).is_file():
         raise ConservatorError(
-            f"the base of the adapter {folder} is not at {where}; put it there: its fingerprint begins with "
-            f"{str(named['fingerprint'])[:16]}"
+            f"the base of the adapter {folder} is not at {base_folder}; put the base with the fingerprint "
+            f"{str(reference['fingerprint'])[:16]}... there"
         )
-    base = load_base(where, device)
-    if base.fingerprint != named["fingerprint"]:
+    base = load_base(base_folder, device)
+    if base.fingerprint != reference["fingerprint"]:
         raise ConservatorError(
-            f"the adapter {folder} was trained on another base than the one at {where}: the fingerprint of its own "
-            f"begins with {str(named['fingerprint'])[:16]}, not {base.fingerprint[:16]}"
+            f"the adapter {folder} was trained on another base than the one at {base_folder}: expected the fingerprint "
+            f"{str(reference['fingerprint'])[:16]}..., got {base.fingerprint[:16]}..."
         )
-    rank, alpha = read_settings(folder / ADAPTER_CONFIG)
+    rank, alpha = read_lora_config(folder / ADAPTER_CONFIG)
     path = folder / ADAPTER_WEIGHTS
-    data = read_file(path, LARGEST)
+    data = read_file(path, MAX_WEIGHTS_BYTES)
     try:
         weights = {key.removeprefix(PREFIX): value.float() for key, value in parse_safetensors(data).items()}
     except (SafetensorError, KeyError, ValueError) as error:
         raise ConservatorError(f"{path} is not a safetensors file: {error}") from error
     fingerprint = hashlib.sha256(f"{base.fingerprint} {rank} {alpha} ".encode() + data).hexdigest()
     if fingerprint not in base.adapters:
-        place_adapter(base, fingerprint, (rank, alpha), weights, path)
+        insert_adapter(base, fingerprint, (rank, alpha), weights, path)
     name = str(config.get("name") or real_path(folder).name)
     return FlowExpert(base, name, adapter=fingerprint, fingerprint=fingerprint, about=config.get("about"))
 
 
-def place_adapter(base: Base, name: str, settings: tuple[int, int], weights: dict[str, Tensor], path: Path) -> None:
-    """Put an adapter with its ``weights``, which were read from ``path``, into a base."""
-    shapes = {f"{key}.{part}.weight": shape for key, pair in adapted(base, settings[0]).items() for part, shape in pair}
+def insert_adapter(
+    base: SharedBackbone, name: str, settings: tuple[int, int], weights: dict[str, Tensor], path: Path
+) -> None:
+    """Add an adapter with ``weights`` that were read from ``path`` to a base."""
+    shapes = {
+        f"{key}.{part}.weight": shape for key, pair in adapter_shapes(base, settings[0]).items() for part, shape in pair
+    }
     for key in shapes.keys() | weights.keys():
-        found, wanted = weights[key].shape if key in weights else "missing", shapes.get(key, "no such weights")
-        if found != wanted:
-            raise ConservatorError(f"{path} does not fit {ADAPTER_CONFIG} and the base: {key} is {found}, not {wanted}")
+        shape, expected = weights[key].shape if key in weights else "missing", shapes.get(key, "no such tensor")
+        if shape != expected:
+            raise ConservatorError(
+                f"{path} does not fit {ADAPTER_CONFIG} and the base: {key} is {shape}, expected {expected}"
+            )
         if not weights[key].isfinite().all():
-            raise ConservatorError(f"{path}: {key} holds what is not a finite number")
+            raise ConservatorError(f"{path}: {key} must have finite values")
     from peft import set_peft_model_state_dict
 
     with base.use(None) as network:
@@ -158,10 +169,10 @@ def place_adapter(base: Base, name: str, settings: tuple[int, int], weights: dic
         base.adapters.add(name)
 
 
-def adapted(base: Base, rank: int) -> dict[str, list[tuple[str, torch.Size]]]:
-    """The names of the layers that an adapter changes, with the shapes of its two matrices there."""
+def adapter_shapes(base: SharedBackbone, rank: int) -> dict[str, list[tuple[str, torch.Size]]]:
+    """Return the names of the adapted layers, with the shapes of the two matrices of each."""
     width, layers = base.network.config.width, base.network.config.layers
-    sizes = {f"{one}w": (width, width) for one in "qkv"}
+    sizes = {f"{name}w": (width, width) for name in "qkv"}
     sizes |= {"attn_out": (width, width), "mlp.0": (width, 4 * width), "mlp.2": (4 * width, width)}
     return {
         f"blocks.{number}.{name}": [("lora_A", torch.Size([rank, inputs])), ("lora_B", torch.Size([outputs, rank]))]
@@ -170,17 +181,20 @@ def adapted(base: Base, rank: int) -> dict[str, list[tuple[str, torch.Size]]]:
     }
 
 
-def read_settings(path: Path) -> tuple[int, int]:
-    """Rank and alpha, from peft's config; what else it may say is refused where it would change the adapter."""
+def read_lora_config(path: Path) -> tuple[int, int]:
+    """Return rank and alpha from the config of peft; raise a ConservatorError for unsupported settings."""
     config = read_json(path)
     if not isinstance(config, dict) or not {"r", "lora_alpha"} <= {*config}:
         raise ConservatorError(f"{path} does not describe an adapter: expected r and lora_alpha")
     rank, alpha = config["r"], config["lora_alpha"]
     if config.get("peft_type") != "LORA" or config.get("target_modules") != TARGETS:
-        raise ConservatorError(f"{path}: accepted is LORA of the layers {TARGETS}")
+        raise ConservatorError(f"{path}: peft_type must be LORA and target_modules must be {TARGETS}")
     for key in ("use_dora", "use_rslora", "rank_pattern", "alpha_pattern", "layers_to_transform"):
         if config.get(key):
-            raise ConservatorError(f"{path}: {key} is {config[key]!r}; accepted: none")
-    if type(rank) is not int or not 1 <= rank <= 2**12 or type(alpha) is not int or alpha < 1:
-        raise ConservatorError(f"{path}: r is {rank!r} and lora_alpha {alpha!r}; expected whole numbers, at most 4096")
+            raise ConservatorError(f"{path}: {key} is not supported, got {config[key]!r}")
+    if type(rank) is not int or not 1 <= rank <= MAX_RANK or type(alpha) is not int or alpha < 1:
+        raise ConservatorError(
+            f"{path}: r must be an integer from 1 to {MAX_RANK} and lora_alpha a positive integer, got {rank!r} and "
+            f"{alpha!r}"
+        )
     return rank, alpha

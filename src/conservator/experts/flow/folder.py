@@ -1,4 +1,4 @@
-"""A flow-matching expert on disk, in the hub's layout: ``config.json``, ``tokenizer.json``, ``model.safetensors``."""
+"""Flow-matching experts on disk, in the layout of the hub: config.json, tokenizer.json and model.safetensors."""
 
 import hashlib
 import json
@@ -13,29 +13,30 @@ from safetensors.torch import load_file
 from safetensors.torch import save as format_safetensors
 
 from conservator.errors import ConservatorError
-from conservator.experts.flow.expert import Base, FlowExpert
+from conservator.experts.flow.expert import FlowExpert, SharedBackbone
 from conservator.experts.flow.network import SOURCES, FlowConfig, FlowNetwork
 from conservator.experts.weights import CONFIG, WEIGHTS, check_weights
 from conservator.system.files import make_folder, open_file, read_json, real_path, write_atomically
 from conservator.vocabularies import BYTES, Vocabulary
 from conservator.vocabularies.hf_tokenizer import load_tokens
 
-KIND = "conservator_flow"
+MODEL_TYPE = "conservator_flow"
 TOKENIZER = "tokenizer.json"
 FREQUENCIES = "rotary_emb.inv_freq"
-# Upper bounds of the sizes of a network, larger than any usable one. A config that exceeds one is refused.
-BOUNDS = FlowConfig(2**20, "", 2**16, 2**14, 2**8, 2**8, 2**14, 0.9, 2**4)
-_bases: WeakValueDictionary[tuple[object, ...], Base] = WeakValueDictionary()  # those in memory, by what makes them
+# Upper bounds of the sizes of a network, larger than any usable one. A config that exceeds one is rejected.
+MAX_SIZES = FlowConfig(2**20, "", 2**16, 2**14, 2**8, 2**8, 2**14, 0.9, 2**4)
+# Bases in memory, by fingerprint, sizes, vocabulary and device.
+_bases: WeakValueDictionary[tuple[object, ...], SharedBackbone] = WeakValueDictionary()
 
 
 def save_flow(
     folder: Path, network: FlowNetwork, tokenizer: bytes | None, name: str, about: dict[str, Any] | None = None
 ) -> None:
-    """Write a network to ``folder``, its weights in float16; ``tokenizer`` is its tokenizer.json, None for bytes."""
+    """Write a network with float16 weights to ``folder``; ``tokenizer`` is its tokenizer.json, None for bytes."""
     weights = {key: value.to("cpu", torch.float16).contiguous() for key, value in network.state_dict().items()}
     sizes = asdict(network.config)
     config = {
-        "model_type": KIND,
+        "model_type": MODEL_TYPE,
         "name": name,
         "vocabulary": "bytes" if tokenizer is None else TOKENIZER,
         "vocab_size": sizes.pop("tokens"),
@@ -51,9 +52,9 @@ def save_flow(
 
 
 def load_flow(folder: Path, device: str | torch.device = "cpu") -> FlowExpert:
-    """Read an expert that ``save_flow`` wrote, or an adapter of one; what is in memory already is not read again."""
+    """Load an expert that ``save_flow`` wrote, or an adapter; a base that is in memory is not loaded again."""
     config = read_flow_config(folder)
-    if config["model_type"] != KIND:
+    if config["model_type"] != MODEL_TYPE:
         from conservator.experts.flow.adapters import load_adapter
 
         return load_adapter(folder, device)
@@ -61,27 +62,29 @@ def load_flow(folder: Path, device: str | torch.device = "cpu") -> FlowExpert:
     return FlowExpert(load_base(folder, device), name, about=config.get("about"))
 
 
-def load_base(folder: Path, device: str | torch.device = "cpu") -> Base:
-    """The base in ``folder``; the one that is in memory if it has the same weights, sizes, tokens and device."""
+def load_base(folder: Path, device: str | torch.device = "cpu") -> SharedBackbone:
+    """Load the base in ``folder``, or return the one in memory with the same weights, sizes, tokens and device."""
     config = read_flow_config(folder)
     sizes = sizes_of(config, folder / CONFIG)
     fingerprint = base_fingerprint(folder)
     key = (fingerprint, sizes, str(config.get("vocabulary")), str(device))
-    known = _bases.get(key)
-    if known is not None:
-        return known
+    loaded = _bases.get(key)
+    if loaded is not None:
+        return loaded
     vocabulary: Vocabulary = BYTES
     if config.get("vocabulary") == TOKENIZER:
         vocabulary = load_tokens(folder / TOKENIZER, sizes.tokens)
     elif config.get("vocabulary") != "bytes":
-        raise ConservatorError(f'{folder / CONFIG}: the vocabulary must be "bytes" or "{TOKENIZER}"')
-    base = Base(read_network(folder, sizes, device), vocabulary, fingerprint)
+        raise ConservatorError(
+            f'{folder / CONFIG}: vocabulary must be "bytes" or "{TOKENIZER}", got {config.get("vocabulary")!r}'
+        )
+    base = SharedBackbone(read_network(folder, sizes, device), vocabulary, fingerprint)
     _bases[key] = base
     return base
 
 
 def base_fingerprint(folder: Path) -> str:
-    """The sha256 of the weights and the tokenizer of a base: what an adapter was trained on."""
+    """Return the sha256 of the weights and the tokenizer of a base, which identifies it for its adapters."""
     digest = hashlib.sha256()
     for path in (folder / WEIGHTS, folder / TOKENIZER):
         if path.exists() or path.name == WEIGHTS:
@@ -91,7 +94,7 @@ def base_fingerprint(folder: Path) -> str:
 
 
 def read_network(folder: Path, sizes: FlowConfig, device: str | torch.device) -> FlowNetwork:
-    """Read the weights of a network, in float32."""
+    """Load a network in float32."""
     path = folder / WEIGHTS
     try:
         with open_file(path):
@@ -101,59 +104,65 @@ def read_network(folder: Path, sizes: FlowConfig, device: str | torch.device) ->
     with torch.device("meta"):
         network = FlowNetwork(sizes)
     expected = FlowNetwork(FlowConfig(1, width=sizes.width, heads=sizes.heads, layers=0)).rotary_emb.inv_freq
-    given = weights.setdefault(FREQUENCIES, expected)
+    stored = weights.setdefault(FREQUENCIES, expected)
     weights = check_weights(weights, network, path)
-    if not torch.allclose(given.float(), expected, rtol=1e-2, atol=1e-6):
-        raise ConservatorError(f"{path}: {FREQUENCIES} is not that of the base 10000")
+    if not torch.allclose(stored.float(), expected, rtol=1e-2, atol=1e-6):
+        raise ConservatorError(f"{path}: {FREQUENCIES} must have the frequencies of base 10000")
     weights[FREQUENCIES] = expected
     try:
-        placed = {key: value.to(device) for key, value in weights.items()}
+        on_device = {key: value.to(device) for key, value in weights.items()}
     except (RuntimeError, AssertionError) as error:
-        raise ConservatorError(f"no device {str(device)!r} here: {str(error).splitlines()[0]}") from error
-    network.load_state_dict(placed, assign=True)
+        raise ConservatorError(f"device {str(device)!r} is not available: {str(error).splitlines()[0]}") from error
+    network.load_state_dict(on_device, assign=True)
     return network.eval().requires_grad_(False)
 
 
 def is_flow(folder: Path) -> bool:
-    """Whether ``folder`` says that it holds a flow-matching expert, or an adapter of one."""
+    """Whether the config in ``folder`` describes a flow-matching expert or an adapter."""
     try:
         config = read_json(folder / CONFIG)
     except ConservatorError:
         return False
-    return isinstance(config, dict) and str(config.get("model_type", "")).startswith(KIND)
+    return isinstance(config, dict) and str(config.get("model_type", "")).startswith(MODEL_TYPE)
 
 
 def read_flow_config(folder: Path) -> dict[str, Any]:
-    """Read the ``config.json`` of an expert of this kind."""
+    """Read the ``config.json`` of a flow-matching expert or an adapter."""
     path = folder / CONFIG
     config = read_json(path)
-    if not isinstance(config, dict) or not str(config.get("model_type", "")).startswith(KIND):
-        raise ConservatorError(f"{path} does not describe a flow-matching expert: expected the model_type {KIND!r}")
+    if not isinstance(config, dict) or not str(config.get("model_type", "")).startswith(MODEL_TYPE):
+        raise ConservatorError(
+            f"{path} does not describe a flow-matching expert: expected the model_type {MODEL_TYPE!r}"
+        )
     return config
 
 
 def sizes_of(config: dict[str, Any], path: Path) -> FlowConfig:
-    """The sizes of the network that a config describes; raise a ConservatorError that says what is wrong."""
-    config = {"reach": FlowConfig.reach, "apart": FlowConfig.apart, **config}  # which public models do not have
+    """Return the sizes of the network that a config describes; raise a ConservatorError if they are invalid."""
+    config = {"reach": FlowConfig.reach, "apart": FlowConfig.apart, **config}  # public models do not have them
     names = {field.name: "vocab_size" if field.name == "tokens" else field.name for field in fields(FlowConfig)}
-    missing = [given for given in names.values() if given not in config]
+    missing = [key for key in names.values() if key not in config]
     if missing:
-        raise ConservatorError(f"{path} does not give {', '.join(missing)}")
+        raise ConservatorError(f"{path} lacks the keys {', '.join(missing)}")
     if config["source"] not in SOURCES:
-        raise ConservatorError(f"{path}: the source is {config['source']!r}; accepted: {', '.join(SOURCES)}")
+        raise ConservatorError(f"{path}: source must be one of {', '.join(SOURCES)}, got {config['source']!r}")
     if type(config["apart"]) is not bool or (config["apart"] and config["source"] != "uniform"):
-        raise ConservatorError(f"{path}: apart is {config['apart']!r}; true is for a uniform source, else it is false")
-    for name, given in names.items():
-        value, largest = config[given], getattr(BOUNDS, name)
-        least, kinds = (0, (int, float)) if name == "dropout" else (int(name != "reach"), (int,))
-        if name not in ("source", "apart") and (type(value) not in kinds or not least <= value <= largest):
-            raise ConservatorError(f"{path}: {given} is {value!r}; expected a number from {least} to {largest}")
-    sizes = FlowConfig(**{name: config[given] for name, given in names.items()})
-    if config.get("mask_token_id") != sizes.mask:
-        found, wanted = config.get("mask_token_id"), sizes.mask
         raise ConservatorError(
-            f"{path}: mask_token_id is {found}; with a {sizes.source} source of {sizes.tokens} tokens it is {wanted}"
+            f"{path}: apart must be a boolean, and false without a uniform source, got {config['apart']!r}"
+        )
+    for name, key in names.items():
+        value, maximum = config[key], getattr(MAX_SIZES, name)
+        minimum, types = (0, (int, float)) if name == "dropout" else (int(name != "reach"), (int,))
+        if name not in ("source", "apart") and (type(value) not in types or not minimum <= value <= maximum):
+            raise ConservatorError(f"{path}: {key} must be a number from {minimum} to {maximum}, got {value!r}")
+    sizes = FlowConfig(**{name: config[key] for name, key in names.items()})
+    if config.get("mask_token_id") != sizes.mask:
+        raise ConservatorError(
+            f"{path}: mask_token_id must be {sizes.mask} with a {sizes.source} source of {sizes.tokens} tokens, got "
+            f"{config.get('mask_token_id')}"
         )
     if sizes.width % (2 * sizes.heads):
-        raise ConservatorError(f"{path}: a width of {sizes.width} is no even multiple of {sizes.heads} heads")
+        raise ConservatorError(
+            f"{path}: width must be a multiple of twice the number of heads ({2 * sizes.heads}), got {sizes.width}"
+        )
     return sizes

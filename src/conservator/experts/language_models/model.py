@@ -68,8 +68,8 @@ class TreeReading:
         self._depths = np.zeros(0, dtype=np.int64)
         self._ancestors = np.zeros((0, 0), dtype=np.uint8)  # bits: row i, the nodes that node i attends to
 
-    def grow(self, parents: Sequence[int], tokens: Sequence[int], asked: Sequence[int]) -> Tensor:
-        """Read k tokens more; return (n, V) log laws after the nodes that are asked for. See ``Reading.grow``."""
+    def extend(self, parents: Sequence[int], tokens: Sequence[int], asked: Sequence[int]) -> Tensor:
+        """Read k tokens more; return (n, V) log laws after the nodes that are asked for. See ``Reading.extend``."""
         if len(parents) != len(tokens):
             raise ConservatorError(f"{len(parents)} parents and {len(tokens)} tokens: each token needs one parent")
         if not len(self._depths):

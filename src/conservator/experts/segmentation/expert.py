@@ -1,4 +1,4 @@
-"""A two-sided expert over tokens that speaks about bytes, so that it composes with any other."""
+"""A masked expert over tokens as an expert over bytes, so that it composes with any other."""
 
 import math
 from dataclasses import replace
@@ -9,125 +9,112 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.errors import ConservatorError
-from conservator.experts.expert import At, Context, Expert, ExpertSpec, ask, check_context, copy_visible
+from conservator.experts.expert import At, Context, Expert, ExpertSpec, check_context, checked_predict, copy_visible
+from conservator.experts.segmentation.config import SEGMENTATION_CONFIG
 from conservator.experts.segmentation.lattice import SegmentationLattice
 from conservator.experts.segmentation.masked_sequences import (
-    COUNTS,
-    Reading,
-    as_reading,
+    MaskedSequence,
+    as_masked_sequence,
     likely_counts,
     log_prior,
     window_of,
 )
-from conservator.experts.segmentation.spans import find_stretches, visible_parts
+from conservator.experts.segmentation.spans import find_masked_spans, visible_parts
 from conservator.vocabularies import BYTES, Tokens
-
-USUAL, PRIOR = 4.0, 16  # bytes of a token, as if so many tokens had been seen
-DOUBT = 0.02  # the probability that the true cover was not tried, and a byte may be anything
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Laws = NDArray[np.floating]
 
 
 class ByteMarginalExpert:
     """An expert over tokens as an expert over bytes.
 
-    A hidden byte leaves open which token it belongs to, and how many tokens there are. So a stretch of text around it
-    is covered by k masks, the expert predicts a token at each, and all covers of the stretch by k tokens that agree
-    with its visible bytes are summed (``SegmentationLattice``). Several k are weighed by how well they agree with the visible bytes,
-    and by how many tokens a text of that length has:
+    A hidden byte makes the tokenization around it ambiguous. So a span around it is replaced by k masks, the expert
+    predicts a token at each mask, and all segmentations of the span into k tokens that match its visible bytes are
+    summed (``SegmentationLattice``). Several k are weighted by the probability Z_k of the visible bytes and by the
+    prior P(k) of the number of tokens in a span of that length:
 
         p(byte) = sum_k  P(k) Z_k / sum_k' P(k') Z_k'  p_k(byte)
 
-    The tokens of a stretch count as independent, given what is visible. For a stretch of one token, that is exact; else
-    a decoder that fills in the surer bytes first, and asks again, makes up for most of it. With ``covers``, so many of
-    the most likely covers are scored again by their joint probability, token after token, and no others count.
+    The tokens of a span are independent given the visible bytes. This is exact for a span of one token; for longer
+    spans, a decoder that fills confident bytes first and predicts again recovers most of the dependence.
     """
 
-    def __init__(self, expert: Expert, covers: int = 0) -> None:
-        """Take an expert whose vocabulary has text, and how many covers are scored by their joint probability."""
+    def __init__(self, expert: Expert) -> None:
+        """Wrap an expert whose tokens have text."""
         vocabulary = expert.spec.vocabulary
         if not isinstance(vocabulary, Tokens):
-            raise ConservatorError(f"the tokens of the expert {expert.spec.name!r} stand for no text")
-        self.expert, self.tokens, self.covers = expert, vocabulary, covers
+            raise ConservatorError(
+                f"expert {expert.spec.name!r} must have a vocabulary of tokens with text (Tokens), got "
+                f"{type(vocabulary).__name__}"
+            )
+        self.expert, self.tokens = expert, vocabulary
         self.spec: ExpertSpec = replace(expert.spec, vocabulary=BYTES, max_length=None, takes_time=False)
 
     def predict(self, context: Context, at: At) -> Tensor:
         """Return log p(x_l = v | visible bytes) at the positions ``at``: (n, 256), float32."""
         check_context(self.spec, context)
         rows = torch.where(context.hidden, BYTES.mask, context.tokens)
-        found = torch.full((len(at[0]), BYTES.size), -math.log(BYTES.size), dtype=torch.float32)
+        log_probs = torch.full((len(at[0]), BYTES.size), -math.log(BYTES.size), dtype=torch.float32)
+        mix = SEGMENTATION_CONFIG.uniform_mix
         for number in at[0][context.hidden[at]].unique().tolist():
             row = rows[number][context.real[number]].numpy()
-            laws = self.byte_conditionals(row)
-            for place in (at[0] == number).nonzero()[:, 0].tolist():
-                law = laws.get(int(at[1][place]))
-                if law is not None:
-                    found[place] = torch.from_numpy(np.log((1 - DOUBT) * law + DOUBT / BYTES.size))
-        return copy_visible(found, context, at)
+            conditionals = self.byte_conditionals(row)
+            for index in (at[0] == number).nonzero()[:, 0].tolist():
+                probs = conditionals.get(int(at[1][index]))
+                if probs is not None:
+                    log_probs[index] = torch.from_numpy(np.log((1 - mix) * probs + mix / BYTES.size))
+        return copy_visible(log_probs, context, at)
 
     def byte_conditionals(self, row: Ints) -> dict[int, Floats]:
-        """The law (256,) of each hidden byte of a row (L,), in which the mask of ``BYTES`` stands for hidden bytes."""
-        stretches = find_stretches(row, self.tokens)
+        """Return the distribution (256,) of each hidden byte of a row (L,), by position.
+
+        Hidden bytes of ``row`` are the mask of ``BYTES``. Bytes of spans that have no segmentation are missing from
+        the result.
+        """
+        spans = find_masked_spans(row, self.tokens)
         try:
-            parts = [self.tokens.tokenize(part.decode(errors="replace")) for part in visible_parts(row, stretches)]
+            parts = [self.tokens.cut(part.decode(errors="replace")) for part in visible_parts(row, spans)]
         except ConservatorError:  # a byte without a token
             return {}
-        seen = len(row) - sum(len(one.pattern) for one in stretches)
-        size = (USUAL * PRIOR + seen) / (PRIOR + sum(map(len, parts)))
-        longest = self.expert.spec.max_length
-        counts = [likely_counts(len(one.pattern), size, self.tokens, longest) for one in stretches]
-        readings = [
-            as_reading(parts, [one[rank % len(one)] if one else 0 for one in counts], self.tokens.mask)
-            for rank in range(COUNTS)
+        config, max_length = SEGMENTATION_CONFIG, self.expert.spec.max_length
+        visible_bytes = len(row) - sum(len(span.pattern) for span in spans)
+        bytes_per_token = (config.bytes_per_token * config.prior_tokens + visible_bytes) / (
+            config.prior_tokens + sum(map(len, parts))
+        )
+        counts = [likely_counts(len(span.pattern), bytes_per_token, self.tokens, max_length) for span in spans]
+        sequences = [
+            as_masked_sequence(parts, [some[rank % len(some)] if some else 0 for some in counts], self.tokens.mask)
+            for rank in range(config.max_counts)
         ]
-        laws = [self.laws(reading) for reading in readings]
-        found: dict[int, Floats] = {}
-        for number, (stretch, numbers) in enumerate(zip(stretches, counts, strict=True)):
-            covers = SegmentationLattice(stretch, self.tokens)
-            ways = [self.ways(covers, laws[rank][number], readings[rank], number) for rank in range(len(numbers))]
-            scores = np.array([total for total, _ in ways]) + log_prior(np.array(numbers), len(stretch.pattern) / size)
-            if np.isfinite(scores).any():
-                weights = np.exp(scores - scores.max())
-                law = np.einsum("k,knv->nv", weights / weights.sum(), np.stack([one for _, one in ways]))
-                found |= {stretch.start + place: one for place, one in zip(stretch.hidden, law, strict=True)}
-        return found
+        token_log_probs = [self.token_conditionals(sequence) for sequence in sequences]
+        conditionals: dict[int, Floats] = {}
+        for index, (span, span_counts) in enumerate(zip(spans, counts, strict=True)):
+            lattice = SegmentationLattice(span, self.tokens)
+            results = [lattice.byte_conditionals(token_log_probs[rank][index]) for rank in range(len(span_counts))]
+            log_weights = np.array([log_total for log_total, _ in results]) + log_prior(
+                np.array(span_counts), len(span.pattern) / bytes_per_token
+            )
+            if np.isfinite(log_weights).any():
+                weights = np.exp(log_weights - log_weights.max())
+                probs = np.einsum("k,knv->nv", weights / weights.sum(), np.stack([table for _, table in results]))
+                conditionals |= {span.start + hidden: each for hidden, each in zip(span.hidden, probs, strict=True)}
+        return conditionals
 
-    def ways(self, covers: SegmentationLattice, log_probs: Laws, reading: Reading, number: int) -> tuple[float, Floats]:
-        """As in ``SegmentationLattice.byte_conditionals``, with as many tokens as a reading has masks; by their joint law, if asked for."""
-        if not self.covers or len(log_probs) == 1:
-            return covers.byte_conditionals(log_probs)
-        best = covers.best(log_probs, self.covers)
-        spelt = {cover: tuple(self.tokens.token_ids[list(cover)].tolist()) for cover in best}
-        start, stop = window_of(reading, number, self.expert.spec.max_length)
-        first = reading.masks[number][0] - start
-        prefixes = sorted({one[:length] for one in spelt.values() for length in range(1, len(log_probs))})
-        tokens = torch.from_numpy(reading.tokens[start:stop]).repeat(len(prefixes), 1)
-        for row, prefix in enumerate(prefixes):
-            tokens[row, first : first + len(prefix)] = torch.tensor(prefix)
-        at = torch.arange(len(prefixes)), torch.tensor([first + len(prefix) for prefix in prefixes])
-        after: dict[tuple[int, ...], Laws] = {(): log_probs[0]}
-        if prefixes:
-            rows = ask(self.expert, Context(tokens, tokens == self.tokens.mask), at).numpy()
-            after |= dict(zip(prefixes, rows, strict=True))
-        joint = {
-            cover: math.fsum(after[one[:place]][token] for place, token in enumerate(one))
-            for cover, one in spelt.items()
-        }
-        return covers.spelt(joint)
-
-    def laws(self, reading: Reading) -> list[Laws]:
-        """The laws (k, V) of the k masks of each stretch, each read with as much text around it as the expert takes."""
-        found = {number: np.zeros((0, self.tokens.size), dtype=np.float32) for number in range(len(reading.masks))}
+    def token_conditionals(self, sequence: MaskedSequence) -> list[NDArray[np.floating]]:
+        """Return log-probabilities (k, V) of the k masks of each span; windows are as long as the expert allows."""
+        empty = np.zeros((0, self.tokens.size), dtype=np.float32)
+        conditionals: dict[int, NDArray[np.floating]] = dict.fromkeys(range(len(sequence.masks)), empty)
         windows: dict[tuple[int, int], list[int]] = {}
-        for number in (number for number, (_, count) in enumerate(reading.masks) if count):
-            windows.setdefault(window_of(reading, number, self.expert.spec.max_length), []).append(number)
-        for (start, stop), numbers in windows.items():
-            tokens = torch.from_numpy(reading.tokens[start:stop])[None]
-            spans = [reading.masks[number] for number in numbers]
-            places = torch.cat([torch.arange(first, first + count) - start for first, count in spans])
-            at = torch.zeros_like(places), places
-            rows = ask(self.expert, Context(tokens, tokens == self.tokens.mask), at).numpy()
-            found |= dict(zip(numbers, np.split(rows, np.cumsum([count for _, count in spans])[:-1]), strict=True))
-        return [found[number] for number in range(len(reading.masks))]
+        for index in (index for index, (_, count) in enumerate(sequence.masks) if count):
+            windows.setdefault(window_of(sequence, index, self.expert.spec.max_length), []).append(index)
+        for (start, stop), indices in windows.items():
+            tokens = torch.from_numpy(sequence.tokens[start:stop])[None]
+            masks = [sequence.masks[index] for index in indices]
+            columns = torch.cat([torch.arange(first, first + count) - start for first, count in masks])
+            at = torch.zeros_like(columns), columns
+            rows = checked_predict(self.expert, Context(tokens, tokens == self.tokens.mask), at).numpy()
+            conditionals |= dict(
+                zip(indices, np.split(rows, np.cumsum([count for _, count in masks])[:-1]), strict=True)
+            )
+        return [conditionals[index] for index in range(len(sequence.masks))]

@@ -1,4 +1,4 @@
-"""A uniform-source expert as one that sees which tokens are hidden, so that a team takes it."""
+"""Uniform-source experts as mask-source experts, so that a team accepts them."""
 
 import math
 from dataclasses import dataclass, replace
@@ -7,30 +7,40 @@ import torch
 from torch import Tensor
 
 from conservator.errors import ConservatorError
-from conservator.experts.expert import IMPOSSIBLE, At, Context, Expert, ExpertSpec, ask, check_context, copy_visible
+from conservator.experts.expert import (
+    IMPOSSIBLE,
+    At,
+    Context,
+    Expert,
+    ExpertSpec,
+    check_context,
+    checked_predict,
+    copy_visible,
+)
 from conservator.experts.source import MaskSource
-from conservator.experts.team import part_of
+from conservator.experts.team import select_rows
 from conservator.experts.uniform.cavity import cavity
 from conservator.experts.uniform.path import source_tokens
 
-# The last kappa at which an expert is asked. Above it, the cavities of a trained expert are its own error: energies of
-# small networks over bytes were 4.18 nats a token with all times, and 3.84, 3.76 and 3.74 up to 0.99, 0.95 and 0.9.
-LATEST = 0.95
+# The cavity distributions of a trained expert are dominated by its errors at large kappa. Negative local scores of
+# small byte networks: 4.18 nats per token with all times; 3.84, 3.76 and 3.74 up to 0.99, 0.95 and 0.9.
+# kappa: the largest time at which an expert is evaluated [untuned]
+MAX_KAPPA = 0.95
 
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """The law of every token given all others, from one pass: at a hidden position, and at a visible one too.
+    """The distribution of every token given all others, in one pass, at hidden and at visible positions.
 
-    Hidden positions are filled with tokens of the source, and kappa is the share of visible tokens, or the context's
-    time, but at most LATEST, so that a text without gaps can be read too. The law of a token is its cavity, which does
-    not depend on the token that was read there. It is therefore evidence at visible positions without folds. In this
-    alone it differs from other experts, which copy them: read it with ``wanted`` positions that are visible.
+    Hidden positions are filled with tokens of the source. The time is ``context.time``, or else the fraction of visible
+    tokens, but at most MAX_KAPPA, so that a text without hidden tokens can be read. The prediction at a position is its
+    cavity distribution, which does not depend on the token that was read there. So predictions at visible positions are
+    evidence without folds, whereas other experts copy visible tokens: request visible positions from this expert only.
 
     Attributes:
-        expert: with a uniform source.
-        seed: of the source. The noise at a position of a document is the same whoever reads it, in whatever window.
-        draws: over how many sources the probabilities are averaged.
+        expert: an expert with a uniform source.
+        seed: seed of the source. The noise at a position of a document is the same in every window.
+        draws: number of samples of the source; their probabilities are averaged.
     """
 
     expert: Expert
@@ -40,54 +50,57 @@ class LeaveOneOut:
     def __post_init__(self) -> None:
         """Check the source of the expert and the number of draws."""
         if self.expert.spec.source.shows_noise:
-            raise ConservatorError(f"the expert {self.expert.spec.name!r} has a mask source: it needs no noise in gaps")
+            raise ConservatorError(
+                f"expert {self.expert.spec.name!r} must have a uniform source, got a mask source; a team accepts it as "
+                "it is"
+            )
         if self.draws < 1:
-            raise ConservatorError(f"{self.draws} draws of the source; at least one is needed")
+            raise ConservatorError(f"draws must be at least 1, got {self.draws}")
 
     @property
     def spec(self) -> ExpertSpec:
-        """That of the expert, but with a mask source."""
+        """The spec of the wrapped expert, with a mask source."""
         return replace(self.expert.spec, source=MaskSource())
 
     def predict(self, context: Context, at: At) -> Tensor:
-        """Return log p(x_l = v | the other tokens), averaged over the sources, at the positions ``at``: (n, V)."""
+        """Return log p(x_l = v | the other tokens), averaged over the draws, at the positions ``at``: (n, V)."""
         check_context(self.spec, context)
-        kappa = context.kappa.clamp(max=LATEST)
-        found = self._cavities(context, at, kappa, 0)
+        kappa = context.kappa.clamp(max=MAX_KAPPA)
+        log_probs = self._cavities(context, at, kappa, 0)
         for draw in range(1, self.draws):
-            found = torch.logaddexp(found, self._cavities(context, at, kappa, draw))
-        return found - math.log(self.draws) if self.draws > 1 else found
+            log_probs = torch.logaddexp(log_probs, self._cavities(context, at, kappa, draw))
+        return log_probs - math.log(self.draws) if self.draws > 1 else log_probs
 
     def _cavities(self, context: Context, at: At, kappa: Tensor, draw: int) -> Tensor:
-        """(n, V) log cav at the positions ``at``, with one source."""
+        """(n, V) cavity distributions at the positions ``at``, with one draw of the source."""
         state = filled(context, self.spec.vocabulary.size, self.seed, draw)
-        read = Context(state, torch.zeros_like(context.hidden), kappa, context.start)
-        return cavity(ask(self.expert, read, at), state[at].clamp_min(0), kappa[at[0]])
+        noisy = Context(state, torch.zeros_like(context.hidden), kappa, context.start)
+        return cavity(checked_predict(self.expert, noisy, at), state[at].clamp_min(0), kappa[at[0]])
 
 
 @dataclass(frozen=True)
 class MaskedFromUniform(LeaveOneOut):
-    """A uniform-source expert as one with a mask source.
+    """A uniform-source expert as a mask-source expert.
 
-    A hidden token has the law that ``LeaveOneOut`` gives it; a visible one is copied. The expert is not asked about
-    sequences in which only visible positions are wanted.
+    Hidden tokens have the distribution of ``LeaveOneOut``; visible tokens are copied. The expert is not evaluated on
+    sequences in which only visible positions are requested.
     """
 
     def predict(self, context: Context, at: At) -> Tensor:
         """Return log p(x_l = v | visible tokens) at the positions ``at``: (n, V), float32."""
         check_context(self.spec, context)
         hidden = context.hidden & context.real
-        table = torch.full((len(at[0]), self.spec.vocabulary.size), IMPOSSIBLE, dtype=torch.float32)
-        wanted = hidden[at].nonzero()[:, 0]
-        if len(wanted):
-            row, place = (one[wanted] for one in at)
-            part, inside, _ = part_of(context, (row, place), torch.ones_like(row, dtype=torch.bool))
-            table[wanted] = super().predict(part, inside).float()
-        return copy_visible(table, Context(context.tokens, hidden), at)
+        log_probs = torch.full((len(at[0]), self.spec.vocabulary.size), IMPOSSIBLE, dtype=torch.float32)
+        requested = hidden[at].nonzero()[:, 0]
+        if len(requested):
+            row, column = (index[requested] for index in at)
+            rows, inside, _ = select_rows(context, (row, column), torch.ones_like(row, dtype=torch.bool))
+            log_probs[requested] = super().predict(rows, inside).float()
+        return copy_visible(log_probs, Context(context.tokens, hidden), at)
 
 
 def filled(context: Context, vocab_size: int, seed: int, draw: int = 0) -> Tensor:
-    """(B, L) the visible tokens of a context, and tokens of the source where they are hidden; padding stays."""
+    """(B, L) the tokens of a context, with tokens of the source at hidden positions; padding is unchanged."""
     start = torch.zeros(len(context.tokens), dtype=torch.long) if context.start is None else context.start
     positions = start[:, None] + torch.arange(context.tokens.shape[1])
     noise = source_tokens(positions, vocab_size, seed, draw)

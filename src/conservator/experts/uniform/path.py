@@ -1,4 +1,4 @@
-"""The path of a uniform source: at time kappa a position has its own token with probability kappa, else any token."""
+"""The path of a uniform source: at time kappa a position has its clean token with probability kappa, else any token."""
 
 import numpy as np
 import torch
@@ -9,38 +9,37 @@ from conservator.experts.expert import PAD, Context, ExpertSpec
 
 
 def log_channel(kappa: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
-    """The two values of log c(u | v), c(u | v) = kappa [u = v] + (1 - kappa) / V: for another token, and for its own.
+    """The two values of log c(u | v), c(u | v) = kappa [u = v] + (1 - kappa) / V: for u != v, and for u = v.
 
     They have the shape of ``kappa``. The first is -inf at kappa = 1.
     """
-    other = (1 - kappa) / vocab_size
-    return other.log(), (kappa + other).log()
+    different = (1 - kappa) / vocab_size
+    return different.log(), (kappa + different).log()
 
 
 def noised(tokens: Tensor, kappa: Tensor, vocab_size: int, generator: torch.Generator) -> Tensor:
-    """Draw x_t from ``tokens`` (B, L) at the times ``kappa`` (B,); padding stays."""
+    """Sample x_t from ``tokens`` (B, L) at the times ``kappa`` (B,); padding is unchanged."""
     noise = torch.randint(vocab_size, tokens.shape, generator=generator)
-    stays = torch.rand(tokens.shape, generator=generator) < kappa[:, None]
-    return torch.where(stays | (tokens == PAD), tokens, noise)
+    keep = torch.rand(tokens.shape, generator=generator) < kappa[:, None]
+    return torch.where(keep | (tokens == PAD), tokens, noise)
 
 
 def source_tokens(positions: Tensor, vocab_size: int, seed: int, draw: int = 0) -> Tensor:
-    """Tokens of the source at absolute ``positions`` of a document, of the shape of these.
+    """Return tokens of the source at absolute ``positions`` of a document, in the shape of ``positions``.
 
-    A token is a pure function of the seed, the position and the number of the draw: whatever reads a document, and in
-    whatever windows, finds the same noise at the same place.
+    A token is a pure function of seed, position and draw, so every window of a document has the same noise.
     """
     with np.errstate(over="ignore"):
-        state = scrambled(np.full(1, seed & 0xFFFFFFFFFFFFFFFF, dtype=np.uint64))
-        state = scrambled(state + np.uint64(draw))
-        state = scrambled(state + positions.numpy().astype(np.uint64))
+        state = splitmix64(np.full(1, seed & 0xFFFFFFFFFFFFFFFF, dtype=np.uint64))
+        state = splitmix64(state + np.uint64(draw))
+        state = splitmix64(state + positions.numpy().astype(np.uint64))
     return torch.from_numpy((state >> np.uint64(11)).astype(np.int64) % vocab_size)
 
 
-def scrambled(
+def splitmix64(
     state: np.ndarray[tuple[int, ...], np.dtype[np.uint64]],
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.uint64]]:
-    """Each of these numbers as another that looks random: the step and the finaliser of the splitmix64 generator."""
+    """Apply the increment and the finaliser of the splitmix64 generator to each number."""
     state = state + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -48,12 +47,12 @@ def scrambled(
 
 
 def check_uniform(spec: ExpertSpec, context: Context) -> Tensor:
-    """Return kappa (B,) of a context; raise unless an expert with a uniform source can read it."""
+    """Return kappa (B,) of a context; raise a ConservatorError unless a uniform-source expert can read it."""
     if context.hidden.any():
         raise ConservatorError(
-            f"the expert {spec.name!r} has a uniform source and reads every token, but {int(context.hidden.sum())} are "
-            "hidden from it; Hiding(expert) fills them with noise"
+            f"expert {spec.name!r} has a uniform source: no token may be hidden, got {int(context.hidden.sum())} "
+            "hidden tokens; MaskedFromUniform(expert) fills them with noise"
         )
     if context.time is None:
-        raise ConservatorError(f"the expert {spec.name!r} has a uniform source and needs kappa as the context's time")
+        raise ConservatorError(f"expert {spec.name!r} has a uniform source: context.time (kappa) must be given")
     return context.time

@@ -64,7 +64,7 @@ class Bayes:
         if len(team) == 1:
             return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))
         with team.meter.measure() as spent:
-            found = self._infer(team.modelling(), observation, generator)
+            found = self._infer(team.without_retrieval(), observation, generator)
             scored = near_damage(observation, self.evidence_radius)
             found = with_memory_gate(found, team, observation, scored, generator)
         return replace(found, cost=spent.cost)

@@ -71,7 +71,7 @@ def infer_memory_gate(
         hidden,
         pattern,
         excerpt=observation.excerpt,
-        asked=functional.pad(composition.asked(), (0, 1), value=True),
+        active=functional.pad(composition.asked(), (0, 1), value=True),
         margin=MARGIN,
     )
     for part in read:

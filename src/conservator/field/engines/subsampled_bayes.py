@@ -55,7 +55,7 @@ class SubsampledBayes:
             raise ConservatorError("a survey takes no doubtful tokens; the engine Bayes does")
         if team.is_retrieval and len(team) == 1:
             return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))
-        models, scored = team.modelling(), near_damage(observation, self.evidence_radius)
+        models, scored = team.without_retrieval(), near_damage(observation, self.evidence_radius)
         with team.meter.measure() as spent:
             emissions, pattern, chosen = self._gather(models, observation, ~observation.lost & scored, generator)
             weights = simplex_grid(len(chosen), self.parts)

@@ -121,7 +121,7 @@ def laws(
         torch.zeros_like(wanted)[:, None],
         wanted[:, None],
         excerpt=observation.excerpt,
-        asked=composition.asked(),
+        active=composition.asked(),
     )
     for found in read:
         yield found, composition.log_probs(found.log_probs, found.sequence, found.position)

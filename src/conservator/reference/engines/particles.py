@@ -114,7 +114,7 @@ def draw_particles(
         steps: T.
         generator: the source of all randomness.
     """
-    rows = team.sequences_at_once(len(lam))
+    rows = team.max_batch_size(len(lam))
     if len(tokens) > rows:
         parts = zip(tokens.split(rows), hidden.split(rows), strict=True)
         return torch.cat([draw_particles(team, lam, *part, steps, generator) for part in parts])
@@ -164,13 +164,13 @@ def estimate_gradient(
         nothing = torch.zeros(shape, dtype=torch.long)
         particles.append(draw_particles(team, lam, nothing, everything, settings.steps, generator))
     both = torch.cat(particles)
-    alone = [team.alone(number) for number in range(len(team))]
+    alone = [team.subset([number]) for number in range(len(team))]
     scores = torch.stack(
         [
             torch.cat(
                 [
                     denoising_score(one, part, settings.samples, generator)
-                    for part in both.split(one.sequences_at_once(length))
+                    for part in both.split(one.max_batch_size(length))
                 ]
             )
             for one in alone

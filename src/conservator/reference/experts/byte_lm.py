@@ -11,7 +11,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts.causal.expert import ROOT, CausalExpert
-from conservator.experts.causal.hypotheses import AT_ONCE, Hypothesis, log_sum, mix
+from conservator.experts.causal.hypotheses import MAX_ROWS, Hypothesis, log_sum, next_byte_log_probs
 from conservator.experts.causal.prefixes import Prefixes
 
 
@@ -48,7 +48,7 @@ class ByteState:
 
         The sum of the laws of the bytes of a text is ``log_prob + lost``.
         """
-        return torch.from_numpy(mix(self.hypotheses))
+        return torch.from_numpy(next_byte_log_probs(self.hypotheses))
 
 
 class ByteLm:
@@ -76,7 +76,7 @@ class ByteLm:
 
     def start(self) -> ByteState:
         """The state before the first byte."""
-        law = self._prefixes.sort(self._reading.grow([], [], [ROOT]))[0]
+        law = self._prefixes.sort(self._reading.extend([], [], [ROOT]))[0]
         return ByteState((Hypothesis(0.0, ROOT, None, self._prefixes.find(b""), law),), 0.0)
 
     def advance(self, states: Sequence[ByteState], values: Sequence[int]) -> list[ByteState]:
@@ -93,7 +93,7 @@ class ByteLm:
         hypotheses: list[Hypothesis] = []
         openings: list[NewToken] = []
         for hypothesis in state.hypotheses:
-            spelt = hypothesis.spell(byte, self._prefixes)
+            spelt = hypothesis.advance(byte, self._prefixes)
             if spelt.log_prob > -math.inf:
                 hypotheses.append(spelt)
             for row, log_prob in enumerate(spelt.ended.tolist(), start=spelt.prefix.low):
@@ -123,10 +123,10 @@ class ByteLm:
     def _read(self, openings: Sequence[NewToken]) -> Iterator[Hypothesis]:
         """Read the token of each, and begin the next one."""
         root = self._prefixes.find(b"")
-        for first in range(0, len(openings), AT_ONCE):
-            part = openings[first : first + AT_ONCE]
+        for first in range(0, len(openings), MAX_ROWS):
+            part = openings[first : first + MAX_ROWS]
             nodes = range(self._size, self._size + len(part))
-            laws = self._reading.grow([opening.node for opening in part], [opening.token for opening in part], nodes)
+            laws = self._reading.extend([opening.node for opening in part], [opening.token for opening in part], nodes)
             self._size += len(part)
             for opening, node, law in zip(part, nodes, self._prefixes.sort(laws), strict=True):
                 yield Hypothesis(opening.log_prob, node, opening.token, root, law)

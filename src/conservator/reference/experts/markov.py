@@ -44,7 +44,7 @@ class MarkovTokenTree:
         self._log_probs = expert.log_probs
         self._rows = {ROOT: 0}
 
-    def grow(self, parents: Sequence[int], tokens: Sequence[int], asked: Sequence[int]) -> Tensor:
+    def extend(self, parents: Sequence[int], tokens: Sequence[int], asked: Sequence[int]) -> Tensor:
         """Read k tokens more; the law after a node depends on its token alone."""
         for parent, token in zip(parents, tokens, strict=True):
             assert parent in self._rows, f"node {parent} was never read"

@@ -36,7 +36,7 @@ def enumerate_texts(expert: CausalExpert, pattern: Sequence[int]) -> dict[bytes,
     empty = torch.tensor([not piece for piece in pieces])
     found: dict[bytes, float] = {}
     size = 1  # nodes of the reading
-    stack = [(b"", 0.0, reading.grow([], [], [ROOT])[0], ROOT)]
+    stack = [(b"", 0.0, reading.extend([], [], [ROOT])[0], ROOT)]
     while stack:
         text, log_prob, law, node = stack.pop()
         if len(text) >= length:
@@ -52,7 +52,7 @@ def enumerate_texts(expert: CausalExpert, pattern: Sequence[int]) -> dict[bytes,
                 continue
             if size > LIMIT:
                 raise ConservatorError(f"more than {LIMIT} sequences of tokens fit: too many to enumerate")
-            stack.append((whole, log_prob + here, reading.grow([node], [token], [size])[0], size))
+            stack.append((whole, log_prob + here, reading.extend([node], [token], [size])[0], size))
             size += 1
     return found
 

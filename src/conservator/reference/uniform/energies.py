@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from conservator.errors import ConservatorError
-from conservator.experts.expert import Context, Expert, ask
+from conservator.experts.expert import Context, Expert, checked_predict
 from conservator.experts.uniform.cavity import cavity
 from conservator.experts.uniform.path import log_channel, noised
 from conservator.reference.experts.sequences import LIMIT, all_sequences
@@ -194,7 +194,7 @@ def _each(kappa: Tensor, tokens: Tensor) -> Tensor:
 def _predict(expert: Expert, state: Tensor, kappa: Tensor) -> Tensor:
     """(B L, V) log p(x_l = v | x_t)."""
     context = Context(state, torch.zeros_like(state, dtype=torch.bool), kappa)
-    return ask(expert, context, context.everywhere())
+    return checked_predict(expert, context, context.everywhere())
 
 
 def _cavities(expert: Expert, state: Tensor, kappa: Tensor) -> Tensor:
