@@ -123,7 +123,7 @@ def test_a_uniform_source_rejects_hidden_tokens_and_a_missing_time():
 
 
 def test_special_tokens_are_impossible():
-    vocabulary = Tokens([b"", *VOCABULARY.pieces[1:]])
+    vocabulary = Tokens([b"", *VOCABULARY.token_bytes[1:]])
     expert = FlowExpert(SharedBackbone(random_flow(), vocabulary), "flow")
     hidden = torch.ones(4, 9, dtype=torch.bool)
     log_probs = expert.predict(Context(batch(), hidden, torch.zeros(4)), hidden.nonzero(as_tuple=True))

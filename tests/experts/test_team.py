@@ -65,7 +65,7 @@ class WithoutSpec:
 
 
 class WithoutPredict:
-    spec = ExpertSpec("mute", Numbered(SIZE))
+    spec = ExpertSpec("mute", NumberedVocabulary(SIZE))
 
 
 class PredictIsText(WithoutPredict):
@@ -80,14 +80,17 @@ BAD = {
     "predict is not callable": ([PredictIsText()], r"without the method predict\(context, at\)"),
     "a uniform source": ([UniformExpert("blind", source=UniformSource())], "'blind' has a uniform source"),
     "two sizes": (
-        [UniformExpert("one"), UniformExpert("two", Numbered(5))],
+        [UniformExpert("one"), UniformExpert("two", NumberedVocabulary(5))],
         "different vocabularies: .*'one': .*'two': ",
     ),
     "two vocabularies of one size": (
         [UniformExpert("one", Tokenizer(256, "english")), UniformExpert("two", Tokenizer(256, "french"))],
         "must have the same vocabulary, got different vocabularies: {'one': 'english', 'two': 'french'}",
     ),
-    "bytes and numbers": ([UniformExpert("one", BYTES), UniformExpert("two", Numbered(256))], "different vocabularies"),
+    "bytes and numbers": (
+        [UniformExpert("one", BYTES), UniformExpert("two", NumberedVocabulary(256))],
+        "different vocabularies",
+    ),
 }
 
 
@@ -135,7 +138,7 @@ def test_properties_of_a_team():
     experts = bigrams(3)
     team = Team(experts)
     assert (len(team), team.names) == (3, ("expert 0", "expert 1", "expert 2"))
-    assert team.vocabulary == Numbered(SIZE)
+    assert team.vocabulary == NumberedVocabulary(SIZE)
     single = team.subset([2])
     assert single.experts == (experts[2],)
     assert single.meter is team.meter

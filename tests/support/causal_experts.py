@@ -78,7 +78,7 @@ def text_log_probs(expert, pattern):
             log_probs[text] = np.logaddexp(log_probs.get(text, -math.inf), score)
             continue
         next_token = tree.extend([], [], [node])[0]
-        for token, data in enumerate(expert.spec.tokens.pieces):
+        for token, data in enumerate(expert.spec.tokens.token_bytes):
             longer = text + data
             fits = all(seen in (byte, BYTES.mask) for seen, byte in zip(pattern, longer, strict=False))
             if data and fits and len(longer) <= len(pattern):

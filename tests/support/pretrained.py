@@ -200,7 +200,7 @@ def around(kind, rows):
 def memorized_network(kind, steps=100):
     """A network that was trained on one text as its family is, and the tokens of the text (L,)."""
     model = network(kind, width=32, spread=0.1)
-    text = torch.tensor(make_tokens(json.loads(tokenizer_json(kind)), size_of(kind)).cut(TEXT))
+    text = torch.tensor(make_tokens(json.loads(tokenizer_json(kind)), size_of(kind)).tokenize(TEXT))
     generator = torch.Generator().manual_seed(0)
     spec, mask, first = KINDS[kind], mask_of(kind), len(KINDS[kind].before)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

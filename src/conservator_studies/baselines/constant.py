@@ -84,7 +84,7 @@ def best_single_posterior(setting: Setting) -> Inferred:
             tokens = setting.observation.tokens[window].expand(shape)
             lost = setting.observation.lost[window].expand(shape)
             for number in range(experts):
-                expert = setting.chunked_team.alone(number)
+                expert = setting.chunked_team.subset([number])
                 drawn = draw_particles(expert, ones, tokens, lost, settings.steps, generator)
                 scores[window, number] = denoising_score(expert, drawn, settings.samples, generator).mean()
     corners = torch.eye(experts, dtype=torch.float64)

@@ -93,7 +93,7 @@ def test_the_scores_of_a_text_are_its_local_scores(expert, text):
 def test_only_canonical_tokenizations_are_used_if_they_are_known():
     """By the longest token from the left, aab has the tokenization aab, and not a, ab."""
     token_bytes = VOCABULARIES["many cuts"]
-    greedy = PathDependentExpert(token_bytes, 0).spec.tokens.cut
+    greedy = PathDependentExpert(token_bytes, 0).spec.tokens.tokenize
     expert = PathDependentExpert(token_bytes, 0, greedy)
     states = states_of(ByteLm(expert), b"aab")
     last = {hypothesis.last for hypothesis in states[-1].hypotheses if not hypothesis.prefix.text}

@@ -125,7 +125,7 @@ def test_padding_would_change_the_predictions_of_a_network():
 def test_special_tokens_are_removed_before_normalisation(kind):
     """A head that prefers them does not change the predictions of the other tokens."""
     model, text = memorized_network(kind)
-    special = torch.tensor([not data for data in random_denoiser(kind).spec.vocabulary.pieces])
+    special = torch.tensor([not data for data in random_denoiser(kind).spec.vocabulary.token_bytes])
     assert special[mask_of(kind)]
     expert = make_denoiser(kind, model)
     context = Context(text[None], torch.ones(1, len(text), dtype=torch.bool))

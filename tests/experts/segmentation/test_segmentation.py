@@ -91,7 +91,7 @@ def test_byte_conditionals_are_those_of_enumeration(text, seed):
     expert = BigramTokenExpert(TOKEN_BYTES, seed)
     row = row_of(text)
     (span,) = find_masked_spans(row, TOKENS)
-    before, after = TOKENS.cut(text[: span.start]), TOKENS.cut(text[span.stop :])
+    before, after = TOKENS.tokenize(text[: span.start]), TOKENS.tokenize(text[span.stop :])
     conditionals = ByteMarginalExpert(expert).byte_conditionals(row)
     probs, total = np.zeros((len(span.hidden), 256)), 0.0
     prior_bytes = SEGMENTATION_CONFIG.bytes_per_token * SEGMENTATION_CONFIG.prior_tokens

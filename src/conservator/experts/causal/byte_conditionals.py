@@ -44,7 +44,7 @@ def byte_conditionals(expert: CausalExpert, text: bytes) -> Tensor:
         hypotheses.append(Hypothesis(log_before, 0, None, prefixes.find(b""), log_probs))
         first_byte_counts += np.exp(next_byte_log_probs(hypotheses[-1:]))
         row, log_before = prefixes.rows[token], log_before + float(log_probs[prefixes.rows[token]])
-        token_bytes = expert.spec.tokens.pieces[token]
+        token_bytes = expert.spec.tokens.token_bytes[token]
         for remaining, byte in zip(range(len(token_bytes) - 1, -1, -1), token_bytes, strict=True):
             others = log_ended + np.log(first_byte_counts / (count + 1))
             conditionals[position] = torch.from_numpy(next_byte_log_probs(hypotheses, others))
@@ -64,12 +64,12 @@ def _tokenize(expert: CausalExpert, text: bytes) -> list[int]:
     """Return the canonical tokenization of a text."""
     vocabulary = expert.spec.tokens
     try:
-        tokens = vocabulary.cut(text.decode())
+        tokens = vocabulary.tokenize(text.decode())
     except UnicodeDecodeError as error:
         raise ConservatorError(
             f"{expert.spec.name} needs valid UTF-8, got an invalid byte at position {error.start} of the text"
         ) from error
-    decoded = b"".join(vocabulary.pieces[token] for token in tokens)
+    decoded = b"".join(vocabulary.token_bytes[token] for token in tokens)
     if decoded != text:
         pairs = enumerate(zip(decoded, text, strict=False))
         position = next((position for position, pair in pairs if pair[0] != pair[1]), 0)

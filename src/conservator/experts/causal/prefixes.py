@@ -48,7 +48,7 @@ class Prefixes:
 
     def __init__(self, tokens: Tokens) -> None:
         """Sort the tokens. Prefixes are looked up on demand and cached."""
-        order = sorted((data, number) for number, data in enumerate(tokens.pieces) if data)
+        order = sorted((data, number) for number, data in enumerate(tokens.token_bytes) if data)
         self._token_bytes = [data for data, _ in order]
         self._cache: dict[bytes, Prefix] = {}
         self.numbers = np.array([number for _, number in order], dtype=np.int64)

@@ -177,7 +177,9 @@ def wordpiece_config(words: list[str]) -> dict[str, Any]:
     vocabulary = {word: number for number, word in enumerate(words)}
     special_tokens = [word for word in SPECIAL_TOKENS if word in vocabulary]
     lowercase = not any(word != word.lower() for word in words if not word.startswith("["))
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", continuing_subword_prefix=INNER))
+    tokenizer = Tokenizer(
+        models.WordPiece(vocabulary, unk_token="[UNK]", continuing_subword_prefix=CONTINUATION_PREFIX)
+    )
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.add_special_tokens(special_tokens)

@@ -74,7 +74,7 @@ class Denoiser:
             fingerprint=fingerprint,
             precision=precision_of(network),
         )
-        self._special = torch.tensor([not data for data in tokens.pieces])
+        self._special = torch.tensor([not data for data in tokens.token_bytes])
         self._head = output_layer_of(network)
         self._lock = threading.Lock()  # the positions that the head computes are set for one pass at a time
 

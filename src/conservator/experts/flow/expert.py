@@ -33,7 +33,9 @@ class SharedBackbone:
             )
         self.network, self.vocabulary, self.fingerprint = network, vocabulary, fingerprint
         self.adapters: set[str] = set()
-        special = torch.tensor([not data for data in vocabulary.pieces] if isinstance(vocabulary, Tokens) else [False])
+        special = torch.tensor(
+            [not data for data in vocabulary.token_bytes] if isinstance(vocabulary, Tokens) else [False]
+        )
         self.special = special if bool(special.any()) else None
         self._lock = threading.RLock()
 

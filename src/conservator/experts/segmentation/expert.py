@@ -74,7 +74,7 @@ class ByteMarginalExpert:
         """
         spans = find_masked_spans(row, self.tokens)
         try:
-            parts = [self.tokens.cut(part.decode(errors="replace")) for part in visible_parts(row, spans)]
+            parts = [self.tokens.tokenize(part.decode(errors="replace")) for part in visible_parts(row, spans)]
         except ConservatorError:  # a byte without a token
             return {}
         config, max_length = SEGMENTATION_CONFIG, self.expert.spec.max_length

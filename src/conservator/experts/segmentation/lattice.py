@@ -27,7 +27,7 @@ class SegmentationLattice:
         self.span, self.tokens = span, tokens
         self.matching = []
         for position in range(len(pattern)):
-            rows = tokens.fitting(pattern[position : position + tokens.longest])
+            rows = tokens.matching_rows(pattern[position : position + tokens.max_length])
             self.matching.append(rows[np.argsort(tokens.lengths[rows], kind="stable")])
 
     def byte_conditionals(self, log_probs: NDArray[np.floating]) -> tuple[float, Floats]:
@@ -76,4 +76,4 @@ class SegmentationLattice:
         """Return the arcs from a position, grouped by length: end and first arc of each group, and (k, R) probs."""
         rows = self.matching[position]
         lengths, firsts = np.unique(self.tokens.lengths[rows], return_index=True)
-        return position + lengths, firsts, probs[:, self.tokens.numbers[rows]]
+        return position + lengths, firsts, probs[:, self.tokens.token_ids[rows]]

@@ -62,7 +62,7 @@ def likely_counts(length: int, bytes_per_token: float, tokens: Tokens, max_lengt
         max_length: maximum number of tokens that the expert reads at once; a span may have half as many.
     """
     max_count = length if max_length is None else min(length, max_length // 2)
-    possible = np.arange(-(-length // tokens.longest), max_count + 1)
+    possible = np.arange(-(-length // tokens.max_length), max_count + 1)
     log_probs = log_prior(possible, length / bytes_per_token)
     likely = np.argsort(-log_probs, kind="stable")[: SEGMENTATION_CONFIG.max_counts]
     return sorted(possible[likely].tolist())

@@ -51,7 +51,7 @@ def find_masked_spans(row: Ints, tokens: Tokens) -> list[MaskedSpan]:
         tokens: the vocabulary. If every token is a single byte, a span is a run of hidden bytes.
     """
     hidden = runs(row == BYTES.mask)
-    if tokens.longest > 1:
+    if tokens.max_length > 1:
         boundaries = np.flatnonzero(is_boundary(row))
         hidden = merge_overlapping([extend_to_boundaries(row, boundaries, start, stop) for start, stop in hidden])
     return [MaskedSpan(start, tuple(row[start:stop].tolist())) for start, stop in hidden]
