@@ -1,4 +1,4 @@
-"""A worker for batches that answers at once, and misbehaves where a document says so; and a driver to be killed."""
+"""A stub worker for batches, which crashes, sleeps or fails on command of the document; and a driver to be killed."""
 
 import os
 import signal
@@ -7,24 +7,24 @@ import time
 from pathlib import Path
 
 from conservator.batch import Batch, Inputs, LocalEngine, WorkerConfig
-from conservator.batch.engine import COPIED, RESTORED, WHOLE, DocumentResult
+from conservator.batch.engine import COPIED, RESTORED, UNDAMAGED, DocumentResult
 from conservator.options import RestoreOptions
 
 MARK = "\ufffd".encode()
-LOG = "BATCH_LOG"  # names a file that gets a line for each document that was worked on
+LOG = "BATCH_LOG"  # environment variable: a file that gets a line for each processed document
 
 
-def make(setup):
-    """A worker that writes a letter for each mark; the seed says which."""
-    if setup.options.mark == "bad":
+def make(config):
+    """Make a worker that replaces each mark by a letter, which depends on the seed."""
+    if config.options.mark == "bad":
         from conservator.errors import OptionError
 
-        raise OptionError("mark", "a bad one")
-    if setup.options.mark == "dead":
+        raise OptionError("mark", "a bad mark")
+    if config.options.mark == "dead":
         os._exit(7)
 
     def work(task):
-        letter = bytes([ord("a") + setup.options.seed % 26])
+        letter = bytes([ord("a") + config.options.seed % 26])
         if log := os.environ.get(LOG):
             with Path(log).open("a") as handle:
                 handle.write(f"{os.getpid()} {task.data[:40]!r}\n")
@@ -34,37 +34,37 @@ def make(setup):
         if b"SLEEP" in task.data:
             time.sleep(1000)
         if b"MEMORY" in task.data:
-            kept = bytearray(400 * 2**20)
+            allocated = bytearray(400 * 2**20)
             time.sleep(1000)
-            return DocumentResult(RESTORED, bytes(kept))
+            return DocumentResult(RESTORED, bytes(allocated))
         if b"BINARY" in task.data:
-            return DocumentResult(COPIED, reason="it is binary", binary=True)
+            return DocumentResult(COPIED, reason="binary data", binary=True)
         if b"REFUSED" in task.data:
-            return DocumentResult(COPIED, reason="it is refused")
+            return DocumentResult(COPIED, reason="refused")
         if b"CONVERTED" in task.data:
             return DocumentResult(RESTORED, b"\xc3\xa4", "no place for it", encoding="windows-1252", written="utf-8")
         if b"NOTICED" in task.data:
-            return DocumentResult(WHOLE, notices={"unknown_language": "no model covers it"})
+            return DocumentResult(UNDAMAGED, notices={"unknown_language": "no model covers it"})
         lost = task.data.count(MARK)
         if not lost:
-            return DocumentResult(WHOLE)
+            return DocumentResult(UNDAMAGED)
         restored = task.data.replace(MARK, letter)
         return DocumentResult(
-            RESTORED, restored, lost=lost, restored=lost, confident=lost, expected=0.5, shares={"stub": 1.0}
+            RESTORED, restored, lost=lost, restored=lost, confident=lost, expected_accuracy=0.5, weights={"stub": 1.0}
         )
 
     return work
 
 
-def batch(inputs, out, jobs=1, seed=0, mark="\ufffd", time_limit=None, memory_limit=None, config="one", **others):
-    """A batch of the stub."""
+def batch(inputs, out, jobs=1, seed=0, mark="\ufffd", time_limit=None, memory_limit=None, config_hash="one", **others):
+    """Make a batch with stub workers."""
     out.mkdir(exist_ok=True)
-    setup = WorkerConfig(RestoreOptions(seed=seed, mark=mark), factory="support.batch_stub:make")
-    engine = LocalEngine(setup, jobs, time_limit, memory_limit)
-    columns = {name: others.pop(name) for name in ("include", "ignore", "largest") if name in others}
+    worker_config = WorkerConfig(RestoreOptions(seed=seed, mark=mark), factory="support.batch_stub:make")
+    engine = LocalEngine(worker_config, jobs, time_limit, memory_limit)
+    input_options = {name: others.pop(name) for name in ("include", "ignore", "max_bytes") if name in others}
     paths = [inputs] if isinstance(inputs, Path) else inputs
     limits = f"{time_limit} {memory_limit}"
-    return Batch(Inputs(paths, out, **columns), engine, f"{config} {seed}", limits, **others)
+    return Batch(Inputs(paths, out, **input_options), engine, f"{config_hash} {seed}", limits, **others)
 
 
 if __name__ == "__main__":

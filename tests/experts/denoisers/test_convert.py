@@ -42,7 +42,7 @@ def plain(tmp_path):
 def test_a_converted_model_is_the_same(folder, tmp_path):
     done = call("convert", "old/pytorch_model.bin", "--out", "new", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith("new: 0.")
+    assert done.stderr.startswith("wrote new: 0.")
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
         "config.json",
         "model.safetensors",
