@@ -391,7 +391,7 @@ def test_the_command_says_that_nothing_was_changed_in_time(tmp_path):
             if "nothing to correct" in done.stderr:
                 break
     assert set(codes) == {0, 3}
-    said = "nothing was changed in page.txt; time ran out while correcting: lines that were not reached stay as they"
+    said = "page.txt is unchanged; time limit reached while correcting: lines that were not reached are unchanged"
     assert said in codes[0].stderr
     assert codes[0].stdout == text
 

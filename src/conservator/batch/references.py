@@ -98,9 +98,9 @@ def _read_all(
                 if item.data is None:
                     continue
                 try:
-                    signs = (options.mark, options.gap)
+                    marks = (options.mark, options.gap)
                     source = read_input(
-                        item.data, options.encoding, signs=signs, allow_invalid_utf8=options.allow_invalid_utf8
+                        item.data, options.encoding, signs=marks, allow_invalid_utf8=options.allow_invalid_utf8
                     )
                 except ConservatorError:
                     continue  # not text: the driver copies it

@@ -110,15 +110,20 @@ def batch(
     ] = 0.0,
     time_limit: Annotated[
         float | None,
-        typer.Option(min=0.001, metavar="SECONDS", help="Copy a document unchanged if it takes longer."),
+        typer.Option(
+            min=0.001, metavar="SECONDS", help="Copy a document unchanged if it takes longer (default: no limit)."
+        ),
     ] = None,
     memory_limit: Annotated[
         float | None,
         typer.Option(
-            min=1, metavar="MB", help="Copy a document unchanged if its worker, with the experts, needs more memory."
+            min=1,
+            metavar="MB",
+            help="Copy a document unchanged if its worker, with the experts, needs more memory (default: no limit).",
         ),
     ] = None,
-    max_bytes: Annotated[int, typer.Option(min=1, help="Copy larger documents unchanged.")] = 16 * MEGABYTE,
+    max_bytes: Annotated[int, typer.Option(min=1, help="Copy documents above this size, in bytes, unchanged.")] = 16
+    * MEGABYTE,
     retry: Annotated[
         bool,
         typer.Option("--retry", help="Retry documents that timed out, ran out of memory or crashed workers."),

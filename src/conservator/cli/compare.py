@@ -35,10 +35,10 @@ def compare(
     if not mark:
         raise typer.BadParameter("must be at least one character", param_hint="--mark")
     check_targets({"--json": json}, force=force, parents=parents)
-    clean = read_text(original, signs=(mark,))
+    clean = read_text(original, marks=(mark,))
     # Overwritten bytes may look like another encoding.
     encoding = clean.encoding if clean.encoding == "utf-8" else None
-    others = [read_text(path, encoding, signs=(mark,)).data for path in (restored, damaged)]
+    others = [read_text(path, encoding, marks=(mark,)).data for path in (restored, damaged)]
 
     from conservator.documents import compare_documents
 

@@ -39,7 +39,7 @@ def damage(
     if channel not in ("mask", "replacement"):
         raise typer.BadParameter(f"unknown channel {channel!r}; expected mask or replacement", param_hint="--channel")
     check_targets({"--out": out}, force=force, parents=parents)
-    source = read_text(document, signs=(mark,))
+    source = read_text(document, marks=(mark,))
 
     from conservator.documents import UTF8, write_text
     from conservator.documents import damage as damage_document

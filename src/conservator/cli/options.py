@@ -123,7 +123,8 @@ Mark = Annotated[
     str, typer.Option(help="Text that stands for one lost byte or character (default: U+FFFD).", show_default=False)
 ]
 Gap = Annotated[
-    str | None, typer.Option(help='Text that stands for a gap: a lost span of unknown length, such as "[...]".')
+    str | None,
+    typer.Option(help='Text that stands for a gap: a lost span of unknown length, such as "[...]" (default: none).'),
 ]
 MaxGap = Annotated[int, typer.Option(min=1, max=LONGEST_GAP, help="Maximum length of a gap, in bytes.")]
 Lost = Annotated[
@@ -177,7 +178,7 @@ FillUndetermined = Annotated[
 
 
 def read_text(
-    name: str, encoding: str | None = None, *, signs: tuple[str | None, ...], allow_invalid_utf8: bool = False
+    name: str, encoding: str | None = None, *, marks: tuple[str | None, ...], allow_invalid_utf8: bool = False
 ) -> "InputText":
     """Read the text of a file or of standard input; raise a NotTextError for other files."""
     data = read_document(name)
@@ -185,7 +186,7 @@ def read_text(
     from conservator.documents import read_input
 
     display_name = "standard input" if name == "-" else shown(name)
-    return read_input(data, encoding, name=display_name, signs=signs, allow_invalid_utf8=allow_invalid_utf8)
+    return read_input(data, encoding, name=display_name, signs=marks, allow_invalid_utf8=allow_invalid_utf8)
 
 
 def load_named(
