@@ -163,10 +163,10 @@ def test_later_rounds_are_left_out_and_nothing_stays_open():
             continue
         if found.out_of_time is not None and expert.asked == set(found.damaged.lost.tolist()):
             assert not found.left_open.any()
-            assert any("chosen at once, less surely" in line for line in summary(found))
+            assert any("decoded in one step, with lower accuracy" in line for line in summary(found))
         if found.left_open.any():
-            said = f"time ran out while filling in: {found.summary.left_open} byte"
-            assert next(line for line in summary(found) if "open" in line).startswith(said)
+            said = f"time limit reached while decoding: {found.summary.left_open} byte"
+            assert next(line for line in summary(found) if "unfilled" in line).startswith(said)
         seen.append((found.summary.left_open, found.out_of_time))
     opened = [left for left, _ in seen]
     assert opened == sorted(opened, reverse=True)
@@ -234,7 +234,7 @@ def test_without_time_for_language_models_the_text_is_that_of_networks(worms):
             assert found.data == fast.data
             np.testing.assert_array_equal(found.confidence, fast.confidence)
             assert found.experts == fast.experts
-            assert any("the text is that of networks and memory" in line for line in summary(found))
+            assert any("the text is the result of the networks and memory" in line for line in summary(found))
         else:
             assert found.data != fast.data
     assert list(dict.fromkeys(stages)) == ["writing again", "alternatives", None]
@@ -312,7 +312,7 @@ def test_lines_that_are_done_keep_their_corrections():
     assert reached[-1] == whole
     shown = as_restoration(reached[0], Cost())
     assert as_record(shown)["out_of_time"] == "correcting"
-    assert "time ran out while correcting: lines that were not reached stay as they were seen" in summary(shown)
+    assert "time limit reached while correcting: lines that were not reached are unchanged" in summary(shown)
 
 
 def test_what_language_models_have_not_judged_is_as_models_of_characters_have_it():
@@ -375,7 +375,7 @@ def test_the_command(tmp_path):
     call(*words, "one.json", "-o", "one.txt", cwd=tmp_path)
     done = call(*words, "two.json", "-o", "two.txt", "--max-seconds", FAR, cwd=tmp_path)
     assert done.returncode == 0
-    assert "time ran out" not in done.stdout
+    assert "time limit reached" not in done.stdout
     one, two = (json.loads((tmp_path / name).read_text()) | {"cost": None} for name in ("one.json", "two.json"))
     assert one == two
     assert one["out_of_time"] is None
@@ -392,7 +392,7 @@ def test_the_command_says_that_nothing_was_changed_in_time(tmp_path):
             if "nothing to correct" in done.stderr:
                 break
     assert set(codes) == {0, 3}
-    said = "nothing was changed in page.txt; time ran out while correcting: lines that were not reached stay as they"
+    said = "page.txt is unchanged; time limit reached while correcting: lines that were not reached are unchanged"
     assert said in codes[0].stderr
     assert codes[0].stdout == text
 

@@ -1,4 +1,4 @@
-"""The package as it is imported, and the documents that speak of it."""
+"""The imports and public names of the package, and the documents that refer to it."""
 
 import contextlib
 import io
@@ -48,7 +48,7 @@ def test_restoring_needs_neither_matplotlib_nor_scipy(tmp_path):
     assert done.stdout == "The quick brown fox."
 
 
-def test_every_public_name_can_be_had():
+def test_every_public_name_can_be_imported():
     for name in conservator.__all__:
         assert getattr(conservator, name) is not None
     assert set(conservator.__all__) <= set(dir(conservator))
@@ -57,11 +57,11 @@ def test_every_public_name_can_be_had():
 
 
 def block(text, marker):
-    """The fenced block after a marker line."""
+    """The fenced code block after a marker line."""
     return re.search(rf"^{re.escape(marker)}\n+```\w+\n(.*?)^```", text, re.MULTILINE | re.DOTALL).group(1)
 
 
-def test_the_first_use_prints_what_the_readme_says():
+def test_the_first_example_prints_the_output_in_the_readme():
     program = block(README, "<!-- first use -->")
     assert len(program.splitlines()) <= 15
     printed = io.StringIO()
@@ -71,7 +71,7 @@ def test_the_first_use_prints_what_the_readme_says():
 
 
 @pytest.mark.parametrize("which", ["main", "test"])
-def test_a_newcomer_gets_one_command(which):
+def test_the_quick_start_is_one_command(which):
     assert len(block(README, f"<!-- fresh: {which} -->").splitlines()) == 1
 
 
@@ -105,7 +105,7 @@ def test_every_test_in_the_map_of_the_paper_exists():
     assert set(named) <= tests
 
 
-def test_links_in_the_readme_lead_somewhere():
+def test_links_in_the_readme_exist():
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         if not target.startswith("https://"):
             assert (ROOT / target).exists(), target

@@ -8,7 +8,7 @@ import pytest
 from support.programs import PROGRAMS, hide_programs
 
 
-def test_programs_are_hidden_and_all_else_is_found(tmp_path):
+def test_only_the_listed_programs_are_hidden(tmp_path):
     for folder, name in [("one", "tesseract"), ("one", "other"), ("two", "third")]:
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / name).write_text("#!/bin/sh\n")

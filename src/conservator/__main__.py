@@ -1,4 +1,4 @@
-"""The program: ``conservator``, or ``python -m conservator``."""
+"""The entry point of the ``conservator`` program and of ``python -m conservator``."""
 
 import gc
 import os
@@ -7,21 +7,21 @@ from types import FrameType
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C ends it with a line also while it is being imported, when nothing is at stake."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:
-        signal.signal(signal.SIGINT, leave)
+    """Run the command line. Ctrl-C during the imports exits with one line instead of a traceback."""
+    handler = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler:
+        signal.signal(signal.SIGINT, exit_interrupted)
     from conservator.cli import main as run
 
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, handler)
     try:
         run()
     finally:
-        gc.freeze()  # else the interpreter searches all imported modules for garbage before it ends
+        gc.freeze()  # skips the final garbage collection over all imported modules
 
 
-def leave(number: int, frame: FrameType | None) -> None:
-    """End the program at once."""
+def exit_interrupted(number: int, frame: FrameType | None) -> None:
+    """Exit immediately with exit code 130."""
     os.write(2, b"interrupted\n")
     os._exit(130)
 

@@ -1,4 +1,4 @@
-"""What holds documents: files, tables and archives; read lazily, written with everything else as it was."""
+"""Input files of a batch: read lazily, and written with only the restored documents changed."""
 
 import bz2
 import gzip
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from conservator.batch import Inputs
 from conservator.batch.inputs import matches
-from conservator.batch.items import DamagedInputError, key_of
+from conservator.batch.items import DamagedInputError, content_key
 from conservator.batch.jsonl import find_field, with_field
 from conservator.errors import ConservatorError
 
@@ -45,43 +45,43 @@ def test_a_folder_is_walked_in_order_without_hidden_ignored_and_own_files(tmp_pa
         (tmp_path / name).write_text(name)
     (tmp_path / "in" / "loop").symlink_to(tmp_path / "in")
     (tmp_path / "in" / "round").symlink_to(tmp_path / "in" / "round")
-    found = Inputs([tmp_path / "in"], tmp_path / "in" / "out", include=["*.md"], ignore=["drafts"])
-    assert [one.target for one in found.input_files()] == ["a.md", "b.md", "sub/c.md"]
-    assert (found.hidden, found.ignored) == (2, 2)
+    inputs = Inputs([tmp_path / "in"], tmp_path / "in" / "out", include=["*.md"], ignore=["drafts"])
+    assert [file.target for file in inputs.input_files()] == ["a.md", "b.md", "sub/c.md"]
+    assert (inputs.hidden_count, inputs.ignored_count) == (2, 2)
 
 
 def test_several_inputs_keep_their_names(tmp_path):
     for name in ("one/a.md", "two/a.md", "b.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
-    assert [one.target for one in input_files(tmp_path, "one", "two", "b.md")] == ["one/a.md", "two/a.md", "b.md"]
-    assert [one.target for one in input_files(tmp_path, "one")] == ["a.md"]
+    assert [file.target for file in input_files(tmp_path, "one", "two", "b.md")] == ["one/a.md", "two/a.md", "b.md"]
+    assert [file.target for file in input_files(tmp_path, "one")] == ["a.md"]
 
 
-def test_what_is_no_input_is_refused(tmp_path):
+def test_invalid_inputs_are_rejected(tmp_path):
     with pytest.raises(ConservatorError, match="cannot read"):
         input_files(tmp_path, "none")
     (tmp_path / "out").mkdir()
-    with pytest.raises(ConservatorError, match="both an input and the folder"):
+    with pytest.raises(ConservatorError, match="both an input and the output folder"):
         input_files(tmp_path, "out")
 
 
 @pytest.mark.parametrize(
-    ("path", "pattern", "same"),
+    ("path", "pattern", "expected"),
     [("a/b.md", "*.md", True), ("a/b.md", "a/*", True), ("a/b.md", "b", False), ("a", "a/", True), ("ba", "a", False)],
 )
-def test_patterns_are_of_names_or_relative_paths(path, pattern, same):
-    assert matches(path, [pattern]) == same
+def test_patterns_match_names_or_relative_paths(path, pattern, expected):
+    assert matches(path, [pattern]) == expected
 
 
-def test_a_file_that_is_too_large_is_copied(tmp_path):
+def test_a_file_above_the_size_limit_is_copied(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"what?" * 10)
-    (large,) = input_files(tmp_path, "a.txt", largest=49)
+    (large,) = input_files(tmp_path, "a.txt", max_bytes=49)
     (item,) = large.items()
     assert item.data is None
     assert "50 bytes" in item.problem
     assert rewritten(large) == b"what?" * 10
-    (small,) = input_files(tmp_path, "a.txt", largest=50)
+    (small,) = input_files(tmp_path, "a.txt", max_bytes=50)
     assert rewritten(small) == b"what!" * 10
 
 
@@ -134,14 +134,14 @@ def test_lines_that_are_not_restored_stay_byte_for_byte(tmp_path, packed):
     assert (gzip.decompress(out) if packed else out) == b"".join(lines)
 
 
-def test_a_table_without_the_field_is_refused(tmp_path):
+def test_a_table_without_the_field_is_rejected(tmp_path):
     (tmp_path / "t.jsonl").write_text('{"body": "x"}\n')
     (input_file,) = input_files(tmp_path, "t.jsonl")
-    with pytest.raises(ConservatorError, match=r"no field 'text' \(body\); --field names another"):
+    with pytest.raises(ConservatorError, match=r"no field 'text' \(fields: body\); --field selects the field"):
         input_file.count()
 
 
-def test_a_broken_table_says_so(tmp_path):
+def test_a_damaged_table_is_an_error(tmp_path):
     (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(b'{"text": "x"}\n' * 1000)[:-20])
     (input_file,) = input_files(tmp_path, "t.jsonl.gz")
     with pytest.raises(ConservatorError, match="cannot read"):
@@ -166,17 +166,17 @@ def test_an_archive_keeps_everything_but_its_documents(tmp_path, mode):
             info = tarfile.TarInfo(member)
             info.type, info.linkname = kind, "/abs.txt"
             archive.addfile(info)
-    (input_file,) = input_files(tmp_path, name, largest=90)
+    (input_file,) = input_files(tmp_path, name, max_bytes=90)
     assert input_file.count() == 4
     assert [item.data for item in input_file.items()] == [b"one?", b"two?", None, None]
     out = rewritten(input_file, lambda data: data.replace(b"?", b" and more"))
     assert not (tmp_path.parent / "up.txt").exists()
     with tarfile.open(fileobj=io.BytesIO(out)) as archive:
         members = archive.getmembers()
-        assert [one.name for one in members[:2]] == ["../up.txt", "/abs.txt"] or members[1].name == "abs.txt"
-        assert [one.type for one in members[4:]] == [tarfile.SYMTYPE, tarfile.DIRTYPE, tarfile.LNKTYPE]
-        assert {one.mtime for one in members[:4]} == {1234.5}
-        assert [archive.extractfile(one).read() for one in members[:4]] == [
+        assert [member.name for member in members[:2]] == ["../up.txt", "/abs.txt"] or members[1].name == "abs.txt"
+        assert [member.type for member in members[4:]] == [tarfile.SYMTYPE, tarfile.DIRTYPE, tarfile.LNKTYPE]
+        assert {member.mtime for member in members[:4]} == {1234.5}
+        assert [archive.extractfile(member).read() for member in members[:4]] == [
             b"one and more",
             b"two and more",
             b"three" * 30,
@@ -189,8 +189,8 @@ def header(name, kind=tarfile.REGTYPE, size=0, changes=()):
     info = tarfile.TarInfo(name)
     info.type, info.size = kind, size
     block = bytearray(info.tobuf(tarfile.GNU_FORMAT))
-    for place, data in changes:
-        block[place : place + len(data)] = data
+    for offset, data in changes:
+        block[offset : offset + len(data)] = data
     block[148:156] = b" " * 8
     block[148:156] = f"{sum(block):06o}\0 ".encode()
     return bytes(block)
@@ -198,9 +198,11 @@ def header(name, kind=tarfile.REGTYPE, size=0, changes=()):
 
 def sparse(name, size):
     """A sparse file with one byte of data and a hole."""
-    one = f"{0:011o}\0{1:011o}\0".encode()
+    start = f"{0:011o}\0{1:011o}\0".encode()
     end = f"{size:011o}\0{0:011o}\0".encode()
-    return header(name, tarfile.GNUTYPE_SPARSE, 1, [(386, one + end), (483, f"{size:011o}\0".encode())]) + padded(b"?")
+    return header(name, tarfile.GNUTYPE_SPARSE, 1, [(386, start + end), (483, f"{size:011o}\0".encode())]) + padded(
+        b"?"
+    )
 
 
 def padded(data):
@@ -209,7 +211,7 @@ def padded(data):
 
 def members(data):
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        return [(one.name, one.type, one.size) for one in archive]
+        return [(member.name, member.type, member.size) for member in archive]
 
 
 END = bytes(1024)
@@ -217,7 +219,7 @@ END = bytes(1024)
 
 @pytest.mark.parametrize("kind", [b"D", b"M", b"V", b"A", b"Z", b"N"])
 def test_members_of_other_types_keep_their_content(tmp_path, kind):
-    times = [(345, b"15277207142\0")]  # where other headers have a prefix of the name
+    times = [(345, b"15277207142\0")]  # other headers have the prefix of the name there
     other = header("src/", kind, 9, times) + padded(b"Ya.txt\0\0?")
     text, link = header("src/a.txt", size=4, changes=times) + padded(b"lost"), header("src/l", tarfile.SYMTYPE)
     whole = header("src/b.txt", size=4, changes=times) + padded(b"kept")
@@ -228,11 +230,11 @@ def test_members_of_other_types_keep_their_content(tmp_path, kind):
         ("src/b.txt", b"kept"),
     ]
     out = io.BytesIO()
-    input_file.write(out, {key_of(b"lost"): b"found?"}.get)
-    found = out.getvalue()
-    assert found.startswith(other)
-    assert found.endswith(link + other + whole + END)
-    changed = found[len(other) : -len(link + other + whole + END)]
+    input_file.write(out, {content_key(b"lost"): b"found?"}.get)
+    written = out.getvalue()
+    assert written.startswith(other)
+    assert written.endswith(link + other + whole + END)
+    changed = written[len(other) : -len(link + other + whole + END)]
     assert members(changed + END) == [("src/a.txt", tarfile.REGTYPE, 6)]
     assert b"found?" in changed
 
@@ -267,30 +269,30 @@ def test_holes_are_not_written(tmp_path):
     out = rewritten(input_file)
     assert len(out) <= len(large) + 1024
     assert members(out) == [("first", tarfile.REGTYPE, 1), ("large", b"S", 2**31), ("small", tarfile.REGTYPE, 1000)]
-    (tmp_path / "a.tar").write_bytes(b"".join(sparse(str(one), 16 * 2**20) for one in range(17)) + END)
+    (tmp_path / "a.tar").write_bytes(b"".join(sparse(str(number), 16 * 2**20) for number in range(17)) + END)
     with pytest.raises(DamagedInputError, match="sparse files have more than 268,435,456 bytes with their holes"):
         input_file.count()
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
-        (lambda data: data[:1024] + b"?" + data[1025:], "a header is damaged or cut off: bad checksum"),
-        (lambda data: data[:1100], "a header is damaged or cut off: truncated header"),
+        (lambda data: data[:1024] + b"?" + data[1025:], "a header is damaged or truncated: bad checksum"),
+        (lambda data: data[:1100], "a header is damaged or truncated: truncated header"),
         (lambda data: data[:1600], "unexpected end of data"),
-        (lambda data: data + bytes(2**20) + data, "data follows its end"),
-        (lambda data: data[:1024] + bytes(512) + data[1536:], "data follows its end"),
+        (lambda data: data + bytes(2**20) + data, "data after the end of the archive"),
+        (lambda data: data[:1024] + bytes(512) + data[1536:], "data after the end of the archive"),
         (lambda data: header("long", tarfile.XHDTYPE, 2**21) + bytes(2**21) + data, "a header has 2,097,152 bytes"),
         (lambda data: gzip.compress(data)[:-8] + bytes(8), "CRC check failed"),
         (lambda data: header("c", tarfile.LNKTYPE, 512) + b"?" * 512 + data, "a header is damaged"),
     ],
 )
-def test_an_archive_that_is_not_whole_is_an_error(tmp_path, damage, said):
+def test_a_damaged_archive_is_an_error(tmp_path, damage, message):
     data = header("a", size=2) + padded(b"a?") + header("b", size=600) + padded(b"b" * 600) + END
     (tmp_path / "a.tar").write_bytes(damage(data))
     (input_file,) = input_files(tmp_path, "a.tar")
     for use in (lambda: list(input_file.items()), lambda: input_file.write(io.BytesIO(), lambda key: b"restored")):
-        with pytest.raises(DamagedInputError, match=f"cannot read .*a.tar: {said}"):
+        with pytest.raises(DamagedInputError, match=f"cannot read .*a.tar: {message}"):
             use()
 
 
@@ -299,27 +301,27 @@ def test_a_written_archive_is_compared_with_its_input(tmp_path):
     (tmp_path / "a.tar").write_bytes(data)
     (input_file,) = input_files(tmp_path, "a.tar")
     (tmp_path / "new").write_bytes(rewritten(input_file))
-    restored = {key_of(b"a?"): b"a!", key_of(b"b?"): b"b!"}.get
+    restored = {content_key(b"a?"): b"a!", content_key(b"b?"): b"b!"}.get
     input_file.check(tmp_path / "new", restored)
     for wrong in (data, header("a", size=2) + padded(b"a!") + END, rewritten(input_file).replace(b"b!", b"?!")):
         (tmp_path / "new").write_bytes(wrong)
-        with pytest.raises(ConservatorError, match="would be changed"):
+        with pytest.raises(ConservatorError, match="would be damaged"):
             input_file.check(tmp_path / "new", restored)
 
 
-def test_a_long_line_is_copied_in_pieces(tmp_path, monkeypatch):
+def test_a_long_line_is_copied_in_chunks(tmp_path, monkeypatch):
     long = b'{"text": "' + b"?" * 5000 + b'"}\n'
     data = b'{"text": "a?"}\n' + long + b'{"text": "b?"}\n' + long[:-1]
     (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(data))
-    (input_file,) = input_files(tmp_path, "t.jsonl.gz", largest=100)
+    (input_file,) = input_files(tmp_path, "t.jsonl.gz", max_bytes=100)
     read = []
     readline = gzip.GzipFile.readline
-    monkeypatch.setattr(gzip.GzipFile, "readline", lambda *given: read.append(given[1]) or readline(*given))
+    monkeypatch.setattr(gzip.GzipFile, "readline", lambda *args: read.append(args[1]) or readline(*args))
     assert input_file.count() == 4
     items = list(input_file.items())
     assert [item.data for item in items] == [b"a?", None, b"b?", None]
     assert [item.size for item in items] == [2, len(long), 2, len(long) - 1]
-    assert items[1].problem == f"it has {len(long):,} bytes; --max-bytes allows 100"
+    assert items[1].problem == f"too large: {len(long):,} bytes; --max-bytes is 100"
     assert gzip.decompress(rewritten(input_file)) == data.replace(b'a?"', b'a!"').replace(b'b?"', b'b!"')
     assert set(read) == {101}
 
@@ -331,7 +333,7 @@ def test_a_table_of_columns_keeps_everything_but_its_texts(tmp_path):
     schema = arrow.schema([("n", arrow.int32()), arrow.field("text", arrow.large_string(), metadata={"a": "b"})])
     table = arrow.table({"n": range(5), "text": ["a?", None, "b", "?" * 99, "c?"]}, schema=schema)
     parquet.write_table(table, tmp_path / "t.parquet", row_group_size=2, compression="gzip")
-    (input_file,) = input_files(tmp_path, "t.parquet", largest=90)
+    (input_file,) = input_files(tmp_path, "t.parquet", max_bytes=90)
     assert input_file.count() == 5
     assert [item.data for item in input_file.items()] == [b"a?", None, b"b", None, b"c?"]
     out = parquet.ParquetFile(io.BytesIO(rewritten(input_file)))
@@ -340,10 +342,10 @@ def test_a_table_of_columns_keeps_everything_but_its_texts(tmp_path):
     assert out.metadata.row_group(0).column(0).compression == "GZIP"
     assert out.read().to_pydict() == {"n": list(range(5)), "text": ["a!", None, "b", "?" * 99, "c!"]}
     (input_file,) = input_files(tmp_path, "t.parquet", column="n")
-    with pytest.raises(ConservatorError, match="holds int32, not text"):
+    with pytest.raises(ConservatorError, match="must hold text, but holds int32"):
         input_file.count()
     (input_file,) = input_files(tmp_path, "t.parquet", column="body")
-    with pytest.raises(ConservatorError, match=r"no column 'body' \(n, text\)"):
+    with pytest.raises(ConservatorError, match=r"no column 'body' \(columns: n, text\)"):
         input_file.count()
     (tmp_path / "t.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(ConservatorError, match="cannot read"):
@@ -355,12 +357,12 @@ def test_a_table_is_read_a_few_rows_at_a_time(tmp_path, monkeypatch):
     from pyarrow import parquet
 
     table = arrow.table({"text": ["x" * 1000 + "?"] * 100, "n": range(100)})
-    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=60)  # each value is stored once
-    monkeypatch.setattr("conservator.batch.parquet.BATCH", 8000)
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=60)  # the dictionary stores each value once
+    monkeypatch.setattr("conservator.batch.parquet.MAX_BATCH_BYTES", 8000)
     batches, read = [], parquet.ParquetFile.iter_batches
 
-    def iter_batches(*given, **options):
-        for batch in read(*given, **options):
+    def iter_batches(*args, **options):
+        for batch in read(*args, **options):
             batches.append(batch.nbytes)
             yield batch
 
@@ -374,14 +376,16 @@ def test_a_table_is_read_a_few_rows_at_a_time(tmp_path, monkeypatch):
     assert out.read().to_pydict() == {"text": ["x" * 1000 + "!"] * 100, "n": list(range(100))}
 
 
-def test_a_table_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+def test_a_table_with_a_too_large_column_is_rejected(tmp_path, monkeypatch):
     arrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
     parquet.write_table(arrow.table({"text": ["x" * 10**6]}), tmp_path / "t.parquet", compression="zstd")
-    monkeypatch.setattr("conservator.batch.parquet.LARGEST_CHUNK", 10**5)
+    monkeypatch.setattr("conservator.batch.parquet.MAX_CHUNK_BYTES", 10**5)
     (input_file,) = input_files(tmp_path, "t.parquet")
-    with pytest.raises(DamagedInputError, match=r"the column 'text' has 1,000,\d+ bytes in one group of rows; at most"):
+    with pytest.raises(
+        DamagedInputError, match=r"the column 'text' has 1,000,\d+ bytes in one row group; the limit is"
+    ):
         list(input_file.items())
 
 
@@ -389,10 +393,10 @@ def test_each_column_of_a_table_keeps_its_compression(tmp_path):
     arrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    wanted = {"n": "SNAPPY", "text": "ZSTD", "many.list.element": "UNCOMPRESSED", "other": "GZIP"}
+    expected = {"n": "SNAPPY", "text": "ZSTD", "many.list.element": "UNCOMPRESSED", "other": "GZIP"}
     table = arrow.table({"n": [1], "text": ["a?"], "many": [["x"]], "other": ["y"]})
-    parquet.write_table(table, tmp_path / "t.parquet", compression={**wanted, "many.list.element": "NONE"})
+    parquet.write_table(table, tmp_path / "t.parquet", compression={**expected, "many.list.element": "NONE"})
     (input_file,) = input_files(tmp_path, "t.parquet")
     group = parquet.ParquetFile(io.BytesIO(rewritten(input_file))).metadata.row_group(0)
     chunks = [group.column(number) for number in range(group.num_columns)]
-    assert {one.path_in_schema: one.compression for one in chunks} == wanted
+    assert {chunk.path_in_schema: chunk.compression for chunk in chunks} == expected

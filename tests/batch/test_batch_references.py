@@ -1,4 +1,4 @@
-"""Texts like the documents: one index on disk, in no order, without the document itself."""
+"""References of a batch: one index on disk, independent of the order, without the document itself."""
 
 import hashlib
 
@@ -7,7 +7,7 @@ import pytest
 
 from conservator.batch import Inputs, Task
 from conservator.batch.references import SharedReferences, build_references, gather_texts
-from conservator.batch.work import restore_one
+from conservator.batch.work import restore_task
 from conservator.errors import ConservatorError
 from conservator.options import RestoreOptions
 from conservator.restorer import Restorer, read_references
@@ -32,15 +32,15 @@ def corpus(tmp_path):
     return tmp_path / "in"
 
 
-def gather(corpus, *, turned=False):
+def gather(corpus, *, reverse=False):
     input_files = list(Inputs([corpus], corpus / "out").input_files())
-    return gather_texts([], input_files[::-1] if turned else input_files, RestoreOptions())
+    return gather_texts([], input_files[::-1] if reverse else input_files, RestoreOptions())
 
 
-def test_texts_count_once_in_no_order(corpus):
+def test_duplicate_texts_count_once_in_an_order_of_their_own(corpus):
     texts = gather(corpus)
     assert {data.decode() for _, data in texts.values()} == {*TEXTS.values(), "marked"}
-    assert list(texts) == list(gather(corpus, turned=True)) == sorted(texts)
+    assert list(texts) == list(gather(corpus, reverse=True)) == sorted(texts)
     assert list(gather_texts([corpus / "a.txt"], [], RestoreOptions())) == [
         hashlib.sha256(TEXTS["a.txt"].encode()).hexdigest()
     ]
@@ -52,32 +52,32 @@ def test_the_index_on_disk_is_the_one_in_memory(corpus, tmp_path):
     shared = SharedReferences.open(tmp_path / "index").texts
     built = read_references([(name, data.decode()) for name, data in texts.values()], "\ufffd")
     assert shared.names == built.names
-    for one, other in zip([shared.begins, *shared.index], [built.begins, *built.index], strict=True):
-        np.testing.assert_array_equal(one, other)
-        assert type(one) is type(other)
+    for actual, expected in zip([shared.begins, *shared.index], [built.begins, *built.index], strict=True):
+        np.testing.assert_array_equal(actual, expected)
+        assert type(actual) is type(expected)
 
 
-def test_a_document_is_no_reference_of_itself(corpus, tmp_path):
+def test_a_document_is_not_its_own_reference(corpus, tmp_path):
     build_references(gather(corpus), "\ufffd", tmp_path / "index")
     shared = SharedReferences.open(tmp_path / "index")
     before = shared.texts.index.text.copy()
-    own = TEXTS["b.txt"].encode()
+    document = TEXTS["b.txt"].encode()
     restorer = Restorer([FakeExpert(0), FakeExpert(1)])
     restorer.reference_index = shared.texts
-    found = restore_one(restorer, Task(0, own), shared)
+    result = restore_task(restorer, Task(0, document), shared)
     np.testing.assert_array_equal(shared.texts.index.text, before)
     others = [(name, text) for name, text in [*TEXTS.items(), ("bom.txt", "marked")] if name not in ("b.txt", "d.txt")]
-    others.sort(key=lambda one: hashlib.sha256(one[1].encode()).hexdigest())
+    others.sort(key=lambda named_text: hashlib.sha256(named_text[1].encode()).hexdigest())
     restorer.reference_index = read_references(others, "\ufffd")
-    expected = restore_one(restorer, Task(0, own))
-    assert found.data == expected.data
-    assert found.expected == expected.expected
-    assert found.shares == expected.shares
-    with shared.without(hashlib.sha256(own).hexdigest()):
+    expected = restore_task(restorer, Task(0, document))
+    assert result.data == expected.data
+    assert result.expected_accuracy == expected.expected_accuracy
+    assert result.weights == expected.weights
+    with shared.without(hashlib.sha256(document).hexdigest()):
         hidden = shared.texts.index.text
         assert bytes(hidden[hidden >= 0].astype(np.uint8)).count(b"eve") == 1
 
 
-def test_nothing_to_refer_to(tmp_path):
-    with pytest.raises(ConservatorError, match="all are empty"):
+def test_empty_references_are_an_error(tmp_path):
+    with pytest.raises(ConservatorError, match="all references are empty"):
         build_references({}, "\ufffd", tmp_path / "index")

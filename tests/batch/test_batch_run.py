@@ -1,4 +1,4 @@
-"""The laws of a batch: order, workers, retries and kills change nothing; what is done is not done again."""
+"""Invariants of a batch: order, workers, retries and kills change no result; finished work is not repeated."""
 
 import csv
 import gzip
@@ -29,11 +29,11 @@ TABLES = {"overview.html", "summary.csv", "summary.parquet"}
 def make_inputs(folder, number=6):
     """Texts, a table and an archive."""
     (folder / "sub").mkdir(parents=True)
-    for one in range(number):
-        (folder / "sub" / f"{one}.txt").write_text(f"document {one} has l\ufffdst s\ufffdme")
+    for index in range(number):
+        (folder / "sub" / f"{index}.txt").write_text(f"document {index} has l\ufffdst s\ufffdme")
     (folder / "whole.txt").write_text("nothing is lost")
     (folder / "empty.txt").write_text("")
-    lines = [json.dumps({"id": one, "text": f"row {one} is d\ufffdmaged"}) for one in range(number)]
+    lines = [json.dumps({"id": index, "text": f"row {index} is d\ufffdmaged"}) for index in range(number)]
     (folder / "rows.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     with tarfile.open(folder / "all.tar", "w") as archive:
         archive.add(folder / "sub", "sub")
@@ -41,7 +41,7 @@ def make_inputs(folder, number=6):
 
 
 def contents(out):
-    """The files of the results but for the tables, in which seconds stand; nothing else may be there."""
+    """The output files without the tables, which contain times; checks that there are no other files."""
     files = {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert NAME in files
     assert not {name for name in files if name.startswith(".") and name != NAME}
@@ -50,7 +50,7 @@ def contents(out):
 
 @pytest.fixture
 def log(tmp_path, monkeypatch):
-    """What was worked on, by a line for each document."""
+    """The processed documents, one line for each."""
     path = tmp_path / "log"
     path.touch()
     monkeypatch.setenv(LOG, str(path))
@@ -60,7 +60,7 @@ def log(tmp_path, monkeypatch):
 def test_order_and_workers_change_no_byte(tmp_path):
     inputs = make_inputs(tmp_path / "in")
     totals = batch(inputs, tmp_path / "one").run()
-    assert totals.outcomes == {"restored": 18, "nothing lost": 2}
+    assert totals.outcomes == {"restored": 18, "undamaged": 2}
     first = contents(tmp_path / "one")
     assert first["sub/3.txt"] == b"document 3 has last same"
     assert [json.loads(line) for line in gzip.decompress(first["rows.jsonl.gz"]).splitlines()][4] == {
@@ -74,14 +74,14 @@ def test_order_and_workers_change_no_byte(tmp_path):
     assert contents(tmp_path / "turned") == first
 
 
-def test_what_is_done_is_not_done_again(tmp_path, log):
+def test_finished_work_is_not_repeated(tmp_path, log):
     inputs, out = make_inputs(tmp_path / "in"), tmp_path / "out"
     batch(inputs, out).run()
     first, number = contents(out), len(log())
     assert number == 6 + 6 + 2  # the archive holds what the folder does
     again = batch(inputs, out)
-    assert again.run().outcomes == {"restored": 18, "nothing lost": 2}
-    assert (len(log()), again.tried) == (number, 0)
+    assert again.run().outcomes == {"restored": 18, "undamaged": 2}
+    assert (len(log()), again.processed) == (number, 0)
     (inputs / "sub" / "3.txt").write_text("an\ufffdther")
     (inputs / "new.txt").write_text("n\ufffdw")
     (out / "sub" / "5.txt").unlink()
@@ -92,38 +92,38 @@ def test_what_is_done_is_not_done_again(tmp_path, log):
     assert contents(out)["new.txt"] == b"nbw"
 
 
-def test_files_of_others_are_left_alone(tmp_path):
+def test_files_of_the_user_are_not_overwritten(tmp_path):
     inputs, out = make_inputs(tmp_path / "in", 1), tmp_path / "out"
     out.mkdir()
     (out / "whole.txt").write_text("mine")
-    with pytest.raises(ConservatorError, match=r"whole\.txt: not written by a batch"):
+    with pytest.raises(ConservatorError, match=r"whole\.txt: the file was not written by this batch"):
         batch(inputs, out).run()
     assert contents(out) == {"whole.txt": b"mine"}
     batch(inputs, out, force=True).run()
     assert contents(out)["whole.txt"] == b"nothing is lost"
     (out / "sub" / "0.txt").write_text("edited by hand")
-    kept = batch(inputs, out)
-    kept.run()
-    assert (kept.kept, contents(out)["sub/0.txt"]) == (1, b"edited by hand")
+    second = batch(inputs, out)
+    second.run()
+    assert (second.protected_files, contents(out)["sub/0.txt"]) == (1, b"edited by hand")
     with pytest.raises(ConservatorError, match="changed since"):
         batch(inputs, out, seed=1).run()
     batch(inputs, out, force=True).run()
     assert contents(out)["sub/0.txt"] == b"document 0 has last same"
 
 
-def test_inputs_are_not_overwritten_and_do_not_meet(tmp_path):
+def test_inputs_are_not_overwritten_and_output_names_do_not_clash(tmp_path):
     make_inputs(tmp_path / "in", 1)
-    with pytest.raises(ConservatorError, match="overwritten by its restoration"):
+    with pytest.raises(ConservatorError, match="would overwrite the input"):
         batch(tmp_path / "in" / "whole.txt", tmp_path / "in", force=True).run()
     make_inputs(tmp_path / "other" / "in", 1)
-    with pytest.raises(ConservatorError, match="would both become"):
+    with pytest.raises(ConservatorError, match="have the same output file"):
         batch([tmp_path / "in", tmp_path / "other" / "in"], tmp_path / "out").run()
     (tmp_path / "none").mkdir()
     with pytest.raises(ConservatorError, match="no documents"):
         batch(tmp_path / "none", tmp_path / "out").run()
 
 
-def test_what_cannot_be_restored_is_copied_or_left_out(tmp_path, log):
+def test_documents_that_cannot_be_restored_are_copied_or_excluded(tmp_path, log):
     inputs, out = make_inputs(tmp_path / "in", 1), tmp_path / "out"
     (inputs / "refused.txt").write_text("REFUSED \ufffd")
     (inputs / "binary.png").write_text("BINARY \ufffd")
@@ -132,34 +132,34 @@ def test_what_cannot_be_restored_is_copied_or_left_out(tmp_path, log):
     (inputs / "script.sh").write_text("\ufffd")
     (inputs / "script.sh").chmod(0o755)
     totals = batch(inputs, out).run()
-    assert (totals.copied, totals.left_out) == (3, 1)
-    found = contents(out)
-    assert "binary.png" not in found
+    assert (totals.copied, totals.excluded) == (3, 1)
+    outputs = contents(out)
+    assert "binary.png" not in outputs
     for name in ("refused.txt", "torn.tar", "torn.jsonl.gz"):
-        assert found[name] == (inputs / name).read_bytes()
+        assert outputs[name] == (inputs / name).read_bytes()
     assert (out / "script.sh").stat().st_mode & 0o777 == 0o755
     number = len(log())
     assert batch(inputs, out).run().copied == 3
-    assert len(log()) <= number + 2  # a document of a torn file, which has nowhere to stay
+    assert len(log()) <= number + 2  # a document of a truncated file, whose result is not kept
 
 
-def test_inputs_that_go_away_do_not_stop_the_rest(tmp_path):
+def test_deleted_inputs_do_not_stop_the_rest(tmp_path):
     inputs, out = make_inputs(tmp_path / "in", 2), tmp_path / "out"
     task = batch(inputs, out)
-    task.prepare = lambda: [path.unlink() for path in (inputs / "sub").iterdir()]  # after the survey
+    task.prepare = lambda: [path.unlink() for path in (inputs / "sub").iterdir()]  # after the outputs were checked
     totals = task.run()
     assert totals.outcomes["restored"] == 4  # of the table and the archive
     assert (totals.copied, "sub/0.txt" in contents(out)) == (0, False)
 
 
-def test_an_input_that_is_gone_when_it_is_written_is_left_out(tmp_path):
+def test_an_input_that_is_deleted_before_the_output_is_written_is_excluded(tmp_path):
     inputs, out = make_inputs(tmp_path / "in", 2), tmp_path / "out"
     task = batch(inputs, out)
     receive = task._receive
 
-    def receive_later(ledger, number, done):
+    def receive_later(ledger, number, result):
         (inputs / "sub" / "1.txt").unlink(missing_ok=True)
-        receive(ledger, number, done)
+        receive(ledger, number, result)
 
     task._receive = receive_later
     task.run()
@@ -169,31 +169,33 @@ def test_an_input_that_is_gone_when_it_is_written_is_left_out(tmp_path):
 
 def test_a_named_table_without_the_field_is_an_error(tmp_path):
     (tmp_path / "rows.jsonl").write_text('{"body": "x"}')
-    with pytest.raises(ConservatorError, match="--field names another"):
+    with pytest.raises(ConservatorError, match="--field selects the field"):
         batch(tmp_path / "rows.jsonl", tmp_path / "out").run()
 
 
 def make_archive(path, mode="w", number=4):
     with tarfile.open(path, mode) as archive:
-        for one in range(number):
-            noise = random.Random(one).randbytes(9000).hex()  # can hardly be compressed: content is cut, not a header
-            info, data = tarfile.TarInfo(f"{one}.txt"), f"{one} is l\ufffdst. {noise}".encode()
+        for index in range(number):
+            noise = (
+                random.Random(index).randbytes(9000).hex()
+            )  # incompressible: the cut is in the content, not a header
+            info, data = tarfile.TarInfo(f"{index}.txt"), f"{index} is l\ufffdst. {noise}".encode()
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
 
 
-@pytest.mark.parametrize("found", [True, False])
+@pytest.mark.parametrize("from_folder", [True, False])
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
-def test_a_truncated_archive_does_not_stop_the_rest(tmp_path, mode, found):
+def test_a_truncated_archive_does_not_stop_the_rest(tmp_path, mode, from_folder):
     inputs, out = tmp_path / "in", tmp_path / "out"
     inputs.mkdir()
     make_archive(tmp_path / "whole", mode)
     whole = (tmp_path / "whole").read_bytes()
     (inputs / "cut.tar").write_bytes(whole[: len(whole) // 3])
     (inputs / "z.txt").write_text("l\ufffdst")
-    given = inputs if found else sorted(inputs.iterdir())
+    paths = inputs if from_folder else sorted(inputs.iterdir())
     for _ in range(2):  # another run does the same
-        totals = batch(given, out).run()
+        totals = batch(paths, out).run()
         assert totals.outcomes == {"restored": 1, "copied": 1}
         assert [reason.partition(":")[0] for reason in totals.reasons] == [f"cannot read {inputs / 'cut.tar'}"]
         assert contents(out) == {"cut.tar": (inputs / "cut.tar").read_bytes(), "z.txt": b"last"}
@@ -210,18 +212,18 @@ def test_text_in_a_table_that_is_not_utf_8_does_not_stop_the_rest(tmp_path):
     for _ in range(2):
         totals = batch(tmp_path / "in", tmp_path / "out").run()
         assert totals.outcomes == {"restored": 2, "copied": 1}
-        assert list(totals.reasons) == ["it is not valid UTF-8: invalid start byte at 1"]
+        assert list(totals.reasons) == ["invalid UTF-8: invalid start byte at byte 1"]
         written = parquet.read_table(tmp_path / "out" / "rows.parquet")["text"].chunk(0).view(arrow.binary())
         assert written.to_pylist() == [b"l\xff\xef\xbf\xbdst", b"last"]
 
 
-def test_an_archive_that_was_not_written_right_is_copied(tmp_path, monkeypatch):
+def test_an_archive_that_was_written_wrongly_is_copied(tmp_path, monkeypatch):
     (tmp_path / "in").mkdir()
     make_archive(tmp_path / "in" / "a.tar")
     monkeypatch.setattr("conservator.batch.tar.header_of", lambda info, size: info.tobuf(tarfile.GNU_FORMAT))
     totals = batch(tmp_path / "in", tmp_path / "out").run()
     assert contents(tmp_path / "out") == {"a.tar": (tmp_path / "in" / "a.tar").read_bytes()}
-    assert "'0.txt' would be changed" in next(iter(totals.reasons))
+    assert "'0.txt' would be damaged" in next(iter(totals.reasons))
 
 
 def test_changes_of_encoding_are_counted_and_shown(tmp_path, monkeypatch):
@@ -253,7 +255,7 @@ def test_notices_are_counted_and_shown(tmp_path, monkeypatch):
         assert [row["notices"] for row in rows] == ["", "unknown_language", "unknown_language"]
         page = (tmp_path / "out" / "overview.html").read_text()
         assert "<dt>unknown language</dt><dd>2" in page
-        assert "nothing lost; unknown language: no model covers it" in page
+        assert "undamaged; unknown language: no model covers it" in page
         assert page.index("c.txt") < page.index("a.txt")
 
 
@@ -268,18 +270,18 @@ def test_a_system_without_locks(tmp_path, monkeypatch):
 
 
 def interfere(task, act):
-    """Let somebody else act while a document is being restored."""
+    """Call ``act`` while a document is being restored, as another user would."""
     receive = task._receive
 
-    def receive_later(*given):
+    def receive_later(*args):
         act()
-        receive(*given)
+        receive(*args)
 
     task._receive = receive_later
     return task
 
 
-def test_files_that_others_make_or_change_during_a_run_are_kept(tmp_path):
+def test_files_that_the_user_creates_or_changes_during_a_run_are_not_overwritten(tmp_path):
     inputs, out = tmp_path / "in", tmp_path / "out"
     inputs.mkdir()
     for name in ("a.txt", "b.txt"):
@@ -287,28 +289,28 @@ def test_files_that_others_make_or_change_during_a_run_are_kept(tmp_path):
     task = interfere(batch(inputs, out), lambda: (out / "b.txt").write_text("mine"))
     totals = task.run()
     assert contents(out) == {"a.txt": b"a.txt is last", "b.txt": b"mine"}
-    assert (task.kept, totals.outcomes) == (1, {"restored": 1, "copied": 1})
+    assert (task.protected_files, totals.outcomes) == (1, {"restored": 1, "copied": 1})
     (reason,) = totals.reasons
-    assert reason.startswith(f"{out / 'b.txt'} was created or changed during the run, and is kept")
+    assert reason.startswith(f"{out / 'b.txt'} was created or changed during the run and was not overwritten")
     again = batch(inputs, out)
     assert again.run().outcomes == totals.outcomes
-    assert (again.kept, contents(out)["b.txt"]) == (1, b"mine")
+    assert (again.protected_files, contents(out)["b.txt"]) == (1, b"mine")
     (out / "b.txt").unlink()
     assert batch(inputs, out).run().outcomes == {"restored": 2}
     assert contents(out)["b.txt"] == b"b.txt is last"
     task = interfere(batch(inputs, out, seed=1), lambda: (out / "b.txt").write_text("corrected by hand"))
     task.run()
-    assert (task.kept, contents(out)) == (1, {"a.txt": b"a.txt is lbst", "b.txt": b"corrected by hand"})
+    assert (task.protected_files, contents(out)) == (1, {"a.txt": b"a.txt is lbst", "b.txt": b"corrected by hand"})
     task = interfere(batch(inputs, out, seed=2, force=True), lambda: (out / "b.txt").write_text("mine"))
     assert task.run().outcomes == {"restored": 2}
     assert contents(out)["b.txt"] == b"b.txt is lcst"
 
 
-def test_tables_that_others_change_during_a_run_are_kept(tmp_path):
+def test_tables_that_the_user_changes_during_a_run_are_not_overwritten(tmp_path):
     inputs, out = make_inputs(tmp_path / "in", 1), tmp_path / "out"
     task = interfere(batch(inputs, out), lambda: (out / "overview.html").write_text("mine"))
     task.run()
-    assert (task.kept, (out / "overview.html").read_text()) == (1, "mine")
+    assert (task.protected_files, (out / "overview.html").read_text()) == (1, "mine")
 
 
 def test_names_that_are_not_unicode_or_control_a_terminal(tmp_path):
@@ -327,52 +329,52 @@ def test_names_that_are_not_unicode_or_control_a_terminal(tmp_path):
 @pytest.mark.parametrize(
     ("text", "limits", "reason"),
     [
-        ("KILL \ufffd", {}, "3 workers died on it: ended by SIGKILL"),
-        ("SLEEP \ufffd", {"time_limit": 0.3}, "it took longer than 0.3 s"),
-        ("MEMORY \ufffd", {"memory_limit": 200 * 2**20}, "it took more than 200 MB of memory"),
+        ("KILL \ufffd", {}, "3 workers crashed on this document: ended by SIGKILL"),
+        ("SLEEP \ufffd", {"time_limit": 0.3}, "took longer than the time limit of 0.3 s"),
+        ("MEMORY \ufffd", {"memory_limit": 200 * 2**20}, "used more memory than the limit of 200 MB"),
     ],
 )
 def test_a_poison_document_does_not_stop_the_rest(tmp_path, log, text, limits, reason):
     inputs, out = make_inputs(tmp_path / "in", 2), tmp_path / "out"
     (inputs / "aaa.txt").write_text(text)
-    lines = [json.dumps({"text": one}) for one in ("a\ufffd", text, "b\ufffd")]
+    lines = [json.dumps({"text": line}) for line in ("a\ufffd", text, "b\ufffd")]
     (inputs / "poison.jsonl").write_text("\n".join(lines))
     totals = batch(inputs, out, jobs=2, **limits).run()
     assert totals.reasons == {reason: 2}
-    found = contents(out)
-    assert found["aaa.txt"] == text.encode()
-    assert found["poison.jsonl"].decode() == "\n".join(
+    outputs = contents(out)
+    assert outputs["aaa.txt"] == text.encode()
+    assert outputs["poison.jsonl"].decode() == "\n".join(
         [lines[0].replace("\\ufffd", "a"), lines[1], lines[2].replace("\\ufffd", "a")]
     )
-    assert found["sub/1.txt"] == b"document 1 has last same"
+    assert outputs["sub/1.txt"] == b"document 1 has last same"
     number = len(log())
     assert batch(inputs, out, jobs=2, **limits).run().copied == 2
     assert len(log()) == number
     again = batch(inputs, out, jobs=2, retry=True, **limits)
     assert again.run().copied == 2
-    assert again.tried == 2  # the poison alone, as a file and as a text
-    assert contents(out) == found
+    assert again.processed == 2  # only the poison document, as a file and as a table row
+    assert contents(out) == outputs
 
 
-def test_what_is_wrong_with_the_setup_is_raised(tmp_path):
+def test_an_invalid_configuration_is_an_error(tmp_path):
     inputs = make_inputs(tmp_path / "in", 1)
-    with pytest.raises(OptionError, match="a bad one"):
+    with pytest.raises(OptionError, match="a bad mark"):
         batch(inputs, tmp_path / "out", mark="bad").run()
-    with pytest.raises(ConservatorError, match="workers end before they are ready: exit code 7"):
+    with pytest.raises(ConservatorError, match=r"5 workers in a row stopped during start-up \(exit code 7\)"):
         batch(inputs, tmp_path / "out", mark="dead").run()
 
 
 def test_two_drivers_do_not_share_a_folder(tmp_path):
     inputs, out = make_inputs(tmp_path / "in", 1), tmp_path / "out"
     out.mkdir()
-    with locked(out), pytest.raises(ConservatorError, match="another run writes"):
+    with locked(out), pytest.raises(ConservatorError, match="another run is writing"):
         batch(inputs, out).run()
     batch(inputs, out).run()
 
 
-def test_a_ledger_of_another_version_is_refused(tmp_path):
+def test_a_ledger_of_another_version_is_rejected(tmp_path):
     ledger = Ledger(tmp_path)
-    ledger.base.execute("PRAGMA user_version=99")
+    ledger.connection.execute("PRAGMA user_version=99")
     ledger.close()
     with pytest.raises(ConservatorError, match="another version"):
         Ledger(tmp_path)
@@ -397,15 +399,15 @@ def test_a_ledger_of_another_version_is_refused(tmp_path):
         "DROP TABLE places",
     ],
 )
-def test_a_damaged_ledger_is_an_error_that_says_what_to_do(tmp_path, damage):
+def test_a_damaged_ledger_is_an_error_with_advice(tmp_path, damage):
     inputs, out = make_inputs(tmp_path / "in", 1), tmp_path / "out"
     batch(inputs, out).run()
     before = contents(out)
     with closing(sqlite3.connect(out / NAME)) as base, base:
         base.execute(damage)
     (inputs / "sub" / "0.txt").write_text("an\ufffdther")  # needs the ledger
-    said = r"sqlite: it is damaged .*; choose another --out, or remove this file and give --force"
-    with pytest.raises(ConservatorError, match=said):
+    message = r"sqlite: the file is damaged .*; choose another --out, or delete this file and run once with --force"
+    with pytest.raises(ConservatorError, match=message):
         batch(inputs, out).run()
     assert contents(out).keys() == before.keys()
 
@@ -418,12 +420,12 @@ def test_damaged_data_in_a_ledger_is_an_error(tmp_path):
         with closing(sqlite3.connect(out / NAME)) as base, base:
             base.execute(ledger_data)
 
-    with pytest.raises(ConservatorError, match="it is damaged"):
+    with pytest.raises(ConservatorError, match="the file is damaged"):
         interfere(batch(inputs, out), act).run()
 
 
 def drive(inputs, out, log, jobs=2):
-    """A driver in a process of its own, which can be killed."""
+    """Start a driver in a separate process, which can be killed."""
     paths = os.pathsep.join([str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, LOG: str(log), "BATCH_SECONDS": "0.05", "PYTHONPATH": paths}
     return subprocess.Popen([sys.executable, "-m", "support.batch_stub", inputs, out, str(jobs)], env=environment)
@@ -445,13 +447,13 @@ def test_kills_at_random_moments_lose_nothing_and_leave_nothing(tmp_path):
         with suppress(ProcessLookupError):
             os.kill(victim, signal.SIGKILL)
         kills += 1
-        driver.kill()  # perhaps after the death of a worker
+        driver.kill()  # after the kill of a worker, the driver is killed, too
         driver.wait()
     assert kills > 1
     assert drive(inputs, out, log).wait() == 0
     assert contents(out) == contents(tmp_path / "calm")
     assert not (out / PARTS).exists()
-    # Only this was done again: of two workers what was under way, and the document before it, if not recorded yet.
+    # Each kill may repeat, for two workers, the current document and the previous one if it was not recorded.
     assert len(log.read_text().splitlines()) <= 40 + 40 + 2 + 4 * kills
 
 

@@ -1,4 +1,4 @@
-"""What nobody should do to the command line: one clear line and an exit code, never a traceback."""
+"""Invalid and malicious input of the command line: one clear line and an exit code, never a traceback."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 
-from conservator.cli import as_shown
+from conservator.cli import escaped_usage_errors
 from conservator.cli.console import SafeConsole, printable
 from conservator.experts import save_expert
 from conservator.experts.byte import FORMAT
@@ -24,10 +24,10 @@ ESCAPE = "\x1b[31mred\x1b]0;title\x07"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """An expert in a folder of its own."""
-    made = tmp_path_factory.mktemp("adversaries")
-    save_expert(made / "mine", random_network(), "mine", {"data": ["a.txt"], "steps": 3})
-    return made
+    """A folder with one expert."""
+    path = tmp_path_factory.mktemp("adversaries")
+    save_expert(path / "mine", random_network(), "mine", {"data": ["a.txt"], "steps": 3})
+    return path
 
 
 def card_of(folder):
@@ -35,13 +35,13 @@ def card_of(folder):
 
 
 def with_card(folder, name, card):
-    """A copy of the expert with another card."""
-    made = folder / name
-    made.mkdir(exist_ok=True)
-    (made / "config.json").write_text(json.dumps(card))
-    if not (made / "model.safetensors").exists():
-        (made / "model.safetensors").hardlink_to(folder / "mine" / "model.safetensors")
-    return made
+    """Copy the expert with another card."""
+    expert = folder / name
+    expert.mkdir(exist_ok=True)
+    (expert / "config.json").write_text(json.dumps(card))
+    if not (expert / "model.safetensors").exists():
+        (expert / "model.safetensors").hardlink_to(folder / "mine" / "model.safetensors")
+    return expert
 
 
 ODD = st.recursive(
@@ -61,15 +61,15 @@ FIELDS += [("weights", "bytes"), ("weights", "sha256"), ("network", "context"), 
 
 
 @given(st.sampled_from(FIELDS), ODD, st.booleans())
-def test_cards_of_odd_types_are_listed_or_refused(folder, path, value, as_json):
+def test_cards_with_invalid_types_are_listed_or_rejected(folder, path, value, as_json):
     loss = {"value": 1.0, "low": 0.9, "high": 1.1}
     card = card_of(folder) | {"about": {"data": [], "steps": 1, "held_out": {"nats_per_masked_byte": loss}}}
-    place = card
+    parent = card
     for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    made = with_card(folder, "odd", card)
-    done = call("experts", f"./{made.name}", *["--json"] * as_json, cwd=folder)
+        parent = parent[key]
+    parent[path[-1]] = value
+    expert = with_card(folder, "odd", card)
+    done = call("experts", f"./{expert.name}", *["--json"] * as_json, cwd=folder)
     assert done.returncode in (0, 3), done.stderr
     assert done.returncode == 0 or "config.json" in done.stderr
     if as_json and not done.returncode:
@@ -77,34 +77,34 @@ def test_cards_of_odd_types_are_listed_or_refused(folder, path, value, as_json):
 
 
 @given(st.sampled_from(["name", "model_type", "base", "vocab_size", "source", "about"]), ODD)
-def test_cards_of_flow_experts_of_odd_types_are_listed_or_refused(folder, key, value):
+def test_cards_of_flow_experts_with_invalid_types_are_listed_or_rejected(folder, key, value):
     card = {"model_type": "conservator_flow", "name": "flow", "vocab_size": 300, "source": "mask", "about": {}}
-    made = with_card(folder, "flow", card | {key: value})
-    done = call("experts", f"./{made.name}", cwd=folder)
+    expert = with_card(folder, "flow", card | {key: value})
+    done = call("experts", f"./{expert.name}", cwd=folder)
     assert done.returncode in (0, 3), done.stderr
 
 
-def test_a_card_that_is_no_card_is_refused(folder):
+def test_an_invalid_card_is_rejected(folder):
     for data in (b"", b"[" * 10**5, b"\xff\xfe", b'{"format": 1e999}', b"null"):
-        made = with_card(folder, "broken", {})
-        (made / "config.json").write_bytes(data)
+        expert = with_card(folder, "broken", {})
+        (expert / "config.json").write_bytes(data)
         done = call("experts", "./broken", cwd=folder)
         assert done.returncode == 3
         assert "config.json" in done.stderr
 
 
-def test_weights_and_cards_that_are_devices_or_pipes_are_refused(folder):
+def test_weights_and_cards_that_are_devices_or_pipes_are_rejected(folder):
     for name in ("config.json", "model.safetensors"):
-        for what in ("zero", "pipe"):
-            made = with_card(folder, f"{what}-{name}", card_of(folder))
-            (made / name).unlink()
-            (made / name).symlink_to("/dev/zero") if what == "zero" else os.mkfifo(made / name)
-            done = call("restore", "-", "--experts", f"./{made.name}", cwd=folder, stdin="a\ufffdb".encode())
+        for kind in ("zero", "pipe"):
+            expert = with_card(folder, f"{kind}-{name}", card_of(folder))
+            (expert / name).unlink()
+            (expert / name).symlink_to("/dev/zero") if kind == "zero" else os.mkfifo(expert / name)
+            done = call("restore", "-", "--experts", f"./{expert.name}", cwd=folder, stdin="a\ufffdb".encode())
             assert done.returncode == 3, done.stderr
             assert name in done.stderr
 
 
-def test_no_text_of_others_is_obeyed_by_a_terminal(folder):
+def test_control_characters_in_input_are_escaped(folder):
     with_card(folder, "escape", card_of(folder) | {"name": ESCAPE})
     done = call("experts", "./escape", cwd=folder)
     assert done.returncode == 0
@@ -120,7 +120,7 @@ def test_no_text_of_others_is_obeyed_by_a_terminal(folder):
     assert "\x1b" not in done.stdout + done.stderr
 
 
-def test_colours_of_our_own_stay(capsys):
+def test_own_colours_are_not_escaped(capsys):
     console = SafeConsole(force_terminal=True, width=60, legacy_windows=False, color_system="standard")
     table = Table("\x1b[2Jname\u202e")
     table.add_row("\x9b1mtext\ttab\nline")
@@ -133,10 +133,10 @@ def test_colours_of_our_own_stay(capsys):
     assert printable("plain ✓ text\n\t") == "plain ✓ text\n\t"
 
 
-def test_usage_errors_are_shown():
+def test_usage_errors_are_escaped():
     import typer
 
-    with pytest.raises(typer.BadParameter) as caught, as_shown():
+    with pytest.raises(typer.BadParameter) as caught, escaped_usage_errors():
         raise typer.BadParameter(ESCAPE)
     assert caught.value.message == printable(ESCAPE)
 
@@ -183,7 +183,7 @@ def test_usage_errors_are_shown():
     ],
     ids=lambda words: " ".join(words).replace("a" * 300, "LONG").replace("\udc80", "HALF"),
 )
-def test_names_that_cannot_be_are_said(folder, words):
+def test_invalid_names_are_an_error(folder, words):
     (folder / "d.txt").write_text("one mark: \ufffd, and some text around it that is long enough for a window\n" * 9)
     if not (folder / "loop").is_symlink():
         (folder / "loop").symlink_to("loop")
@@ -193,16 +193,16 @@ def test_names_that_cannot_be_are_said(folder, words):
     assert not (folder / "x").exists()
 
 
-def test_a_folder_that_may_not_be_entered_is_said(folder, monkeypatch):
-    """The tests may run as root, who may enter any."""
+def test_a_folder_without_permission_is_an_error(folder, monkeypatch):
+    """The permission is simulated, because the tests may run as root."""
     stat = Path.stat
 
-    def refused(self, **options):
+    def denied(self, **options):
         if "closed" in self.parts:
             raise PermissionError(13, "Permission denied", str(self))
         return stat(self, **options)
 
-    monkeypatch.setattr(Path, "stat", refused)
+    monkeypatch.setattr(Path, "stat", denied)
     (folder / "d.txt").write_text("one \ufffd")
     for words in (["experts", "closed/x"], ["restore", "d.txt", "-o", "closed/x"], ["convert", "closed/x", "-o", "y"]):
         done = call(*words, cwd=folder)
@@ -210,7 +210,7 @@ def test_a_folder_that_may_not_be_entered_is_said(folder, monkeypatch):
         assert "Permission denied" in done.stderr
 
 
-def test_a_full_standard_output_is_said(tmp_path):
+def test_a_full_standard_output_is_an_error(tmp_path):
     (tmp_path / "d.txt").write_text("text\n" * 9)
     for words in ("experts", "experts --json", "--version", "damage d.txt -q", "compare d.txt d.txt d.txt"):
         with Path("/dev/full").open("wb") as full:
@@ -222,14 +222,14 @@ def test_a_full_standard_output_is_said(tmp_path):
 
 IMPORTING = """
 import builtins, os, signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background a shell has it ignored
-usual = builtins.__import__
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
+original = builtins.__import__
 def interrupted(name, *rest, **named):
     if name == {name!r}:
-        builtins.__import__ = usual
+        builtins.__import__ = original
         os.kill(os.getpid(), signal.SIGINT)
         for _ in range(10**7): pass
-    return usual(name, *rest, **named)
+    return original(name, *rest, **named)
 builtins.__import__ = interrupted
 sys.argv = ["conservator", "damage", "d.txt"]
 from conservator.__main__ import main
@@ -238,7 +238,7 @@ main()
 
 
 @pytest.mark.parametrize("name", ["rich.console", "conservator.documents"])
-def test_an_interrupt_while_something_is_imported_is_one_line(tmp_path, name):
+def test_an_interrupt_during_imports_prints_one_line(tmp_path, name):
     (tmp_path / "d.txt").write_text("text\n" * 9)
     done = run_program(IMPORTING.format(name=name), tmp_path)
     assert done.returncode == 130, done.stderr
@@ -246,7 +246,7 @@ def test_an_interrupt_while_something_is_imported_is_one_line(tmp_path, name):
     assert signal.getsignal(signal.SIGINT) is not None
 
 
-def test_half_a_surrogate_in_a_name_does_not_stop_a_report(folder):
+def test_an_unpaired_surrogate_in_a_name_does_not_stop_a_report(folder):
     with_card(folder, "half", card_of(folder) | {"name": "half\ud800", "about": {"data": ["\udc80"]}})
     assert card_of(folder)["format"] == FORMAT
     (folder / "d.txt").write_text("one mark: \ufffd\n")

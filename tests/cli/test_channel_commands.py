@@ -1,4 +1,4 @@
-"""``conservator channel`` and ``restore --channel ocr``, as a person uses them."""
+"""``conservator channel`` and ``restore --channel ocr``."""
 
 import json
 
@@ -34,9 +34,9 @@ def test_fit_and_correct(tmp_path):
     done = call(*words, cwd=tmp_path, stdin=page.encode())
     assert done.returncode == 0, done.stderr
     assert done.stdout == "The constable found the prisoner in the burning house.\n"
-    assert "2 changes" in done.stderr
+    assert "2 corrections" in done.stderr
     changes = json.loads((tmp_path / "page.json").read_text())["changes"]
-    assert [(one["seen"], one["text"]) for one in changes] == [("b", "h"), ("m", "rn")]
+    assert [(change["seen"], change["text"]) for change in changes] == [("b", "h"), ("m", "rn")]
     assert "The constable found t" in (tmp_path / "page.html").read_text()
 
 
@@ -44,20 +44,20 @@ def test_nothing_to_correct(tmp_path):
     done = call("restore", "-", "--channel", "ocr", cwd=tmp_path, stdin=b"The house was built in the following year.\n")
     assert done.returncode == 0
     assert done.stdout == "The house was built in the following year.\n"
-    assert "no character that another is more likely for" in done.stderr
+    assert "no character of standard input has a more probable alternative" in done.stderr
 
 
-def test_bad_input_is_named(tmp_path):
+def test_invalid_input_is_reported(tmp_path):
     (tmp_path / "bad.json").write_text("{}")
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
     (tmp_path / "empty.txt").write_text("")
-    for words, said in (
-        (("restore", "-", "--channel", "bad.json"), "bad.json is not an edit channel"),
+    for words, message in (
+        (("restore", "-", "--channel", "bad.json"), "bad.json is no edit channel"),
         (("restore", "-", "--channel", "missing.json"), "missing.json"),
-        (("channel", "fit", "latin.txt", "empty.txt", "-o", "x.json"), "latin.txt is not UTF-8: byte 3"),
+        (("channel", "fit", "latin.txt", "empty.txt", "-o", "x.json"), "latin.txt is not valid UTF-8 at byte 3"),
         (("channel", "fit", "empty.txt", "empty.txt", "-o", "x.json"), "no pair of lines"),
     ):
         done = call(*words, cwd=tmp_path, stdin=b"text")
         assert done.returncode == 3
-        assert said in done.stderr
+        assert message in done.stderr
     assert not (tmp_path / "x.json").exists()

@@ -17,7 +17,7 @@ EXPERTS = ("--experts", "experts/one,experts/two")
 
 @pytest.fixture
 def folder(tmp_path):
-    """A clean document, the same damaged, and two experts that were never trained."""
+    """A clean document, its damaged version, and two untrained experts."""
     clean = "Prose, and then\r\n  code: x = [1, 2]\r\nnaïve <b>café</b> €\n" * 3
     (tmp_path / "clean.txt").write_bytes(clean.encode())
     done = call("damage", "clean.txt", "--rate", 0.15, "-o", "damaged.txt", cwd=tmp_path)
@@ -32,9 +32,9 @@ def test_a_document_is_restored_and_compared(folder):
     files = ("-o", "out/restored.txt", "--report", "r.html", "--json", "r.json")
     done = call("restore", "damaged.txt", *files, "--parents", *EXPERTS, cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "bytes were lost" in done.stdout
+    assert "bytes lost, in" in done.stdout
     assert "network evaluations" in done.stdout
-    assert done.stderr == ""  # no bar: it is no terminal
+    assert done.stderr == ""  # no progress bar: stderr is not a terminal
     text = (folder / "out" / "restored.txt").read_bytes().decode()
     record = json.loads((folder / "r.json").read_text())
     assert record["text"] == text
@@ -43,7 +43,7 @@ def test_a_document_is_restored_and_compared(folder):
     assert (folder / "r.html").read_text().startswith("<!doctype html>")
     done = call("compare", "clean.txt", "out/restored.txt", "damaged.txt", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "false changes: none" in done.stdout
+    assert "changes to undamaged text: none" in done.stdout
     done = call("compare", "clean.txt", "clean.txt", "damaged.txt", "--json", "-", cwd=folder)
     assert json.loads(done.stdout)["accuracy"] == 1.0
 
@@ -64,12 +64,12 @@ def test_text_that_is_mostly_lost_is_left_unchanged(folder, options):
     record = json.loads((folder / "r.json").read_text())
     assert record["notices"][0]["kind"] == "mostly_lost"
     assert record["summary"]["left_open"] >= marks
-    assert "5 left unchanged: the models do not cover this text" in " ".join(
+    assert "5 unchanged: the models do not cover this text" in " ".join(
         call("restore", "--help", cwd=folder).stdout.split()
     )
 
 
-def test_what_can_be_restored_beside_text_that_is_mostly_lost_is(folder):
+def test_restorable_text_next_to_mostly_lost_text_is_restored(folder):
     english = "The committee met on Tuesday in the old harbour hall, and voted at last. " * 4
     (folder / "part.txt").write_text(english.replace("voted", "vot\ufffdd", 1) + LETTERS_LOST)
     done = call("restore", "part.txt", "-o", "out.txt", *EXPERTS, cwd=folder)
@@ -83,25 +83,25 @@ def test_what_can_be_restored_beside_text_that_is_mostly_lost_is(folder):
     assert "\ufffd" not in (folder / "all.txt").read_text()
 
 
-def test_a_gap_stays_open_by_default_and_has_proposals(folder):
+def test_a_gap_is_left_unfilled_by_default_and_has_candidates(folder):
     (folder / "gap.txt").write_text("received your [illegible] of the third instant, which was in good order")
     words = ("restore", "gap.txt", "--gap", "[illegible]", "--max-gap", 6, *EXPERTS)
     done = call(*words, "-o", "out.txt", "--json", "r.json", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "your [illegible] of" in (folder / "out.txt").read_text()
-    assert 'gap at byte 14 left open; proposals: "' in done.stdout
+    assert 'gap at byte 14 left unfilled; candidates: "' in done.stdout
     piece = next(piece for piece in json.loads((folder / "r.json").read_text())["pieces"] if "origin" in piece)
     assert piece["open"]
     assert len(piece["fills"]) > 1
     done = call(*words, "-o", "filled.txt", "--min-gap-confidence", 0, cwd=folder)
     assert "[illegible]" not in (folder / "filled.txt").read_text()
-    assert "proposals" not in done.stdout
+    assert "candidates" not in done.stdout
 
 
-def test_it_is_a_filter(folder):
+def test_restore_works_as_a_filter(folder):
     piped = call("restore", "-", *EXPERTS, cwd=folder, stdin=(folder / "damaged.txt").read_bytes())
     assert piped.returncode == 0, piped.stderr
-    assert "bytes were lost" in piped.stderr
+    assert "bytes lost, in" in piped.stderr
     call("restore", "damaged.txt", "-o", "restored.txt", *EXPERTS, cwd=folder)
     again = call("restore", "damaged.txt", "-o", "restored.txt", "--force", "--quiet", *EXPERTS, cwd=folder)
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
@@ -124,8 +124,8 @@ def test_help_has_examples_and_exit_codes():
         (["restore", "damaged.txt", "--mark", ""], 2, "at least one character"),
         (["restore", "damaged.txt", "--min-confidence", "2"], 2, "--min-confidence"),
         (["restore", "damaged.txt", "--mark", "?", "--gap", "?"], 2, "they must differ"),
-        (["restore", "damaged.txt", "--json", "-"], 2, "--out goes to standard output, too"),
-        (["restore", "damaged.txt", "-o", "x", "--report", "./x"], 2, "--out goes to ./x, too"),
+        (["restore", "damaged.txt", "--json", "-"], 2, "--out is also written to standard output"),
+        (["restore", "damaged.txt", "-o", "x", "--report", "./x"], 2, "--out is also written to ./x"),
         (["restore", "damaged.txt", "--channel", "replacement"], 2, "known: mask, replacement:RATE"),
         (["restore", "damaged.txt", "--channel", "replacement:2"], 2, "between 0 and 1"),
         (["restore", "damaged.txt", "--channel", "replacement:0.1", "--alternatives", "2", *EXPERTS], 2, "marked gaps"),
@@ -136,7 +136,7 @@ def test_help_has_examples_and_exit_codes():
         (
             ["restore", "latin.txt", "-o", "x", *EXPERTS],
             4,
-            "nothing to restore: latin.txt, read as windows-1252 has no mark",
+            "nothing to restore: latin.txt (read as windows-1252) contains no mark",
         ),
         (
             ["restore", "latin.txt", "--encoding", "utf-8", *EXPERTS],
@@ -163,13 +163,13 @@ def test_help_has_examples_and_exit_codes():
         (["compare", "clean.txt", "photo.txt", "damaged.txt"], 3, "photo.txt is a PNG image, not text"),
         (["restore", "damaged.txt", "-o", "experts", *EXPERTS], 3, "it is a folder"),
         (["restore", "damaged.txt", "--experts", "nobody"], 3, "no expert 'nobody'"),
-        (["restore", "clean.txt", *EXPERTS], 4, "nothing to restore: clean.txt has no mark U+FFFD"),
+        (["restore", "clean.txt", *EXPERTS], 4, "nothing to restore: clean.txt contains no mark U+FFFD"),
         (
             ["restore", "damaged.txt", "--reference", "clean.txt", "--no-memory"],
             2,
-            "--reference: the memory reads these texts",
+            "--reference: has no effect with --no-memory",
         ),
-        (["restore", "damaged.txt", "--reference", ""], 2, "--reference: a file or a folder is needed"),
+        (["restore", "damaged.txt", "--reference", ""], 2, "--reference: expected a file or a folder"),
         (["restore", "damaged.txt", "--reference", "no/where.md", *EXPERTS], 3, "no file or folder no/where.md"),
         (["restore", "damaged.txt", "--reference", "-", *EXPERTS], 3, "standard input is not read here"),
         (["restore", "damaged.txt", "--reference", "empty.txt", *EXPERTS], 3, "empty.txt is empty"),
@@ -189,13 +189,13 @@ def test_help_has_examples_and_exit_codes():
             3,
             "line 1: expected a JSON object with a field",
         ),
-        (["damage", "clean.txt", "--channel", "scratch"], 2, "known: mask, replacement"),
+        (["damage", "clean.txt", "--channel", "scratch"], 2, "expected mask or replacement"),
         (["damage", "clean.txt", "--rate", "1.5"], 2, "--rate"),
         (["damage", "damaged.txt"], 3, "occurs at byte 22 of the document"),
         (["compare", "clean.txt", "latin.txt", "damaged.txt"], 3, "must have the same length"),
     ],
 )
-def test_what_is_wrong_is_said(folder, words, code, message):
+def test_invalid_usage_and_input_are_reported(folder, words, code, message):
     files = {"latin.txt": "café".encode("latin-1"), "empty.txt": b"", "binary.txt": b"a\0b", "image.png": b"\0PNG\0",
              "wrong.jsonl": b"[]\n", "photo.txt": b"\x89PNG\r\n\x1a\n\0",
              "photo.tiff": b"II*\0", "photo.pdf": b"%PDF-1.4\n",
@@ -218,13 +218,13 @@ def test_bytes_that_are_not_utf8_can_count_as_lost(folder):
 
 
 @pytest.mark.parametrize("codec", ["cp1252", "utf-16"])
-def test_a_file_is_written_in_the_encoding_that_it_was_read_in(folder, codec):
+def test_the_output_has_the_encoding_of_the_input(folder, codec):
     text = "Le gar\u00e7on a mang\u00e9 une cr\u00eape \u00e0 la maison.\r\n" * 3
     (folder / "note.txt").write_bytes(text.encode(codec))
     done = call("damage", "note.txt", "--mark", "#", "--rate", 0.05, "-o", "lossy.txt", cwd=folder)
     assert done.returncode == 0, done.stderr
-    lossy = (folder / "lossy.txt").read_bytes()
-    assert f"{lossy.decode(codec).count('#')} of {len(text) + (codec == 'utf-16')} characters lost" in done.stderr
+    damaged = (folder / "lossy.txt").read_bytes()
+    assert f"{damaged.decode(codec).count('#')} of {len(text) + (codec == 'utf-16')} characters lost" in done.stderr
     done = call("restore", "lossy.txt", "--mark", "#", "-o", "out.txt", "--json", "r.json", *EXPERTS, cwd=folder)
     assert done.returncode == 0, done.stderr
     record = json.loads((folder / "r.json").read_text())
@@ -236,7 +236,7 @@ def test_a_file_is_written_in_the_encoding_that_it_was_read_in(folder, codec):
     assert (folder / "again.txt").read_bytes() == (folder / "out.txt").read_bytes()
 
 
-def test_overwritten_bytes_are_restored_too(folder):
+def test_replaced_bytes_are_restored(folder):
     done = call("damage", "clean.txt", "--channel", "replacement", "--rate", 0.05, "-o", "wrong.txt", cwd=folder)
     assert done.returncode == 0, done.stderr
     done = call("restore", "wrong.txt", "--channel", "replacement:0.05", "--json", "r.json", "-o", "out.txt", *EXPERTS,
@@ -249,14 +249,14 @@ STORY = "The committee met on Tuesday in the old harbour hall, and voted.\n"
 LOSS = STORY.replace("Tuesday", "Tu\ufffd\ufffd\ufffday").replace("harbour", "harb\ufffdur")
 
 
-def test_texts_like_the_document_are_remembered(folder):
+def test_text_is_copied_from_references(folder):
     (folder / "story.txt").write_text(f"An account.\n\n{LOSS}")
     (folder / "other.txt").write_text(f"Minutes.\n{STORY}")
     files = ("--json", "r.json", "--report", "r.html", "-o", "out.txt")
     done = call("restore", "story.txt", "--reference", "other.txt", *files, *EXPERTS, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert (folder / "out.txt").read_text() == f"An account.\n\n{STORY}"
-    assert "4 remembered: 4 from other.txt\n" in done.stdout
+    assert "4 copied by the memory: 4 from other.txt\n" in done.stdout
     assert "memory" in done.stdout
     record = json.loads((folder / "r.json").read_text())
     assert record["references"] == [{"name": "other.txt", "remembered": 4}]
@@ -264,13 +264,13 @@ def test_texts_like_the_document_are_remembered(folder):
     assert '"name":"other.txt"' in (folder / "r.html").read_text()
 
 
-def test_without_memory_nothing_is_remembered(folder):
+def test_without_memory_nothing_is_copied(folder):
     (folder / "story.txt").write_text(f"{STORY}{LOSS}")
     done = call("restore", "story.txt", "-o", "with.txt", *EXPERTS, cwd=folder)
-    assert "4 remembered: 4 from the document\n" in done.stdout
+    assert "4 copied by the memory: 4 from the document\n" in done.stdout
     assert (folder / "with.txt").read_text() == 2 * STORY
     done = call("restore", "story.txt", "--no-memory", "--json", "r.json", "-o", "out.txt", *EXPERTS, cwd=folder)
-    assert "remember" not in done.stdout
+    assert "copied" not in done.stdout
     assert "memory" not in done.stdout
     record = json.loads((folder / "r.json").read_text())
     assert (record["memory"], record["references"], record["summary"]["remembered"]) == (None, [], 0)
@@ -279,7 +279,7 @@ def test_without_memory_nothing_is_remembered(folder):
 def test_a_folder_may_hold_the_document_itself(folder):
     (folder / "texts").mkdir()
     damaged = f"{LOSS}[...] na\u00efve caf\u00e9\n".encode().replace("\u00e9".encode(), "\ufffd".encode() + b"\xa9")
-    (folder / "texts" / "story.txt").write_bytes(damaged)  # half a character: no text by itself
+    (folder / "texts" / "story.txt").write_bytes(damaged)  # half a character is not valid text
     (folder / "texts" / "other.txt").write_text(STORY)
     (folder / "texts" / "empty.txt").write_text("")
     (folder / "texts" / "more.jsonl").write_text(json.dumps({"text": STORY.upper()}) + "\n")
@@ -293,13 +293,13 @@ def test_a_folder_may_hold_the_document_itself(folder):
     assert done.returncode == 0, done.stderr
 
 
-def test_the_most_used_references_are_named():
+def test_the_most_used_references_are_listed():
     assert describe_sources({"b": 9, None: 5, "c": 3, "d": 2, "e": 2, "f": 1}) == [
-        "5 from the document", "9 from b", "3 from c", "2 from d", "3 from 2 other texts"]  # fmt: skip
-    assert describe_sources({"b": 9, "c": 3, "d": 2, "e": 1})[-1] == "1 from 1 other text"
+        "5 from the document", "9 from b", "3 from c", "2 from d", "3 from 2 other references"]  # fmt: skip
+    assert describe_sources({"b": 9, "c": 3, "d": 2, "e": 1})[-1] == "1 from 1 other reference"
 
 
-def test_too_much_to_remember_is_refused(folder, monkeypatch):
+def test_references_above_the_size_limit_are_rejected(folder, monkeypatch):
     monkeypatch.setattr("conservator.experts.memory.references.LARGEST", 100)
     done = call("restore", "damaged.txt", "--reference", "clean.txt", *EXPERTS, cwd=folder)
     assert done.returncode == 3
@@ -311,38 +311,38 @@ def test_references_change_no_visible_byte(folder):
     done = call("restore", "damaged.txt", "--reference", "upper.txt", "-o", "out.txt", *EXPERTS, cwd=folder)
     assert done.returncode == 0, done.stderr
     done = call("compare", "clean.txt", "out.txt", "damaged.txt", cwd=folder)
-    assert "false changes: none" in done.stdout
+    assert "changes to undamaged text: none" in done.stdout
 
 
-def test_the_bar_tells_that_references_are_read(folder, monkeypatch):
-    told = []
+def test_the_progress_bar_shows_that_references_are_indexed(folder, monkeypatch):
+    stages = []
 
     @contextlib.contextmanager
     def bar():
-        yield lambda doing, share: told.append(doing)
+        yield lambda stage, share: stages.append(stage)
 
     monkeypatch.setattr("conservator.cli.restore.progress_bar", bar)
     call("restore", "damaged.txt", "--reference", "clean.txt", *EXPERTS, cwd=folder)
-    assert told[0] == "references"
-    assert set(told) <= set(STAGES)
+    assert stages[0] == "references"
+    assert set(stages) <= set(STAGES)
 
 
-def test_one_is_said_as_one(folder):
+def test_singular_nouns_in_the_summary(folder):
     (folder / "one.txt").write_text("a lost l\ufffdtter")
     done = call("restore", "one.txt", "-o", "out.txt", *EXPERTS, cwd=folder)
-    assert "1 of 13 bytes was lost, in 1 place\n" in done.stdout
+    assert "1 of 13 bytes lost, in 1 span\n" in done.stdout
 
 
 def test_weights_are_loaded_once(folder, monkeypatch):
     loaded = []
-    monkeypatch.setattr(library, "load_expert", lambda *words: loaded.append(words) or load_expert(*words))
+    monkeypatch.setattr(library, "load_expert", lambda *args: loaded.append(args) or load_expert(*args))
     for _ in range(2):
         done = call("restore", "damaged.txt", *EXPERTS, cwd=folder)
         assert done.returncode == 0, done.stderr
-    assert len(loaded) == 2  # one and two, each a single time
+    assert len(loaded) == 2  # each of the two experts once
 
 
-def test_a_page_that_cannot_be_served_is_said(folder):
+def test_a_port_in_use_and_an_unknown_expert_are_reported(folder):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -355,28 +355,28 @@ def test_a_page_that_cannot_be_served_is_said(folder):
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "a" * 300, "a\0b", "\udc80"])
-def test_a_host_that_is_none_is_said(folder, host):
+def test_an_invalid_host_is_reported(folder, host):
     done = call("serve", "--host", host, "--port", 0, *EXPERTS, cwd=folder)
     assert done.returncode == 3
     assert "cannot listen on" in done.stderr
 
 
 def test_an_interrupt_leaves_no_file(folder, monkeypatch):
-    predict, asked = ByteExpert.predict, []
+    predict, calls = ByteExpert.predict, []
 
     def interrupted(self, *rest):
-        asked.append(1)
-        if len(asked) == 5:
+        calls.append(1)
+        if len(calls) == 5:
             signal.raise_signal(signal.SIGINT)
         return predict(self, *rest)
 
     monkeypatch.setattr(ByteExpert, "predict", interrupted)
     before = sorted(folder.iterdir())
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs may ignore the signal
     try:
         done = call("restore", "damaged.txt", "-o", "out.txt", "--report", "r.html", *EXPERTS, cwd=folder)
     finally:
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, handler)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert sorted(folder.iterdir()) == before

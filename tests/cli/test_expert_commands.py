@@ -16,9 +16,11 @@ from support.networks import random_network
 
 @pytest.fixture
 def texts(tmp_path, monkeypatch):
-    """Two domains of text, and an expert for each that was never trained."""
-    monkeypatch.setattr("conservator.cli.train.keep_memory", lambda: None)  # it lasts as long as the process
-    for windows in ("REPORTED", "WATCHED"):  # a few are enough for experts that learn nothing
+    """Two domains of text, and an untrained expert for each."""
+    monkeypatch.setattr(
+        "conservator.cli.train.keep_memory", lambda: None
+    )  # the setting cannot be undone in this process
+    for windows in ("REPORTED", "WATCHED"):  # a few suffice for untrained experts
         monkeypatch.setattr(f"conservator.training.runs.{windows}", 4)
     (tmp_path / "digits").mkdir()
     (tmp_path / "letters.jsonl").write_text(
@@ -41,7 +43,7 @@ def test_a_base_over_tokens_gets_adapters_that_are_checked(texts):
         words = ("train", "--data", data, "--base", "base", "--lora-rank", 2, "--lora-alpha", 4, "--steps", 6)
         done = call(*words, "--out", name, cwd=texts)
         assert done.returncode == 0, done.stderr
-        assert "is finished" in call(*words, "--out", name, "--resume", cwd=texts).stderr
+        assert "is already finished" in call(*words, "--out", name, "--resume", cwd=texts).stderr
     data = ("--data", "digits=digits", "--data", "letters=letters.jsonl")
     checked = call("check", "./digits", "./letters", *data, "--windows", 4, "--length", 40, cwd=texts)
     assert checked.returncode in (0, 1), checked.stderr
@@ -54,7 +56,7 @@ def test_an_expert_is_trained_listed_and_resumed(texts):
     assert done.returncode == 0, done.stderr
     assert "nats per masked byte" in done.stdout
     assert "bits per byte" in done.stdout
-    assert done.stderr == "8 documents, 3712 bytes\n"  # no bar: it is no terminal
+    assert done.stderr == "8 documents, 3712 bytes\n"  # no progress bar: stderr is not a terminal
     folder = texts / "experts" / "mine"
     assert sorted(path.name for path in folder.iterdir()) == [
         "README.md",
@@ -77,13 +79,13 @@ def test_an_expert_is_trained_listed_and_resumed(texts):
     assert "holds an expert or a run already" in again.stderr
     resumed = call(*words, "--resume", cwd=texts)
     assert resumed.returncode == 0
-    assert "is finished" in resumed.stderr
-    (folder / "README.md").unlink()  # as if it had been killed just before
+    assert "is already finished" in resumed.stderr
+    (folder / "README.md").unlink()  # as after a kill before the card was written
     assert call(*words, "--resume", cwd=texts).returncode == 0
     assert (folder / "README.md").read_text() == card
 
 
-def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts, monkeypatch):
+def test_an_interrupted_training_leaves_a_working_expert_and_can_be_resumed(texts, monkeypatch):
     step = Trainer.step
 
     def interrupted(self, *rest):
@@ -96,7 +98,7 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts, monkeypat
         patched.setattr(Trainer, "step", interrupted)
         done = call(*words, cwd=texts)
     assert done.returncode == 130
-    assert "stopped at step 2; --resume goes on" in done.stderr
+    assert "interrupted at step 2; mine can be used, and --resume continues the training" in done.stderr
     assert "Traceback" not in done.stderr
     assert not load_expert(texts / "mine").about["finished"]
     other = call(*words, "--seed", 1, "--resume", cwd=texts)
@@ -110,35 +112,51 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts, monkeypat
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["train", "--data", "digits", "--out", "x", "--preset", "huge"], 2, "no preset 'huge'"),
-        (["train", "--data", "digits", "--out", "x", "--source", "salt"], 2, "no source 'salt'; known: mask, uniform"),
-        (["train", "--data", "digits", "--out", "x", "--source", "uniform", "--preset", "paper"], 2, "known: laptop"),
-        (["train", "--data", "digits", "--out", "x", "--lora-rank", "4"], 2, "needs a --base"),
-        (["train", "--data", "digits", "--out", "x", "--base", "y", "--source", "uniform"], 2, "of its base"),
+        (["train", "--data", "digits", "--out", "x", "--preset", "huge"], 2, "unknown preset 'huge'"),
+        (
+            ["train", "--data", "digits", "--out", "x", "--source", "salt"],
+            2,
+            "unknown source 'salt'; expected one of mask, uniform",
+        ),
+        (
+            ["train", "--data", "digits", "--out", "x", "--source", "uniform", "--preset", "paper"],
+            2,
+            "expected one of laptop",
+        ),
+        (["train", "--data", "digits", "--out", "x", "--lora-rank", "4"], 2, "only available with --base"),
+        (
+            ["train", "--data", "digits", "--out", "x", "--base", "y", "--source", "uniform"],
+            2,
+            "an adapter uses those of its base",
+        ),
         (["train", "--data", "digits", "--out", "x", "--base", "y"], 3, "y is no base for an adapter"),
         (["train", "--data", "digits", "--out", "x", "--vocabulary", "y"], 3, "no tokenizer at y"),
         (["train", "--data", "digits", "--out", "x", "--vocabulary", "7"], 3, "a vocabulary of 7 tokens is too small"),
-        (["train", "--data", "digits", "--out", "x", "--strip", "c"], 2, "no filter 'c'"),
-        (["train", "--data", "digits", "--out", "x", "--strip", "y=yaml-comments"], 2, "paths: digits"),
+        (["train", "--data", "digits", "--out", "x", "--strip", "c"], 2, "unknown filter 'c'"),
+        (["train", "--data", "digits", "--out", "x", "--strip", "y=yaml-comments"], 2, "for one of the paths digits"),
         (["train", "--data", "digits", "--out", "x", "--steps", "1", "--minutes", "1"], 2, "not both"),
         (["train", "--out", "x"], 2, "--data"),
-        (["train", "--data", "", "--out", "x"], 2, "an empty path"),
+        (["train", "--data", "", "--out", "x"], 2, "expected a file or a folder, got an empty name"),
         (["train", "--data", "digits", "--out", "x", "--minutes", "inf"], 2, "--minutes"),
         (["train", "--data", "digits", "--out", "x", *["--strip", "yaml-comments"] * 2], 2, "two filters"),
-        (["train", "--data", "digits", "--out", "x", "--device", "meta"], 3, "no device 'meta'"),
-        (["train", "--data", "digits/0.txt", "--out", "x", "--device", "abacus"], 3, "no device 'abacus'"),
+        (["train", "--data", "digits", "--out", "x", "--device", "meta"], 3, "the device 'meta' is not available"),
+        (
+            ["train", "--data", "digits/0.txt", "--out", "x", "--device", "abacus"],
+            3,
+            "the device 'abacus' is not available",
+        ),
         (["train", "--data", "nowhere", "--out", "x"], 3, "no file or folder nowhere"),
         (["train", "--data", "digits/0.txt", "--out", "x", "--strip", "python-comments"], 3, "no text in"),
         (["train", "--data", "digits", "--out", "digits/0.txt"], 3, "cannot create the folder"),
         (["check", "experts/digits", "--data", "digits"], 2, "expected NAME=VALUE"),
         (["check", "experts/digits", "--data", "digits=digits"], 3, "at least two experts"),
         (["check", "nobody", "--data", "digits=digits"], 3, "no expert 'nobody'"),
-        (["check", "experts/digits", "--data", "digits=digits", "--strip", "x=y"], 2, "expected a domain"),
+        (["check", "experts/digits", "--data", "digits=digits", "--strip", "x=y"], 2, "expected DOMAIN=FILTER"),
         (["experts", "nobody"], 3, "no expert 'nobody'"),
         (["check", "experts/digits", "--data", "digits=digits", *["--strip", "digits=yaml-comments"] * 2], 2, "one of"),
     ],
 )
-def test_what_cannot_be_done_is_said(words, code, message, texts):
+def test_invalid_usage_and_input_are_reported(words, code, message, texts):
     done = call(*words, cwd=texts)
     assert done.returncode == code, done.stderr
     assert message in " ".join(done.stderr.replace("│", " ").split())
@@ -166,11 +184,11 @@ def test_a_check_has_a_table_a_record_and_a_picture(texts):
     assert f"{record['rows'][0]['energy']:.3f}" in done.stdout
     piped = call(*words, *options[:4], "--json", "-", cwd=texts)
     assert json.loads(piped.stdout) == record
-    assert "prefers its own" in piped.stderr
+    assert "its lowest energy" in piped.stderr
 
 
 def test_a_check_that_passes_has_exit_code_0(texts):
-    """Experts that know nothing but how often each byte occurs."""
+    """The experts predict only byte frequencies."""
     for name, text in (("digits", b"31415926535 "), ("letters", b"the quick brown fox ")):
         network = random_network(seed=0)
         with torch.no_grad():
@@ -185,15 +203,15 @@ def test_a_check_that_passes_has_exit_code_0(texts):
     assert done.stdout.count(": yes") == 2
 
 
-def test_a_second_interrupt_is_not_held_back():
-    before, interrupt = signal.getsignal(signal.SIGINT), Interrupt()  # a background job may ignore it
+def test_a_second_interrupt_is_raised():
+    handler, interrupt = signal.getsignal(signal.SIGINT), Interrupt()  # a background job may ignore it
     with interrupt:
-        assert not interrupt.asked()
+        assert not interrupt.was_received()
         signal.raise_signal(signal.SIGTERM)
-        assert interrupt.asked()
+        assert interrupt.was_received()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_help_has_examples_and_exit_codes(tmp_path):

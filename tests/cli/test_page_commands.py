@@ -1,4 +1,4 @@
-"""``conservator restore`` with files of OCR engines and scans."""
+"""``conservator restore`` with OCR files and scans."""
 
 import io
 import json
@@ -14,7 +14,7 @@ from support.commands import call
 from support.ocr_files import WRITERS
 
 WORDS = ["The", "constable", "found", "tbe", "prisoner", "in", "the", "buming", "house."]
-LIKE = "The constable found the prisoner in the burning house in the morning.\n" * 30
+REFERENCE = "The constable found the prisoner in the burning house in the morning.\n" * 30
 CHANNEL = EditChannel({("rn", "m"): 0.05, ("h", "b"): 0.03, ("n", "u"): 0.01}, {}, 0.97)
 FITTED = ("--channel", "court.json", "--reference", "like.txt")
 
@@ -35,12 +35,12 @@ def hocr():
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "page.hocr").write_text(hocr())
-    (tmp_path / "like.txt").write_text(LIKE)
+    (tmp_path / "like.txt").write_text(REFERENCE)
     (tmp_path / "court.json").write_text(CHANNEL.to_json())
     return tmp_path
 
 
-def test_a_file_of_an_engine_is_corrected_in_place(folder):
+def test_an_ocr_file_is_corrected(folder):
     words = ("restore", "page.hocr", *FITTED)
     done = call(*words, "-o", "fixed.hocr", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -56,7 +56,7 @@ def test_a_file_of_an_engine_is_corrected_in_place(folder):
     assert (folder / "fixed.txt").read_text() == "The constable found the prisoner in the burning house.\n"
 
 
-def test_a_mark_is_filled_where_any_character_may_be_wrong(folder):
+def test_marks_in_ocr_text_are_filled(folder):
     (folder / "page.txt").write_text("The const?ble found tbe prisoner in the bu?ning house.\n")
     words = ("restore", "page.txt", "--channel", "court.json", "--reference", "like.txt", "--mark", "?", "-o", "-")
     done = call(*words, cwd=folder)
@@ -64,7 +64,7 @@ def test_a_mark_is_filled_where_any_character_may_be_wrong(folder):
     assert done.stdout == "The constable found the prisoner in the burning house.\n"
 
 
-def test_without_a_channel_it_is_one_of_ocr(folder):
+def test_the_default_channel_of_ocr_files_is_ocr(folder):
     done = call("restore", "page.hocr", "-o", "fixed.txt", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "found the prisoner" in (folder / "fixed.txt").read_text()
@@ -84,11 +84,11 @@ def test_every_change_has_its_probability_and_its_original_in_the_file(folder):
         assert all(word.confidence == 0.5 for word in words if word.original is None)
 
 
-def test_a_summary_names_the_changes(folder):
+def test_the_summary_lists_the_corrections(folder):
     done = call("restore", "page.hocr", *FITTED, "-o", "fixed.hocr", cwd=folder)
-    assert "3 characters of 54 changed (5.6 %), in 2 changes" in done.stdout
-    assert re.search(r"line 1: tbe -> the  over 99 % sure, gain (\d|beyond)", done.stdout)
-    assert "line 1: buming -> burning  over 99 % sure, gain" in done.stdout
+    assert "3 of 54 characters changed (5.6 %), in 2 corrections" in done.stdout
+    assert re.search(r"line 1: tbe -> the  \(confidence over 99 %(, log-odds \d+\.\d)?\)", done.stdout)
+    assert "line 1: buming -> burning  (confidence over 99 %" in done.stdout
     assert "lost" not in done.stdout
 
 
@@ -102,28 +102,27 @@ def test_a_report_shows_the_lines_of_an_image_beside_the_file(folder):
     Image.new("RGB", (640, 480), "white").save(drawn, "PNG")
     elsewhere = folder / "elsewhere"
     elsewhere.mkdir()
-    for place in (folder / "page 1.png", elsewhere / "other.png"):
-        place.write_bytes(drawn.getvalue())
+    for path in (folder / "page 1.png", elsewhere / "other.png"):
+        path.write_bytes(drawn.getvalue())
     for named, count in [("scans/page 1.png", 1), (str(elsewhere / "other.png"), 0), ("like.txt", 0), ("..", 0)]:
         (folder / "named.hocr").write_text(hocr().replace("bbox 0 0 640 480", f'image "{named}"; bbox 0 0 640 480'))
         done = call("restore", "named.hocr", *FITTED, "-o", "x.txt", "--report", "x.html", "-f", cwd=folder)
         assert done.returncode == 0, done.stderr
-        found = pictures(folder / "x.html")
-        assert len(found) == count
+        assert len(pictures(folder / "x.html")) == count
     (folder / "page 1.png").write_bytes(drawn.getvalue()[:60])
     (folder / "named.hocr").write_text(hocr().replace("bbox 0 0 640 480", 'image "page 1.png"; bbox 0 0 640 480'))
     done = call("restore", "named.hocr", *FITTED, "-o", "x.txt", "--report", "x.html", "-f", cwd=folder)
     assert done.returncode == 0
-    assert "no pictures of lines: the PNG image is broken" in done.stderr
+    assert "the report has no pictures of lines: the PNG image is broken" in done.stderr
 
 
-def test_a_channel_of_bytes_is_not_for_pages(folder):
+def test_a_byte_channel_is_rejected_for_ocr_files(folder):
     done = call("restore", "page.hocr", "--channel", "replacement:0.05", cwd=folder)
     assert done.returncode == 2
-    assert "is not for pages that were read" in re.sub(r"[\s│]+", " ", done.stderr)
+    assert "expected ocr or a fitted channel" in re.sub(r"[\s│]+", " ", done.stderr)
 
 
-def test_a_correction_loads_no_network(folder, monkeypatch):
+def test_a_correction_loads_no_networks(folder, monkeypatch):
     def load_experts(*_, **__):
         raise AssertionError("networks are loaded")
 
@@ -134,23 +133,25 @@ def test_a_correction_loads_no_network(folder, monkeypatch):
         call("restore", "like.txt", "-o", "y.txt", cwd=folder)
 
 
-def test_a_page_in_which_nothing_is_wrong(folder):
+def test_a_page_without_errors_is_unchanged(folder):
     clean = hocr().replace("tbe", "the").replace("buming", "burning")
     (folder / "clean.hocr").write_text(clean)
     done = call("restore", "clean.hocr", *FITTED, "-o", "same.hocr", "--report", "same.html", cwd=folder)
     assert done.returncode == 0
-    assert "nothing to correct: clean.hocr has no character" in done.stderr
+    assert "nothing to correct: no character of clean.hocr has a more probable alternative" in done.stderr
     assert (folder / "same.hocr").read_text() == clean
 
 
-def test_a_text_that_no_model_covers_is_left_unchanged(folder):
+def test_text_that_no_model_covers_is_unchanged(folder):
     text = "Der Fluss führte so viel Wasser, daß die Brücke gesperrt werden mußte, und die Bürger gingen zu Fuß.\n" * 2
     (folder / "german.txt").write_text(text)
     done = call("restore", "german.txt", "--channel", "ocr", "-o", "same.txt", "--json", "same.json", cwd=folder)
     assert done.returncode == 5
     assert "german.txt: the models do not cover the language or kind of this text" in done.stderr
     assert (folder / "same.txt").read_text() == text
-    assert [one["kind"] for one in json.loads((folder / "same.json").read_text())["notices"]] == ["unknown_language"]
+    assert [notice["kind"] for notice in json.loads((folder / "same.json").read_text())["notices"]] == [
+        "unknown_language"
+    ]
 
 
 @pytest.mark.external_programs

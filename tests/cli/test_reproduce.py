@@ -1,4 +1,4 @@
-"""``conservator reproduce``, and what all commands have in common."""
+"""``conservator reproduce``, and behaviour that all commands share."""
 
 import json
 import os
@@ -35,9 +35,9 @@ def test_the_list_names_every_study(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["reproduce", "nothing"], "no study 'nothing'"),
-        (["reproduce"], "which one"),
-        (["reproduce", "contextual", "--preset", "huge"], "no preset 'huge'"),
+        (["reproduce", "nothing"], "unknown study 'nothing'"),
+        (["reproduce"], "expected a study"),
+        (["reproduce", "contextual", "--preset", "huge"], "unknown preset 'huge'"),
         (["reproduce", "all", "--json", "-"], "--json"),
         (["reproduce", "contextual", "--limit", "0"], "--limit"),
         (["reproduce", "contextual", "--seed", "-1"], "--seed"),
@@ -45,7 +45,7 @@ def test_the_list_names_every_study(tmp_path):
         (["restitute"], "restitute"),
     ],
 )
-def test_bad_usage_is_said_with_exit_code_2(words, message, tmp_path):
+def test_invalid_usage_has_exit_code_2(words, message, tmp_path):
     done = call(*words, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
@@ -53,7 +53,7 @@ def test_bad_usage_is_said_with_exit_code_2(words, message, tmp_path):
     assert done.stdout == ""
 
 
-def test_a_folder_that_cannot_be_made_is_said_before_the_work(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported_before_the_work(tmp_path):
     (tmp_path / "file").write_text("in the way")
     done = call("reproduce", "contextual", "--out", "file/out", cwd=tmp_path)
     assert done.returncode == 3
@@ -62,7 +62,7 @@ def test_a_folder_that_cannot_be_made_is_said_before_the_work(tmp_path):
 
 
 @pytest.mark.parametrize("target", [".", "", "file/x.json"])
-def test_a_result_file_that_cannot_be_written_is_said_before_the_work(target, tmp_path):
+def test_a_result_file_that_cannot_be_written_is_reported_before_the_work(target, tmp_path):
     (tmp_path / "file").write_text("in the way")
     done = call("reproduce", "contextual", "--json", target, cwd=tmp_path)
     assert done.returncode == 3
@@ -80,7 +80,7 @@ def test_brackets_in_a_path_are_not_markup(tmp_path):
     assert "[/]z" in done.stderr
 
 
-def test_a_terminal_without_unicode_gets_its_table(tmp_path):
+def test_a_terminal_without_unicode_shows_the_table(tmp_path):
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
     command = [sys.executable, "-m", "conservator", "reproduce", "contextual", "--limit", "2"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
@@ -111,13 +111,13 @@ def test_a_study_prints_its_tables_and_writes_its_files(reproduced):
     assert {row["method"] for row in record["rows"]} >= {"exact_exact", "surrogate_meanfield", "n=1", "n=1024"}
 
 
-def test_no_progress_bar_where_there_is_no_terminal(reproduced):
+def test_no_progress_bar_without_a_terminal(reproduced):
     done, _ = reproduced
     assert len(done.stderr.splitlines()) == 1
     assert "wrote out/contextual.json" in done.stderr
 
 
-def test_json_to_standard_output_is_nothing_but_json(reproduced, tmp_path):
+def test_standard_output_contains_only_json(reproduced, tmp_path):
     done = call("reproduce", "contextual", "--limit", 2, "--seed", 5, "--json", "-", cwd=tmp_path)
     record = json.loads(done.stdout)
     assert "paper" in done.stderr
@@ -131,7 +131,7 @@ def test_json_to_a_file(tmp_path):
     assert (tmp_path / "deep" / "copy.json").read_bytes() == (tmp_path / "out" / "contextual.json").read_bytes()
 
 
-def test_an_interrupt_leaves_nothing_half_written(tmp_path, monkeypatch):
+def test_an_interrupt_leaves_no_partial_files(tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
@@ -151,7 +151,7 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path, monkeypatch):
         (["--corpora", "demo", "--experts", "poems=x"], "expected ROLE=FOLDER"),
     ],
 )
-def test_what_a_byte_study_lacks_is_said(words, message, tmp_path, monkeypatch):
+def test_missing_resources_of_a_byte_study_are_reported(words, message, tmp_path, monkeypatch):
     monkeypatch.delenv("CONSERVATOR_CORPORA", raising=False)
     done = call("reproduce", "byte3", *words, cwd=tmp_path)
     assert done.returncode == 3
@@ -161,12 +161,12 @@ def test_what_a_byte_study_lacks_is_said(words, message, tmp_path, monkeypatch):
 
 @pytest.fixture
 def run_all(tmp_path, monkeypatch):
-    """Runs ``reproduce all``, of the studies that it is given."""
+    """Return a function that runs ``reproduce all`` with some studies."""
     monkeypatch.setattr(execution, "commit", lambda: "abc")
     monkeypatch.setattr(result, "commit", lambda: "abc")
 
     def run_these(studies, corpora):
-        with mock.patch.dict(STUDIES):  # which come back in their order
+        with mock.patch.dict(STUDIES):  # restores the order of the studies
             for name in STUDIES.keys() - studies:
                 del STUDIES[name]
             return call("reproduce", "all", "--limit", 1, "--corpora", corpora, "--out", "made", cwd=tmp_path)
@@ -174,27 +174,27 @@ def run_all(tmp_path, monkeypatch):
     return run_these
 
 
-def test_all_leaves_out_a_study_whose_texts_are_not_there(run_all, tmp_path):
+def test_all_skips_a_study_without_texts(run_all, tmp_path):
     done = run_all({"contextual", "readme"}, ".")
     assert done.returncode == 0, done.stderr
-    assert "readme: left out, these corpora have no readme" in done.stderr
+    assert "readme: skipped, the corpora have no readme" in done.stderr
     assert "## readme" not in (tmp_path / "made" / "RESULTS.md").read_text()
 
 
-def test_all_leaves_out_a_study_whose_language_models_are_not_there(run_all, tmp_path, monkeypatch):
+def test_all_skips_a_study_without_language_models(run_all, tmp_path, monkeypatch):
     monkeypatch.setenv("CONSERVATOR_HOME", str(tmp_path))
     done = run_all({"contextual", "language-models"}, "demo")
     assert done.returncode == 0, done.stderr
-    assert "language-models: left out, " in done.stderr
+    assert "language-models: skipped, " in done.stderr
     assert "## language-models" not in (tmp_path / "made" / "RESULTS.md").read_text()
 
 
-def test_all_runs_what_is_not_there_yet_and_writes_the_report(run_all, tmp_path):
+def test_all_runs_missing_studies_and_writes_the_report(run_all, tmp_path):
     first, second = (run_all({"contextual", "recoverability"}, "demo") for _ in range(2))
     assert first.returncode == second.returncode == 0, first.stderr
     assert "recoverability: " in first.stderr
-    assert "done before" not in first.stderr
-    said = ["recoverability: done before", "contextual: done before", "wrote made/RESULTS.md"]
-    assert second.stderr.splitlines() == said
+    assert "already done" not in first.stderr
+    messages = ["recoverability: already done", "contextual: already done", "wrote made/RESULTS.md"]
+    assert second.stderr.splitlines() == messages
     report = (tmp_path / "made" / "RESULTS.md").read_text()
     assert report.index("## recoverability") < report.index("## contextual")

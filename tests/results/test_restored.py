@@ -112,9 +112,9 @@ def test_a_gap_that_was_left_open_has_proposals():
     assert found.data == b"a[...]cd"
     assert found.proposals(0) == [("xy", pytest.approx(0.2))]
     lines = [line for line in summary(found) if line.startswith("gap ")]
-    assert lines == ['gap at byte 1 left open; proposals: "xy" 20 %']
+    assert lines == ['gap at byte 1 left unfilled; candidates: "xy" 20 %']
     asked = replace(found, alternatives=((Candidate(b"xy", 0.16), Candidate(b"uv", 0.09)), ()))
-    assert 'gap at byte 1 left open; proposals: "xy" 16 %, "uv" 9 %' in summary(asked)
+    assert 'gap at byte 1 left unfilled; candidates: "xy" 16 %, "uv" 9 %' in summary(asked)
     piece = next(piece for piece in as_record(asked)["pieces"] if "origin" in piece)
     assert (piece["text"], piece["open"], piece["guess"]) == ("[...]", True, "xy")
     assert piece["fills"] == [{"text": "xy", "probability": 0.16}, {"text": "uv", "probability": 0.09}]
@@ -213,8 +213,8 @@ def test_a_restoration_says_when_one_weight_would_have_done_as_well(gain, said):
     found = replace(restored("a�c", "abc", 0.5, 0.0), gain=gain)
     assert found.global_weight_suffices is said
     assert as_record(found)["global_weight_suffices"] is said
-    assert [line for line in summary(found) if "one weight" in line] == (
-        ["one weight for the whole document would have done about as well: its regions tell little"] if said else []
+    assert [line for line in summary(found) if "global weight" in line] == (
+        ["local weights gained little here; one global weight per expert would do as well"] if said else []
     )
 
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from conservator.batch import Batch, Inputs, LocalEngine, WorkerConfig
-from conservator.batch.engine import COPIED, RESTORED, WHOLE, DocumentResult
+from conservator.batch.engine import COPIED, RESTORED, UNDAMAGED, DocumentResult
 from conservator.options import RestoreOptions
 
 MARK = "\ufffd".encode()
@@ -19,12 +19,12 @@ def make(setup):
     if setup.options.mark == "bad":
         from conservator.errors import OptionError
 
-        raise OptionError("mark", "a bad one")
-    if setup.options.mark == "dead":
+        raise OptionError("mark", "a bad mark")
+    if config.options.mark == "dead":
         os._exit(7)
 
     def work(task):
-        letter = bytes([ord("a") + setup.options.seed % 26])
+        letter = bytes([ord("a") + config.options.seed % 26])
         if log := os.environ.get(LOG):
             with Path(log).open("a") as handle:
                 handle.write(f"{os.getpid()} {task.data[:40]!r}\n")
@@ -38,19 +38,19 @@ def make(setup):
             time.sleep(1000)
             return DocumentResult(RESTORED, bytes(allocated))
         if b"BINARY" in task.data:
-            return DocumentResult(COPIED, reason="it is binary", binary=True)
+            return DocumentResult(COPIED, reason="binary data", binary=True)
         if b"REFUSED" in task.data:
-            return DocumentResult(COPIED, reason="it is refused")
+            return DocumentResult(COPIED, reason="refused")
         if b"CONVERTED" in task.data:
             return DocumentResult(RESTORED, b"\xc3\xa4", "no place for it", encoding="windows-1252", written="utf-8")
         if b"NOTICED" in task.data:
-            return DocumentResult(WHOLE, notices={"unknown_language": "no model covers it"})
+            return DocumentResult(UNDAMAGED, notices={"unknown_language": "no model covers it"})
         lost = task.data.count(MARK)
         if not lost:
-            return DocumentResult(WHOLE)
+            return DocumentResult(UNDAMAGED)
         restored = task.data.replace(MARK, letter)
         return DocumentResult(
-            RESTORED, restored, lost=lost, restored=lost, confident=lost, expected=0.5, shares={"stub": 1.0}
+            RESTORED, restored, lost=lost, restored=lost, confident=lost, expected_accuracy=0.5, weights={"stub": 1.0}
         )
 
     return work
@@ -59,12 +59,12 @@ def make(setup):
 def batch(inputs, out, jobs=1, seed=0, mark="\ufffd", time_limit=None, memory_limit=None, config="one", **others):
     """Return a batch that uses the stub."""
     out.mkdir(exist_ok=True)
-    setup = WorkerConfig(RestoreOptions(seed=seed, mark=mark), factory="support.batch_stub:make")
-    engine = LocalEngine(setup, jobs, time_limit, memory_limit)
-    columns = {name: others.pop(name) for name in ("include", "ignore", "largest") if name in others}
+    worker_config = WorkerConfig(RestoreOptions(seed=seed, mark=mark), factory="support.batch_stub:make")
+    engine = LocalEngine(worker_config, jobs, time_limit, memory_limit)
+    input_options = {name: others.pop(name) for name in ("include", "ignore", "max_bytes") if name in others}
     paths = [inputs] if isinstance(inputs, Path) else inputs
     limits = f"{time_limit} {memory_limit}"
-    return Batch(Inputs(paths, out, **columns), engine, f"{config} {seed}", limits, **others)
+    return Batch(Inputs(paths, out, **input_options), engine, f"{config_hash} {seed}", limits, **others)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Batches: many documents with the experts loaded once, resumed where they were interrupted."""
+"""Batches: restore many documents with experts that are loaded once; interrupted runs can be resumed."""
 
 from conservator.batch.configuration import hash_configuration
 from conservator.batch.driver import Batch

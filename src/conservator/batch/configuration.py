@@ -1,4 +1,4 @@
-"""The configuration of a batch as one hash: with the content of a document, it says what its restoration is."""
+"""Hash of a batch configuration: with the content of a document, it identifies the restored result."""
 
 import hashlib
 import json
@@ -11,61 +11,67 @@ from conservator.batch.engine import FACTORY, WorkerConfig
 from conservator.batch.items import hash_file
 from conservator.options import expert_names
 
-SUFFIXES = (".json", ".safetensors", ".txt", ".py")  # files of an expert that say what it predicts
+SUFFIXES = (".json", ".safetensors", ".txt", ".py")  # files of an expert that affect its predictions
 
 
-def hash_configuration(setup: WorkerConfig, texts: Iterable[str] = ()) -> str:
-    """The hash of options, experts, version and texts like the documents (by their hashes)."""
+def hash_configuration(worker_config: WorkerConfig, reference_hashes: Iterable[str] = ()) -> str:
+    """Hash the options, the experts, the version and the references.
+
+    Args:
+        worker_config: the configuration of the workers.
+        reference_hashes: SHA-256 hashes of the reference texts.
+    """
     from conservator import __version__
 
-    options: dict[str, Any] = asdict(setup.options)
-    channel = str(setup.options.channel)
+    options: dict[str, Any] = asdict(worker_config.options)
+    channel = str(worker_config.options.channel)
     options["channel"] = hash_file(Path(channel)) if channel.endswith(".json") else channel
     described = {
         "options": options,
         "version": __version__,
-        "experts": [hash_expert(name) for name in _names(setup)],
-        "chosen": setup.experts is not None,
-        "language": [hash_language(name) for name in _language(setup)],
-        "computing": [setup.device, setup.precision],
-        "texts": list(texts),
-        "factory": setup.factory,
+        "experts": [hash_expert(name) for name in _expert_names(worker_config)],
+        "chosen": worker_config.experts is not None,
+        "language": [hash_language_model(name) for name in _language_model_names(worker_config)],
+        "computing": [worker_config.device, worker_config.precision],
+        "texts": list(reference_hashes),
+        "factory": worker_config.factory,
     }
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 
 def hash_expert(name: str) -> str:
-    """The hash of the files of an expert, and of the base that it adapts, if it does."""
+    """Hash the files of an expert and, for an adapter, the files of its base."""
     from conservator.experts.denoisers import find_denoiser
     from conservator.experts.language_models.loading import HUB
     from conservator.experts.library import expert_folder
     from conservator.experts.weights import CONFIG
 
     folder = find_denoiser(name) if name.startswith(HUB) else expert_folder(name)
-    found = [_hash_folder(folder)]
+    hashes = [_hash_folder(folder)]
     base = json.loads((folder / CONFIG).read_bytes()).get("base")
     if isinstance(base, dict) and isinstance(base.get("folder"), str):
-        found.append(_hash_folder(folder / base["folder"]))
-    return " ".join(found)
+        hashes.append(_hash_folder(folder / base["folder"]))
+    return " ".join(hashes)
 
 
-def hash_language(name: str) -> str:
-    """The hash of the files of a language model."""
+def hash_language_model(name: str) -> str:
+    """Hash the files of a language model."""
     from conservator.experts.language_models.loading import find_model
 
     return _hash_folder(find_model(name))
 
 
-def _names(setup: WorkerConfig) -> list[str]:
-    if setup.factory != FACTORY:
+def _expert_names(worker_config: WorkerConfig) -> list[str]:
+    if worker_config.factory != FACTORY:
         return []
-    return [str(name) for name in expert_names(setup.experts if setup.experts is None else list(setup.experts))]
+    experts = worker_config.experts
+    return [str(name) for name in expert_names(experts if experts is None else list(experts))]
 
 
-def _language(setup: WorkerConfig) -> list[str]:
-    if setup.factory != FACTORY or setup.options.effort != "best":
+def _language_model_names(worker_config: WorkerConfig) -> list[str]:
+    if worker_config.factory != FACTORY or worker_config.options.effort != "best":
         return []
-    return [name.strip() for name in setup.options.language_models.split(",")]
+    return [name.strip() for name in worker_config.options.language_models.split(",")]
 
 
 def _hash_folder(folder: Path) -> str:

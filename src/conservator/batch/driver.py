@@ -1,4 +1,4 @@
-"""The driver of a batch: it reads, asks the engine, writes down what came, and writes the files that are whole."""
+"""The driver of a batch: reads documents, sends them to the engine, records results and writes finished files."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -10,304 +10,341 @@ from conservator.batch.engine import DocumentResult, Engine, Task
 from conservator.batch.files import TextFile
 from conservator.batch.inputs import Inputs
 from conservator.batch.items import DamagedInputError, InputFile, Item, hash_file
-from conservator.batch.ledger import Ledger, LedgerError, Place, WrittenFile, shown
-from conservator.batch.output_folder import PARTS, REFERENCES, KeptError, UnwritableError, clean, locked, putting, whose
+from conservator.batch.ledger import DocumentEntry, Ledger, LedgerError, WrittenFile, display_text
+from conservator.batch.output_folder import (
+    PARTS,
+    REFERENCES,
+    Owner,
+    ProtectedFileError,
+    UnwritableError,
+    atomic_output,
+    locked,
+    owner_of,
+    remove_leftovers,
+)
 from conservator.batch.overview import OVERVIEW, write_overview
 from conservator.batch.summary import summary_name, write_summary
-from conservator.batch.totals import Totals, sum_up
+from conservator.batch.totals import Totals, sum_results
 from conservator.errors import ConservatorError
 
-Tell = Callable[[int, int], None]  # called with the documents that are done, and all of them
-NAMED = 3  # files that an error names
-NOT_WRITTEN = ""  # in place of the hash of a result: whatever stands in its place is not ours
+OnProgress = Callable[[int, int], None]  # called with the number of finished documents and the total
+NAMED_FILES = 3  # files: listed in an error message [untuned]
+NOT_WRITTEN = ""  # recorded instead of the hash of an output file that belongs to the user
+NO_LIMITS = "none"  # recorded as the limits of a run without limits
 
 
 @dataclass
 class OpenFile:
-    """A file whose documents are being restored.
+    """An input file whose documents are being restored.
 
     Attributes:
         input_file: the input.
-        source: the hash of its content.
-        waiting: how many of its documents are not done yet.
-        is_read: whether all its documents have been seen.
-        gave_up: whether any of them was given up.
-        is_cut: whether any of them is too large.
-        leaves: whether it is left out of the results: a file that was found, and is not text.
-        problem: what is wrong with the whole file, or "".
+        source_sha256: the hash of its content.
+        pending: number of its documents that are not done.
+        fully_read: whether all its documents have been read.
+        gave_up: whether any of its documents was given up.
+        has_oversized: whether any of its documents exceeds ``max_bytes``.
+        excluded: whether it has no output file: a file of a folder that is not text, or an unreadable file.
+        problem: why the whole file cannot be restored, or "".
     """
 
     input_file: InputFile
-    source: str
-    waiting: int = 0
-    is_read: bool = False
+    source_sha256: str
+    pending: int = 0
+    fully_read: bool = False
     gave_up: bool = False
-    is_cut: bool = False
-    leaves: bool = False
+    has_oversized: bool = False
+    excluded: bool = False
     problem: str = ""
 
 
 @dataclass
 class Batch:
-    """A batch: inputs, an engine and a folder of results.
+    """A batch: inputs, an engine and an output folder.
 
     Attributes:
-        inputs: what is restored.
-        engine: who restores it.
-        config: the hash of the configuration.
-        limits: the limits of a document, in words: what was given up under others is tried again.
-        force: files in the folder of the results that are not ours, or were changed, may be overwritten.
-        retry: documents that were given up are tried again.
-        prepare: is called before the first document is restored, if there is one.
-        tell: is told how many documents are done.
-        kept: how many files were not written because somebody else has made or changed them.
-        tried: how many documents were restored in this run.
+        inputs: the input files.
+        engine: restores the documents.
+        config_hash: the hash of the configuration.
+        limits: description of the time, memory and size limits; documents that were given up under other limits are
+            tried again.
+        force: overwrite files in the output folder that no batch wrote, or that were changed since.
+        retry: try documents again that were given up.
+        prepare: called once before the first document is restored; not called if there is none.
+        on_progress: called with the number of finished documents and the total.
+        protected_files: number of files that were not written because the user created or changed them.
+        processed: number of documents that were restored in this run.
     """
 
     inputs: Inputs
     engine: Engine
-    config: str
-    limits: str = ""
+    config_hash: str
+    limits: str = NO_LIMITS
     force: bool = False
     retry: bool = False
     prepare: Callable[[], None] = lambda: None
-    tell: Tell = lambda done, total: None
-    kept: int = field(default=0, init=False)
-    tried: int = field(default=0, init=False)
-    _asked: dict[int, str] = field(default_factory=dict, init=False)
-    _waiting: dict[str, list[OpenFile]] = field(default_factory=dict, init=False)
-    _seen: int = field(default=0, init=False)
+    on_progress: OnProgress = lambda done, total: None
+    protected_files: int = field(default=0, init=False)
+    processed: int = field(default=0, init=False)
+    _keys: dict[int, str] = field(default_factory=dict, init=False)  # task number -> key of the document
+    _files_by_key: dict[str, list[OpenFile]] = field(default_factory=dict, init=False)  # files that wait for a document
+    _done: int = field(default=0, init=False)
     _total: int = field(default=0, init=False)
 
+    def __post_init__(self) -> None:
+        """Replace an empty description of the limits."""
+        self.limits = self.limits or NO_LIMITS
+
     def run(self) -> Totals:
-        """Restore what is not done yet; the numbers are about everything."""
-        with self._opened() as ledger:
-            self._survey(ledger)
+        """Restore all documents that are not done; return the totals of all runs."""
+        with self._open_ledger() as ledger:
+            self._check_outputs(ledger)
             with closing(self.engine.run(self._tasks(ledger))) as results:
-                for number, done in results:
-                    self._receive(ledger, number, done)
+                for number, result in results:
+                    self._receive(ledger, number, result)
             self._write_tables(ledger)
-            ledger.forget_data()
-            clean(self.out, REFERENCES)
-            return sum_up(ledger.rows())
+            ledger.drop_data()
+            remove_leftovers(self.out, REFERENCES)
+            return sum_results(ledger.rows())
 
     @property
     def out(self) -> Path:
-        """The folder of the results."""
+        """The output folder."""
         return self.inputs.out
 
     @contextmanager
-    def _opened(self) -> Iterator[Ledger]:
-        """The ledger, with the folder locked; what a killed run has left is removed."""
+    def _open_ledger(self) -> Iterator[Ledger]:
+        """Lock the output folder, remove leftovers of a killed run, and open the ledger."""
         with locked(self.out):
-            clean(self.out)
+            remove_leftovers(self.out)
             with closing(Ledger(self.out)) as ledger:
                 try:
                     yield ledger
                 finally:
-                    clean(self.out, PARTS)
+                    remove_leftovers(self.out, PARTS)
 
-    def _survey(self, ledger: Ledger) -> None:
-        """Find all files before any work: two that would become one, and those that stand in the way."""
-        clashes = []
+    def _check_outputs(self, ledger: Ledger) -> None:
+        """Detect output name clashes and files that would be overwritten; count the documents."""
+        conflicts = []
         for target in (summary_name(), OVERVIEW):
-            state = whose(self.out, target, ledger)
-            ledger.expect(target, "the summary of the batch", state)
-            if state == "else" and not self.force:
-                clashes.append(self.out / target)
+            owner = owner_of(self.out, target, ledger)
+            ledger.register(target, "the summary of the batch", owner)
+            if owner == Owner.USER and not self.force:
+                conflicts.append(self.out / target)
         for input_file in self.inputs.input_files():
-            place = self.out / input_file.target
-            if place.exists() and place.samefile(input_file.path):
+            path = self.out / input_file.target
+            input_name = display_text(str(input_file.path))
+            if path.exists() and path.samefile(input_file.path):
+                raise ConservatorError(f"the output would overwrite the input {input_name}; choose another --out")
+            owner = owner_of(self.out, input_file.target, ledger)
+            other_input = ledger.register(input_file.target, str(input_file.path), owner)
+            if other_input is not None:
                 raise ConservatorError(
-                    f"{shown(str(input_file.path))} would be overwritten by its restoration; choose another --out"
+                    f"{other_input} and {input_name} have the same output file {display_text(str(path))}; exclude one "
+                    "of them with --ignore"
                 )
-            state = whose(self.out, input_file.target, ledger)
-            other = ledger.expect(input_file.target, str(input_file.path), state)
-            if other is not None:
-                names = f"{other} and {shown(str(input_file.path))}"
-                raise ConservatorError(f"{names} would both become {shown(str(place))}; --ignore leaves one out")
-            if state == "else" and not self.force and not self._is_done(ledger, input_file):
-                clashes.append(place)
+            if owner == Owner.USER and not self.force and not self._is_done(ledger, input_file):
+                conflicts.append(path)
             try:
-                if not os.access(input_file.path, os.R_OK) and not input_file.found:
-                    raise ConservatorError(f"cannot read {shown(str(input_file.path))}: no permission")
+                if not os.access(input_file.path, os.R_OK) and not input_file.from_folder:
+                    raise ConservatorError(f"cannot read {input_name}: no permission")
                 self._total += input_file.count()
             except DamagedInputError:
                 self._total += 1
             except (ConservatorError, OSError):
-                if not input_file.found:
-                    raise  # the user named it, and should know now
+                if not input_file.from_folder:
+                    raise  # the user named this file: report the problem before any work
                 self._total += 1
-        if clashes:
-            named = ", ".join(shown(str(one)) for one in clashes[:NAMED])
-            more = f" and {len(clashes) - NAMED} more" if len(clashes) > NAMED else ""
+        if conflicts:
+            names = ", ".join(display_text(str(path)) for path in conflicts[:NAMED_FILES])
+            more = f" and {len(conflicts) - NAMED_FILES} more" if len(conflicts) > NAMED_FILES else ""
             raise ConservatorError(
-                f"cannot write {named}{more}: not written by a batch, or changed since; --force overwrites"
+                f"cannot write {names}{more}: the file was not written by this batch, or was changed since; --force "
+                "overwrites it"
             )
         if not self._total:
-            raise ConservatorError(f"no documents in {', '.join(shown(str(one)) for one in self.inputs.paths)}")
+            raise ConservatorError(
+                f"no documents in {', '.join(display_text(str(path)) for path in self.inputs.paths)}"
+            )
 
     def _is_done(self, ledger: Ledger, input_file: InputFile) -> bool:
         """Whether a file was completed from the same content and configuration."""
-        known = ledger.file(input_file.target)
-        return known is not None and known.config == self.config and known.source == hash_file(input_file.path)
+        record = ledger.file(input_file.target)
+        return (
+            record is not None
+            and record.config_hash == self.config_hash
+            and record.source_sha256 == hash_file(input_file.path)
+        )
 
     def _tasks(self, ledger: Ledger) -> Iterator[Task]:
-        """The documents that are not done, read one after the other."""
+        """Yield the documents that are not done; they are read one at a time."""
         number = 0
         for input_file in self.inputs.input_files():
-            if ledger.state(input_file.target) is None:
-                continue  # it came after the survey: the next run takes it
+            if ledger.owner(input_file.target) is None:
+                continue  # created after ``_check_outputs``: the next run restores it
             try:
-                source = hash_file(input_file.path)
-            except OSError as error:  # it may not be read, or is gone: it cannot even be copied
-                problem = f"cannot read it: {error.strerror}"
-                self._finish(ledger, OpenFile(input_file, "", is_read=True, leaves=True, problem=problem))
-                self._count(1)
+                source_sha256 = hash_file(input_file.path)
+            except OSError as error:  # not readable, or deleted: it cannot be copied either
+                problem = f"cannot read the file: {error.strerror}"
+                self._finish(ledger, OpenFile(input_file, "", fully_read=True, excluded=True, problem=problem))
+                self._advance(1)
                 continue
-            if self._is_complete(ledger, input_file, source):
-                self._count(ledger.number_of(input_file.target))
+            if self._is_complete(ledger, input_file, source_sha256):
+                self._advance(ledger.count_documents(input_file.target))
                 continue
-            file = OpenFile(input_file, source)
+            file = OpenFile(input_file, source_sha256)
             try:
                 for item in input_file.items():
                     if self._needs_work(ledger, file, item):
                         if not number:
                             self.prepare()
                         number += 1
-                        self._asked[number] = item.key
+                        self._keys[number] = item.key
                         yield Task(number, item.data or b"", item.is_text)
             except LedgerError:
                 raise
             except (ConservatorError, OSError) as error:
                 file.problem = str(error)
-            file.is_read = True
+            file.fully_read = True
             self._finish(ledger, file)
 
-    def _is_complete(self, ledger: Ledger, input_file: InputFile, source: str) -> bool:
-        """Whether a file of the results stays as it is."""
-        known = ledger.file(input_file.target)
-        if known is None or known.source != source or known.config != self.config:
+    def _is_complete(self, ledger: Ledger, input_file: InputFile, source_sha256: str) -> bool:
+        """Whether an output file needs no work."""
+        record = ledger.file(input_file.target)
+        if record is None or record.source_sha256 != source_sha256 or record.config_hash != self.config_hash:
             return False
-        if known.gave_up and (self.retry or known.gave_up != self.limits_or_none):
+        if record.gave_up_under and (self.retry or record.gave_up_under != self.limits):
             return False
-        state = ledger.state(input_file.target)
-        if state == "else" and not self.force:
-            self.kept += 1
+        owner = ledger.owner(input_file.target)
+        if owner == Owner.USER and not self.force:
+            self.protected_files += 1
             return True
-        return known.written is None or (state == "ours" and is_settled(known, self.out / input_file.target))
-
-    @property
-    def limits_or_none(self) -> str:
-        """The limits, in words."""
-        return self.limits or "none"
+        return record.written_sha256 is None or (
+            owner == Owner.BATCH and is_settled(record, self.out / input_file.target)
+        )
 
     def _needs_work(self, ledger: Ledger, file: OpenFile, item: Item) -> bool:
-        """Whether a document has to be sent to the engine; if it is there already, its file waits for it."""
+        """Whether a document must be sent to the engine. If it was sent already, its file waits for the result."""
         if item.data is None:
-            file.is_cut |= item.size > self.inputs.largest
-            self._count(1)
+            file.has_oversized |= item.size > self.inputs.max_bytes
+            self._advance(1)
             return False
-        if item.key in self._waiting:
-            self._waiting[item.key].append(file)
-            file.waiting += 1
+        if item.key in self._files_by_key:
+            self._files_by_key[item.key].append(file)
+            file.pending += 1
             return False
-        done = ledger.find(item.key, self.config)
-        if done is not None and ledger.has_data(item.key, self.config) and not self._again(ledger, item.key, done):
-            self._note(file, done)
+        result = ledger.find(item.key, self.config_hash)
+        if (
+            result is not None
+            and ledger.has_data(item.key, self.config_hash)
+            and not self._should_retry(ledger, item.key, result)
+        ):
+            self._add_result(file, result)
             return False
-        self._waiting[item.key] = [file]
-        file.waiting += 1
+        self._files_by_key[item.key] = [file]
+        file.pending += 1
         return True
 
-    def _again(self, ledger: Ledger, key: str, done: DocumentResult) -> bool:
+    def _should_retry(self, ledger: Ledger, key: str, result: DocumentResult) -> bool:
         """Whether a document that was given up is tried again."""
-        return done.gave_up and (self.retry or ledger.limits_of(key, self.config) != self.limits_or_none)
+        return result.gave_up and (self.retry or ledger.limits_of(key, self.config_hash) != self.limits)
 
-    def _receive(self, ledger: Ledger, number: int, done: DocumentResult) -> None:
-        """Write down a result, and finish the files that waited for it alone."""
-        key = self._asked.pop(number)
-        ledger.record(key, self.config, done, self.limits_or_none)
-        self.tried += 1
-        for file in self._waiting.pop(key):
-            file.waiting -= 1
-            self._note(file, done)
+    def _receive(self, ledger: Ledger, number: int, result: DocumentResult) -> None:
+        """Record a result, and finish the files that have no other pending documents."""
+        key = self._keys.pop(number)
+        ledger.record(key, self.config_hash, result, self.limits)
+        self.processed += 1
+        for file in self._files_by_key.pop(key):
+            file.pending -= 1
+            self._add_result(file, result)
             self._finish(ledger, file)
 
-    def _note(self, file: OpenFile, done: DocumentResult) -> None:
-        file.gave_up |= done.gave_up
-        file.leaves |= done.binary and file.input_file.found and isinstance(file.input_file, TextFile)
-        self._count(1)
+    def _add_result(self, file: OpenFile, result: DocumentResult) -> None:
+        file.gave_up |= result.gave_up
+        file.excluded |= result.binary and file.input_file.from_folder and isinstance(file.input_file, TextFile)
+        self._advance(1)
 
-    def _count(self, number: int) -> None:
-        self._seen += number
-        self.tell(self._seen, self._total)
+    def _advance(self, documents: int) -> None:
+        self._done += documents
+        self.on_progress(self._done, self._total)
 
     def _finish(self, ledger: Ledger, file: OpenFile) -> None:
-        """Write a file, if all its documents are done."""
-        if file.waiting or not file.is_read:
+        """Write a file if all its documents are done."""
+        if file.pending or not file.fully_read:
             return
-        gave_up = self.limits_or_none if file.gave_up or file.is_cut else ""
-        written = None
-        while not file.leaves:
+        gave_up_under = self.limits if file.gave_up or file.has_oversized else ""
+        written_sha256 = None if file.excluded else self._write_or_copy(ledger, file)
+        record = WrittenFile(file.source_sha256, self.config_hash, gave_up_under, written_sha256)
+        ledger.complete(file.input_file.target, record, document_entries(file))
+
+    def _write_or_copy(self, ledger: Ledger, file: OpenFile) -> str | None:
+        """Write the restored file; if that fails, copy the input; if that fails too, exclude the file.
+
+        Returns:
+            The hash of the output file, NOT_WRITTEN if it belongs to the user, or None if the file is excluded.
+        """
+        while True:
             try:
-                written = self._write(ledger, file)
-                break
-            except KeptError as error:
-                self.kept += 1
-                file.problem, written = str(error), NOT_WRITTEN
-                break
-            except UnreadableInputError as error:  # it is copied; what cannot even be copied is left out
-                file.problem, file.leaves = str(error), bool(file.problem)
-        known = WrittenFile(file.source, self.config, gave_up, written)
-        ledger.complete(file.input_file.target, known, positions_of(file))
+                return self._write(ledger, file)
+            except ProtectedFileError as error:
+                self.protected_files += 1
+                file.problem = str(error)
+                return NOT_WRITTEN
+            except UnreadableInputError as error:
+                was_copy = bool(file.problem)
+                file.problem = str(error)
+                if was_copy:
+                    file.excluded = True
+                    return None
 
     def _write(self, ledger: Ledger, file: OpenFile) -> str:
-        """Write a file of the results; return its hash. A file with a problem is copied as it is."""
+        """Write an output file and return its hash. A file with a problem is copied unchanged."""
         input_file: InputFile = file.input_file
         if file.problem:
-            input_file = TextFile(input_file.path, input_file.target, input_file.found, largest=-1)
-        with putting(self.out, input_file.target, ledger, input_file.path, force=self.force) as part:
+            input_file = TextFile(input_file.path, input_file.target, input_file.from_folder, max_bytes=-1)
+        with atomic_output(self.out, input_file.target, ledger, input_file.path, force=self.force) as output:
             try:
-                input_file.write(part.handle, lambda key: ledger.data(key, self.config))
-                part.handle.flush()
-                input_file.check(part.path, lambda key: ledger.data(key, self.config))
+                input_file.write(output.handle, lambda key: ledger.data(key, self.config_hash))
+                output.handle.flush()
+                input_file.check(output.path, lambda key: ledger.data(key, self.config_hash))
             except (UnwritableError, LedgerError):
                 raise
             except (ConservatorError, OSError) as error:
                 raise UnreadableInputError(str(error)) from error
-        known = ledger.file(input_file.target)
-        return known.coming if known is not None and known.coming is not None else ""
+        record = ledger.file(input_file.target)
+        return record.pending_sha256 if record is not None and record.pending_sha256 is not None else ""
 
     def _write_tables(self, ledger: Ledger) -> None:
         """Write the summary and the overview."""
         for target, write in ((summary_name(), write_summary), (OVERVIEW, write_overview)):
             try:
-                with putting(self.out, target, ledger, force=self.force) as part:
-                    write(part.handle, ledger)
-            except KeptError:
-                self.kept += 1
+                with atomic_output(self.out, target, ledger, force=self.force) as output:
+                    write(output.handle, ledger)
+            except ProtectedFileError:
+                self.protected_files += 1
                 continue
-            known = ledger.file(target)
-            if known is not None and known.coming is not None:
-                ledger.complete(target, WrittenFile("", "", "", known.coming), ())
+            record = ledger.file(target)
+            if record is not None and record.pending_sha256 is not None:
+                ledger.complete(target, WrittenFile("", "", "", record.pending_sha256), ())
 
 
 class UnreadableInputError(ConservatorError):
-    """An input cannot be read when its result is written, or the result would not be right."""
+    """An input cannot be read while its output is written, or the output would be wrong."""
 
 
-def is_settled(known: WrittenFile, place: Path) -> bool:
-    """Whether what stands in a place is what was written there last."""
-    return known.coming is None or hash_file(place) == known.written
+def is_settled(record: WrittenFile, path: Path) -> bool:
+    """Whether an output file is the version that was recorded as complete."""
+    return record.pending_sha256 is None or hash_file(path) == record.written_sha256
 
 
-def positions_of(file: OpenFile) -> Iterator[Place]:
-    """The documents of a file, or the file itself if it could not be read."""
+def document_entries(file: OpenFile) -> Iterator[DocumentEntry]:
+    """The documents of a file for the ledger, or the file itself if it could not be restored."""
     if file.problem:
         path = file.input_file.path
-        yield Place(str(path), path.stat().st_size if path.exists() else 0, f"{file.source}-", file.problem)
+        size = path.stat().st_size if path.exists() else 0
+        yield DocumentEntry(str(path), size, f"{file.source_sha256}-", file.problem)
         return
-    with suppress(ConservatorError, OSError):  # it is gone by now: it is in its place, and the next run will see
+    with suppress(ConservatorError, OSError):  # the input was deleted after the output was written
         for item in file.input_file.items():
-            yield Place(item.name, item.size, item.key if item.data is not None else f"{item.key}-", item.problem)
+            key = item.key if item.data is not None else f"{item.key}-"
+            yield DocumentEntry(item.name, item.size, key, item.problem)

@@ -1,4 +1,4 @@
-"""What an engine is given, what it gives back, and what it is: the seam between a batch and who computes."""
+"""The interface between a batch and the workers: configuration, tasks, results and the Engine protocol."""
 
 import time
 from collections import Counter, deque
@@ -9,26 +9,29 @@ from typing import NamedTuple, Protocol
 from conservator.errors import ConservatorError, OptionError
 from conservator.options import RestoreOptions
 
-RESTORED, WHOLE, COPIED = "restored", "nothing lost", "copied"
+RESTORED, UNDAMAGED, COPIED = "restored", "undamaged", "copied"  # outcomes of a document
 FACTORY = "conservator.batch.work:make_worker"
-DEATHS = 3  # of workers on one document, after which it is copied; a chance kill or two is not its fault
-STARTS = 5  # workers in a row that end before they are ready, after which something must be wrong with all
-WATCH = 0.1  # seconds between two looks at what workers are at
+# crashes: workers that may crash on one document before it is copied; one or two may be accidental [safety limit]
+MAX_CRASHES = 3
+# workers: give up after this many start-up failures in a row [safety limit]
+MAX_STARTUP_FAILURES = 5
+POLL_SECONDS = 0.1  # seconds: interval between two checks of the time and memory limits [untuned]
 
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """What a worker is made of; it can be pickled, and says nothing about the machine.
+    """Configuration of a worker; it can be pickled and does not depend on the machine.
 
     Attributes:
-        options: of every restoration.
-        experts: names of experts; None lets each document choose among the built-in ones.
-        device: where experts compute.
-        precision: how pretrained models compute: the same on every machine, so that the results are.
+        options: the options of every restoration.
+        experts: names of experts; None lets each document select among the built-in ones.
+        device: the torch device of the experts.
+        precision: number format of pretrained models; it is fixed, so that results agree between machines.
         trust_remote_code: whether code that comes with pretrained models may be run.
-        references: files and folders of texts like the documents, for the correction of text that may be wrong anywhere.
-        reference_index: the folder of an index of such texts, which workers share; None without one.
-        factory: ``module:function`` of what makes a worker of a Setup: a callable of a Task that returns Done.
+        references: reference files and folders, for channels that correct text.
+        reference_index: the folder of a reference index that all workers share, for other channels; None without one.
+        factory: ``module:function``; the function takes a WorkerConfig and returns a function from Task to
+            DocumentResult.
     """
 
     options: RestoreOptions
@@ -41,13 +44,20 @@ class WorkerConfig:
     factory: str = FACTORY
 
     def __post_init__(self) -> None:
-        """Refuse a limit of time that keeps what was reached: the same document would have other results elsewhere."""
+        """Reject ``max_seconds``: results would differ between machines."""
         if self.options.max_seconds is not None:
-            raise OptionError("max_seconds", "in a batch a result must not depend on the speed of a machine")
+            problem = "not supported in a batch: results must not depend on the speed of the machine"
+            raise OptionError("max_seconds", problem)
 
 
 class Task(NamedTuple):
-    """A document to restore: its number in this run, its bytes, and whether these are known to be text in UTF-8."""
+    """A document to restore.
+
+    Attributes:
+        number: the number of the task in this run.
+        data: the bytes of the document.
+        is_text: whether the bytes are UTF-8 text, as in a table; otherwise the encoding is detected.
+    """
 
     number: int
     data: bytes
@@ -56,26 +66,26 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentResult:
-    """What came of a document.
+    """Result for one document.
 
     Attributes:
-        outcome: RESTORED, WHOLE (nothing was lost) or COPIED (it cannot be restored, and stays as it was).
-        data: the restored document; None where it stays as it was.
-        reason: why it is copied, or why it is written in another encoding than it was read in.
-        binary: whether it is copied because it is not text.
-        gave_up: whether it is copied because of time, memory or a worker that died: another try may do better.
-        lost: how many bytes or characters were lost, or were changed.
-        restored: how many of them were filled in.
-        confident: how many of these with a confidence of at least 0.9.
-        left_open: how many were left open.
-        expected: which share of what was filled in should be right.
-        encoding: in which it was read; "" if that is not known.
-        written: the encoding in which it is written.
-        notices: the kind of each notice of the restoration -> its message.
-        shares: expert -> its mean weight where something was lost.
-        seconds: that it took.
-        cpu_seconds: of the processor.
-        peak_bytes: the most memory that the worker had in use meanwhile; 0 if that is not known.
+        outcome: RESTORED, UNDAMAGED (nothing to restore) or COPIED (it could not be restored).
+        data: the restored document; None if it is unchanged.
+        reason: why it was copied, or why it is written in another encoding.
+        binary: whether it was copied because it is not text.
+        gave_up: whether it was copied because of a time limit, a memory limit or a crash; a retry may succeed.
+        lost: number of lost bytes or characters; for corrections, the number of changes.
+        restored: number of restored bytes or characters.
+        confident: number of restored ones with a confidence of at least 0.9.
+        unfilled: number of lost ones that were left unfilled.
+        expected_accuracy: expected share of the restored ones that are correct; None if nothing was restored.
+        encoding: the encoding of the input; "" if unknown.
+        written: the encoding of the output.
+        notices: kind of each notice -> its message.
+        weights: expert -> its mean weight at lost positions.
+        seconds: wall time.
+        cpu_seconds: processor time.
+        peak_bytes: peak memory of the worker; 0 if unknown.
     """
 
     outcome: str
@@ -86,12 +96,12 @@ class DocumentResult:
     lost: int = 0
     restored: int = 0
     confident: int = 0
-    left_open: int = 0
-    expected: float | None = None
+    unfilled: int = 0
+    expected_accuracy: float | None = None
     encoding: str = ""
     written: str = ""
     notices: dict[str, str] = field(default_factory=dict)
-    shares: dict[str, float] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
@@ -101,40 +111,60 @@ Results = Generator[tuple[int, DocumentResult], None, None]
 
 
 class Engine(Protocol):
-    """Who restores the documents of a batch."""
+    """Runs the tasks of a batch."""
 
     def run(self, tasks: Iterable[Task]) -> Results:
-        """Restore documents: the number and the result of each, exactly once, in any order.
+        """Restore documents: yield the number and the result of each task exactly once, in any order.
 
-        Tasks are taken one after the other, only as they are needed, in the thread of the caller. Closing the generator
-        ends all work. What is wrong with the setup is raised as a ConservatorError; what is wrong with a document is
-        part of its result.
+        Tasks are taken one at a time, only when a worker needs one, in the thread of the caller. Closing the generator
+        stops all workers. A problem of the configuration raises a ConservatorError; a problem of a document is part of
+        its result.
         """
         ...
 
 
-def gave_up(reason: str, began: float) -> DocumentResult:
-    """The result for a document that a worker began with at a time and could not finish."""
-    return DocumentResult(COPIED, reason=reason, gave_up=True, seconds=time.monotonic() - began)
+def give_up(reason: str, start_time: float) -> DocumentResult:
+    """Result for a document that could not be finished.
+
+    Args:
+        reason: why it could not be finished.
+        start_time: when a worker started with it, by ``time.monotonic``.
+    """
+    return DocumentResult(COPIED, reason=reason, gave_up=True, seconds=time.monotonic() - start_time)
+
+
+def time_limit_reason(time_limit: float) -> str:
+    """Reason for a document that exceeded the time limit."""
+    return f"took longer than the time limit of {time_limit:g} s"
 
 
 @dataclass
-class Deaths:
-    """The workers of a run that have died: on each document, and in a row before they were ready."""
+class CrashCounter:
+    """Counts the worker crashes of a run.
 
-    on: Counter[int] = field(default_factory=Counter)
-    early: int = 0
+    Attributes:
+        by_task: task number -> crashes while a worker processed it.
+        startup_failures: workers in a row that stopped during start-up.
+    """
 
-    def count_early(self, how: str) -> None:
-        """A worker has died before it was ready; raise a ConservatorError if so many did that more will."""
-        self.early += 1
-        if self.early >= STARTS:
-            raise ConservatorError(f"workers end before they are ready: {how}; fewer --jobs need less memory")
+    by_task: Counter[int] = field(default_factory=Counter)
+    startup_failures: int = 0
 
-    def count(self, task: Task, began: float, how: str, waiting: deque[Task]) -> list[tuple[int, DocumentResult]]:
-        """A worker has died on a document: it is tried again, unless too many have died on it."""
-        self.on[task.number] += 1
-        if self.on[task.number] < DEATHS:
-            waiting.append(task)
+    def count_startup_failure(self, cause: str) -> None:
+        """Count a worker that stopped during start-up; raise a ConservatorError after too many in a row."""
+        self.startup_failures += 1
+        if self.startup_failures >= MAX_STARTUP_FAILURES:
+            raise ConservatorError(
+                f"{MAX_STARTUP_FAILURES} workers in a row stopped during start-up ({cause}); "
+                "fewer --jobs need less memory"
+            )
+
+    def count_crash(
+        self, task: Task, start_time: float, cause: str, queue: deque[Task]
+    ) -> list[tuple[int, DocumentResult]]:
+        """Count a crash on a document; put the task back into the queue, or give up after too many."""
+        self.by_task[task.number] += 1
+        if self.by_task[task.number] < MAX_CRASHES:
+            queue.append(task)
             return []
-        return [(task.number, gave_up(f"{DEATHS} workers died on it: {how}", began))]
+        return [(task.number, give_up(f"{MAX_CRASHES} workers crashed on this document: {cause}", start_time))]

@@ -1,4 +1,4 @@
-"""What a batch would cost, from a few of its documents."""
+"""Estimate the cost of a batch from a sample of its documents."""
 
 import heapq
 from collections.abc import Callable, Iterable
@@ -9,21 +9,21 @@ from conservator.batch.items import InputFile, Item
 from conservator.errors import ConservatorError
 from conservator.options import DEFAULTS, RestoreOptions
 
-MEASURED = 5  # documents
+SAMPLE_DOCUMENTS = 5  # documents: restored to measure the speed [untuned]
 
 
 @dataclass
-class Estimate:
-    """What is to be done, and what it would cost.
+class CostEstimate:
+    """Amount of work in a batch, and its estimated cost.
 
     Attributes:
-        documents: how many there are.
-        bytes: in all of them.
-        damaged: how many have something to restore.
-        lost: marks and gaps in them.
-        damaged_bytes: in the damaged ones.
-        measured: how many documents were restored to measure the rate.
-        seconds: that one worker would take.
+        documents: number of documents.
+        bytes: their total size.
+        damaged: number of documents with something to restore.
+        lost: number of marks and gaps in these.
+        damaged_bytes: total size of the damaged documents.
+        measured: number of documents that were restored to measure the speed.
+        seconds: estimated time with one worker.
     """
 
     documents: int = 0
@@ -35,38 +35,41 @@ class Estimate:
     seconds: float = 0.0
 
 
-def estimate(input_files: Iterable[InputFile], options: RestoreOptions, engine: Callable[[], Engine]) -> Estimate:
-    """Read all documents, and restore a few of the damaged ones: those with the smallest hashes, so at random."""
-    found, sample = Estimate(), list[tuple[int, Item]]()
+def estimate_cost(
+    input_files: Iterable[InputFile], options: RestoreOptions, make_engine: Callable[[], Engine]
+) -> CostEstimate:
+    """Read all documents and restore a sample of the damaged ones: those with the smallest hashes."""
+    cost, sample = CostEstimate(), list[tuple[int, Item]]()
     for input_file in input_files:
         try:
             for item in input_file.items():
-                _count(found, item, options, sample)
+                _add_document(cost, item, options, sample)
         except (ConservatorError, OSError):
-            continue  # a damaged archive, which would be copied
+            continue  # a damaged archive, which a batch copies
     tasks = [Task(number, item.data or b"", item.is_text) for number, (_, item) in enumerate(sample)]
-    spent = size = 0.0
-    for number, done in engine().run(tasks) if tasks else ():
-        if done.outcome != COPIED:
-            found.measured += 1
-            spent += done.seconds
+    seconds = size = 0.0
+    for number, result in make_engine().run(tasks) if tasks else ():
+        if result.outcome != COPIED:
+            cost.measured += 1
+            seconds += result.seconds
             size += len(tasks[number].data)
-    found.seconds = spent / size * found.damaged_bytes if size else 0.0
-    return found
+    cost.seconds = seconds / size * cost.damaged_bytes if size else 0.0
+    return cost
 
 
-def _count(found: Estimate, item: Item, options: RestoreOptions, sample: list[tuple[int, Item]]) -> None:
-    found.documents += 1
-    found.bytes += item.size
+def _add_document(cost: CostEstimate, item: Item, options: RestoreOptions, sample: list[tuple[int, Item]]) -> None:
+    """Count a document; ``sample`` is a heap of the damaged documents with the smallest hashes, as (-hash, item)."""
+    cost.documents += 1
+    cost.bytes += item.size
     if item.data is None:
         return
-    signs = [sign.encode() for sign in (options.mark, options.gap) if sign]
-    lost = sum(item.data.count(sign) for sign in signs)
+    marks = [mark.encode() for mark in (options.mark, options.gap) if mark]
+    lost = sum(item.data.count(mark) for mark in marks)
     if lost or options.channel != DEFAULTS.channel or options.lost == "invalid":
-        found.damaged += 1
-        found.lost += lost
-        found.damaged_bytes += item.size
-        known = {one.key for _, one in sample}
+        cost.damaged += 1
+        cost.lost += lost
+        cost.damaged_bytes += item.size
+        sampled_keys = {sampled.key for _, sampled in sample}
         order = -int(item.key[:15], 16)
-        if item.key not in known and (len(sample) < MEASURED or order > sample[0][0]):
-            (heapq.heappush if len(sample) < MEASURED else heapq.heappushpop)(sample, (order, item))
+        if item.key not in sampled_keys and (len(sample) < SAMPLE_DOCUMENTS or order > sample[0][0]):
+            (heapq.heappush if len(sample) < SAMPLE_DOCUMENTS else heapq.heappushpop)(sample, (order, item))

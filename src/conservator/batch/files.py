@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from conservator.batch.items import CHUNK, InputFile, Item, Lookup, hash_file, key_of, too_large
+from conservator.batch.items import CHUNK_BYTES, InputFile, Item, Lookup, content_key, hash_file, oversize_problem
 
 
 @dataclass(frozen=True)
@@ -13,23 +13,23 @@ class TextFile(InputFile):
     """A file that is one document; see ``InputFile``."""
 
     def count(self) -> int:
-        """One."""
+        """Return 1."""
         return 1
 
     def items(self) -> Iterator[Item]:
-        """The document."""
+        """Yield the document."""
         size = self.path.stat().st_size
-        if size <= self.largest:
+        if size <= self.max_bytes:
             with self.path.open("rb") as handle:
-                data = handle.read(self.largest + 1)
-            if len(data) <= self.largest:
-                yield Item(str(self.path), len(data), key_of(data), data)
+                data = handle.read(self.max_bytes + 1)
+            if len(data) <= self.max_bytes:
+                yield Item(str(self.path), len(data), content_key(data), data)
                 return
             size = self.path.stat().st_size
-        yield Item(str(self.path), size, hash_file(self.path), None, problem=too_large(size, self.largest))
+        yield Item(str(self.path), size, hash_file(self.path), None, problem=oversize_problem(size, self.max_bytes))
 
     def write(self, handle: BinaryIO, restored: Lookup) -> None:
-        """The restored document, or the original."""
+        """Write the restored document, or the original."""
         (item,) = self.items()
         data = restored(item.key)
         if data is not None:
@@ -38,4 +38,4 @@ class TextFile(InputFile):
             handle.write(item.data)
         else:
             with self.path.open("rb") as original:
-                shutil.copyfileobj(original, handle, CHUNK)
+                shutil.copyfileobj(original, handle, CHUNK_BYTES)

@@ -1,4 +1,4 @@
-"""The inputs of a batch: files and folders, as the files that hold documents."""
+"""The inputs of a batch: finds the input files in files and folders."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -8,30 +8,31 @@ from pathlib import Path
 
 from conservator.batch.files import TextFile
 from conservator.batch.items import InputFile
-from conservator.batch.jsonl import Lines
-from conservator.batch.parquet import Parquet
-from conservator.batch.tar import Archive
+from conservator.batch.jsonl import JsonLinesFile
+from conservator.batch.parquet import ParquetFile
+from conservator.batch.tar import TarFile
 from conservator.errors import ConservatorError
 
-LARGEST = 16 * 2**20  # bytes of a document, unless told otherwise
-ARCHIVES, LINES, TABLES = (".tar", ".tar.gz", ".tgz"), (".jsonl", ".jsonl.gz"), (".parquet",)
+MAX_DOCUMENT_BYTES = 16 * 2**20  # bytes: default size limit of a document [safety limit]
+TAR_SUFFIXES, JSONL_SUFFIXES, PARQUET_SUFFIXES = (".tar", ".tar.gz", ".tgz"), (".jsonl", ".jsonl.gz"), (".parquet",)
 
 
 @dataclass
 class Inputs:
-    """What is restored, and where each file goes.
+    """The inputs of a batch, and the output path of each file.
 
-    A file of a folder goes to the same place in the results. Of several inputs, a folder keeps its name there.
+    A file of a folder keeps its relative path in the output folder. With several inputs, that path starts with the name
+    of the folder.
 
     Attributes:
         paths: files and folders.
-        out: the folder of the results, which is no input.
+        out: the output folder; it is not read as an input.
         column: the field or column of a table that holds the text.
-        include: patterns of names or relative paths; a file of a folder has to match one, if there are any.
-        ignore: patterns of files and folders that are left out.
-        largest: bytes of the largest document that is restored.
-        hidden: how many hidden files and folders were left out by the last ``input_files``.
-        ignored: how many files did not match, or were ignored.
+        include: patterns of names or relative paths; if given, a file of a folder must match one of them.
+        ignore: patterns of files and folders to exclude.
+        max_bytes: size limit of a document; larger ones are copied.
+        hidden_count: number of hidden files and folders that the last ``input_files`` excluded.
+        ignored_count: number of files that it excluded by ``include`` or ``ignore``.
     """
 
     paths: Sequence[Path]
@@ -39,67 +40,65 @@ class Inputs:
     column: str = "text"
     include: Sequence[str] = ()
     ignore: Sequence[str] = ()
-    largest: int = LARGEST
-    hidden: int = field(default=0, init=False)
-    ignored: int = field(default=0, init=False)
+    max_bytes: int = MAX_DOCUMENT_BYTES
+    hidden_count: int = field(default=0, init=False)
+    ignored_count: int = field(default=0, init=False)
 
     def input_files(self) -> Iterator[InputFile]:
-        """The files that hold documents, in the order of their names, found one after the other."""
-        self.hidden = self.ignored = 0
+        """Yield the input files, sorted by name; folders are read lazily."""
+        self.hidden_count = self.ignored_count = 0
         out = self.out.resolve()
         for path in self.paths:
             try:
                 path.stat()
                 if path.is_dir():
                     if path.resolve() == out:
-                        raise ConservatorError(
-                            f"{path} is both an input and the folder of the results; --out must be another"
-                        )
-                    inside = "" if len(self.paths) == 1 else f"{path.resolve().name}/"
+                        raise ConservatorError(f"{path} is both an input and the output folder; choose another --out")
+                    prefix = "" if len(self.paths) == 1 else f"{path.resolve().name}/"
                     for file in self._walk(path, path, out):
-                        yield self._holder(file, inside + file.relative_to(path).as_posix(), found=True)
+                        yield self._input_file(file, prefix + file.relative_to(path).as_posix(), from_folder=True)
                 elif path.is_file():
-                    yield self._holder(path, path.name, found=False)
+                    yield self._input_file(path, path.name, from_folder=False)
                 else:
                     raise ConservatorError(f"{path} is neither a file nor a folder")
             except OSError as error:
                 raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
 
     def _walk(self, folder: Path, root: Path, out: Path) -> Iterator[Path]:
-        """The files of a folder. Links to folders are not followed; the folder of the results is passed over."""
+        """Yield the files of a folder. Links to folders are not followed; the output folder is skipped."""
         try:
-            entries = sorted(os.scandir(folder), key=lambda one: one.name)
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError as error:
             raise ConservatorError(f"cannot read {folder}: {error.strerror}") from error
         for entry in entries:
             path = Path(entry.path)
             relative = path.relative_to(root).as_posix()
             if entry.name.startswith("."):
-                self.hidden += 1
+                self.hidden_count += 1
             elif matches(relative, self.ignore):
-                self.ignored += 1
+                self.ignored_count += 1
             elif entry.is_dir(follow_symlinks=False):
                 if path.resolve() != out:
                     yield from self._walk(path, root, out)
             elif is_file(entry):
                 if self.include and not matches(relative, self.include):
-                    self.ignored += 1
+                    self.ignored_count += 1
                 else:
                     yield path
 
-    def _holder(self, path: Path, target: str, *, found: bool) -> InputFile:
+    def _input_file(self, path: Path, target: str, *, from_folder: bool) -> InputFile:
         name = path.name.lower()
-        if name.endswith(LINES):
-            return Lines(path, target, found, self.largest, self.column)
-        if name.endswith(TABLES):
-            return Parquet(path, target, found, self.largest, self.column)
-        if name.endswith(ARCHIVES):
-            return Archive(path, target, found, self.largest)
-        return TextFile(path, target, found, self.largest)
+        if name.endswith(JSONL_SUFFIXES):
+            return JsonLinesFile(path, target, from_folder, self.max_bytes, self.column)
+        if name.endswith(PARQUET_SUFFIXES):
+            return ParquetFile(path, target, from_folder, self.max_bytes, self.column)
+        if name.endswith(TAR_SUFFIXES):
+            return TarFile(path, target, from_folder, self.max_bytes)
+        return TextFile(path, target, from_folder, self.max_bytes)
 
 
 def is_file(entry: "os.DirEntry[str]") -> bool:
-    """Whether an entry is a regular file, or a link to one; a link into a loop is none."""
+    """Whether an entry is a regular file or a link to one; False for a link loop."""
     try:
         return entry.is_file()
     except OSError:
@@ -107,6 +106,7 @@ def is_file(entry: "os.DirEntry[str]") -> bool:
 
 
 def matches(relative: str, patterns: Sequence[str]) -> bool:
-    """Whether a relative path, or its last name, matches one of some patterns such as ``*.md`` or ``drafts/*``."""
+    """Whether a relative path or its last component matches a pattern such as ``*.md`` or ``drafts/*``."""
     name = relative.rpartition("/")[2]
-    return any(fnmatchcase(relative, one.rstrip("/")) or fnmatchcase(name, one.rstrip("/")) for one in patterns)
+    stripped = [pattern.rstrip("/") for pattern in patterns]
+    return any(fnmatchcase(relative, pattern) or fnmatchcase(name, pattern) for pattern in stripped)

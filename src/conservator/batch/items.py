@@ -1,4 +1,4 @@
-"""Documents and the files that hold them: what every kind of input has in common."""
+"""Documents and input files: the interface of all input formats."""
 
 import gzip
 import hashlib
@@ -11,8 +11,8 @@ from typing import BinaryIO, cast
 
 from conservator.errors import ConservatorError
 
-CHUNK = 1 << 20
-Lookup = Callable[[str], bytes | None]  # the key of a document -> its restored bytes; None where it stays as it was
+CHUNK_BYTES = 1 << 20  # bytes: read or copied at a time [untuned]
+Lookup = Callable[[str], bytes | None]  # key of a document -> its restored bytes; None if it is unchanged
 
 
 class DamagedInputError(ConservatorError):
@@ -21,14 +21,14 @@ class DamagedInputError(ConservatorError):
 
 @dataclass(frozen=True)
 class Item:
-    """A document of an input.
+    """A document of an input file.
 
     Attributes:
-        name: the path of its file; ``path#row`` in a table and ``path!member`` in an archive.
-        size: its bytes.
-        key: tells its content from any other: a document with the same key has the same restoration.
+        name: the path of the file; ``path#row`` in a table and ``path!member`` in an archive.
+        size: its number of bytes.
+        key: identifies its content: documents with the same key have the same result.
         data: its bytes; None if it cannot be restored.
-        is_text: whether it is known to be text, as a field of a table is, so that it has no encoding to tell.
+        is_text: whether it is UTF-8 text, as the field of a table is; otherwise the encoding is detected.
         problem: why it cannot be restored, or "".
     """
 
@@ -42,68 +42,68 @@ class Item:
 
 @dataclass(frozen=True)
 class InputFile(ABC):
-    """A file that holds documents, and becomes one file of the same kind.
+    """A file with one or more documents; its output is one file of the same format.
 
     Attributes:
         path: the file.
-        target: where the restored file goes, relative to the folder of the results.
-        found: whether it was found in a folder, not named.
-        largest: bytes of the largest document that is restored.
+        target: the path of the output, relative to the output folder.
+        from_folder: whether it was found in a folder; False if the user named it.
+        max_bytes: size limit of a document; larger ones are copied.
     """
 
     path: Path
     target: str
-    found: bool
-    largest: int
+    from_folder: bool
+    max_bytes: int
 
     @abstractmethod
     def count(self) -> int:
-        """How many documents it holds."""
+        """Count the documents."""
 
     @abstractmethod
     def items(self) -> Iterator[Item]:
-        """Its documents, in order, read one after the other."""
+        """Yield the documents in order; they are read one at a time."""
 
     @abstractmethod
     def write(self, handle: BinaryIO, restored: Lookup) -> None:
-        """Write the file with restored documents; everything else in it stays as it is."""
+        """Write the file with restored documents; everything else is unchanged."""
 
-    def check(self, written: Path, restored: Lookup) -> None:  # noqa: B027  # most kinds need no check
-        """Raise a ConservatorError if the file that ``write`` made at ``written`` does not hold what it should."""
+    def check(self, written: Path, restored: Lookup) -> None:  # noqa: B027  # most formats need no check
+        """Raise a ConservatorError if the file at ``written`` is not what ``write`` should produce."""
 
 
-def key_of(data: bytes, *, is_text: bool = False) -> str:
-    """The key of a document: the hash of its content, and whether it is known to be text."""
+def content_key(data: bytes, *, is_text: bool = False) -> str:
+    """Key of a document: the hash of its content, with a suffix for UTF-8 text."""
     return hashlib.sha256(data).hexdigest() + ("t" if is_text else "")
 
 
-def too_large(size: int, largest: int) -> str:
-    """What is wrong with a document that is too large."""
-    return f"it has {size:,} bytes; --max-bytes allows {largest:,}"
+def oversize_problem(size: int, max_bytes: int) -> str:
+    """Message for a document that exceeds the size limit."""
+    return f"too large: {size:,} bytes; --max-bytes is {max_bytes:,}"
 
 
 def hash_file(path: Path) -> str:
-    """The sha256 of a file, which is never in memory as a whole."""
+    """Compute the SHA-256 of a file in chunks."""
     with path.open("rb") as handle:
         return hash_handle(handle)
 
 
 def hash_handle(handle: BinaryIO) -> str:
-    """The sha256 of what can be read from here on."""
+    """Compute the SHA-256 of the rest of an open file in chunks."""
     digest = hashlib.sha256()
-    while chunk := handle.read(CHUNK):
+    while chunk := handle.read(CHUNK_BYTES):
         digest.update(chunk)
     return digest.hexdigest()
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn everything that goes wrong while the content of an input is read into a DamagedInputError that names it."""
+def as_damaged_input(path: Path) -> Iterator[None]:
+    """Convert every error while an input is read into a DamagedInputError that names the file."""
     try:
         yield
     except ConservatorError:
         raise
-    except Exception as error:  # the readers of damaged archives and tables raise errors of many types
+    except Exception as error:  # readers of damaged archives and tables raise many types of errors
         raise DamagedInputError(f"cannot read {path}: {first_line(error)}") from error
 
 
@@ -113,9 +113,9 @@ def first_line(error: Exception) -> str:
 
 
 @contextmanager
-def packing(handle: BinaryIO, *, packed: bool) -> Iterator[BinaryIO]:
-    """Where to write, so that it is compressed if it has to be; the same content gives the same bytes."""
-    if not packed:
+def gzip_writer(handle: BinaryIO, *, compress: bool) -> Iterator[BinaryIO]:
+    """Wrap a file so that its content is gzip-compressed if needed; equal content gives equal bytes."""
+    if not compress:
         yield handle
         return
     with gzip.GzipFile("", "wb", fileobj=handle, mtime=0) as out:

@@ -1,4 +1,4 @@
-"""Files with a JSON object a line: one field of each is a document."""
+"""JSON lines files: one field of each line is a document."""
 
 import gzip
 import hashlib
@@ -9,19 +9,28 @@ from itertools import groupby
 from json.decoder import JSONDecoder
 from typing import BinaryIO, NamedTuple, cast
 
-from conservator.batch.items import InputFile, Item, Lookup, key_of, packing, reading, too_large
+from conservator.batch.items import (
+    InputFile,
+    Item,
+    Lookup,
+    as_damaged_input,
+    content_key,
+    gzip_writer,
+    oversize_problem,
+)
 from conservator.errors import ConservatorError
 
-BLANK = " \t\r\n"
+WHITESPACE = " \t\r\n"
 DECODER = JSONDecoder()
+LISTED_FIELDS = 12  # fields: listed in an error message [untuned]
 
 
-class Piece(NamedTuple):
-    """A line, or a part of one that is too long to be read into memory.
+class LineChunk(NamedTuple):
+    """A line, or a chunk of a line that exceeds the size limit.
 
     Attributes:
-        number: of the line, from 1.
-        data: its bytes, with the end of the line.
+        number: the number of the line, from 1.
+        data: its bytes, with the line ending.
         is_line: whether it is the whole line.
     """
 
@@ -31,42 +40,46 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Lines(InputFile):
-    """A ``.jsonl`` or ``.jsonl.gz`` file; see ``InputFile``. A line that is not restored stays byte for byte."""
+class JsonLinesFile(InputFile):
+    """A ``.jsonl`` or ``.jsonl.gz`` file; see ``InputFile``. A line that is not restored is copied byte for byte.
+
+    Attributes:
+        field: the field of each line that holds the text.
+    """
 
     field: str
 
     def count(self) -> int:
-        """The lines that are not blank; the first of them must have the field."""
-        number = 0
-        for pieces in self._lines():
-            piece = next(pieces)
-            if piece.data.strip():
-                if not number and piece.is_line:
-                    self._check(piece.data)
-                number += 1
-        return number
+        """Count the lines that are not blank; the first of them must have the field."""
+        lines = 0
+        for chunks in self._lines():
+            chunk = next(chunks)
+            if chunk.data.strip():
+                if not lines and chunk.is_line:
+                    self._check_field(chunk.data)
+                lines += 1
+        return lines
 
     def items(self) -> Iterator[Item]:
-        """The field of every line that is not blank."""
-        for pieces in self._lines():
-            piece = next(pieces)
-            if not piece.is_line:
-                yield self._long(piece, pieces)
-            elif piece.data.strip():
-                yield self._item(piece.data, piece.number)
+        """Yield the field of every line that is not blank."""
+        for chunks in self._lines():
+            chunk = next(chunks)
+            if not chunk.is_line:
+                yield self._oversized_item(chunk, chunks)
+            elif chunk.data.strip():
+                yield self._item(chunk.data, chunk.number)
 
     def write(self, handle: BinaryIO, restored: Lookup) -> None:
-        """The lines with restored fields."""
-        with packing(handle, packed=self._is_packed) as out:
-            for piece in self._pieces():
-                line, data = piece.data, None
-                if piece.is_line and line.strip():
-                    data = restored(self._item(line, piece.number).key)
+        """Write the lines with restored fields."""
+        with gzip_writer(handle, compress=self._is_compressed) as out:
+            for chunk in self._chunks():
+                line, data = chunk.data, None
+                if chunk.is_line and line.strip():
+                    data = restored(self._item(line, chunk.number).key)
                 out.write(line if data is None else with_field(line, self.field, data.decode()))
 
     @property
-    def _is_packed(self) -> bool:
+    def _is_compressed(self) -> bool:
         return self.path.suffix.lower() == ".gz"
 
     def _item(self, line: bytes, number: int) -> Item:
@@ -74,84 +87,92 @@ class Lines(InputFile):
         try:
             start, stop = find_field(line.decode(), self.field)
             data = json.loads(line.decode()[start:stop]).encode()
-            return Item(name, len(data), key_of(data, is_text=True), data, is_text=True)
+            return Item(name, len(data), content_key(data, is_text=True), data, is_text=True)
         except UnicodeError as error:
-            problem = f"it is not valid Unicode: {error}"
+            problem = f"invalid Unicode: {error}"
         except (ValueError, RecursionError) as error:
             problem = str(error)
-        return Item(name, len(line), key_of(line), None, problem=problem)
+        return Item(name, len(line), content_key(line), None, problem=problem)
 
-    def _long(self, first: Piece, rest: Iterator[Piece]) -> Item:
-        """A line that is too long, which is never in memory as a whole."""
+    def _oversized_item(self, first: LineChunk, rest: Iterator[LineChunk]) -> Item:
+        """Hash a line that exceeds the size limit, one chunk at a time."""
         size, digest = len(first.data), hashlib.sha256(first.data)
-        for piece in rest:
-            size += len(piece.data)
-            digest.update(piece.data)
+        for chunk in rest:
+            size += len(chunk.data)
+            digest.update(chunk.data)
         name = f"{self.path}#{first.number}"
-        return Item(name, size, digest.hexdigest(), None, problem=too_large(size, self.largest))
+        return Item(name, size, digest.hexdigest(), None, problem=oversize_problem(size, self.max_bytes))
 
-    def _check(self, line: bytes) -> None:
+    def _check_field(self, line: bytes) -> None:
         try:
             find_field(line.decode(), self.field)
         except (ValueError, RecursionError) as error:
-            raise ConservatorError(f"{self.path}, its first line: {error}; --field names another") from error
+            raise ConservatorError(f"{self.path}, first line: {error}; --field selects the field") from error
 
-    def _lines(self) -> Iterator[Iterator[Piece]]:
-        """The pieces of each line."""
-        return (pieces for _, pieces in groupby(self._pieces(), lambda piece: piece.number))
+    def _lines(self) -> Iterator[Iterator[LineChunk]]:
+        """Yield the chunks of each line."""
+        return (chunks for _, chunks in groupby(self._chunks(), lambda chunk: chunk.number))
 
-    def _pieces(self) -> Iterator[Piece]:
-        """The lines with their ends; one of more than ``largest`` bytes in pieces of at most so many."""
-        with reading(self.path), gzip.open(self.path) if self._is_packed else self.path.open("rb") as opened:
+    def _chunks(self) -> Iterator[LineChunk]:
+        """Yield the lines with their endings; longer lines than ``max_bytes`` come in chunks."""
+        with (
+            as_damaged_input(self.path),
+            gzip.open(self.path) if self._is_compressed else self.path.open("rb") as opened,
+        ):
             handle, number = cast(BinaryIO, opened), 1
-            while data := handle.readline(self.largest + 1):
+            while data := handle.readline(self.max_bytes + 1):
                 ends = data.endswith(b"\n")
-                is_line = len(data) <= self.largest
-                yield Piece(number, data, is_line)
-                while not is_line and not ends and (data := handle.readline(self.largest + 1)):
+                is_line = len(data) <= self.max_bytes
+                yield LineChunk(number, data, is_line)
+                while not is_line and not ends and (data := handle.readline(self.max_bytes + 1)):
                     ends = data.endswith(b"\n")
-                    yield Piece(number, data, is_line)
+                    yield LineChunk(number, data, is_line)
                 number += 1
 
 
 def find_field(line: str, field: str) -> tuple[int, int]:
-    """Where the string of a field stands in a line that is a JSON object; the last one, if it stands there twice."""
-    at, found = skip(line, 0), None
+    """Find the string value of a field in a JSON object, as (start, stop); the last one if the field is repeated.
+
+    Raises:
+        ValueError: if the line is not a JSON object, or the field is missing or not a string.
+    """
+    at, span = skip_whitespace(line, 0), None
     if line[at : at + 1] != "{":
-        raise ValueError("a JSON object is needed")
+        raise ValueError("expected a JSON object")
     names = []
-    at = skip(line, at + 1)
+    at = skip_whitespace(line, at + 1)
     while line[at : at + 1] == '"':
         name, at = DECODER.raw_decode(line, at)
-        at = skip(line, at)
+        at = skip_whitespace(line, at)
         if line[at : at + 1] != ":":
-            raise ValueError(f"a colon is needed at character {at}")
-        start = skip(line, at + 1)
+            raise ValueError(f"expected a colon at character {at}")
+        start = skip_whitespace(line, at + 1)
         value, stop = DECODER.raw_decode(line, start)
         names.append(name)
         if name == field:
-            found = (start, stop) if isinstance(value, str) else None
-        at = skip(line, stop)
+            span = (start, stop) if isinstance(value, str) else None
+        at = skip_whitespace(line, stop)
         if line[at : at + 1] != ",":
             break
-        at = skip(line, at + 1)
-    if line[at : at + 1] != "}" or skip(line, at + 1) != len(line):
-        raise ValueError(f"the JSON object is broken at character {at}")
-    if found is None:
-        listed = ", ".join(names[:12]) or "none"
-        raise ValueError(f"the field {field!r} is not a string" if field in names else f"no field {field!r} ({listed})")
-    return found
+        at = skip_whitespace(line, at + 1)
+    if line[at : at + 1] != "}" or skip_whitespace(line, at + 1) != len(line):
+        raise ValueError(f"invalid JSON at character {at}")
+    if span is None:
+        listed = ", ".join(names[:LISTED_FIELDS]) or "none"
+        problem = f"the field {field!r} is not a string" if field in names else f"no field {field!r} (fields: {listed})"
+        raise ValueError(problem)
+    return span
 
 
-def skip(line: str, at: int) -> int:
-    """The first place from ``at`` on that is not blank."""
-    while at < len(line) and line[at] in BLANK:
+def skip_whitespace(line: str, at: int) -> int:
+    """Return the first position from ``at`` on that is not whitespace."""
+    while at < len(line) and line[at] in WHITESPACE:
         at += 1
     return at
 
 
 def with_field(line: bytes, field: str, value: str) -> bytes:
-    """The line with another string in a field; in ASCII if it was."""
+    """Replace the string of a field; the new string is ASCII if the old one was."""
     text = line.decode()
     start, stop = find_field(text, field)
     return (text[:start] + json.dumps(value, ensure_ascii=text[start:stop].isascii()) + text[stop:]).encode()

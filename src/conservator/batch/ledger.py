@@ -1,8 +1,7 @@
-"""The ledger: what is done, in one SQLite file that the driver alone writes, in transactions.
+"""The ledger: a SQLite file that records finished documents and output files, in transactions of the driver.
 
-A document is done when its row stands here, with its restored bytes. These stay until all files are whole: a file gets
-its own row only then, and any other may hold the same document. So a run that was killed at any moment goes on where it
-was.
+The row of a document holds its restored bytes until all output files are written: an output file gets its row only when
+it is complete, and several files may hold the same document. A killed run can therefore be resumed at any point.
 """
 
 import json
@@ -20,7 +19,7 @@ from conservator.errors import ConservatorError
 
 NAME = ".conservator.sqlite"
 FORMAT = 2
-TABLES = """
+SCHEMA = """
 CREATE TABLE documents (
   key TEXT, config TEXT, outcome TEXT, reason TEXT, binary INTEGER, gave_up INTEGER, limits TEXT, lost INTEGER,
   restored INTEGER, sure INTEGER, left_open INTEGER, expected REAL, encoding TEXT, written TEXT, notices TEXT,
@@ -34,10 +33,17 @@ CREATE TABLE places (
   PRIMARY KEY (target, number)
 ) WITHOUT ROWID;
 """
-CHANGED = "its file changed while the batch was running; another run takes it as it is then"
-MAPPINGS = {"notices": str, "shares": float | int}  # stored as JSON; the type of their values
-NUMBERS: dict[str, Any] = {one.name: one.type for one in fields(DocumentResult) if one.name not in ("data", *MAPPINGS)}
-UNUSABLE = (  # what SQLite says if it cannot write or read now; every other error means that the file is damaged
+# Fields of DocumentResult whose column has another name in FORMAT 2: "field column".
+RENAMED_COLUMNS = dict(
+    pair.split() for pair in ("confident sure", "unfilled left_open", "expected_accuracy expected", "weights shares")
+)
+JSON_FIELDS = {"notices": str, "weights": float | int}  # fields stored as JSON objects -> the type of their values
+SCALAR_FIELDS: dict[str, Any] = {
+    field.name: field.type for field in fields(DocumentResult) if field.name not in ("data", *JSON_FIELDS)
+}
+COLUMNS = [RENAMED_COLUMNS.get(name, name) for name in (*SCALAR_FIELDS, *JSON_FIELDS)]
+CHANGED = "the file changed during the run; run the batch again"
+TEMPORARY_ERRORS = (  # SQLite cannot use the file now; every other error code means that the file is damaged
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_FULL,
@@ -47,17 +53,15 @@ UNUSABLE = (  # what SQLite says if it cannot write or read now; every other err
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_READONLY,
 )
-
-
-LONGEST = 100  # characters of what SQLite says that an error repeats
+MAX_MESSAGE_CHARACTERS = 100  # characters: of a SQLite message in an error [untuned]
 
 
 class LedgerError(ConservatorError):
-    """The ledger cannot be used, so the run cannot go on."""
+    """The ledger cannot be used, so the run cannot continue."""
 
 
-class Place(NamedTuple):
-    """A document in a file: its name, size and key, and why it was not tried."""
+class DocumentEntry(NamedTuple):
+    """A document of an output file: its name, size and key, and why it was not restored ("" if it was)."""
 
     name: str
     size: int
@@ -66,31 +70,31 @@ class Place(NamedTuple):
 
 
 class WrittenFile(NamedTuple):
-    """A file of the results.
+    """An output file.
 
     Attributes:
-        source: the hash of the input; None if it is not complete.
-        config: the hash of the configuration.
-        gave_up: the limits under which documents in it were given up, or were too large; "" if none were.
-        written: the hash of the file as it was written last, or None.
-        coming: the hash of what was about to take its place.
+        source_sha256: the hash of the input; None if the output is not complete.
+        config_hash: the hash of the configuration.
+        gave_up_under: the limits under which documents in it were given up, or were too large; "" if none were.
+        written_sha256: the hash of the complete output; None if nothing was written.
+        pending_sha256: the hash of a new version that was about to replace it; None without one.
     """
 
-    source: str | None
-    config: str | None
-    gave_up: str
-    written: str | None
-    coming: str | None = None
+    source_sha256: str | None
+    config_hash: str | None
+    gave_up_under: str
+    written_sha256: str | None
+    pending_sha256: str | None = None
 
 
 class Ledger:
-    """The records of all runs with one folder of results."""
+    """The records of all runs with one output folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the ledger of a folder, or make it."""
+        """Open the ledger of a folder, or create it."""
         self.path = folder / NAME
         try:
-            self.base = sqlite3.connect(self.path, isolation_level=None)
+            self.connection = sqlite3.connect(self.path, isolation_level=None)
         except sqlite3.Error as error:
             raise self._error(error) from error
         try:
@@ -103,90 +107,93 @@ class Ledger:
         self._run("PRAGMA auto_vacuum=FULL")
         self._run("PRAGMA journal_mode=WAL")
         self._run("PRAGMA synchronous=NORMAL")
-        version = self._one("PRAGMA user_version")
+        version = self._first_row("PRAGMA user_version")
         if version == (0,):
-            with self._asking():
-                self.base.executescript(f"BEGIN; {TABLES} PRAGMA user_version={FORMAT}; COMMIT;")
+            with self._as_ledger_error():
+                self.connection.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
         elif version != (FORMAT,):
-            raise LedgerError(f"{self.path} was written by another version; --out needs a new folder")
-        self._run("CREATE TEMP TABLE present (target BLOB PRIMARY KEY, path TEXT, state TEXT)")
+            raise LedgerError(f"{self.path} was written by another version of conservator; choose another --out")
+        self._run("CREATE TEMP TABLE targets (target BLOB PRIMARY KEY, path TEXT, owner TEXT)")
 
     def close(self) -> None:
         """Close the file."""
-        self.base.close()
+        self.connection.close()
 
     def _run(self, query: str, values: Sequence[Any] | dict[str, Any] = ()) -> None:
-        with self._asking():
-            self.base.execute(query, values)
+        with self._as_ledger_error():
+            self.connection.execute(query, values)
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> Generator[tuple[Any, ...], None, None]:
-        with self._asking(), closing(self.base.execute(query, values)) as cursor:
+        with self._as_ledger_error(), closing(self.connection.execute(query, values)) as cursor:
             yield from cursor
 
-    def _one(self, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+    def _first_row(self, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         with closing(self._rows(query, values)) as rows:
             return next(rows, None)
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
-        """Turn errors of SQLite into a LedgerError; its module cannot decode the message of some."""
+    def _as_ledger_error(self) -> Iterator[None]:
+        """Convert errors of SQLite into a LedgerError; its module raises UnicodeError for some damaged files."""
         try:
             yield
         except (sqlite3.Error, UnicodeError) as error:
             raise self._error(error) from error
 
     def _error(self, error: Exception) -> LedgerError:
-        """What is wrong with the file, and how to go on."""
-        said = shown(str(error))[:LONGEST]
+        """Describe an error of SQLite, and what the user can do."""
+        detail = display_text(str(error))[:MAX_MESSAGE_CHARACTERS]
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
-        if code % 2**8 in UNUSABLE:  # the higher bits tell more of the same error
-            return LedgerError(f"cannot use {self.path}: {said}")
+        if code % 2**8 in TEMPORARY_ERRORS:  # the higher bits hold the extended error code
+            return LedgerError(f"cannot use {self.path}: {detail}")
         return LedgerError(
-            f"cannot use {self.path}: it is damaged ({said}); choose another --out, or remove this file and give "
-            "--force once: all documents are restored again, and all results replaced, also those that you have changed"
+            f"cannot use {self.path}: the file is damaged ({detail}); choose another --out, or delete this file and "
+            "run once with --force: this restores all documents again and overwrites all results, including those that "
+            "you have changed"
         )
 
-    def expect(self, target: str, path: str, state: str) -> str | None:
-        """Note that a file is a result of this run; return the input that another one with this name is of.
+    def register(self, target: str, path: str, owner: str) -> str | None:
+        """Register an output file of this run.
 
         Args:
-            target: the file.
-            path: the input that it is made of.
-            state: whose file stands there now.
+            target: the output file, relative to the output folder.
+            path: its input.
+            owner: the owner of the file that exists there now; see ``output_folder.Owner``.
+
+        Returns:
+            The input that is registered for the same output file, or None if there is no clash.
         """
-        query = "SELECT path FROM present WHERE target = ?"
-        row = self._one(query, (os.fsencode(target),))
+        query = "SELECT path FROM targets WHERE target = ?"
+        row = self._first_row(query, (os.fsencode(target),))
         if row is not None:
             return str(row[0])
-        self._run("INSERT INTO present VALUES (?, ?, ?)", (os.fsencode(target), shown(path), state))
+        self._run("INSERT INTO targets VALUES (?, ?, ?)", (os.fsencode(target), display_text(path), owner))
         return None
 
-    def state(self, target: str) -> str | None:
-        """Whose file stood there when the run began; None for a file that was not expected."""
-        row = self._one("SELECT state FROM present WHERE target = ?", (os.fsencode(target),))
+    def owner(self, target: str) -> str | None:
+        """The owner of an output file when the run started; None if the file is not registered."""
+        row = self._first_row("SELECT owner FROM targets WHERE target = ?", (os.fsencode(target),))
         return None if row is None else str(row[0])
 
-    def find(self, key: str, config: str) -> DocumentResult | None:
-        """What came of a document, without its bytes; None if it is not done."""
-        columns = ", ".join((*NUMBERS, *MAPPINGS))
-        query = f"SELECT {columns} FROM documents WHERE key = ? AND config = ?"
-        row = self._one(query, (key, config))
-        return None if row is None else self._done(row)
+    def find(self, key: str, config_hash: str) -> DocumentResult | None:
+        """The result of a document without its bytes; None if it is not done."""
+        query = f"SELECT {', '.join(COLUMNS)} FROM documents WHERE key = ? AND config = ?"
+        row = self._first_row(query, (key, config_hash))
+        return None if row is None else self._to_result(row)
 
-    def has_data(self, key: str, config: str) -> bool:
-        """Whether the restored bytes of a document that is done are still here, or are those that it had."""
+    def has_data(self, key: str, config_hash: str) -> bool:
+        """Whether the restored bytes of a finished document are still recorded, or equal the original."""
         query = "SELECT data IS NOT NULL OR NOT changed FROM documents WHERE key = ? AND config = ?"
-        row = self._one(query, (key, config))
+        row = self._first_row(query, (key, config_hash))
         return bool(row and row[0])
 
-    def limits_of(self, key: str, config: str) -> str:
+    def limits_of(self, key: str, config_hash: str) -> str:
         """The limits under which a document was tried."""
-        row = self._one("SELECT limits FROM documents WHERE key = ? AND config = ?", (key, config))
+        row = self._first_row("SELECT limits FROM documents WHERE key = ? AND config = ?", (key, config_hash))
         return "" if row is None else str(row[0])
 
-    def data(self, key: str, config: str) -> bytes | None:
-        """The restored bytes of a document; None if it stays as it was."""
-        row = self._one("SELECT data FROM documents WHERE key = ? AND config = ?", (key, config))
+    def data(self, key: str, config_hash: str) -> bytes | None:
+        """The restored bytes of a document; None if it is unchanged."""
+        row = self._first_row("SELECT data FROM documents WHERE key = ? AND config = ?", (key, config_hash))
         if row is None or row[0] is None:
             return None
         try:
@@ -194,108 +201,121 @@ class Ledger:
         except (zlib.error, TypeError) as error:
             raise self._error(error) from error
 
-    def record(self, key: str, config: str, done: DocumentResult, limits: str) -> None:
-        """Write down what came of a document."""
-        row = {name: getattr(done, name) for name in NUMBERS} | {"reason": shown(done.reason)}
-        row |= {name: json.dumps(getattr(done, name)) for name in MAPPINGS}
-        row |= {"key": key, "config": config, "limits": limits}
-        row |= {"changed": done.data is not None, "data": None if done.data is None else zlib.compress(done.data, 1)}
+    def record(self, key: str, config_hash: str, result: DocumentResult, limits: str) -> None:
+        """Record the result of a document."""
+        values = [getattr(result, name) for name in SCALAR_FIELDS]
+        values += [json.dumps(getattr(result, name)) for name in JSON_FIELDS]
+        row = dict(zip(COLUMNS, values, strict=True)) | {"reason": display_text(result.reason)}
+        row |= {"key": key, "config": config_hash, "limits": limits}
+        row |= {
+            "changed": result.data is not None,
+            "data": None if result.data is None else zlib.compress(result.data, 1),
+        }
         names = ", ".join(row)
-        places = ", ".join(f":{name}" for name in row)
-        self._run(f"INSERT OR REPLACE INTO documents ({names}) VALUES ({places})", row)
+        parameters = ", ".join(f":{name}" for name in row)
+        self._run(f"INSERT OR REPLACE INTO documents ({names}) VALUES ({parameters})", row)
 
     def file(self, target: str) -> WrittenFile | None:
-        """What is known of a file of the results."""
+        """The record of an output file; None without one."""
         query = "SELECT source, config, gave_up, written, coming FROM files WHERE target = ?"
-        row = self._one(query, (os.fsencode(target),))
+        row = self._first_row(query, (os.fsencode(target),))
         if row is None:
             return None
-        known = WrittenFile(*row)
-        self._check(all(one is None or isinstance(one, str) for one in row) and known.gave_up is not None, "files")
-        return known
+        record = WrittenFile(*row)
+        is_valid = all(value is None or isinstance(value, str) for value in row) and record.gave_up_under is not None
+        self._check(is_valid, "files")
+        return record
 
-    def announce(self, target: str, coming: str) -> None:
-        """Write down that a file is about to be put in its place: from now on it is ours."""
+    def mark_pending(self, target: str, pending_sha256: str) -> None:
+        """Record that a new version of an output file is about to be moved into place; it then belongs to the batch."""
         self._run(
             "INSERT INTO files (target, gave_up, coming) VALUES (?, '', ?) "
             "ON CONFLICT (target) DO UPDATE SET coming = excluded.coming",
-            (os.fsencode(target), coming),
+            (os.fsencode(target), pending_sha256),
         )
 
-    def complete(self, target: str, known: WrittenFile, places: Iterable[Place]) -> None:
-        """Write down that a file is whole, and which documents are in it."""
-        place, config = os.fsencode(target), known.config
+    def complete(self, target: str, record: WrittenFile, entries: Iterable[DocumentEntry]) -> None:
+        """Record that an output file is complete, and its documents."""
+        encoded_target, config_hash = os.fsencode(target), record.config_hash
         self._run("BEGIN IMMEDIATE")
         try:
-            self._run("DELETE FROM places WHERE target = ?", (place,))
-            for number, one in enumerate(places):
-                row = (place, number, shown(one.name), one.size, one.key, config, shown(one.problem))
+            self._run("DELETE FROM places WHERE target = ?", (encoded_target,))
+            for number, entry in enumerate(entries):
+                name, problem = display_text(entry.name), display_text(entry.problem)
+                row = (encoded_target, number, name, entry.size, entry.key, config_hash, problem)
                 self._run("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?)", row)
             query = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, NULL)"
-            self._run(query, (place, known.source, config, known.gave_up, known.written))
+            values = (encoded_target, record.source_sha256, config_hash, record.gave_up_under, record.written_sha256)
+            self._run(query, values)
         except BaseException:
-            with suppress(sqlite3.Error):  # SQLite has done so itself after some errors
-                self.base.execute("ROLLBACK")
+            with suppress(sqlite3.Error):  # after some errors SQLite has rolled back already
+                self.connection.execute("ROLLBACK")
             raise
         self._run("COMMIT")
 
-    def number_of(self, target: str) -> int:
-        """How many documents are in a file that is whole."""
-        row = self._one("SELECT count(*) FROM places WHERE target = ?", (os.fsencode(target),))
+    def count_documents(self, target: str) -> int:
+        """Number of documents in a complete output file."""
+        row = self._first_row("SELECT count(*) FROM places WHERE target = ?", (os.fsencode(target),))
         return 0 if row is None else int(row[0])
 
-    def forget_data(self) -> None:
-        """Let go of restored bytes: every file is whole. Those beside a document that was given up stay for a retry."""
+    def drop_data(self) -> None:
+        """Delete restored bytes when all files are written; keep those of files with a document that was given up."""
         self._run(
             "UPDATE documents SET data = NULL WHERE data IS NOT NULL AND key NOT IN (SELECT key FROM places "
             "WHERE target IN (SELECT places.target FROM places JOIN documents AS other ON other.key = places.key "
             "AND other.config = places.config WHERE other.gave_up))"
         )
 
-    def rows(self, order: str = "present.rowid, number") -> Iterator[dict[str, Any]]:
-        """The documents of the files of this run, in the order of the inputs, or another."""
-        columns = ", ".join(f"documents.{name}" for name in (*NUMBERS, *MAPPINGS))
+    def rows(self, order: str = "targets.rowid, number") -> Iterator[dict[str, Any]]:
+        """Yield the documents of this run as ``{"document", "target", "bytes", "result"}``.
+
+        Args:
+            order: the SQL order; by default that of the inputs.
+        """
+        columns = ", ".join(f"documents.{name}" for name in COLUMNS)
         query = (
-            f"SELECT places.name, places.size, places.target, places.problem, {columns} FROM present "
-            "JOIN places ON places.target = present.target LEFT JOIN documents "
+            f"SELECT places.name, places.size, places.target, places.problem, {columns} FROM targets "
+            "JOIN places ON places.target = targets.target LEFT JOIN documents "
             f"ON documents.key = places.key AND documents.config = places.config ORDER BY {order}"
         )
-        for name, size, target, problem, *rest in self._rows(query):
-            right = isinstance(target, bytes) and isinstance(size, int) and isinstance(problem, str)
-            self._check(right and isinstance(name, str), "places")
-            done = DocumentResult(COPIED, reason=problem or CHANGED) if rest[0] is None else self._done(rest)
-            yield {"document": name, "target": os.fsdecode(target), "bytes": size, "done": done}
+        for name, size, target, problem, *values in self._rows(query):
+            is_valid = isinstance(target, bytes) and isinstance(size, int) and isinstance(problem, str)
+            self._check(is_valid and isinstance(name, str), "places")
+            missing = values[0] is None
+            result = DocumentResult(COPIED, reason=problem or CHANGED) if missing else self._to_result(values)
+            yield {"document": name, "target": os.fsdecode(target), "bytes": size, "result": result}
 
-    def _done(self, row: Sequence[Any]) -> DocumentResult:
-        found = dict(zip((*NUMBERS, *MAPPINGS), row, strict=True))
-        found |= {name: bool(found[name]) for name, kind in NUMBERS.items() if kind is bool}
-        for name, kind in NUMBERS.items():
-            self._check(isinstance(found[name], kind), "documents")
-        for name, kind in MAPPINGS.items():
+    def _to_result(self, row: Sequence[Any]) -> DocumentResult:
+        values = dict(zip((*SCALAR_FIELDS, *JSON_FIELDS), row, strict=True))
+        values |= {name: bool(values[name]) for name, kind in SCALAR_FIELDS.items() if kind is bool}
+        for name, kind in SCALAR_FIELDS.items():
+            self._check(isinstance(values[name], kind), "documents")
+        for name, kind in JSON_FIELDS.items():
             try:
-                found[name] = json.loads(found[name])
+                values[name] = json.loads(values[name])
             except (ValueError, TypeError, RecursionError) as error:
                 raise self._error(error) from error
-            right = isinstance(found[name], dict) and all(isinstance(one, kind) for one in found[name].values())
-            self._check(right, "documents")
-        return DocumentResult(**found)
+            is_valid = isinstance(values[name], dict)
+            self._check(is_valid and all(isinstance(value, kind) for value in values[name].values()), "documents")
+        return DocumentResult(**values)
 
-    def _check(self, right: bool, table: str) -> None:
-        """Raise a LedgerError if the values of a row are not what we write."""
-        if not right:
-            raise self._error(ValueError(f"wrong values in the table {table}"))
-
-
-def shown(name: str) -> str:
-    """A name as it can be shown: what is not valid Unicode, or controls a terminal, is replaced."""
-    text = name.encode(errors="surrogateescape").decode(errors="replace") if not _has_halves(name) else ascii(name)
-    return "".join(one if one.isprintable() else "\ufffd" for one in text)
+    def _check(self, is_valid: bool, table: str) -> None:
+        """Raise a LedgerError if the values of a row have the wrong type."""
+        if not is_valid:
+            raise self._error(ValueError(f"invalid values in the table {table}"))
 
 
-def _has_halves(name: str) -> bool:
-    """Whether a name has half a surrogate that no file name has."""
+def display_text(text: str) -> str:
+    """Replace invalid Unicode and control characters, so that a name or message can be displayed."""
+    unpaired = _has_unpaired_surrogate(text)
+    valid = ascii(text) if unpaired else text.encode(errors="surrogateescape").decode(errors="replace")
+    return "".join(character if character.isprintable() else "\ufffd" for character in valid)
+
+
+def _has_unpaired_surrogate(text: str) -> bool:
+    """Whether a text has a surrogate that does not encode a byte of a file name."""
     try:
-        name.encode(errors="surrogateescape")
+        text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
         return True
     return False

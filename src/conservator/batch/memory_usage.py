@@ -1,36 +1,36 @@
-"""How much memory a process takes, where the system tells it (Linux)."""
+"""Memory usage of processes, on systems with ``/proc`` (Linux)."""
 
 from contextlib import suppress
 from pathlib import Path
 
-PROCESSES = Path("/proc")
-RESET = "5"  # what makes the kernel forget the most memory that a process had in use
+PROC = Path("/proc")
+RESET_PEAK = "5"  # written to clear_refs: the kernel resets the peak memory of the process
 
 
-def is_known() -> bool:
-    """Whether the system tells how much memory a process takes."""
-    return (PROCESSES / "self" / "status").is_file()
+def is_supported() -> bool:
+    """Whether the system reports the memory of a process."""
+    return (PROC / "self" / "status").is_file()
 
 
 def reset_peak() -> None:
-    """Begin to measure the most memory that this process has in use."""
+    """Reset the peak memory of this process."""
     with suppress(OSError):
-        (PROCESSES / "self" / "clear_refs").write_text(RESET)
+        (PROC / "self" / "clear_refs").write_text(RESET_PEAK)
 
 
 def peak_memory() -> int:
-    """The most bytes that this process had in use since; 0 if the system does not tell."""
-    return _status("self", "VmHWM")
+    """Peak memory of this process since ``reset_peak``, in bytes; 0 if unknown."""
+    return _read_status("self", "VmHWM")
 
 
 def memory_of(process: int) -> int:
-    """The bytes that a process has in use; 0 if it has ended, or the system does not tell."""
-    return _status(str(process), "VmRSS")
+    """Memory of a process in bytes; 0 if it has ended or is unknown."""
+    return _read_status(str(process), "VmRSS")
 
 
-def _status(process: str, name: str) -> int:
+def _read_status(process: str, name: str) -> int:
     with suppress(OSError):
-        for line in (PROCESSES / process / "status").read_text(errors="replace").splitlines():
+        for line in (PROC / process / "status").read_text(errors="replace").splitlines():
             key, _, value = line.partition(":")
             if key == name:
                 return 1024 * int(value.split()[0])

@@ -1,4 +1,4 @@
-"""The folder of the results: one driver at a time, files whole or not at all, nothing left behind."""
+"""The output folder: one driver at a time, atomic writes, no leftovers."""
 
 import hashlib
 import os
@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -19,13 +20,21 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
-PARTS = ".conservator.parts"  # a folder inside, for what is being written; removed at the start and at the end
-REFERENCES = ".conservator.references"
+PARTS = ".conservator.parts"  # subfolder for files that are being written; exists only during a run
+REFERENCES = ".conservator.references"  # subfolder for the reference index; exists only during a run
+
+
+class Owner(StrEnum):
+    """The owner of a file in the output folder."""
+
+    NONE = "none"  # there is no file
+    BATCH = "batch"  # a batch wrote the file, and it is unchanged
+    USER = "user"  # no batch wrote the file, or it was changed since
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder for this process alone. The lock ends with the process, however it ends; Windows has none."""
+    """Lock a folder for this process. The lock ends with the process; Windows has no lock."""
     if fcntl is None:
         yield
         return
@@ -38,7 +47,7 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ConservatorError(
-                f"another run writes to {folder}; wait for its end, or choose another --out"
+                f"another run is writing to {folder}; wait until it ends, or choose another --out"
             ) from error
         except OSError as error:
             raise ConservatorError(f"cannot lock {folder}: {error.strerror}") from error
@@ -47,79 +56,79 @@ def locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def clean(folder: Path, name: str = PARTS) -> None:
-    """Remove a folder of ours inside the results, which a run that was killed may have left."""
-    found = folder / name
-    if found.is_symlink() or (found.exists() and not found.is_dir()):
-        raise ConservatorError(f"{found} is not a folder of ours; remove it first")
-    shutil.rmtree(found, ignore_errors=True)
+def remove_leftovers(folder: Path, name: str = PARTS) -> None:
+    """Remove a temporary subfolder of the output folder, which a killed run may have left."""
+    path = folder / name
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        raise ConservatorError(f"{path} must be a temporary folder of the batch, but it is not a folder; delete it")
+    shutil.rmtree(path, ignore_errors=True)
 
 
 class UnwritableError(ConservatorError):
-    """A result cannot be written."""
+    """An output file cannot be written."""
 
 
-class KeptError(ConservatorError):
-    """A result was not written, because the file in its place is not ours."""
+class ProtectedFileError(ConservatorError):
+    """An output file was not written, because the existing file belongs to the user."""
 
 
-class Hashing:
-    """A file that is written, and hashed on the way."""
+class HashingWriter:
+    """A binary file that computes the SHA-256 of everything written to it."""
 
     def __init__(self, handle: BinaryIO) -> None:
-        """Nothing is written yet."""
+        """Wrap an open file."""
         self.handle, self.digest = handle, hashlib.sha256()
 
     def write(self, data: bytes) -> int:
-        """Write some bytes."""
+        """Write bytes and add them to the hash."""
         self.digest.update(data)
-        with self._writing():
+        with self._as_unwritable():
             return self.handle.write(data)
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """Return the number of written bytes."""
         return self.handle.tell()
 
     def flush(self) -> None:
-        """Write what is held back."""
-        with self._writing():
+        """Flush the buffer."""
+        with self._as_unwritable():
             self.handle.flush()
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _as_unwritable(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             raise UnwritableError(f"cannot write {self.handle.name}: {error.strerror}") from error
 
     def close(self) -> None:
-        """The one who opened it closes it."""
+        """Do nothing: the caller closes the wrapped file."""
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
+        """Whether the wrapped file is closed."""
         return self.handle.closed
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def readable(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
     def seekable(self) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
 
 @dataclass(frozen=True)
-class Part:
-    """A file of the results before it is put in its place.
+class PartialFile:
+    """An output file before it is moved into place.
 
     Attributes:
-        handle: where to write it.
-        path: where it is until then.
+        handle: the open file.
+        path: its temporary path.
     """
 
     handle: BinaryIO
@@ -127,46 +136,51 @@ class Part:
 
 
 @contextmanager
-def putting(folder: Path, target: str, ledger: Ledger, like: Path | None = None, *, force: bool) -> Iterator[Part]:
-    """Write a file of the results: elsewhere first, then known to the ledger as ours, then in its place, whole.
+def atomic_output(
+    folder: Path, target: str, ledger: Ledger, mode_from: Path | None = None, *, force: bool
+) -> Iterator[PartialFile]:
+    """Write an output file: to a temporary path, then mark it as pending in the ledger, then move it into place.
 
     Args:
-        folder: of the results.
-        target: the file, relative to it.
+        folder: the output folder.
+        target: the file, relative to the folder.
         ledger: the ledger of the folder.
-        like: the input, whose permissions the file gets.
-        force: replace a file of somebody else; else it is kept, and a KeptError is raised.
+        mode_from: a file whose permissions are copied; None for the default permissions.
+        force: replace a file that belongs to the user; otherwise raise a ProtectedFileError.
     """
     parts = make_folder(folder / PARTS)
-    part, place = parts / hashlib.sha256(target.encode(errors="surrogateescape")).hexdigest(), folder / target
+    partial, path = parts / hashlib.sha256(target.encode(errors="surrogateescape")).hexdigest(), folder / target
     try:
-        with part.open("wb") as handle:
-            hashing = Hashing(handle)
-            yield Part(cast(BinaryIO, hashing), part)
+        with partial.open("wb") as handle:
+            writer = HashingWriter(handle)
+            yield PartialFile(cast(BinaryIO, writer), partial)
             handle.flush()
             os.fsync(handle.fileno())
-        if like is not None:
-            part.chmod(like.stat().st_mode & 0o777)
-        # The survey at the start of the run has asked this, too, but a run may take days.
-        if place.is_dir() or (not force and whose(folder, target, ledger) == "else"):
-            raise KeptError(f"{place} was created or changed during the run, and is kept; --force replaces a file")
-        ledger.announce(target, hashing.digest.hexdigest())
-        make_folder(place.parent)
-        part.replace(place)
+        if mode_from is not None:
+            partial.chmod(mode_from.stat().st_mode & 0o777)
+        # The owner was checked at the start of the run, but a run may take days.
+        if path.is_dir() or (not force and owner_of(folder, target, ledger) == Owner.USER):
+            raise ProtectedFileError(
+                f"{path} was created or changed during the run and was not overwritten; --force overwrites files"
+            )
+        ledger.mark_pending(target, writer.digest.hexdigest())
+        make_folder(path.parent)
+        partial.replace(path)
     except OSError as error:
-        raise ConservatorError(f"cannot write {place}: {error.strerror or error}") from error
+        raise ConservatorError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
-def whose(folder: Path, target: str, ledger: Ledger) -> str:
-    """Whose file stands where a result goes: ``nobody``'s, ``ours`` as we wrote it, or that of somebody ``else``."""
-    place = folder / target
-    if place.is_dir():
-        raise ConservatorError(f"cannot write {place}: it is a folder")
-    if not os.path.lexists(place):
-        return "nobody"
-    known = ledger.file(target)
-    if known is None or place.is_symlink() or not place.is_file():
-        return "else"
-    return "ours" if hash_file(place) in (known.written, known.coming) else "else"
+def owner_of(folder: Path, target: str, ledger: Ledger) -> Owner:
+    """Determine the owner of an output file."""
+    path = folder / target
+    if path.is_dir():
+        raise ConservatorError(f"cannot write {path}: it is a folder")
+    if not os.path.lexists(path):
+        return Owner.NONE
+    record = ledger.file(target)
+    if record is None or path.is_symlink() or not path.is_file():
+        return Owner.USER
+    is_unchanged = hash_file(path) in (record.written_sha256, record.pending_sha256)
+    return Owner.BATCH if is_unchanged else Owner.USER

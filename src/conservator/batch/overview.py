@@ -1,4 +1,4 @@
-"""The overview of a batch: one HTML file without scripts, the documents with most doubt first."""
+"""The overview of a batch: one HTML file without scripts, sorted by need for review."""
 
 import base64
 import hashlib
@@ -8,16 +8,19 @@ from typing import Any, BinaryIO
 
 from conservator.batch.engine import COPIED, RESTORED, DocumentResult
 from conservator.batch.ledger import Ledger
-from conservator.batch.totals import Totals, sum_up
+from conservator.batch.totals import Totals, sum_results
 from conservator.results.html import asset
 
 OVERVIEW = "overview.html"
-SHOWN = 500  # documents in the overview
-# Documents that were copied, then those with notices, then those of which most is likely to be wrong or is left open.
-WORST = (
+MAX_ROWS = 500  # documents: listed in the overview [untuned]
+MAX_WEIGHTS = 3  # experts: listed for each document [untuned]
+MIN_WEIGHT = 0.005  # probability: smaller weights would be displayed as 0 % [definition]
+# SQL order: copied documents, then documents with notices, then those with the largest number of expected errors and
+# unfilled positions. The columns have the names of the ledger.
+WORST_FIRST = (
     "(documents.outcome IS NULL OR (documents.outcome = 'copied' AND NOT documents.binary)) DESC, "
     "documents.notices != '{}' DESC, "
-    "documents.left_open + documents.restored * (1 - coalesce(documents.expected, 1)) DESC, present.rowid, number"
+    "documents.left_open + documents.restored * (1 - coalesce(documents.expected, 1)) DESC, targets.rowid, number"
 )
 STYLE = """
 .cards { grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); }
@@ -51,25 +54,40 @@ TEMPLATE = """<!doctype html>
 </body>
 </html>
 """
-HEAD = ("document", "outcome", "bytes", "lost", "restored", "sure", "left open", "likely right", "trusted there", "s")
+HEAD = (
+    "document",
+    "outcome",
+    "bytes",
+    "lost",
+    "restored",
+    "confident",
+    "unfilled",
+    "expected accuracy",
+    "expert weights",
+    "seconds",
+)
+NUMERIC_COLUMNS = (2, 3, 4, 5, 6, 7, 9)  # indices into HEAD
 
 
 def write_overview(handle: BinaryIO, ledger: Ledger) -> None:
     """Write the overview."""
-    totals = sum_up(ledger.rows())
-    rows = [_row(one) for one in islice(ledger.rows(WORST), SHOWN)]
+    totals = sum_results(ledger.rows())
+    rows = [_row(row) for row in islice(ledger.rows(WORST_FIRST), MAX_ROWS)]
     style = asset("view.css") + STYLE
-    hashed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    number = totals.documents + totals.left_out
-    heading = "All documents, the worst first" if number <= SHOWN else f"The worst {SHOWN} of {number} documents"
+    style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    documents = totals.documents + totals.excluded
+    heading = "All documents, by need for review"
+    if documents > MAX_ROWS:
+        heading = f"{MAX_ROWS} of {documents} documents, by need for review"
     text = TEMPLATE.format(
-        source=html.escape(f"'sha256-{hashed}'"),
+        source=html.escape(f"'sha256-{style_hash}'"),
         documents=totals.documents,
         style=style,
         cards="".join(f"<div class='card'><dt>{name}</dt><dd>{value}</dd></div>" for name, value in _cards(totals)),
         heading=heading,
         head="".join(
-            f"<th class='{'value' if 1 < place < 8 or place == 9 else ''}'>{one}</th>" for place, one in enumerate(HEAD)
+            f"<th class='{'value' if column in NUMERIC_COLUMNS else ''}'>{title}</th>"
+            for column, title in enumerate(HEAD)
         ),
         rows="\n".join(rows),
     )
@@ -77,14 +95,14 @@ def write_overview(handle: BinaryIO, ledger: Ledger) -> None:
 
 
 def _cards(totals: Totals) -> list[tuple[str, str]]:
-    expected = "·" if totals.expected is None else f"{100 * totals.expected:.1f} %"
+    expected = "·" if totals.expected_accuracy is None else f"{100 * totals.expected_accuracy:.1f} %"
     cards = [
-        ("restored", f"{totals.outcomes[RESTORED]}<small>of {totals.documents} documents</small>"),
-        ("copied", f"{totals.copied}<small>could not be restored</small>"),
+        ("restored documents", f"{totals.outcomes[RESTORED]}<small>of {totals.documents}</small>"),
+        ("copied documents", f"{totals.copied}<small>could not be restored</small>"),
         ("lost", f"{totals.lost:,}<small>bytes or characters</small>"),
-        ("filled in", f"{totals.restored:,}<small>{totals.confident:,} at least 90 % sure</small>"),
-        ("left open", f"{totals.left_open:,}"),
-        ("should be right", f"{expected}<small>of what was filled in</small>"),
+        ("restored", f"{totals.restored:,}<small>{totals.confident:,} with confidence of at least 90 %</small>"),
+        ("unfilled", f"{totals.unfilled:,}<small>left as they were</small>"),
+        ("expected accuracy", f"{expected}<small>of the restored ones</small>"),
     ]
     if totals.converted:
         cards.append(("encoding changed", f"{totals.converted.total():,}<small>documents</small>"))
@@ -94,21 +112,22 @@ def _cards(totals: Totals) -> list[tuple[str, str]]:
 
 
 def _row(row: dict[str, Any]) -> str:
-    done: DocumentResult = row["done"]
-    outcome = "left out" if done.binary else done.outcome
-    if done.encoding != done.written:
-        outcome += f", read as {done.encoding}, written as {done.written}"
-    reason = f": {done.reason}" if done.reason else ""
-    notices = "".join(f"; {kind.replace('_', ' ')}: {message}" for kind, message in done.notices.items())
-    shares = sorted(done.shares.items(), key=lambda one: -one[1])[:3]
-    with_confidence = ", ".join(f"{name} {100 * share:.0f}\u00a0%" for name, share in shares if share >= 0.005)
-    expected = "" if done.expected is None else f"{100 * done.expected:.1f} %"
+    result: DocumentResult = row["result"]
+    outcome = "skipped" if result.binary else result.outcome
+    if result.encoding != result.written:
+        outcome += f", read as {result.encoding}, written as {result.written}"
+    reason = f": {result.reason}" if result.reason else ""
+    notices = "".join(f"; {kind.replace('_', ' ')}: {message}" for kind, message in result.notices.items())
+    largest = sorted(result.weights.items(), key=lambda item: -item[1])[:MAX_WEIGHTS]
+    weights = ", ".join(f"{name} {100 * weight:.0f}\u00a0%" for name, weight in largest if weight >= MIN_WEIGHT)
+    expected = "" if result.expected_accuracy is None else f"{100 * result.expected_accuracy:.1f} %"
+    counts = (row["bytes"], result.lost, result.restored, result.confident, result.unfilled)
     cells: list[tuple[str, object]] = [
         ("", row["document"]),
-        ("copied" if done.outcome == COPIED and not done.binary else "", outcome + reason + notices),
-        *(("value", f"{one:,}") for one in (row["bytes"], done.lost, done.restored, done.confident, done.left_open)),
+        ("copied" if result.outcome == COPIED and not result.binary else "", outcome + reason + notices),
+        *(("value", f"{count:,}") for count in counts),
         ("value", expected),
-        ("", with_confidence),
-        ("value", f"{done.seconds:.1f}"),
+        ("", weights),
+        ("value", f"{result.seconds:.1f}"),
     ]
     return "<tr>" + "".join(f"<td class='{kind}'>{html.escape(str(text))}</td>" for kind, text in cells) + "</tr>"

@@ -1,148 +1,169 @@
-"""Parquet tables: one column of text, of which every row is a document."""
+"""Parquet tables: each row of a text column is a document."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from conservator.batch.items import DamagedInputError, InputFile, Item, Lookup, key_of, reading, too_large
+from conservator.batch.items import (
+    DamagedInputError,
+    InputFile,
+    Item,
+    Lookup,
+    as_damaged_input,
+    content_key,
+    oversize_problem,
+)
 from conservator.errors import ConservatorError
 
-ROWS = 64  # that are read at a time, at most
-BATCH = 2**26  # bytes of rows that are read at a time, and of a group of rows that is written, unless one row has more
-LARGEST_CHUNK = 2**28  # uncompressed bytes of a column in a group of rows that are allowed at any ratio of compression
-LARGEST_RATIO = 64  # of uncompressed to compressed bytes in a larger one
+MAX_ROWS = 64  # rows: read at a time [untuned]
+# bytes: rows read at a time, and of a row group that is written; a single row may be larger [untuned]
+MAX_BATCH_BYTES = 2**26
+# bytes: uncompressed column chunk that is accepted at any compression ratio [safety limit]
+MAX_CHUNK_BYTES = 2**28
+# ratio: of uncompressed to compressed bytes in larger column chunks [safety limit]
+MAX_COMPRESSION_RATIO = 64
+LISTED_COLUMNS = 12  # columns: listed in an error message [untuned]
 
 
 @dataclass(frozen=True)
-class Parquet(InputFile):
+class ParquetFile(InputFile):
     """A ``.parquet`` file; see ``InputFile``.
 
-    Other columns, the schema and the compression of each column are kept, and the groups of rows that have at most
-    ``BATCH`` bytes; larger ones are divided.
+    Other columns, the schema and the compression of each column are preserved. Row groups of at most
+    ``MAX_BATCH_BYTES`` are preserved; larger ones are split.
+
+    Attributes:
+        field: the column that holds the text.
     """
 
     field: str
 
     def count(self) -> int:
-        """Its rows."""
+        """Count the rows."""
         with self._open() as table:
             return int(table.metadata.num_rows)
 
     def items(self) -> Iterator[Item]:
-        """The rows of the column."""
+        """Yield the rows of the column."""
         number = 0
-        with self._open() as table, reading(self.path):
+        with self._open() as table, as_damaged_input(self.path):
             for group in range(table.metadata.num_row_groups):
                 for batch in self._batches(table, group, [self.field]):
-                    for data in texts_of(batch.column(0)):
+                    for data in column_bytes(batch.column(0)):
                         number += 1
                         yield self._item(data, number)
 
     def write(self, handle: BinaryIO, restored: Lookup) -> None:
-        """The table with restored rows; no more than a part of a group of rows is in memory."""
+        """Write the table with restored rows; at most one row group is in memory."""
         from pyarrow import Table, parquet
 
-        with self._open() as table, reading(self.path):
+        with self._open() as table, as_damaged_input(self.path):
             schema = table.schema_arrow
             with parquet.ParquetWriter(handle, schema, compression=compression_of(table.metadata)) as writer:
                 for group in range(table.metadata.num_row_groups):
                     batches, size = list[Any](), 0
                     for batch in self._batches(table, group, None):
-                        if batches and size + batch.nbytes > BATCH:
-                            write_group(writer, Table.from_batches(batches, schema))
+                        if batches and size + batch.nbytes > MAX_BATCH_BYTES:
+                            write_row_group(writer, Table.from_batches(batches, schema))
                             batches, size = [], 0
                         size += batch.nbytes
-                        batches.append(self._replaced(batch, restored))
-                    write_group(writer, Table.from_batches(batches, schema))
+                        batches.append(self._with_restored(batch, restored))
+                    write_row_group(writer, Table.from_batches(batches, schema))
 
-    def _replaced(self, batch: Any, restored: Lookup) -> Any:
-        """A batch of rows with restored texts."""
+    def _with_restored(self, batch: Any, restored: Lookup) -> Any:
+        """Replace the texts of a batch of rows by restored ones."""
         from pyarrow import RecordBatch, array
 
-        place = batch.schema.get_field_index(self.field)
-        old = texts_of(batch.column(place))
-        texts = [restored(self._item(data, 0).key) for data in old]
-        new = [before if after is None else after for before, after in zip(old, texts, strict=True)]
-        kind = batch.schema.field(place).type
-        column = array(new, type=binary_of(kind)).view(kind)  # without a check: what is not UTF-8 stays as it is
-        columns = [column if number == place else one for number, one in enumerate(batch.columns)]
+        index = batch.schema.get_field_index(self.field)
+        originals = column_bytes(batch.column(index))
+        results = [restored(self._item(data, 0).key) for data in originals]
+        texts = [original if result is None else result for original, result in zip(originals, results, strict=True)]
+        text_type = batch.schema.field(index).type
+        column = array(texts, type=binary_type(text_type)).view(text_type)  # a view keeps invalid UTF-8 unchanged
+        columns = [column if number == index else other for number, other in enumerate(batch.columns)]
         return RecordBatch.from_arrays(columns, schema=batch.schema)
 
     def _item(self, data: bytes | None, number: int) -> Item:
         name = f"{self.path}#{number}"
         if data is None:
-            return Item(name, 0, key_of(b"null"), None, problem="it is null")
-        key = key_of(data, is_text=True)
-        if len(data) > self.largest:
-            return Item(name, len(data), key, None, True, too_large(len(data), self.largest))
+            return Item(name, 0, content_key(b"null"), None, problem="the text is null")
+        key = content_key(data, is_text=True)
+        if len(data) > self.max_bytes:
+            return Item(name, len(data), key, None, True, oversize_problem(len(data), self.max_bytes))
         try:
             data.decode()
         except UnicodeDecodeError as error:
-            return Item(name, len(data), key, None, True, f"it is not valid UTF-8: {error.reason} at {error.start}")
+            problem = f"invalid UTF-8: {error.reason} at byte {error.start}"
+            return Item(name, len(data), key, None, True, problem)
         return Item(name, len(data), key, data, is_text=True)
 
     def _batches(self, table: Any, group: int, columns: list[str] | None) -> Iterator[Any]:
-        """The rows of a group, a few at a time, so that they fit into memory.
+        """Yield the rows of a row group in batches that fit into memory.
 
-        A value is no larger than its column in the group, but each row may repeat it (a dictionary holds it once).
+        A value is at most as large as its column chunk, but every row may repeat it (a dictionary stores it once).
         """
-        described = table.metadata.row_group(group)
-        chunks = [described.column(number) for number in range(described.num_columns)]
+        row_group = table.metadata.row_group(group)
+        chunks = [row_group.column(number) for number in range(row_group.num_columns)]
         for chunk in chunks:
-            limit = max(LARGEST_CHUNK, LARGEST_RATIO * chunk.total_compressed_size)
+            limit = max(MAX_CHUNK_BYTES, MAX_COMPRESSION_RATIO * chunk.total_compressed_size)
             if chunk.total_uncompressed_size > limit:
                 raise DamagedInputError(
                     f"cannot read {self.path}: the column {chunk.path_in_schema!r} has "
-                    f"{chunk.total_uncompressed_size:,} bytes in one group of rows; at most {limit:,} are read; write "
-                    "the table with smaller groups"
+                    f"{chunk.total_uncompressed_size:,} bytes in one row group; the limit is {limit:,}; write the "
+                    "table with smaller row groups"
                 )
-        values = max(1, *(chunk.num_values // max(1, described.num_rows) for chunk in chunks))  # in a row, of a list
-        largest = values * sum(chunk.total_uncompressed_size for chunk in chunks)
-        rows = min(ROWS, max(1, BATCH // max(1, largest)))
+        # A row of a list column has several values.
+        values_per_row = max(1, *(chunk.num_values // max(1, row_group.num_rows) for chunk in chunks))
+        max_row_bytes = values_per_row * sum(chunk.total_uncompressed_size for chunk in chunks)
+        rows = min(MAX_ROWS, max(1, MAX_BATCH_BYTES // max(1, max_row_bytes)))
         yield from table.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
 
     def _open(self) -> Any:
-        """The table, which has the column, and text in it."""
+        """Open the table; raise a ConservatorError if the column is missing or not text."""
         try:
             from pyarrow import parquet, types
         except ImportError as error:
-            problem = f'{self.path}: {error.name} is not installed; pip install "conservator[batch]" brings it'
+            problem = f'{self.path}: {error.name} is not installed; install it with pip install "conservator[batch]"'
             raise ConservatorError(problem) from error
-        with reading(self.path):
-            table = parquet.ParquetFile(self.path, buffer_size=2**16, pre_buffer=False)  # a page at a time
+        with as_damaged_input(self.path):
+            table = parquet.ParquetFile(self.path, buffer_size=2**16, pre_buffer=False)  # reads one page at a time
         schema = table.schema_arrow
-        place = schema.get_field_index(self.field)
-        if place < 0:
-            names = ", ".join(schema.names[:12])
-            raise ConservatorError(f"{self.path} has no column {self.field!r} ({names}); --field names another")
-        kind = schema.field(place).type
-        if not (types.is_string(kind) or types.is_large_string(kind)):
-            raise ConservatorError(f"{self.path}: the column {self.field!r} holds {kind}, not text")
+        index = schema.get_field_index(self.field)
+        if index < 0:
+            names = ", ".join(schema.names[:LISTED_COLUMNS])
+            raise ConservatorError(
+                f"{self.path} has no column {self.field!r} (columns: {names}); --field selects the column"
+            )
+        column_type = schema.field(index).type
+        if not (types.is_string(column_type) or types.is_large_string(column_type)):
+            raise ConservatorError(f"{self.path}: the column {self.field!r} must hold text, but holds {column_type}")
         return table
 
 
-def texts_of(column: Any) -> list[bytes | None]:
-    """The texts of a column as bytes, which need not be valid UTF-8."""
-    found: list[bytes | None] = column.view(binary_of(column.type)).to_pylist()
-    return found
+def column_bytes(column: Any) -> list[bytes | None]:
+    """The texts of a column as bytes, which may be invalid UTF-8."""
+    values: list[bytes | None] = column.view(binary_type(column.type)).to_pylist()
+    return values
 
 
-def binary_of(kind: Any) -> Any:
-    """The type of bytes that has the same layout as a type of text."""
+def binary_type(text_type: Any) -> Any:
+    """The binary type with the same layout as a text type."""
     from pyarrow import binary, large_binary, types
 
-    return binary() if types.is_string(kind) else large_binary()
+    return binary() if types.is_string(text_type) else large_binary()
 
 
-def compression_of(described: Any) -> dict[str, str] | str:
-    """The compression of each column, as a writer takes it; that of the first group of rows holds for all."""
-    if not described.num_row_groups:
+def compression_of(metadata: Any) -> dict[str, str] | str:
+    """The compression of each column, as ParquetWriter expects it; that of the first row group is used for all."""
+    if not metadata.num_row_groups:
         return "SNAPPY"
-    group = described.row_group(0)
+    group = metadata.row_group(0)
     chunks = [group.column(number) for number in range(group.num_columns)]
-    return {one.path_in_schema: "NONE" if one.compression == "UNCOMPRESSED" else one.compression for one in chunks}
+    return {
+        chunk.path_in_schema: "NONE" if chunk.compression == "UNCOMPRESSED" else chunk.compression for chunk in chunks
+    }
 
 
-def write_group(writer: Any, table: Any) -> None:
-    """Write rows as one group."""
+def write_row_group(writer: Any, table: Any) -> None:
+    """Write a table as one row group."""
     writer.write_table(table, max(1, len(table)))

@@ -1,4 +1,4 @@
-"""The local engine: processes on this machine, each with its own experts, which do not fight for threads."""
+"""The local engine: worker processes on this machine, each with its own experts and one thread."""
 
 import time
 from collections import deque
@@ -7,130 +7,146 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 
-from conservator.batch.engine import WATCH, Deaths, DocumentResult, Results, Task, WorkerConfig, gave_up
-from conservator.batch.memory_usage import is_known, memory_of
+from conservator.batch.engine import (
+    POLL_SECONDS,
+    CrashCounter,
+    DocumentResult,
+    Results,
+    Task,
+    WorkerConfig,
+    give_up,
+    time_limit_reason,
+)
+from conservator.batch.memory_usage import is_supported, memory_of
 from conservator.batch.worker import serve
 from conservator.errors import ConservatorError
 from conservator.system.processes import Problem, Worker
 
 
 @dataclass
-class Process:
-    """A worker process, and what it is at."""
+class PoolWorker:
+    """A worker process and its current task.
+
+    Attributes:
+        worker: the process.
+        is_ready: whether its experts are loaded.
+        task: its current task; None if it is idle.
+        start_time: when it started with the task, by ``time.monotonic``.
+    """
 
     worker: Worker
     is_ready: bool = False
     task: Task | None = None
-    began: float = 0.0
+    start_time: float = 0.0
 
 
 @dataclass
 class LocalEngine:
     """An ``Engine`` of processes on this machine.
 
-    Each loads the setup once and has one task at a time; the next one is read ahead and sent as soon as it is done.
+    Each process loads its experts once and processes one task at a time. One task for each process is read ahead.
 
     Attributes:
-        setup: what a worker is made of.
-        jobs: how many workers there are at most.
-        time_limit: the seconds that a document may take; None for no limit.
-        memory_limit: the bytes that a worker may have in use, experts included; None for no limit.
+        worker_config: the configuration of the workers.
+        jobs: maximum number of workers.
+        time_limit: time limit for one document, in seconds; None for no limit.
+        memory_limit: memory limit for one worker with its experts, in bytes; None for no limit.
     """
 
-    setup: WorkerConfig
+    worker_config: WorkerConfig
     jobs: int = 1
     time_limit: float | None = None
     memory_limit: int | None = None
-    _processes: list[Process] = field(default_factory=list, init=False)
-    _deaths: Deaths = field(default_factory=Deaths, init=False)
+    _workers: list[PoolWorker] = field(default_factory=list, init=False)
+    _crashes: CrashCounter = field(default_factory=CrashCounter, init=False)
 
     def run(self, tasks: Iterable[Task]) -> Results:
         """Restore documents; see ``Engine``."""
-        if self.memory_limit is not None and not is_known():
-            raise ConservatorError("--memory-limit: this system does not tell how much memory a process takes")
-        source, waiting = iter(tasks), deque[Task]()
-        more = self._read_ahead(source, waiting)
+        if self.memory_limit is not None and not is_supported():
+            raise ConservatorError("--memory-limit is not supported on this system: it does not report memory usage")
+        source, queue = iter(tasks), deque[Task]()
+        more = self._read_ahead(source, queue)
         try:
-            while waiting or any(one.task is not None for one in self._processes):
-                self._start(len(waiting) + sum(one.task is not None for one in self._processes))
-                self._send(waiting)
-                results = [result for one in self._changed() for result in self._receive(one, waiting)]
+            while queue or any(worker.task is not None for worker in self._workers):
+                self._start(len(queue) + sum(worker.task is not None for worker in self._workers))
+                self._send(queue)
+                results = [result for worker in self._wait() for result in self._receive(worker, queue)]
                 results += self._check_limits()
-                self._send(waiting)  # before the results are written, so that nobody waits for that
+                self._send(queue)  # before the results are written, so that workers do not wait for the driver
                 yield from results
                 if more:
-                    more = self._read_ahead(source, waiting)
+                    more = self._read_ahead(source, queue)
         finally:
-            self._end(self._processes)
+            self._stop(self._workers)
 
-    def _read_ahead(self, source: Iterator[Task], waiting: deque[Task]) -> bool:
-        """Have a task ready for each worker; return whether there may be more."""
-        while len(waiting) < self.jobs:
+    def _read_ahead(self, source: Iterator[Task], queue: deque[Task]) -> bool:
+        """Queue one task for each worker; return whether there may be more."""
+        while len(queue) < self.jobs:
             task = next(source, None)
             if task is None:
                 return False
-            waiting.append(task)
+            queue.append(task)
         return True
 
-    def _start(self, wanted: int) -> None:
-        """Start workers, as many as there are tasks."""
-        while len(self._processes) < min(self.jobs, wanted):
-            self._processes.append(Process(Worker.start(serve, self.setup)))
+    def _start(self, tasks: int) -> None:
+        """Start workers, at most one for each task."""
+        while len(self._workers) < min(self.jobs, tasks):
+            self._workers.append(PoolWorker(Worker.start(serve, self.worker_config)))
 
-    def _send(self, waiting: deque[Task]) -> None:
-        """Give each idle worker a task."""
-        for one in self._processes:
-            if one.is_ready and one.task is None and waiting:
-                one.task, one.began = waiting.popleft(), time.monotonic()
-                with suppress(OSError):  # a worker that has just died is found out by ``_changed``
-                    one.worker.connection.send(one.task)
+    def _send(self, queue: deque[Task]) -> None:
+        """Send a task to each idle worker."""
+        for worker in self._workers:
+            if worker.is_ready and worker.task is None and queue:
+                worker.task, worker.start_time = queue.popleft(), time.monotonic()
+                with suppress(OSError):  # the worker has just crashed; ``_receive`` handles that
+                    worker.worker.connection.send(worker.task)
 
-    def _changed(self) -> list[Process]:
-        """The workers that have said something, or have died."""
-        watched = self.time_limit is not None or self.memory_limit is not None
-        found = wait([one.worker.connection for one in self._processes], WATCH if watched else None)
-        return [one for one in self._processes if one.worker.connection in found]
+    def _wait(self) -> list[PoolWorker]:
+        """Wait for workers that sent a message or crashed, or until the limits must be checked."""
+        has_limits = self.time_limit is not None or self.memory_limit is not None
+        ready = wait([worker.worker.connection for worker in self._workers], POLL_SECONDS if has_limits else None)
+        return [worker for worker in self._workers if worker.worker.connection in ready]
 
-    def _receive(self, one: Process, waiting: deque[Task]) -> list[tuple[int, DocumentResult]]:
-        """What a worker says: that it is ready, what is wrong with the setup, or a result."""
+    def _receive(self, worker: PoolWorker, queue: deque[Task]) -> list[tuple[int, DocumentResult]]:
+        """Handle the message of a worker: it is ready, the configuration is invalid, or a result."""
         try:
-            said = one.worker.connection.recv()
+            message = worker.worker.connection.recv()
         except (EOFError, OSError):
-            return self._bury(one, waiting)
-        if isinstance(said, Problem):
-            said.throw()
-        if one.task is None:
-            one.is_ready, self._deaths.early = True, 0
+            return self._on_worker_exit(worker, queue)
+        if isinstance(message, Problem):
+            message.throw()
+        if worker.task is None:
+            worker.is_ready, self._crashes.startup_failures = True, 0
             return []
-        number, one.task = one.task.number, None
-        return [(number, said)]
+        number, worker.task = worker.task.number, None
+        return [(number, message)]
 
-    def _bury(self, one: Process, waiting: deque[Task]) -> list[tuple[int, DocumentResult]]:
-        """A worker has died, with a document or without."""
-        self._end([one])
-        how = one.worker.how_it_ended
-        if one.task is not None:
-            return self._deaths.count(one.task, one.began, how, waiting)
-        if not one.is_ready:
-            self._deaths.count_early(how)
+    def _on_worker_exit(self, worker: PoolWorker, queue: deque[Task]) -> list[tuple[int, DocumentResult]]:
+        """Remove a worker that crashed, and handle its task."""
+        self._stop([worker])
+        cause = worker.worker.how_it_ended
+        if worker.task is not None:
+            return self._crashes.count_crash(worker.task, worker.start_time, cause, queue)
+        if not worker.is_ready:
+            self._crashes.count_startup_failure(cause)
         return []
 
     def _check_limits(self) -> list[tuple[int, DocumentResult]]:
-        """End workers that take too long or too much memory; their documents are given up."""
+        """Stop workers that exceed the time or memory limit, and give up their documents."""
         results = []
-        for one in [one for one in self._processes if one.task is not None]:
+        for worker in [worker for worker in self._workers if worker.task is not None]:
             reason = ""
-            if self.time_limit is not None and time.monotonic() - one.began > self.time_limit:
-                reason = f"it took longer than {self.time_limit:g} s"
-            elif self.memory_limit is not None and memory_of(one.worker.process.pid or 0) > self.memory_limit:
-                reason = f"it took more than {self.memory_limit / 2**20:g} MB of memory"
-            if reason and one.task is not None:
-                results.append((one.task.number, gave_up(reason, one.began)))
-                self._end([one])
+            if self.time_limit is not None and time.monotonic() - worker.start_time > self.time_limit:
+                reason = time_limit_reason(self.time_limit)
+            elif self.memory_limit is not None and memory_of(worker.worker.process.pid or 0) > self.memory_limit:
+                reason = f"used more memory than the limit of {self.memory_limit / 2**20:g} MB"
+            if reason and worker.task is not None:
+                results.append((worker.task.number, give_up(reason, worker.start_time)))
+                self._stop([worker])
         return results
 
-    def _end(self, processes: list[Process]) -> None:
-        """End workers at once."""
-        for one in list(processes):
-            self._processes.remove(one)
-            one.worker.end()
+    def _stop(self, workers: list[PoolWorker]) -> None:
+        """Kill workers."""
+        for worker in list(workers):
+            self._workers.remove(worker)
+            worker.worker.end()

@@ -1,4 +1,4 @@
-"""Texts like the documents, in an index that is built once, on disk, and shared by workers without copies."""
+"""References of a batch: an index on disk that is built once and mapped into memory by all workers."""
 
 import hashlib
 import json
@@ -21,20 +21,20 @@ from conservator.system.files import make_folder
 from conservator.training import read_texts
 from conservator.vocabularies import BYTES
 
-ARRAYS = ("text", "offsets", "sizes", "starts", "places")
+ARRAYS = tuple(name for name in Index._fields if name != "bits")
 ABOUT = "about.json"
-Texts = dict[str, tuple[str, bytes]]  # hash of the text -> its name and its UTF-8
+Texts = dict[str, tuple[str, bytes]]  # SHA-256 of the text -> its name and its UTF-8 bytes
 
 
 @dataclass(frozen=True)
 class SharedReferences:
-    """An index on disk, mapped into memory: all workers share its pages.
+    """An index on disk that is mapped into memory, so that all workers share its pages.
 
-    The mapping is private, so that a worker may hide a text in it for a while; that copies only the pages of that text.
+    The mapping is copy-on-write: a worker can hide a text temporarily, which copies only the pages of that text.
 
     Attributes:
         texts: the references.
-        numbers: the hash of each text -> its place among them.
+        numbers: SHA-256 of each text -> its number in ``texts``.
     """
 
     texts: References
@@ -44,52 +44,50 @@ class SharedReferences:
     def open(cls, folder: Path) -> "SharedReferences":
         """Map the index that ``build_references`` wrote."""
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        text, offsets, sizes, starts, places = (
-            np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c")) for name in ARRAYS
-        )
-        index = Index(text, offsets, sizes, about["bits"], starts, places)
-        numbers = {key: number for number, key in enumerate(about["hashes"])}
+        arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c")) for name in ARRAYS}
+        index = Index(**arrays, bits=about["bits"])
+        numbers = {sha256: number for number, sha256 in enumerate(about["hashes"])}
         begins = np.array(about["begins"], dtype=np.int64)
         return cls(References(tuple(about["names"]), begins, index), numbers)
 
     @contextmanager
-    def without(self, own: str) -> Iterator[None]:
-        """Hide the text with the hash ``own``, if it is one of them: a document is no reference of itself."""
-        number = self.numbers.get(own)
+    def without(self, sha256: str) -> Iterator[None]:
+        """Hide the text with a hash, if there is one, so that a document is not its own reference."""
+        number = self.numbers.get(sha256)
         if number is None:
             yield
             return
         begins, text = self.texts.begins, self.texts.index.text
         stop = begins[number + 1] if number + 1 < len(begins) else len(text)
         hidden = text[begins[number] : stop]
-        kept = hidden.copy()
+        original = hidden.copy()
         hidden[:] = UNKNOWN
         try:
             yield
         finally:
-            hidden[:] = kept
+            hidden[:] = original
 
 
 def gather_texts(references: Iterable[Path], input_files: Iterable[InputFile], options: RestoreOptions) -> Texts:
-    """The texts of files and folders, and the documents of a corpus; those that are the same count once.
+    """Read the reference files and folders, and the documents of the input files; duplicates count once.
 
-    They are sorted by their hashes, so that nothing depends on the order in which they were given.
+    The texts are sorted by hash, so that the result does not depend on their order.
     """
-    found: Texts = {}
+    texts: Texts = {}
     total = 0
-    for name, data in _texts(references, input_files, options):
+    for name, data in _read_all(references, input_files, options):
         key = hashlib.sha256(data).hexdigest()
-        if data and key not in found:
-            found[key] = name, data
+        if data and key not in texts:
+            texts[key] = name, data
             total += len(data)
         if total > LARGEST:
             raise ConservatorError(
-                f"the texts like the documents have more than {LARGEST:,} bytes, with {name}; give fewer"
+                f"the references must have at most {LARGEST:,} bytes together, exceeded with {name}; give fewer"
             )
-    return dict(sorted(found.items()))
+    return dict(sorted(texts.items()))
 
 
-def _texts(
+def _read_all(
     references: Iterable[Path], input_files: Iterable[InputFile], options: RestoreOptions
 ) -> Iterator[tuple[str, bytes]]:
     for path in references:
@@ -100,34 +98,34 @@ def _texts(
                 if item.data is None:
                     continue
                 try:
-                    signs = (options.mark, options.gap)
+                    marks = (options.mark, options.gap)
                     source = read_input(
-                        item.data, options.encoding, markers=signs, allow_invalid_utf8=options.allow_invalid_utf8
+                        item.data, options.encoding, signs=marks, allow_invalid_utf8=options.allow_invalid_utf8
                     )
                 except ConservatorError:
-                    continue  # it is no text, so it is copied later
+                    continue  # not text: the driver copies it
                 yield item.name, source.data.removeprefix(BOM_UTF8)
         except ConservatorError:
-            continue  # a damaged archive is copied later
+            continue  # a damaged archive: the driver copies it
 
 
 def build_references(texts: Texts, mark: str, folder: Path) -> None:
-    """Index texts into a folder. What tells that it is whole is written last."""
+    """Index texts into a folder; marks in them become unknown tokens. ``about.json`` is written last."""
     tokens = [
-        np.where((one := read_damaged(data, mark=mark).tokens) == BYTES.mask, UNKNOWN, one)
+        np.where((observed := read_damaged(data, mark=mark).tokens) == BYTES.mask, UNKNOWN, observed)
         for _, data in texts.values()
     ]
-    kept = [number for number, one in enumerate(tokens) if len(one)]
+    nonempty = [number for number, text in enumerate(tokens) if len(text)]
     names, hashes = [name for name, _ in texts.values()], list(texts)
-    references = make_references((names[number], tokens[number].astype(np.int16)) for number in kept)
+    references = make_references((names[number], tokens[number].astype(np.int16)) for number in nonempty)
     if references is None:
-        raise ConservatorError("there is no text like the documents: all are empty")
+        raise ConservatorError("all references are empty")
     make_folder(folder)
     for name in ARRAYS:
         np.save(folder / f"{name}.npy", getattr(references.index, name))
     about = {
         "names": list(references.names),
-        "hashes": [hashes[number] for number in kept],
+        "hashes": [hashes[number] for number in nonempty],
         "begins": references.begins.tolist(),
         "bits": references.index.bits,
     }

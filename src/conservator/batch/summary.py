@@ -18,38 +18,39 @@ COLUMNS = {
     "bytes": int,
     "lost": int,
     "restored": int,
-    "sure": int,
-    "left_open": int,
-    "expected": float,
+    "confident": int,
+    "unfilled": int,
+    "expected_accuracy": float,
     "encoding": str,
     "written": str,
     "notices": str,
-    "shares": str,
+    "weights": str,
     "seconds": float,
     "cpu_seconds": float,
     "peak_bytes": int,
 }
-ROWS = 4096  # that are written at a time
+ROWS_PER_WRITE = 4096  # rows: of a Parquet row group [untuned]
 
 
 def summary_name() -> str:
-    """``summary.parquet``, or ``summary.csv`` where pyarrow is not installed."""
+    """``summary.parquet``, or ``summary.csv`` if pyarrow is not installed."""
     return "summary.csv" if find_spec("pyarrow") is None else "summary.parquet"
 
 
-def as_row(row: dict[str, Any]) -> dict[str, Any]:
-    """A document as a row of the table."""
-    done: DocumentResult = row["done"]
-    found = {name: row.get(name, getattr(done, name, None)) for name in COLUMNS}
-    found["shares"] = json.dumps(done.shares)
-    found["notices"] = ", ".join(done.notices)
-    found["target"] = "" if done.binary else row["target"].encode(errors="surrogateescape").decode(errors="replace")
-    return found
+def to_summary_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Convert a row of ``Ledger.rows`` into a row of the table."""
+    result: DocumentResult = row["result"]
+    summary = {name: row.get(name, getattr(result, name, None)) for name in COLUMNS}
+    summary["weights"] = json.dumps(result.weights)
+    summary["notices"] = ", ".join(result.notices)
+    target = row["target"].encode(errors="surrogateescape").decode(errors="replace")
+    summary["target"] = "" if result.binary else target
+    return summary
 
 
 def write_summary(handle: BinaryIO, ledger: Ledger) -> None:
     """Write the table of all documents."""
-    rows = map(as_row, ledger.rows())
+    rows = map(to_summary_row, ledger.rows())
     if summary_name().endswith(".csv"):
         text = io.TextIOWrapper(handle, encoding="utf-8", newline="", write_through=True)
         table = csv.DictWriter(text, list(COLUMNS))
@@ -60,15 +61,15 @@ def write_summary(handle: BinaryIO, ledger: Ledger) -> None:
     import pyarrow as arrow
     from pyarrow import parquet
 
-    kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
-    schema = arrow.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
+    arrow_types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
+    schema = arrow.schema([(name, arrow_types[kind]) for name, kind in COLUMNS.items()])
     with parquet.ParquetWriter(handle, schema) as writer:
-        for batch in batched(rows, ROWS):
+        for batch in batched(rows, ROWS_PER_WRITE):
             writer.write_table(arrow.Table.from_pylist(batch, schema))
 
 
 def batched(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """The rows, ``size`` at a time."""
+    """Yield lists of ``size`` rows; the last one may be shorter."""
     batch = []
     for row in rows:
         batch.append(row)

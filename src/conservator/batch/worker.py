@@ -1,4 +1,4 @@
-"""A worker process of the local engine: it loads once what it needs, and restores what it is sent."""
+"""The main function of a worker process of the local engine."""
 
 from multiprocessing.connection import Connection
 
@@ -7,15 +7,19 @@ from conservator.errors import ConservatorError
 from conservator.system.processes import Problem
 
 
-def serve(connection: Connection, setup: WorkerConfig) -> None:
-    """Say that it is ready, or what is wrong with the setup; then answer every task, until the driver is gone."""
+def serve(connection: Connection, worker_config: WorkerConfig) -> None:
+    """Load the experts, then process tasks until the connection is closed.
+
+    The first message is None, or a Problem if the configuration is invalid. Every later message is the
+    DocumentResult of a Task.
+    """
     from conservator.batch.work import load_worker
 
     try:
-        work = load_worker(setup)
+        worker = load_worker(worker_config)
     except ConservatorError as error:
         connection.send(Problem.of(error))
         return
     connection.send(None)
     while True:
-        connection.send(work(connection.recv()))
+        connection.send(worker(connection.recv()))

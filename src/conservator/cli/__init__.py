@@ -1,4 +1,4 @@
-"""The command line: results go to standard output, messages and progress to standard error."""
+"""The command line: results are written to standard output, messages and progress to standard error."""
 
 import errno
 import io
@@ -17,22 +17,23 @@ from conservator.cli.console import messages, printable
 from conservator.cli.options import as_option
 from conservator.errors import ConservatorError, NotTextError
 
-INTERRUPTED = 130  # the exit code
+INTERRUPTED = 130  # exit code after Ctrl-C
+BAD_INPUT = 3  # exit code for an input or output error
 UsageError: Any = typer.BadParameter.__base__
 
 
 class Conservator(TyperGroup):
-    """The commands. What a user mistyped is shown so that a terminal does not obey it."""
+    """The group of all commands. Control characters in usage errors are escaped."""
 
-    def make_context(self, *given: Any, **named: Any) -> Any:
-        """Read the command line."""
-        with as_shown():
-            return super().make_context(*given, **named)
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse the command line."""
+        with escaped_usage_errors():
+            return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; Ctrl-C ends it with a line."""
+        """Run a command; Ctrl-C prints one line and exits with code 130."""
         try:
-            with as_shown():
+            with escaped_usage_errors():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             messages.print("interrupted")
@@ -40,8 +41,8 @@ class Conservator(TyperGroup):
 
 
 @contextmanager
-def as_shown() -> Iterator[None]:
-    """Show controls in the message of a usage error."""
+def escaped_usage_errors() -> Iterator[None]:
+    """Escape control characters in the message of a usage error."""
     try:
         yield
     except UsageError as error:
@@ -58,9 +59,9 @@ app = typer.Typer(
 )
 
 
-def print_version(wanted: bool) -> None:
-    """Print the version and leave, if that is wanted."""
-    if wanted:
+def print_version(requested: bool) -> None:
+    """Print the version and exit, if ``--version`` was given."""
+    if requested:
         print(f"conservator {conservator.__version__}")
         raise typer.Exit
 
@@ -68,10 +69,10 @@ def print_version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", "-V", help="Print the version.", callback=print_version)
+        bool, typer.Option("--version", "-V", help="Print the version and exit.", callback=print_version)
     ] = False,
 ) -> None:
-    """Restore damaged documents by composing frozen expert models position by position."""
+    """Restore damaged text with frozen expert models, weighted separately at each position."""
 
 
 app.command(epilog=restore.EXAMPLES)(restore.restore)
@@ -88,10 +89,10 @@ app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 
 
 def main() -> None:
-    """Run the command line; bad input gets one clear line and exit code 3, never a traceback."""
+    """Run the command line; an input or output error prints one line and exits with code 3."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without ± still gets its table
+            stream.reconfigure(errors="replace")  # characters such as ± must not stop the output
     messages.quiet = False
     try:
         try:
@@ -99,28 +100,28 @@ def main() -> None:
         finally:
             finish_output()
     except ConservatorError as error:
-        unharmed = "; nothing was written" if isinstance(error, NotTextError) else ""
-        fail(f"{error.format_message(as_option)}{unharmed}")
-    except OSError as error:  # a name that is too long, a loop of links, a folder that may not be entered, a full disk
-        what = "cannot write standard output" if error.filename is None else f"cannot use {error.filename}"
-        fail(f"{what}: {error.strerror or error}")
+        suffix = "; nothing was written" if isinstance(error, NotTextError) else ""
+        fail(f"{error.worded(as_option)}{suffix}")
+    except OSError as error:  # a name that is too long, a link loop, a missing permission, a full disk
+        action = "cannot write standard output" if error.filename is None else f"cannot use {error.filename}"
+        fail(f"{action}: {error.strerror or error}")
 
 
 def finish_output() -> None:
-    """Write what standard output still holds: a full disk is said now, and not in Python's words at its end."""
+    """Flush standard output, so that a full disk is reported as a ConservatorError instead of by Python at exit."""
     if sys.stdout is None:
         return
     try:
         sys.stdout.flush()
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest goes
-        if error.errno == errno.EPIPE:  # whoever read it has stopped
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # discards the remaining output
+        if error.errno == errno.EPIPE:  # the reader closed the pipe
             sys.exit(1)
         raise ConservatorError(f"cannot write standard output: {error.strerror}") from error
 
 
 def fail(problem: str) -> NoReturn:
-    """Say what is wrong, and leave."""
+    """Print an error and exit."""
     messages.quiet = False
     messages.print(f"error: {problem}", soft_wrap=True)
-    sys.exit(3)
+    sys.exit(BAD_INPUT)

@@ -1,4 +1,4 @@
-"""``conservator batch``: many documents, with the experts loaded once."""
+"""``conservator batch``: restores many documents with experts that are loaded once."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -36,6 +36,7 @@ from conservator.cli.options import (
     Seed,
     TrustRemoteCode,
     as_usage_errors,
+    check_dependent_options,
 )
 from conservator.errors import ConservatorError, OptionError
 from conservator.options import DEFAULTS, RestoreOptions, expert_names
@@ -44,7 +45,7 @@ from conservator.system.processes import available_cores
 
 if TYPE_CHECKING:
     from conservator.batch import Batch, Engine, Inputs, Totals, WorkerConfig
-    from conservator.batch.estimate import Estimate
+    from conservator.batch.estimate import CostEstimate
     from conservator.batch.references import Texts
 
 EXAMPLES = (
@@ -55,13 +56,14 @@ EXAMPLES = (
     "  conservator batch archive.tar --out restored/ --cross-reference --time-limit 60\n\n"
     "  conservator batch archive/ --out restored/ --engine ray --address auto\n\n"
     "  conservator batch archive/ --out restored/ --dry-run\n\n"
-    "A run that was interrupted goes on where it was if the same command is given again.\n\n"
-    "Exit codes: 0 all restored, or nothing to do; 2 bad usage; 3 bad input or output (with what and where); 4 some "
-    "documents could not be restored and were copied as they are; 130 interrupted."
+    "To resume an interrupted run, give the same command again.\n\n"
+    "Exit codes: 0 all documents restored or undamaged; 2 invalid usage; 3 input or output error; 4 some documents "
+    "could not be restored and were copied unchanged; 130 interrupted."
 )
-REASONS = 5  # why documents were copied: so many reasons are named
+LISTED_REASONS = 5  # reasons for copying: listed in the summary [untuned]
 MEGABYTE = 2**20
 ENGINES = ("local", "ray")
+SOME_COPIED = 4  # exit code if some documents could not be restored
 
 
 def batch(
@@ -71,54 +73,69 @@ def batch(
             metavar="INPUT...", help="Files, folders, .jsonl, .jsonl.gz and .parquet tables, .tar and .tar.gz archives."
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the results.")],
-    field: Annotated[str, typer.Option(help="The field or column of a table that holds the text.")] = "text",
+    out: Annotated[Path, typer.Option("--out", "-o", help="Output folder.")],
+    field: Annotated[str, typer.Option(help="Field or column of tables that holds the text.")] = "text",
     include: Annotated[
         list[str] | None,
-        typer.Option(metavar="GLOB", help="Take only such files of folders. May be given several times."),
+        typer.Option(metavar="GLOB", help="Restore only matching files of folders. May be repeated."),
     ] = None,
     ignore: Annotated[
         list[str] | None,
-        typer.Option(metavar="GLOB", help="Leave such files and folders out. May be given several times."),
+        typer.Option(metavar="GLOB", help="Skip matching files and folders. May be repeated."),
     ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
-            "--jobs", "-j", min=1, max=1024, help="Worker processes; one a core by default.", show_default=False
+            "--jobs",
+            "-j",
+            min=1,
+            max=1024,
+            help="Number of worker processes (default: one for each core).",
+            show_default=False,
         ),
     ] = None,
     engine: Annotated[
         str,
-        typer.Option(help="Who computes: local (processes here), or ray (a cluster; without --address, here)."),
+        typer.Option(help="Where to run. local: processes on this machine. ray: a Ray cluster."),
     ] = "local",
     address: Annotated[
         str | None,
-        typer.Option(help="The cluster of --engine ray, such as auto or ray://head:10001.", show_default=False),
+        typer.Option(
+            help="Address of the Ray cluster, such as auto or ray://head:10001 (default: start Ray on this machine).",
+            show_default=False,
+        ),
     ] = None,
     gpus: Annotated[
-        float, typer.Option(min=0, help="The share of a graphics processor that each worker of Ray takes.")
+        float, typer.Option(min=0, help="Number of GPUs for each worker of a Ray cluster; may be a fraction.")
     ] = 0.0,
     time_limit: Annotated[
         float | None,
-        typer.Option(min=0.001, metavar="SECONDS", help="A document that takes longer is copied as it is."),
+        typer.Option(
+            min=0.001, metavar="SECONDS", help="Copy a document unchanged if it takes longer (default: no limit)."
+        ),
     ] = None,
     memory_limit: Annotated[
         float | None,
-        typer.Option(min=1, metavar="MB", help="A document is copied if its worker, with its experts, needs more."),
+        typer.Option(
+            min=1,
+            metavar="MB",
+            help="Copy a document unchanged if its worker, with the experts, needs more memory (default: no limit).",
+        ),
     ] = None,
-    max_bytes: Annotated[int, typer.Option(min=1, help="A larger document is copied as it is.")] = 16 * MEGABYTE,
+    max_bytes: Annotated[int, typer.Option(min=1, help="Copy documents above this size, in bytes, unchanged.")] = 16
+    * MEGABYTE,
     retry: Annotated[
         bool,
-        typer.Option("--retry", help="Try documents again that took too long, too much memory or too many workers."),
+        typer.Option("--retry", help="Retry documents that timed out, ran out of memory or crashed workers."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what there is to do, and about how long it would take.")
+        bool, typer.Option("--dry-run", help="Print the number of documents and the estimated time; write nothing.")
     ] = False,
     experts: Experts = None,
     references: Reference = None,
     cross_reference: Annotated[
         bool,
-        typer.Option("--cross-reference", help="All documents are like each other: each is remembered for the others."),
+        typer.Option("--cross-reference", help="Use every document as a reference for the others."),
     ] = False,
     effort: Effort = DEFAULTS.effort,
     language_models: LanguageModel = None,
@@ -141,21 +158,17 @@ def batch(
     parents: Parents = False,
     quiet: Quiet = False,
 ) -> None:
-    """Restore many documents; each result depends on the document and the options alone.
+    """Restore many documents. Each result depends only on the document and the options.
 
-    A file of a folder goes to the same place in the folder of the results; tables and archives become such with
-    restored texts. The folder also gets a summary of all documents, and overview.html with the worst first.
+    A file of a folder keeps its relative path in the output folder. Tables and archives keep their format; only the
+    texts change. The output folder also contains a summary of all documents (summary.parquet or summary.csv) and
+    overview.html, which lists the documents by need for review.
     """
-    if (references or cross_reference) and no_memory:
-        raise typer.BadParameter(
-            "the memory reads these texts, and --no-memory leaves it out", param_hint="--reference"
-        )
-    if references and "" in references:
-        raise typer.BadParameter("a file or a folder is needed, not an empty name", param_hint="--reference")
-    if language_models is not None and effort != "best":
-        raise typer.BadParameter("language models are for --effort best", param_hint="--language-model")
+    if cross_reference and no_memory:
+        raise typer.BadParameter("has no effect with --no-memory", param_hint="--cross-reference")
+    check_dependent_options(references, language_models, memory=not no_memory, effort=effort)
     if precision not in (None, "float32", "bfloat16"):
-        raise typer.BadParameter(f"{precision!r}: expected float32 or bfloat16", param_hint="--precision")
+        raise typer.BadParameter(f"expected float32 or bfloat16, got {precision!r}", param_hint="--precision")
     with as_usage_errors():
         options = RestoreOptions(
             mark=mark,
@@ -174,11 +187,13 @@ def batch(
             language_models=DEFAULTS.language_models if language_models is None else language_models,
         )
     if engine not in ENGINES:
-        raise typer.BadParameter(f"{engine!r}; known: {', '.join(ENGINES)}", param_hint="--engine")
+        raise typer.BadParameter(f"expected one of {', '.join(ENGINES)}, got {engine!r}", param_hint="--engine")
     if engine == "local" and (address is not None or gpus):
-        raise typer.BadParameter("a cluster is for --engine ray", param_hint="--address")
+        raise typer.BadParameter("--address and --gpus need --engine ray", param_hint="--address")
     if engine == "ray" and memory_limit is not None:
-        raise typer.BadParameter("Ray watches the memory of its machines itself", param_hint="--memory-limit")
+        raise typer.BadParameter(
+            "not available with --engine ray: Ray limits the memory itself", param_hint="--memory-limit"
+        )
     workers = jobs or available_cores()
 
     from conservator.batch import Batch, Inputs, LocalEngine, RayEngine, WorkerConfig, hash_configuration
@@ -187,140 +202,157 @@ def batch(
     from conservator.channels import as_channel, as_edit_channel
     from conservator.vocabularies import BYTES
 
-    named = None if experts is None else tuple(expert_names(experts))
-    setup = WorkerConfig(options, named, device, precision or "float32", trust_remote_code)
-    found = Inputs(inputs, out, field, include or (), ignore or (), max_bytes)
+    named_experts = None if experts is None else tuple(expert_names(experts))
+    worker_config = WorkerConfig(options, named_experts, device, precision or "float32", trust_remote_code)
+    batch_inputs = Inputs(inputs, out, field, include or (), ignore or (), max_bytes)
     with as_usage_errors():
-        corrects = as_edit_channel(channel) is not None
-        if not corrects:
-            as_channel(channel, BYTES.size)  # says now what is wrong with it
-        if corrects and cross_reference:
+        is_edit_channel = as_edit_channel(channel) is not None
+        if not is_edit_channel:
+            as_channel(channel, BYTES.size)  # reports an invalid channel before the work
+        if is_edit_channel and cross_reference:
             raise OptionError(
-                "cross_reference", "documents that may be wrong anywhere cannot be each other's reference"
+                "cross_reference", "not available with channels that correct text: the documents contain errors"
             )
-        if corrects and references:
-            setup = replace(setup, references=tuple(references))
+        if is_edit_channel and references:
+            worker_config = replace(worker_config, references=tuple(references))
         texts = gather_texts(
-            [Path(one) for one in references or ()], found.input_files() if cross_reference else (), options
+            [Path(path) for path in references or ()], batch_inputs.input_files() if cross_reference else (), options
         )
-        if texts and not corrects:
-            setup = replace(setup, reference_index=str(out / REFERENCES))
-        config = hash_configuration(setup, texts)
-        memory = None if memory_limit is None else int(memory_limit * MEGABYTE)
-        chosen: Engine = LocalEngine(setup, workers, time_limit, memory)
+        if texts and not is_edit_channel:
+            worker_config = replace(worker_config, reference_index=str(out / REFERENCES))
+        config_hash = hash_configuration(worker_config, texts)
+        memory_bytes = None if memory_limit is None else int(memory_limit * MEGABYTE)
+        batch_engine: Engine = LocalEngine(worker_config, workers, time_limit, memory_bytes)
         if engine == "ray":
-            chosen = RayEngine(setup, jobs, address, gpus, time_limit)
+            batch_engine = RayEngine(worker_config, jobs, address, gpus, time_limit)
         if dry_run:
-            say_cost(found, setup, options, texts, workers)
+            print_cost(batch_inputs, worker_config, options, texts, workers)
             return
         check_folder(out, parents=parents)
         limits = f"time {time_limit}, memory {memory_limit}, bytes {max_bytes}"
-        task = Batch(found, chosen, config, limits, force, retry)
-        if setup.reference_index is not None:
-            task.prepare = lambda: build_references(texts, mark, out / REFERENCES)
-        began = time.monotonic()
-        totals = run_to_the_end(task)
+        run = Batch(batch_inputs, batch_engine, config_hash, limits, force, retry)
+        if worker_config.reference_index is not None:
+            run.prepare = lambda: build_references(texts, mark, out / REFERENCES)
+        start = time.monotonic()
+        totals = run_with_progress(run)
     console = Console(highlight=False, markup=False, quiet=quiet)
-    console.print("\n".join(summary(totals, task, time.monotonic() - began)), soft_wrap=True)
-    raise typer.Exit(4 if totals.copied else 0)
+    console.print("\n".join(summary(totals, run, time.monotonic() - start)), soft_wrap=True)
+    raise typer.Exit(SOME_COPIED if totals.copied else 0)
 
 
-def run_to_the_end(task: "Batch") -> "Totals":
-    """Run a batch with a bar; Ctrl-C ends it, and says how to go on."""
+def run_with_progress(run: "Batch") -> "Totals":
+    """Run a batch with a progress bar; Ctrl-C stops it, and the message tells how to resume."""
     try:
-        with progress_bar() as task.tell:
-            return task.run()
+        with progress_bar() as run.on_progress:
+            return run.run()
     except KeyboardInterrupt:
-        messages.print("interrupted; the same command goes on from here", soft_wrap=True)
+        messages.print("interrupted; to resume, give the same command again", soft_wrap=True)
         raise typer.Exit(130) from None
 
 
 @contextmanager
 def progress_bar() -> "Iterator[Callable[[int, int], None]]":
-    """A bar on standard error with rate and time left, if that is a terminal."""
+    """Show a bar with speed and remaining time on standard error, if that is a terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
-        TextColumn("left"),
+        TextColumn("remaining"),
         TimeRemainingColumn(),
     )
     hidden = messages.quiet or not messages.is_terminal
     with Progress(*columns, console=messages, transient=True, disable=hidden) as bar:
-        task, began = bar.add_task("restoring", total=None, rate=""), time.monotonic()
+        task, start = bar.add_task("restoring documents", total=None, rate=""), time.monotonic()
 
-        def tell(done: int, total: int) -> None:
-            rate = done / max(1e-9, time.monotonic() - began)
+        def update(done: int, total: int) -> None:
+            rate = done / max(1e-9, time.monotonic() - start)
             bar.update(task, completed=done, total=total, rate=f"{rate:.3g}/s")
 
-        yield tell
+        yield update
 
 
-def say_cost(found: "Inputs", setup: "WorkerConfig", options: RestoreOptions, texts: "Texts", workers: int) -> None:
-    """Say what there is to do, and about how long it would take."""
+def print_cost(
+    inputs: "Inputs", worker_config: "WorkerConfig", options: RestoreOptions, texts: "Texts", workers: int
+) -> None:
+    """Print the number of documents and the estimated time of a batch.
+
+    Args:
+        inputs: the inputs of the batch.
+        worker_config: the configuration of the workers.
+        options: the options of the restorations.
+        texts: the references.
+        workers: number of worker processes.
+    """
     import tempfile
 
     from conservator.batch import LocalEngine
-    from conservator.batch.estimate import estimate
+    from conservator.batch.estimate import estimate_cost
     from conservator.batch.references import build_references
 
     with tempfile.TemporaryDirectory(prefix="conservator.") as folder:
-        own = setup
-        if setup.reference_index is not None:
+        sample_config = worker_config
+        if worker_config.reference_index is not None:
             build_references(texts, options.mark, Path(folder))
-            own = replace(setup, reference_index=folder)
-        cost = estimate(found.input_files(), options, lambda: LocalEngine(own, 1))
+            sample_config = replace(worker_config, reference_index=folder)
+        cost = estimate_cost(inputs.input_files(), options, lambda: LocalEngine(sample_config, 1))
     if not cost.documents:
-        raise ConservatorError("no documents there")
-    print("\n".join(describe_cost(cost, found, workers)))
+        raise ConservatorError("the inputs contain no documents")
+    print("\n".join(describe_cost(cost, inputs, workers)))
 
 
-def describe_cost(cost: "Estimate", found: "Inputs", workers: int) -> list[str]:
-    """The cost of a batch in words."""
-    lines = [f"{cost.documents:,} documents, {cost.bytes:,} bytes; {left_out(found, 0)}"]
+def describe_cost(cost: "CostEstimate", inputs: "Inputs", workers: int) -> list[str]:
+    """Describe the estimated cost of a batch."""
+    lines = [f"{cost.documents:,} documents, {cost.bytes:,} bytes", describe_skipped(inputs, 0)]
     if cost.lost:
-        lines.append(f"{cost.damaged:,} of them damaged, {cost.lost:,} marks")
+        lines.append(f"{cost.damaged:,} damaged documents, {cost.lost:,} marks")
     else:
-        lines.append(f"{cost.damaged:,} of them may be damaged")
+        lines.append(f"{cost.damaged:,} documents may be damaged")
     if cost.measured:
         lines.append(
-            f"about {duration(cost.seconds)} of one core, {duration(cost.seconds / workers)} with --jobs {workers} "
-            f"({cost.measured} documents were tried)"
+            f"estimated time: {duration(cost.seconds)} on one core, {duration(cost.seconds / workers)} with --jobs "
+            f"{workers} (measured on {cost.measured} documents)"
         )
     return lines
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words."""
+    """Format a duration in a suitable unit."""
     for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.1f} s"
 
 
-def left_out(found: "Inputs", binary: int) -> str:
-    """What was left out of folders."""
-    return f"left out: {found.hidden} hidden, {found.ignored} by name, {binary} that are not text"
+def describe_skipped(inputs: "Inputs", binary: int) -> str:
+    """Describe the files of folders that were skipped."""
+    ignored = f"{inputs.ignored_count} by --include or --ignore"
+    return f"skipped files: {inputs.hidden_count} hidden, {ignored}, {binary} not text"
 
 
-def summary(totals: "Totals", task: "Batch", seconds: float) -> list[str]:
-    """What was restored, how sure that is, what was copied and why, and what it cost."""
+def summary(totals: "Totals", run: "Batch", seconds: float) -> list[str]:
+    """Describe a batch: outcomes, restored text, expected accuracy, reasons for copying and speed.
+
+    Args:
+        totals: the totals over all documents.
+        run: the batch after its run.
+        seconds: the duration of the run.
+    """
     outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(totals.outcomes.items()))
     lines = [
         f"{totals.documents:,} documents: {outcomes or 'none'}",
-        left_out(task.inputs, totals.left_out),
-        f"{totals.lost:,} lost, {totals.restored:,} restored, {totals.confident:,} of them at least 90 % sure, "
-        f"{totals.left_open:,} left open",
+        describe_skipped(run.inputs, totals.excluded),
+        f"{totals.lost:,} bytes or characters lost, {totals.restored:,} restored, {totals.confident:,} of them with a "
+        f"confidence of at least 90 %, {totals.unfilled:,} left unfilled",
     ]
-    if totals.expected is not None:
-        lines.append(f"{100 * totals.expected:.1f} % should be right")
-        shares = (f"{name} {100 * share:.0f} %" for name, share in totals.mean_shares())
-        lines.append(f"trusted there: {', '.join(shares)}")
-    lines += [f"copied: {number:,} x {reason}" for reason, number in totals.reasons.most_common(REASONS)]
-    if len(totals.reasons) > REASONS:
-        lines.append(f"and {len(totals.reasons) - REASONS} other reasons, in the summary")
+    if totals.expected_accuracy is not None:
+        lines.append(f"expected accuracy: {100 * totals.expected_accuracy:.1f} %")
+        weights = (f"{name} {100 * weight:.0f} %" for name, weight in totals.mean_weights())
+        lines.append(f"expert weights at lost positions: {', '.join(weights)}")
+    lines += [f"copied: {number:,} x {reason}" for reason, number in totals.reasons.most_common(LISTED_REASONS)]
+    if len(totals.reasons) > LISTED_REASONS:
+        lines.append(f"and {len(totals.reasons) - LISTED_REASONS} more reasons, listed in the summary file")
     lines += [
         f"{number:,} read as {read} and written as {written}: a restored character does not exist in {read}"
         for (read, written), number in totals.converted.most_common()
@@ -329,8 +361,11 @@ def summary(totals: "Totals", task: "Batch", seconds: float) -> list[str]:
         f"{kind.replace('_', ' ')}: {number:,} x {totals.messages[kind]}"
         for kind, number in totals.notices.most_common()
     ]
-    if task.kept:
-        lines.append(f"{task.kept:,} files were created or changed by someone else, and kept; --force replaces them")
-    rate = f", {task.tried / seconds:.3g} a second" if task.tried else ""
-    lines.append(f"{task.tried:,} documents in this run{rate}, {duration(seconds)}")
+    if run.protected_files:
+        lines.append(
+            f"{run.protected_files:,} output files were created or changed by someone else and not overwritten; "
+            "--force overwrites them"
+        )
+    rate = f", {run.processed / seconds:.3g} per second" if run.processed else ""
+    lines.append(f"this run: {run.processed:,} documents{rate}, {duration(seconds)}")
     return lines

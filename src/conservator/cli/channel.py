@@ -1,4 +1,4 @@
-"""``conservator channel``: how a reader of pages errs, fitted to pairs of what it wrote and what is right."""
+"""``conservator channel``: fits an OCR channel to pairs of OCR text and correct text."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,41 +10,46 @@ from conservator.cli.options import Force, Parents, Quiet, check_targets
 from conservator.errors import ConservatorError
 from conservator.system.files import read_document, write_document
 
-channel = typer.Typer(help="How a reader of pages errs.", no_args_is_help=True)
+channel = typer.Typer(help="Fit a model of the errors of an OCR engine.", no_args_is_help=True)
 EXAMPLES = (
     "Examples:\n\n"
     "  conservator channel fit ocr.txt truth.txt -o newspapers.json\n\n"
     "  conservator restore page.txt --channel newspapers.json -o corrected.txt\n\n"
-    "Exit codes: 0 fitted, 2 bad usage, 3 bad input or output (with what and where)."
+    "Exit codes: 0 fitted, 2 invalid usage, 3 input or output error."
 )
-SHOWN = 5  # edits that the summary names
+LISTED_EDITS = 5  # edits: listed in the summary [untuned]
 
 
 @channel.command(epilog=EXAMPLES)
 def fit(
-    seen: Annotated[str, typer.Argument(metavar="OCR", help="What the reader wrote; - for standard input.")],
-    clean: Annotated[str, typer.Argument(metavar="TRUTH", help="What is right, line by line the same text.")],
-    out: Annotated[str, typer.Option("--out", "-o", help="The channel to write, a JSON file; - for standard output.")],
+    observed: Annotated[str, typer.Argument(metavar="OCR", help="Text with OCR errors; - reads standard input.")],
+    clean: Annotated[str, typer.Argument(metavar="TRUTH", help="The correct text, with the same lines.")],
+    out: Annotated[str, typer.Option("--out", "-o", help="Output file (JSON); - writes to standard output.")],
     force: Force = False,
     parents: Parents = False,
     quiet: Quiet = False,
 ) -> None:
-    """Fit a channel to pairs of lines: which strings are read as which others, and how often."""
+    """Fit an OCR channel to pairs of lines: which strings are misread as which, with probabilities.
+
+    Use it with conservator restore --channel FILE.json.
+    """
     check_targets({"--out": out}, force=force, parents=parents)
-    texts = [read_lines(name) for name in (seen, clean)]
+    texts = [read_lines(name) for name in (observed, clean)]
 
     from conservator.alignment.fit_edits import fit_edits, pair_lines
 
-    found = fit_edits(pair_lines(*texts), f"{Path(seen).name} and {Path(clean).name}")
-    write_document(out, found.to_json().encode())
-    often = list(found.edits.items())[:SHOWN]
-    shown = ", ".join(f"{before!r} as {after!r} ({100 * share:.1f} %)" for (before, after), share in often)
-    messages.print(f"{len(found.edits)} edits; most often {shown}", soft_wrap=True, markup=False)
+    fitted = fit_edits(pair_lines(*texts), f"{Path(observed).name} and {Path(clean).name}")
+    write_document(out, fitted.to_json().encode())
+    frequent = list(fitted.edits.items())[:LISTED_EDITS]
+    listed = ", ".join(
+        f"{correct!r} as {misread!r} ({100 * probability:.1f} %)" for (correct, misread), probability in frequent
+    )
+    messages.print(f"fitted {len(fitted.edits)} edits; most frequent: {listed}", soft_wrap=True, markup=False)
 
 
 def read_lines(name: str) -> list[str]:
-    """The lines of a file in UTF-8."""
+    """Read the lines of a UTF-8 file."""
     try:
         return read_document(name).decode().splitlines()
     except UnicodeDecodeError as error:
-        raise ConservatorError(f"{name} is not UTF-8: byte {error.start}") from error
+        raise ConservatorError(f"{name} is not valid UTF-8 at byte {error.start}") from error

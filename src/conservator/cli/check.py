@@ -1,4 +1,4 @@
-"""``conservator check``: is every expert at home in its own domain?"""
+"""``conservator check``: tests whether each expert is best on its own domain."""
 
 import json as json_format
 import sys
@@ -35,27 +35,29 @@ EXAMPLES = (
     "  conservator check prose code --data prose=articles/ --data code=src/\n\n"
     "  conservator check ./notes prose --data notes=notes.jsonl.gz --data prose=articles/ --out checked\n\n"
     "  conservator check prose code --data prose=articles/ --data code=src/ --json - | jq .margins\n\n"
-    "Exit codes: 0 both verdicts hold, 1 they do not, 2 bad usage, 3 bad input or output, 130 interrupted."
+    "Exit codes: 0 both checks passed, 1 a check failed, 2 invalid usage, 3 input or output error, 130 interrupted."
 )
 
 
 def check(
-    experts: Annotated[
-        list[str], typer.Argument(help="Built-in experts by name, folders of others, or hf:OWNER/NAME.")
-    ],
+    experts: Annotated[list[str], typer.Argument(help="Built-in names, folders, or hf:OWNER/NAME.")],
     data: Annotated[
         list[str],
-        typer.Option(help="NAME=PATH: texts of a domain; the expert of that name is its own. May be repeated."),
+        typer.Option(help="NAME=PATH: texts of a domain; the expert with this name belongs to it. May be repeated."),
     ],
-    windows: Annotated[int, typer.Option(min=2, help="Windows of each domain.")] = 512,
-    length: Annotated[int, typer.Option(min=1, help="Bytes a window.")] = 256,
-    seed: Annotated[int, typer.Option(min=0, max=10**12, help="Of the windows and what is hidden in them.")] = 0,
+    windows: Annotated[int, typer.Option(min=2, help="Number of windows for each domain.")] = 512,
+    length: Annotated[int, typer.Option(min=1, help="Length of a window, in bytes.")] = 256,
+    seed: Annotated[int, typer.Option(min=0, max=10**12, help="Random seed of the windows and the masks.")] = 0,
     strip: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=FILTER: take comments out, by python-comments or yaml-comments. May be repeated."),
+        typer.Option(help="NAME=FILTER: remove comments with python-comments or yaml-comments. May be repeated."),
     ] = None,
-    json: Annotated[str | None, typer.Option(help="Write the result here; - for standard output.")] = None,
-    out: Annotated[Path | None, typer.Option(help="A folder for check.json, check.md and the heat map.")] = None,
+    json: Annotated[
+        str | None, typer.Option(help="Write the result as JSON to this file; - writes to standard output.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Output folder for check.json, check.md and a heat map (check.png).")
+    ] = None,
     device: Device = "cpu",
     precision: Precision = None,
     trust_remote_code: TrustRemoteCode = False,
@@ -64,10 +66,10 @@ def check(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Score experts on each other's domains: each should prefer its own, and each domain its own expert.
+    """Score each expert on each domain, and check that each expert is best on its own domain.
 
-    Energies are nats per byte over all positions, times uniform, with 95 % intervals from a bootstrap over documents.
-    The verdicts and margins are among the experts that are named like a domain; others are shown beside them.
+    The energy is the loss in nats per byte over all positions, averaged over noise levels, with a 95 % bootstrap
+    interval over documents. The checks use only the experts that have the name of a domain; the tables list all.
     """
     from conservator.evaluation.figures import render
     from conservator.evaluation.provenance import commit, versions
@@ -76,22 +78,23 @@ def check(
 
     paths = pairs(data, "--data")
     filters = pairs(strip or [], "--strip")
-    for name, chosen in filters.items():
-        if name not in paths or len(chosen) > 1 or chosen[0] not in FILTERS:
+    for name, filter_names in filters.items():
+        if name not in paths or len(filter_names) > 1 or filter_names[0] not in FILTERS:
             raise typer.BadParameter(
-                f"{name}={','.join(chosen)}: expected a domain ({', '.join(paths)}) and one of {', '.join(FILTERS)}",
+                f"expected DOMAIN=FILTER with a domain ({', '.join(paths)}) and one of {', '.join(FILTERS)}, got "
+                f"{name}={','.join(filter_names)}",
                 param_hint="--strip",
             )
-    written = [out / name for name in ("check.json", "check.md", "check.png")] if out else []
+    outputs = [out / name for name in ("check.json", "check.md", "check.png")] if out else []
     check_targets({"--json": json}, force=force, parents=parents)
     if out:
         check_folder(out, parents=parents)
-    for path in written:
+    for path in outputs:
         check_writable(path, force=force)
-    loaded = load_named(experts, device, precision, with_confidence=trust_remote_code, native_tokens=True)
+    loaded = load_named(experts, device, precision, trust_remote_code=trust_remote_code, own_tokens=True)
     domains = {}
-    for name, where in paths.items():
-        files = list(map(Path, where))
+    for name, domain_paths in paths.items():
+        files = list(map(Path, domain_paths))
         strips = dict.fromkeys(files, FILTERS[filters[name][0]]) if name in filters else None
         domains[name] = read_corpus(files, strips).documents
     result = check_specialisation(loaded, domains, windows=windows, length=length, seed=seed, track=track)
@@ -99,13 +102,13 @@ def check(
     record = {
         **result.as_record(),
         "settings": {"windows": windows, "length": length, "seed": seed, "strip": filters},
-        "data": {name: [Path(path).name for path in where] for name, where in paths.items()},
+        "data": {name: [Path(path).name for path in domain_paths] for name, domain_paths in paths.items()},
         "experts": {expert.spec.name: expert.spec.fingerprint for expert in loaded},
         "commit": commit(),
         "versions": versions(),
     }
     text = json_format.dumps(record, indent=2, allow_nan=False) + "\n"
-    for path, content in zip(written, (text, as_markdown(result), None), strict=False):
+    for path, content in zip(outputs, (text, as_markdown(result), None), strict=False):
         write_atomically(path, content.encode() if content else render(heat_map(result), "png"))
     if json == "-":
         sys.stdout.write(text)
@@ -117,52 +120,52 @@ def check(
 
 
 def pairs(values: list[str], option: str) -> dict[str, list[str]]:
-    """Take NAME=VALUE apart; a name may come several times."""
-    found: dict[str, list[str]] = {}
+    """Parse NAME=VALUE options; a name may be repeated."""
+    values_by_name: dict[str, list[str]] = {}
     for value in values:
         name, equals, rest = value.partition("=")
         if not (name and equals and rest):
-            raise typer.BadParameter(f"{value!r}: expected NAME=VALUE", param_hint=option)
-        found.setdefault(name, []).append(rest)
-    return found
+            raise typer.BadParameter(f"expected NAME=VALUE, got {value!r}", param_hint=option)
+        values_by_name.setdefault(name, []).append(rest)
+    return values_by_name
 
 
 def grids(result: "Check") -> dict[str, list[list[str]]]:
-    """The tables as text, by their titles: a heading, then a line a domain."""
+    """The tables by title: a header, then one row for each domain."""
     names = list(dict.fromkeys(cell.expert for cell in result.cells))
 
-    def lay_out(chosen: "Callable[[Cell], Estimate]") -> list[list[str]]:
-        lines = [["domain", *names]]
+    def make_grid(value_of: "Callable[[Cell], Estimate]") -> list[list[str]]:
+        grid = [["domain", *names]]
         for domain in result.counts:
-            lines.append([domain, *(shown(chosen(cell)) for cell in result.cells if cell.domain == domain)])
-        return lines
+            grid.append([domain, *(format_estimate(value_of(cell)) for cell in result.cells if cell.domain == domain)])
+        return grid
 
-    energies = lay_out(lambda cell: cell.energy)
+    energies = make_grid(lambda cell: cell.energy)
     energies[0].append("margin")
-    for line in energies[1:]:
-        line.append(shown(result.margins[line[0]]) if line[0] in result.margins else "")
+    for row in energies[1:]:
+        row.append(format_estimate(result.margins[row[0]]) if row[0] in result.margins else "")
     return {
-        "Energy: nats per byte, over all positions": energies,
-        "Loss: nats per masked byte, times uniform": lay_out(lambda cell: cell.per_hidden_byte),
-        "Bound: bits per byte, schedule-weighted": lay_out(lambda cell: cell.bits_per_byte),
+        "Energy: loss in nats per byte, over all positions": energies,
+        "Loss: nats per masked byte": make_grid(lambda cell: cell.per_hidden_byte),
+        "Upper bound: bits per byte": make_grid(lambda cell: cell.bits_per_byte),
     }
 
 
-def shown(estimate: "Estimate") -> str:
-    """A figure and its interval."""
+def format_estimate(estimate: "Estimate") -> str:
+    """Format a value with its interval."""
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
 def verdicts(result: "Check") -> list[str]:
-    """The two verdicts in words."""
+    """Describe the results of the two checks."""
     return [
-        f"each expert prefers its own domain (row-wise): {'yes' if result.row_wise else 'no'}",
-        f"each domain prefers its own expert (column-wise): {'yes' if result.column_wise else 'no'}",
+        f"each expert has its lowest energy on its own domain (row-wise): {'yes' if result.row_wise else 'no'}",
+        f"each domain has its lowest energy with its own expert (column-wise): {'yes' if result.column_wise else 'no'}",
     ]
 
 
 def as_markdown(result: "Check") -> str:
-    """The tables and the verdicts as Markdown."""
+    """Format the tables and the verdicts as Markdown."""
     from conservator.evaluation.tables import as_markdown as table
 
     tables = [table(title, lines) for title, lines in grids(result).items()]
@@ -180,7 +183,7 @@ def show(result: "Check", console: Console) -> None:
 
 
 def heat_map(result: "Check") -> "Figure":
-    """Energies as colours, a row a domain; each domain's own expert is in bold."""
+    """Draw the energies as a heat map, one row for each domain; the expert of the domain is in bold."""
     from conservator.evaluation.figures import new_figure
 
     experts, domains = list(dict.fromkeys(cell.expert for cell in result.cells)), list(result.counts)

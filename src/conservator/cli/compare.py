@@ -1,4 +1,4 @@
-"""``conservator compare``: how much came back."""
+"""``conservator compare``: scores a restored document."""
 
 import json as json_format
 from dataclasses import asdict
@@ -14,38 +14,42 @@ EXAMPLES = (
     "Examples:\n\n"
     "  conservator compare notes.md restored.md damaged.md\n\n"
     "  conservator compare notes.md restored.md damaged.md --json - | jq .accuracy\n\n"
-    "Exit codes: 0 compared, 2 bad usage, 3 bad input (with what and where)."
+    "Exit codes: 0 compared, 2 invalid usage, 3 input or output error."
 )
 
 
 def compare(
-    original: Annotated[str, typer.Argument(help="The document before it was damaged.")],
-    restored: Annotated[str, typer.Argument(help="What was restored.")],
+    original: Annotated[str, typer.Argument(help="The undamaged document.")],
+    restored: Annotated[str, typer.Argument(help="The restored document.")],
     damaged: Annotated[str, typer.Argument(help="The damaged document.")],
     mark: Annotated[
-        str, typer.Option(help="What stands for one lost byte; U+FFFD by default.", show_default=False)
+        str, typer.Option(help="Text that stands for one lost byte (default: U+FFFD).", show_default=False)
     ] = DEFAULTS.mark,
-    json: Annotated[str | None, typer.Option(help="Write the figures as JSON here; - for standard output.")] = None,
+    json: Annotated[
+        str | None, typer.Option(help="Write the scores as JSON to this file; - writes to standard output.")
+    ] = None,
     force: Force = False,
     parents: Parents = False,
 ) -> None:
-    """Score a restored document: lost bytes that came back, character errors, and changes where nothing was lost."""
+    """Score a restored document: accuracy at lost positions, character error rate, and changes to undamaged text."""
     if not mark:
-        raise typer.BadParameter("it must be at least one character", param_hint="--mark")
+        raise typer.BadParameter("must be at least one character", param_hint="--mark")
     check_targets({"--json": json}, force=force, parents=parents)
-    clean = read_text(original, markers=(mark,))
-    named = clean.encoding if clean.encoding == "utf-8" else None  # bytes that were overwritten tell another one
-    others = [read_text(path, named, markers=(mark,)).data for path in (restored, damaged)]
+    clean = read_text(original, marks=(mark,))
+    # Overwritten bytes may look like another encoding.
+    encoding = clean.encoding if clean.encoding == "utf-8" else None
+    others = [read_text(path, encoding, marks=(mark,)).data for path in (restored, damaged)]
 
     from conservator.documents import compare_documents
 
-    found = compare_documents(clean.data, *others, mark=mark)
+    scores = compare_documents(clean.data, *others, mark=mark)
     if json is not None:
-        record = {**asdict(found), "accuracy": found.accuracy, "character_error_rate": found.character_error_rate}
+        record = {**asdict(scores), "accuracy": scores.accuracy, "character_error_rate": scores.character_error_rate}
         write_document(json, (json_format.dumps(record, indent=2) + "\n").encode())
         if json == "-":
             return
-    share = "" if found.accuracy is None else f" ({100 * found.accuracy:.1f} %)"
-    print(f"right: {found.right} of {found.lost} lost {found.unit}s{share}; {found.lost - found.filled} left open")
-    print(f"character error rate: {100 * found.character_error_rate:.2f} %")
-    print(f"false changes: {found.false_changes or 'none'}")
+    accuracy = "" if scores.accuracy is None else f" ({100 * scores.accuracy:.1f} %)"
+    unfilled = scores.lost - scores.filled
+    print(f"correct: {scores.right} of {scores.lost} lost {scores.unit}s{accuracy}; {unfilled} unfilled")
+    print(f"character error rate: {100 * scores.character_error_rate:.2f} %")
+    print(f"changes to undamaged text: {scores.false_changes or 'none'}")

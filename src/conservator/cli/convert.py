@@ -1,4 +1,4 @@
-"""``conservator convert``: pickled checkpoints as safetensors."""
+"""``conservator convert``: converts pickled checkpoints to safetensors."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,27 +14,30 @@ EXAMPLES = (
     "  conservator convert checkpoint.pth --key teacher_model --config config.json --tokenizer tokenizer.json "
     "--out base\n\n"
     "  conservator convert antiberty-0.1.3-py3-none-any.whl --out antiberty\n\n"
-    "Exit codes: 0 converted, 2 bad usage, 3 it cannot be converted, and nothing was written."
+    "Exit codes: 0 converted, 2 invalid usage, 3 the checkpoint cannot be converted (nothing was written)."
 )
 
 
 def convert(
-    checkpoint: Annotated[Path, typer.Argument(help="A pickled state dict, or a wheel with a pytorch_model.bin.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write, which must not be there yet.")],
+    checkpoint: Annotated[
+        Path, typer.Argument(help="A pickled state dict, or a wheel that contains pytorch_model.bin.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Output folder; it must not exist.")],
     config: Annotated[
-        Path | None, typer.Option(help="Its config.json; the one beside it by default.", show_default=False)
+        Path | None,
+        typer.Option(help="The config.json of the model (default: next to the checkpoint).", show_default=False),
     ] = None,
     tokenizer: Annotated[
         Path | None,
-        typer.Option(help="Its tokenizer.json or vocab.txt; the one beside it by default.", show_default=False),
+        typer.Option(help="Its tokenizer.json or vocab.txt (default: next to the checkpoint).", show_default=False),
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(help="Which of several state dicts in the file, such as teacher_model.", show_default=False),
+        typer.Option(help="Key of the state dict, if the file has several, such as teacher_model.", show_default=False),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Make a folder that --experts hf:FOLDER reads of a pickled checkpoint. No code in the file is run."""
+    """Convert a pickled checkpoint to a folder for --experts hf:FOLDER. No code in the file is run."""
     from conservator.experts.denoisers import convert_checkpoint
     from conservator.experts.language_models.loading import needs_extra
 
@@ -43,4 +46,4 @@ def convert(
     except ImportError as error:
         raise needs_extra(error, "hf") from error
     size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-    messages.print(f"{folder}: {size / 1e6:.1f} MB of weights", soft_wrap=True)
+    messages.print(f"wrote {folder}: {size / 1e6:.1f} MB of weights", soft_wrap=True)

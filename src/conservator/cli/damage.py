@@ -1,4 +1,4 @@
-"""``conservator damage``: test material."""
+"""``conservator damage``: damages a document at random, for tests."""
 
 from typing import Annotated
 
@@ -15,42 +15,40 @@ EXAMPLES = (
     "  conservator damage notes.md --rate 0.2 --burst 8 | conservator restore - -o restored.md\n\n"
     "  conservator damage notes.md --rate 0.05 --channel replacement | conservator restore - --channel "
     "replacement:0.05\n\n"
-    "Exit codes: 0 damaged, 2 bad usage, 3 bad input or output."
+    "Exit codes: 0 damaged, 2 invalid usage, 3 input or output error."
 )
 
 
 def damage(
-    document: Annotated[str, typer.Argument(metavar="FILE", help="A clean document; - for standard input.")],
-    rate: Annotated[float, typer.Option(min=0.0, max=1.0, help="The share of the bytes that is damaged.")] = 0.2,
+    document: Annotated[str, typer.Argument(metavar="FILE", help="An undamaged document; - reads standard input.")],
+    rate: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of the bytes to damage, 0 to 1.")] = 0.2,
     channel: Annotated[
-        str, typer.Option(help="mask: a mark stands for each lost byte; replacement: a random byte, not marked.")
+        str, typer.Option(help="mask: replace each lost byte by a mark. replacement: replace it by a random byte.")
     ] = "mask",
-    burst: Annotated[int, typer.Option(min=1, help="How many bytes are damaged together.")] = 1,
+    burst: Annotated[int, typer.Option(min=1, help="Number of consecutive bytes in each damaged span.")] = 1,
     mark: Annotated[
-        str, typer.Option(help="What stands for one lost byte; U+FFFD by default.", show_default=False)
+        str, typer.Option(help="Text that stands for one lost byte (default: U+FFFD).", show_default=False)
     ] = DEFAULTS.mark,
     seed: Seed = DEFAULTS.seed,
-    out: Annotated[
-        str, typer.Option("--out", "-o", help="Where to write the damaged document; - for standard output.")
-    ] = "-",
+    out: Annotated[str, typer.Option("--out", "-o", help="Output file; - writes to standard output.")] = "-",
     force: Force = False,
     parents: Parents = False,
     quiet: Quiet = False,
 ) -> None:
-    """Lose bytes of a clean document at random, to see what comes back."""
+    """Damage random bytes of a document, to test restoration."""
     if channel not in ("mask", "replacement"):
-        raise typer.BadParameter(f"no channel {channel!r}; known: mask, replacement", param_hint="--channel")
+        raise typer.BadParameter(f"unknown channel {channel!r}; expected mask or replacement", param_hint="--channel")
     check_targets({"--out": out}, force=force, parents=parents)
-    source = read_text(document, markers=(mark,))
+    source = read_text(document, marks=(mark,))
 
     from conservator.documents import UTF8, write_text
     from conservator.documents import damage as damage_document
 
-    if channel == "mask" and source.encoding != UTF8:  # in other encodings a mark stands for a whole character
+    if channel == "mask" and source.encoding != UTF8:  # in other encodings a mark stands for a character
         text = source.data.decode()
-        lossy = damage_document(text, rate, burst=burst, mark=mark, seed=seed)
-        write_document(out, write_text(lossy, source.encoding))
-        messages.print(f"{lossy.count(mark)} of {len(text)} characters lost", soft_wrap=True)
+        damaged_text = damage_document(text, rate, burst=burst, mark=mark, seed=seed)
+        write_document(out, write_text(damaged_text, source.encoding))
+        messages.print(f"{damaged_text.count(mark)} of {len(text)} characters lost", soft_wrap=True)
         return
     data = source.data if source.encoding == UTF8 else write_text(source.data.decode(), source.encoding)
     damaged = damage_document(

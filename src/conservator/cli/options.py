@@ -1,4 +1,4 @@
-"""Options that several commands have, and what they do."""
+"""Options that several commands share, and helper functions for them."""
 
 import os
 import sys
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from conservator.experts import Expert
 
 
-def be_quiet(wanted: bool) -> bool:
-    """Say nothing but errors and results from now on."""
-    if wanted:
+def set_quiet(quiet: bool) -> bool:
+    """Suppress messages and progress bars, if ``--quiet`` was given."""
+    if quiet:
         messages.quiet = True
-    return wanted
+    return quiet
 
 
-def choose_threads(threads: int | None) -> int | None:
-    """Settle how torch works, before it is imported.
+def set_threads(threads: int | None) -> int | None:
+    """Set the environment variables of OpenMP before torch is imported.
 
-    Threads of OpenMP that wait for work spin by default; on a busy machine that makes a restoration many times slower.
-    What the environment says stays, unless ``--threads`` says otherwise.
+    By default, idle OpenMP threads spin; on a busy machine this makes a restoration many times slower. Variables that
+    are already set are kept; ``--threads`` overrides OMP_NUM_THREADS.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if threads is not None:
@@ -42,48 +42,49 @@ def choose_threads(threads: int | None) -> int | None:
     return threads
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors and results.", callback=be_quiet)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and results.", callback=set_quiet)]
 Threads = Annotated[
     int | None,
     typer.Option(
         min=1,
         max=1024,
-        help="The most threads of one computation; by default what OMP_NUM_THREADS says, or one for each core. A "
-        "restoration of less than 50 KB uses one, which is faster.",
-        callback=choose_threads,
+        help="Maximum number of threads (default: OMP_NUM_THREADS, or one for each core). Documents below 50 KB use "
+        "one thread, which is faster.",
+        callback=set_threads,
         show_default=False,
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite files that exist already.")]
-Parents = Annotated[bool, typer.Option("--parents", "-p", help="Make folders that are missing.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")]
+Parents = Annotated[bool, typer.Option("--parents", "-p", help="Create missing folders.")]
 Encoding = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="The encoding of the document, such as windows-1252 or utf-16; told by its bytes, by default.",
+        help="Encoding of the document, such as windows-1252 or utf-16 (default: detected).",
         show_default=False,
     ),
 ]
-Device = Annotated[str, typer.Option(help="Where experts compute: cpu, cuda, or another device of torch.")]
+Device = Annotated[str, typer.Option(help="Torch device for the experts, such as cpu or cuda.")]
 Precision = Annotated[
     str | None,
     typer.Option(
         metavar="float32|bfloat16",
-        help="How pretrained models compute; bfloat16 if the processor has instructions for it, else float32.",
+        help="Number format of pretrained models (default: bfloat16 if the processor supports it, else float32; batch: "
+        "float32).",
         show_default=False,
     ),
 ]
 TrustRemoteCode = Annotated[
     bool,
-    typer.Option("--trust-remote-code", help="Run the code that some pretrained models (hf:) have in their folders."),
+    typer.Option("--trust-remote-code", help="Allow pretrained models (hf:) to run the Python code in their folders."),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The seed that everything random follows from.")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Random seed.")]
 Experts = Annotated[
     str | None,
     typer.Option(
-        help="Experts that may be trusted: built-in names, folders, or pretrained models over tokens "
-        "(hf:OWNER/NAME, hf:FOLDER), with commas between; by default those of "
-        f"{', '.join(EXPERTS)} that have something to say about the document.",
+        help="Experts to use, separated by commas: built-in names, folders, or pretrained token models "
+        "(hf:OWNER/NAME, hf:FOLDER). Default: selected for each document from "
+        f"{', '.join(EXPERTS)}.",
         show_default=False,
     ),
 ]
@@ -92,8 +93,8 @@ Reference = Annotated[
     typer.Option(
         "--reference",
         metavar="PATH",
-        help="A text like the document, which is remembered where it fits: a file, a folder of text files, or a "
-        ".jsonl or .jsonl.gz file with a field text. May be given several times.",
+        help="Undamaged reference text to copy from where it matches: a file, a folder of text files, or a .jsonl or "
+        ".jsonl.gz file with a field text. May be repeated.",
         show_default=False,
     ),
 ]
@@ -101,8 +102,8 @@ Effort = Annotated[
     str,
     typer.Option(
         metavar="|".join(EFFORTS),
-        help="fast: small networks and the memory. best: language models write again what these leave in doubt; "
-        "more comes back, and it takes ten times as long.",
+        help="fast: small networks and the memory. best: a language model also rescores uncertain text; more accurate, "
+        "about ten times slower.",
     ),
 ]
 LanguageModel = Annotated[
@@ -110,115 +111,144 @@ LanguageModel = Annotated[
     typer.Option(
         "--language-model",
         metavar="NAME",
-        help="The language model of --effort best, or several with commas between: names that conservator experts "
-        f"add knows, hf:OWNER/NAME, folders or .gguf files; {DEFAULTS.language_models} by default.",
+        help="Language model for --effort best, or several, separated by commas: names of added models (conservator "
+        f"experts add), hf:OWNER/NAME, folders or .gguf files (default: {DEFAULTS.language_models}).",
         show_default=False,
     ),
 ]
 NoMemory = Annotated[
-    bool, typer.Option("--no-memory", help="Remember nothing of the document's other parts, nor of other texts.")
+    bool, typer.Option("--no-memory", help="Do not copy from other parts of the document or from references.")
 ]
 Mark = Annotated[
-    str, typer.Option(help="What stands for one lost byte or character; U+FFFD by default.", show_default=False)
+    str, typer.Option(help="Text that stands for one lost byte or character (default: U+FFFD).", show_default=False)
 ]
-Gap = Annotated[str | None, typer.Option(help='What stands for a stretch of unknown length, such as "[...]".')]
-MaxGap = Annotated[int, typer.Option(min=1, max=LONGEST_GAP, help="The longest such stretch, in bytes.")]
+Gap = Annotated[
+    str | None,
+    typer.Option(help='Text that stands for a gap: a lost span of unknown length, such as "[...]" (default: none).'),
+]
+MaxGap = Annotated[int, typer.Option(min=1, max=LONGEST_GAP, help="Maximum length of a gap, in bytes.")]
 Lost = Annotated[
     str,
     typer.Option(
-        metavar="WHAT",
-        help="What is lost: a byte at each mark (bytes), bytes that are not UTF-8 as well (invalid), a character "
-        "outside ASCII at each mark (characters), or one of an encoding (encoding:windows-1252). auto tells bytes "
-        "and characters apart, unless experts or a mark are named.",
+        metavar="UNIT",
+        help="What each mark stands for. bytes: one byte. invalid: one byte, and invalid UTF-8 bytes are also lost. "
+        "characters: one character outside ASCII. encoding:NAME: one character of an encoding, such as "
+        "encoding:windows-1252. auto: bytes or characters, detected from the document; bytes if --experts or --mark "
+        "is given.",
     ),
 ]
 Channel = Annotated[
     str,
     typer.Option(
-        help="How the document was damaged: mask (what is not marked is right), replacement:RATE (any byte may be "
-        "wrong, and about that share is), ocr (a reader of pages took some characters for others), or a file that "
-        "conservator channel fit wrote.",
+        help="How the document was damaged. mask: only the marked positions are lost. replacement:RATE: this share of "
+        "the bytes was replaced, without marks. ocr: OCR errors. FILE.json: a channel that conservator channel fit "
+        "wrote.",
     ),
 ]
 MinLogOdds = Annotated[
     float,
-    typer.Option(min=0.0, help="By how many nats evidence must favour a change of what a reader of pages wrote."),
+    typer.Option(min=0.0, help="Minimum log-odds, in nats, for a correction of OCR text."),
 ]
 MaxSeconds = Annotated[
     float | None,
     typer.Option(
         metavar="SECONDS",
-        help="Keep what was reached after so many seconds; loading experts does not count. Bytes that were not reached "
-        "stay open.",
+        help="Time limit, without loading the experts. The result so far is kept; bytes that were not reached stay "
+        "unfilled (default: no limit).",
         show_default=False,
     ),
 ]
-MinConfidence = Annotated[float, typer.Option(min=0.0, max=1.0, help="Leave what is less sure than this as it was.")]
+MinConfidence = Annotated[
+    float, typer.Option(min=0.0, max=1.0, help="Leave bytes or characters with a lower confidence unfilled.")
+]
 MinGapConfidence = Annotated[
     float,
     typer.Option(
-        min=0.0, max=1.0, help="Leave a gap of unknown length open if its whole fill is less probable than this."
+        min=0.0, max=1.0, help="Leave a gap unfilled if the probability of its whole text is lower than this."
     ),
 ]
 FillUndetermined = Annotated[
     bool,
     typer.Option(
         "--fill-undetermined",
-        help="Fill in also marks that the visible text does not determine: most of the text around them is lost, or "
-        "they probably stand for characters of several bytes.",
+        help="Also fill marks that the visible text does not determine: most of the text around them is lost, or they "
+        "probably stand for characters of several bytes.",
     ),
 ]
 
 
 def read_text(
-    name: str, encoding: str | None = None, *, markers: tuple[str | None, ...], allow_invalid_utf8: bool = False
+    name: str, encoding: str | None = None, *, marks: tuple[str | None, ...], allow_invalid_utf8: bool = False
 ) -> "InputText":
-    """The text of a file, or of standard input; a file that is not text is refused."""
+    """Read the text of a file or of standard input; raise a NotTextError for other files."""
     data = read_document(name)
 
     from conservator.documents import read_input
 
-    told = "standard input" if name == "-" else shown(name)
-    return read_input(data, encoding, name=told, markers=markers, allow_invalid_utf8=allow_invalid_utf8)
+    display_name = "standard input" if name == "-" else shown(name)
+    return read_input(data, encoding, name=display_name, signs=marks, allow_invalid_utf8=allow_invalid_utf8)
 
 
 def load_named(
-    names: list[str], device: str, precision: str | None, *, with_confidence: bool, native_tokens: bool = False
+    names: list[str], device: str, precision: str | None, *, trust_remote_code: bool, own_tokens: bool = False
 ) -> "list[Expert]":
-    """Load experts by name, and say first how much memory pretrained ones take."""
+    """Load experts by name; print the memory that pretrained ones need."""
     from conservator.experts import load_experts
     from conservator.experts.denoisers import find_denoiser, size_of
     from conservator.experts.language_models.loading import HUB
 
     precisions: dict[str | None, Literal["float32", "bfloat16"]] = {"float32": "float32", "bfloat16": "bfloat16"}
     if precision not in (None, *precisions):
-        raise typer.BadParameter(f"{precision!r}: expected float32 or bfloat16", param_hint="--precision")
-    chosen = precisions.get(precision)
+        raise typer.BadParameter(f"expected float32 or bfloat16, got {precision!r}", param_hint="--precision")
+    number_format = precisions.get(precision)
     for name in (name for name in names if name.startswith(HUB)):
-        size = size_of(find_denoiser(name), chosen or "float32")
-        messages.print(f"{name}: {size / 1e6:.0f} MB of memory", soft_wrap=True)
-    return load_experts(names, device, precision=chosen, trust_remote_code=with_confidence, native_tokens=native_tokens)
+        size = size_of(find_denoiser(name), number_format or "float32")
+        messages.print(f"{name} needs {size / 1e6:.0f} MB of memory", soft_wrap=True)
+    return load_experts(
+        names, device, precision=number_format, trust_remote_code=trust_remote_code, own_tokens=own_tokens
+    )
+
+
+def check_dependent_options(
+    references: list[str] | None, language_models: str | None, *, memory: bool, effort: str
+) -> None:
+    """Raise a usage error for options that have no effect without others.
+
+    Args:
+        references: ``--reference``; None if it was not given.
+        language_models: ``--language-model``; None if it was not given.
+        memory: False with ``--no-memory``.
+        effort: ``--effort``.
+    """
+    if references and not memory:
+        raise typer.BadParameter("has no effect with --no-memory", param_hint="--reference")
+    if language_models is not None and effort != "best":
+        raise typer.BadParameter("has no effect without --effort best", param_hint="--language-model")
+    if references and "" in references:
+        raise typer.BadParameter("expected a file or a folder, got an empty name", param_hint="--reference")
 
 
 def check_targets(targets: dict[str, str | None], *, force: bool, parents: bool) -> list[str]:
-    """Check the files that a command will write, before it does any work.
+    """Check the output files of a command before it does any work.
 
     Args:
-        targets: option -> the file, ``-`` for standard output, or None.
-        force: files that exist may be overwritten.
-        parents: missing folders are made.
+        targets: option -> its file, ``-`` for standard output, or None if it was not given.
+        force: existing files may be overwritten.
+        parents: create missing folders.
 
     Returns:
-        The files that are given.
+        The files that were given.
     """
     given = {option: name for option, name in targets.items() if name is not None}
-    known: dict[object, str] = {}
+    options: dict[object, str] = {}
     for option, name in given.items():
-        place: object = name if name == "-" else real_path(Path(name))
-        if place in known:
-            where = "standard output" if name == "-" else name
-            raise typer.BadParameter(f"{known[place]} goes to {where}, too; each needs its own", param_hint=option)
-        known[place] = option
+        path: object = name if name == "-" else real_path(Path(name))
+        if path in options:
+            target = "standard output" if name == "-" else name
+            raise typer.BadParameter(
+                f"{options[path]} is also written to {target}; choose another file", param_hint=option
+            )
+        options[path] = option
     for name in given.values():
         if name != "-":
             check_writable(Path(name), force=force, parents=parents)
@@ -227,7 +257,7 @@ def check_targets(targets: dict[str, str | None], *, force: bool, parents: bool)
 
 @contextmanager
 def as_usage_errors() -> Iterator[None]:
-    """Report a bad option as a usage error of the command, with exit code 2."""
+    """Convert an OptionError into a usage error, with exit code 2."""
     try:
         yield
     except OptionError as error:
@@ -235,5 +265,5 @@ def as_usage_errors() -> Iterator[None]:
 
 
 def as_option(advice: Advice) -> str:
-    """An option as the command calls it."""
+    """Format an option as a command-line flag."""
     return f"--{advice.option.replace('_', '-')} {advice.value}"

@@ -1,4 +1,4 @@
-"""Files of OCR engines and pictures of pages, as ``conservator restore`` takes and writes them."""
+"""OCR files and scans in ``conservator restore``."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def is_pages(data: bytes) -> bool:
-    """Whether a file is of an OCR engine, or a picture of pages."""
+    """Whether a file is an OCR file or a scan."""
     from conservator.pages import name_format, name_scan
 
     return name_scan(data) is not None or name_format(data) is not None
 
 
 def read_any(data: bytes, name: str, language: str, progress: Callable[[str, float], None]) -> "Transcript":
-    """The transcript in a file of an OCR engine, or what Tesseract reads in a picture."""
+    """Read an OCR file, or run Tesseract on a scan."""
     from conservator.pages import name_scan, read_pages, read_scan
 
     try:
@@ -35,64 +35,77 @@ def read_any(data: bytes, name: str, language: str, progress: Callable[[str, flo
 
 
 def ocr_confidence_in(transcript: "Transcript") -> "OcrConfidence | None":
-    """What the reader said of each character of a transcript."""
+    """The OCR confidence of each character of a transcript; None if the file has none."""
     from conservator.pages import ocr_confidence_of
 
     return ocr_confidence_of(transcript)
 
 
-def write_pages(transcript: "Transcript", found: "Restoration", out: str) -> bytes:
-    """The file with corrected words, their confidence and their originals.
+def write_pages(transcript: "Transcript", restoration: "Restoration", out: str) -> bytes:
+    """Write the OCR file with corrected words, their confidence and the original words.
 
-    The text alone if it goes to a .txt file, with indentation if pages show it.
+    If ``out`` is a .txt file, write only the text, with the indentation of the page.
     """
     if Path(out).suffix == ".txt":
         from conservator.pages import indented
 
-        return indented(transcript, found.text).encode()
-    messages.print(f"written as {transcript.format}; -o NAME.txt gives the text alone", soft_wrap=True)
-    changes = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
+        return indented(transcript, restoration.text).encode()
+    messages.print(f"written as {transcript.format}; use -o NAME.txt to write only the text", soft_wrap=True)
+    changes = transcript.changes_at(
+        (change.start, change.stop, change.text, change.probability) for change in restoration.changes
+    )
     return transcript.with_text(changes)
 
 
-def picture_changes(transcript: "Transcript", found: "Restoration", damaged: str, data: bytes) -> "list[Picture]":
-    """Pictures of the lines that were changed, the least sure first, where the image of the page is at hand.
+def picture_changes(transcript: "Transcript", restoration: "Restoration", damaged: str, data: bytes) -> "list[Picture]":
+    """Crop pictures of the changed lines, lowest confidence first, if the image of the page is available.
 
     Args:
-        transcript: of the pages.
-        found: its correction.
-        damaged: the name of the file.
-        data: its bytes.
+        transcript: the OCR text.
+        restoration: the corrected text.
+        damaged: the name of the input file.
+        data: the bytes of the input file.
     """
     from conservator.pages import picture_lines
 
-    uncertain = sorted(found.changes, key=lambda one: one.probability)
+    changes = sorted(restoration.changes, key=lambda change: change.probability)
     try:
         return picture_lines(
-            transcript, [(one.start, one.stop) for one in uncertain], partial(find_image, transcript, damaged, data)
+            transcript,
+            [(change.start, change.stop) for change in changes],
+            partial(find_image, transcript, damaged, data),
         )
     except ConservatorError as error:
-        messages.print(f"no pictures of lines: {error}", soft_wrap=True)
+        messages.print(f"the report has no pictures of lines: {error}", soft_wrap=True)
         return []
 
 
 def find_image(transcript: "Transcript", damaged: str, data: bytes, number: int) -> tuple[bytes, int] | None:
-    """The image of a page, and its number in the file: of a scan itself, or of what a page file names and lies beside.
+    """Find the image of a page: the scan itself, or an image next to the OCR file that the file names.
 
-    Only a name counts, not the folder that a file says: it may come from anywhere.
+    Only the file name is used, not the folder: the OCR file may come from an untrusted source.
+
+    Args:
+        transcript: the OCR text.
+        damaged: the name of the input file.
+        data: the bytes of the input file.
+        number: the number of the page.
+
+    Returns:
+        The bytes of the image and the number of the page in it; None if there is no image.
     """
     from conservator.pages import draw_page, name_scan
 
-    image, place = data, number
+    image, image_page = data, number
     if name_scan(data) is None:
         named = transcript.pages[number].image
-        name = PureWindowsPath(named or "").name  # after the last slash of either kind
+        name = PureWindowsPath(named or "").name  # splits at slashes and backslashes
         path = Path(damaged).parent / name
         if damaged == "-" or not name or not path.is_file():
             return None
         image = read_document(str(path))
-        place = sum(page.image == named for page in transcript.pages[:number])
+        image_page = sum(page.image == named for page in transcript.pages[:number])
     kind = name_scan(image)
     if kind == "pdf":
-        return draw_page(image, place), 0
-    return None if kind is None else (image, place if kind == "tiff" else 0)
+        return draw_page(image, image_page), 0
+    return None if kind is None else (image, image_page if kind == "tiff" else 0)

@@ -1,4 +1,4 @@
-"""``conservator reproduce``: the paper's studies."""
+"""``conservator reproduce``: runs the studies of the paper."""
 
 import sys
 from pathlib import Path
@@ -23,23 +23,23 @@ EXAMPLES = (
     "  conservator reproduce simulator --limit 1 --json - | jq .rows\n\n"
     "  conservator reproduce byte3 --corpora corpora/ --limit 16\n\n"
     "  conservator reproduce all --corpora corpora/ --out results\n\n"
-    "Exit codes: 0 done, 2 bad usage, 3 bad input or output, 130 interrupted."
+    "Exit codes: 0 done, 2 invalid usage, 3 input or output error, 130 interrupted."
 )
 
 
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(help="The study to run, or all; --list names them.", show_default=False)
+        str | None, typer.Argument(help="Study to run, or all; --list prints the names.", show_default=False)
     ] = None,
-    show: Annotated[bool, typer.Option("--list", help="List the studies and leave.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List the studies and exit.")] = False,
     preset: Annotated[
-        str, typer.Option(help="laptop (two CPU cores, minutes) or paper (the paper's sizes).")
+        str, typer.Option(help="Size of the study. laptop: minutes on two CPU cores. paper: the sizes of the paper.")
     ] = "laptop",
     corpora: Annotated[
         str | None,
         typer.Option(
-            help="Texts for the byte studies: a folder with NAME.SPLIT.jsonl.gz files, demo, or huggingface; by "
-            "default what CONSERVATOR_CORPORA says.",
+            help="Texts for the byte studies: a folder with NAME.SPLIT.jsonl.gz files, demo, or huggingface (default: "
+            "the environment variable CONSERVATOR_CORPORA).",
             metavar="PATH",
             show_default=False,
         ),
@@ -47,29 +47,34 @@ def reproduce(
     experts: Annotated[
         list[str] | None,
         typer.Option(
-            help="ROLE=NAME: an expert in place of the one that a study has or trains; roles are prose, code, config, "
-            "markdown, math, generalist, generalist_2x, generalist_3x. May be repeated.",
+            help="ROLE=NAME: use this expert instead of the one that the study loads or trains. Roles: prose, code, "
+            "config, markdown, math, generalist, generalist_2x, generalist_3x. May be repeated.",
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="The folder for the result file, the table and the figures.")] = Path("out"),
-    json: Annotated[str | None, typer.Option(help="Write the result file here too; - for standard output.")] = None,
+    out: Annotated[Path, typer.Option(help="Output folder for the result file, the tables and the figures.")] = Path(
+        "out"
+    ),
+    json: Annotated[
+        str | None, typer.Option(help="Also write the result to this file; - writes to standard output.")
+    ] = None,
     seed: Seed = 0,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="So many repeats or windows at most, for a quick try.")
+        int | None,
+        typer.Option(min=1, help="Maximum number of repeats or windows, for a quick run (default: no limit)."),
     ] = None,
-    pdf: Annotated[bool, typer.Option("--pdf", help="Write the figures as PDF too.")] = False,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Also write the figures as PDF.")] = False,
     trust_remote_code: TrustRemoteCode = False,
     force: Force = False,
     parents: Parents = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run a study of the paper; print its table with the paper's figures beside ours.
+    """Run a study of the paper, and print its results next to those of the paper.
 
-    A result of the same study in the folder is replaced. With all, run every study whose result is not in the folder
-    yet, and write RESULTS.md. A result counts if seed, sizes, experts, texts and the code are the same; a run that was
-    stopped goes on where it was.
+    An existing result of the study in the output folder is replaced. With all, run every study without a current
+    result, and write RESULTS.md. A result is current if the seed, the sizes, the experts, the texts and the code are
+    the same, so an interrupted run can be resumed with the same command.
     """
     from conservator_studies import PRESETS, STUDIES
 
@@ -77,14 +82,18 @@ def reproduce(
         list_studies()
         return
     if name is None:
-        raise typer.BadParameter(f"which one? Known studies: {', '.join(STUDIES)}, all", param_hint="NAME")
+        raise typer.BadParameter(f"expected a study: {', '.join(STUDIES)}, or all", param_hint="NAME")
     if name != "all" and name not in STUDIES:
-        raise typer.BadParameter(f"no study {name!r}; known: {', '.join(STUDIES)}, all", param_hint="NAME")
+        raise typer.BadParameter(f"unknown study {name!r}; expected {', '.join(STUDIES)}, or all", param_hint="NAME")
     if preset not in PRESETS:
-        raise typer.BadParameter(f"no preset {preset!r}; known: {', '.join(PRESETS)}", param_hint="--preset")
+        raise typer.BadParameter(
+            f"unknown preset {preset!r}; expected one of {', '.join(PRESETS)}", param_hint="--preset"
+        )
     if name == "all" and json is not None:
-        raise typer.BadParameter("a result file is of one study; all writes one for each to --out", param_hint="--json")
-    # Before the work, not after it:
+        raise typer.BadParameter(
+            "not available with all, which writes one result file for each study to --out", param_hint="--json"
+        )
+    # Check the outputs before the work:
     check_targets({"--json": json}, force=force, parents=parents)
     check_writable(check_folder(out, parents=parents) / f"{name}.json", force=True)
     copy = None if json in (None, "-") else Path(json)
@@ -95,8 +104,8 @@ def reproduce(
     from conservator_studies.study import load_study
 
     if name == "all":
-        found = open_resources(corpora, experts or [], out, trust_remote_code=trust_remote_code)
-        reproduce_all(preset, seed, limit, found, out, pdf=pdf)
+        all_resources = open_resources(corpora, experts or [], out, trust_remote_code=trust_remote_code)
+        reproduce_all(preset, seed, limit, all_resources, out, pdf=pdf)
         return
     resources = None
     if load_study(name).needs_resources:
@@ -119,7 +128,7 @@ def reproduce(
 
 
 def reproduce_all(preset: str, seed: int, limit: int | None, resources: "Resources", out: Path, *, pdf: bool) -> None:
-    """Run the studies whose results are not there yet, then write the report."""
+    """Run the studies without a current result, then write the report."""
     from conservator_studies import STUDIES
     from conservator_studies.corpora import DOMAINS, find_file
     from conservator_studies.execution import Request, execute, is_current
@@ -128,17 +137,17 @@ def reproduce_all(preset: str, seed: int, limit: int | None, resources: "Resourc
 
     studies = {name: load_study(name) for name in STUDIES}
     if any(study.needs_resources for study in studies.values()):
-        resources.choose(list(DOMAINS))  # a missing expert is said now, not in an hour
+        resources.choose(list(DOMAINS))  # reports a missing expert before the work
     for name, study in track(studies.items(), "studies"):
         if study.domain and find_file(resources.corpora, study.domain, study.split) is None:
-            messages.print(f"{name}: left out, these corpora have no {study.domain}", soft_wrap=True)
+            messages.print(f"{name}: skipped, the corpora have no {study.domain}", soft_wrap=True)
             continue
         request = Request(name, preset, seed, limit, resources if study.needs_resources else None)
         if missing := study.lacks(request.config, request.resources):
-            messages.print(f"{name}: left out, {missing}", soft_wrap=True)
+            messages.print(f"{name}: skipped, {missing}", soft_wrap=True)
             continue
         if is_current(out / f"{name}.json", request):
-            messages.print(f"{name}: done before", soft_wrap=True)
+            messages.print(f"{name}: already done", soft_wrap=True)
             continue
         result, _ = execute(request, out, track, pdf=pdf)
         messages.print(f"{name}: {result.seconds:.1f} s", soft_wrap=True)
@@ -147,16 +156,16 @@ def reproduce_all(preset: str, seed: int, limit: int | None, resources: "Resourc
 
 
 def describe_size(request: "Request") -> str:
-    """How much the figures rest on, and what stands after ± or in brackets."""
+    """Describe the sample size, and the meaning of ± or brackets."""
     unit = request.study.unit
     count = getattr(request.config, unit)
     if unit != "repeats":
         return f"{count} {unit}; [95 % intervals] over documents"
-    return f"Mean ± standard deviation of {count} repeats" if count > 1 else "One repeat"
+    return f"Mean ± standard deviation over {count} repeats" if count > 1 else "One repeat"
 
 
 def list_studies() -> None:
-    """Print the names of the studies, and what each shows."""
+    """Print the names and summaries of the studies."""
     from conservator_studies import STUDIES
 
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)

@@ -1,4 +1,4 @@
-"""``conservator restore``: a damaged document, whole again."""
+"""``conservator restore``: restores a damaged document."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +36,7 @@ from conservator.cli.options import (
     Threads,
     TrustRemoteCode,
     as_usage_errors,
+    check_dependent_options,
     check_targets,
     load_named,
 )
@@ -64,43 +65,44 @@ EXAMPLES = (
     "  conservator restore page.hocr -o corrected.hocr\n\n"
     "  conservator restore scan.png --report report.html -o page.txt\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
-    "Exit codes: 0 restored, or corrected, also where nothing had to be corrected; 2 bad usage; 3 bad input or output "
-    "(with what and where), or nothing was reached in --max-seconds; 4 nothing to restore: no mark was found; 5 left "
-    "unchanged: the models do not cover this text; 130 interrupted (no file is left half-written)."
+    "Exit codes: 0 restored, or corrected (also if no correction was needed); 2 invalid usage; 3 input or output "
+    "error, or no result within --max-seconds; 4 nothing to restore: the document has no marks; 5 unchanged: the "
+    "models do not cover this text; 130 interrupted (no partial files)."
 )
-NOT_COVERED = 5  # the exit code if nothing was filled in or corrected because the models do not cover the text
-STAGES = {
+NOTHING_TO_RESTORE = 4  # exit code if the document has no marks
+NOT_COVERED = 5  # exit code if nothing was restored because the models do not cover the text
+STAGES = {  # stage of a restoration -> its description in the progress bar
     "references": "indexing references",
-    "choosing experts": "choosing experts",
-    "lengths": "finding lengths",
-    "inferring": "reading",
-    "decoding": "filling in",
-    "writing again": "writing again",
-    "alternatives": "weighing alternatives",
+    "choosing experts": "selecting experts",
+    "lengths": "estimating gap lengths",
+    "inferring": "inferring expert weights",
+    "decoding": "decoding",
+    "rescoring": "rescoring",
+    "alternatives": "finding alternatives",
     "correcting": "correcting",
-    "scan": "reading the scan",
+    "scan": "running OCR",
 }
-NAMED = 3  # references that the summary names
-OPEN_GAPS = 10  # gaps left open that it names
-LISTED = 10  # changes that it names
-AROUND = 24  # the most characters on either side of a change
+LISTED_REFERENCES = 3  # references: listed in the summary [untuned]
+LISTED_GAPS = 10  # unfilled gaps: listed in the summary [untuned]
+LISTED_CHANGES = 10  # corrections: listed in the summary [untuned]
+CONTEXT_CHARACTERS = 24  # characters: shown on each side of a correction, at most [untuned]
+MIN_LISTED_PROBABILITY = 0.01  # probability: smaller ones are displayed as "under 1 %" [definition]
+MAX_LISTED_PROBABILITY = 0.995  # probability: larger ones are displayed as "over 99 %" [definition]
 
 
 def restore(
     damaged: Annotated[
         str,
         typer.Argument(
-            help="The damaged document: a text, a file of an OCR engine (hOCR, ALTO, PAGE, Tesseract's TSV), an image "
-            "or a PDF file that the installed Tesseract reads; - for standard input."
+            help="Damaged document: a text file, an OCR file (hOCR, ALTO, PAGE XML, Tesseract TSV), or a scan (image "
+            "or PDF; needs Tesseract); - reads standard input."
         ),
     ],
-    out: Annotated[
-        str, typer.Option("--out", "-o", help="Where to write the restored document; - for standard output.")
-    ] = "-",
+    out: Annotated[str, typer.Option("--out", "-o", help="Output file; - writes to standard output.")] = "-",
     experts: Experts = None,
     references: Reference = None,
     effort: Effort = DEFAULTS.effort,
-    language: LanguageModel = None,
+    language_models: LanguageModel = None,
     no_memory: NoMemory = not DEFAULTS.memory,
     mark: Mark = DEFAULTS.mark,
     gap: Gap = DEFAULTS.gap,
@@ -109,7 +111,7 @@ def restore(
     encoding: Encoding = DEFAULTS.encoding,
     channel: Channel = str(DEFAULTS.channel),
     ocr_language: Annotated[
-        str, typer.Option(metavar="NAME", help="The language of a scan, by Tesseract's names, such as eng or deu+lat.")
+        str, typer.Option(metavar="NAME", help="Language of a scan, as a Tesseract code such as eng or deu+lat.")
     ] = "eng",
     min_log_odds: MinLogOdds = DEFAULTS.min_log_odds,
     min_confidence: MinConfidence = DEFAULTS.min_confidence,
@@ -120,14 +122,19 @@ def restore(
         typer.Option(
             min=0,
             max=100,
-            help=f"Give so many joint fills of each gap, in the report and the JSON file; {SHOWN_ALTERNATIVES} for "
-            "these and with --gap, else none. They cost more time; the text is the same with and without them.",
+            help="Number of alternative texts for each lost span, in the report and the JSON file (default: "
+            f"{SHOWN_ALTERNATIVES} with --report, --json or --gap, else 0). They take time and do not change the "
+            "restored text.",
             show_default=False,
         ),
     ] = None,
     max_seconds: MaxSeconds = DEFAULTS.max_seconds,
-    report: Annotated[str | None, typer.Option(help="Write the report, one HTML file, here.")] = None,
-    json: Annotated[str | None, typer.Option(help="Write everything that was found as JSON here.")] = None,
+    report: Annotated[
+        str | None, typer.Option(help="Write an HTML report to this file; - writes to standard output.")
+    ] = None,
+    json: Annotated[
+        str | None, typer.Option(help="Write the full result as JSON to this file; - writes to standard output.")
+    ] = None,
     device: Device = "cpu",
     precision: Precision = None,
     trust_remote_code: TrustRemoteCode = False,
@@ -137,21 +144,15 @@ def restore(
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Restore the lost bytes or characters of a document, each by the experts that are at home there.
+    """Restore a damaged document. Every visible byte is kept.
 
-    Visible bytes stay as they are. The document is written in the encoding that it was read in.
+    OCR files and scans, and documents with --channel ocr or replacement, are corrected instead: there, visible text may
+    change. The output has the encoding of the input.
     """
-    explained = report is not None or json is not None or gap is not None
+    has_details = report is not None or json is not None or gap is not None
     if alternatives is None:
-        alternatives = SHOWN_ALTERNATIVES if explained and channel == DEFAULTS.channel else DEFAULTS.alternatives
-    if references and no_memory:
-        raise typer.BadParameter(
-            "the memory reads these texts, and --no-memory leaves it out", param_hint="--reference"
-        )
-    if language is not None and effort != "best":
-        raise typer.BadParameter("language models are for --effort best", param_hint="--language-model")
-    if references and "" in references:
-        raise typer.BadParameter("a file or a folder is needed, not an empty name", param_hint="--reference")
+        alternatives = SHOWN_ALTERNATIVES if has_details and channel == DEFAULTS.channel else DEFAULTS.alternatives
+    check_dependent_options(references, language_models, memory=not no_memory, effort=effort)
     with as_usage_errors():
         options = RestoreOptions(
             mark=mark,
@@ -168,7 +169,7 @@ def restore(
             memory=not no_memory,
             encoding=encoding,
             effort=effort,
-            language_models=DEFAULTS.language_models if language is None else language,
+            language_models=DEFAULTS.language_models if language_models is None else language_models,
             max_seconds=max_seconds,
         )
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
@@ -186,7 +187,7 @@ def restore(
     with as_usage_errors():
         edits = as_edit_channel(options.channel)
     if pages and edits is None:
-        problem = f"{channel!r} is not for pages that were read; ocr or a fitted channel (NAME.json) is needed"
+        problem = f"expected ocr or a fitted channel (NAME.json) for OCR files and scans, got {channel!r}"
         raise typer.BadParameter(problem, param_hint="--channel")
     with progress_bar() as progress, as_usage_errors():
         transcript = read_any(data, name, ocr_language, progress) if pages else None
@@ -198,196 +199,209 @@ def restore(
             )
         select, loaded = experts is None, None
         if experts is not None or edits is None:
-            loaded = load_named(expert_names(experts), device, precision, with_confidence=trust_remote_code)
+            loaded = load_named(expert_names(experts), device, precision, trust_remote_code=trust_remote_code)
         restorer = Restorer(loaded, options, select=select)
         if effort == "best" and messages.is_terminal:
-            doing = "writing it again" if edits is None else "judging it by language models"
-            messages.print(f"{doing} takes about {restorer.seconds_to_rewrite(document):.0f} s", soft_wrap=True)
+            seconds = restorer.seconds_to_rewrite(document)
+            messages.print(f"rescoring with language models takes about {seconds:.0f} s", soft_wrap=True)
         if references:
             progress("references", 0.0)
         ocr_confidence = None if transcript is None else ocr_confidence_in(transcript)
-        found = restorer.restore(
+        restoration = restorer.restore(
             document,
-            references=read_references_of(references or [], damaged),
+            references=read_references(references or [], damaged),
             ocr_confidence=ocr_confidence,
             progress=progress,
         )
     name = "standard input" if damaged == "-" else shown(Path(damaged).name)
-    restored, written = found.encoded
-    write_document(out, restored if transcript is None else write_pages(transcript, found, out))
+    restored, written = restoration.encoded
+    write_document(out, restored if transcript is None else write_pages(transcript, restoration, out))
     if report is not None:
-        pictures = picture_changes(transcript, found, damaged, data) if transcript is not None else []
-        write_document(report, found.to_html(name, pictures))
+        pictures = picture_changes(transcript, restoration, damaged, data) if transcript is not None else []
+        write_document(report, restoration.to_html(name, pictures))
     if json is not None:
-        write_document(json, found.to_json())
-    if not found.spans and found.out_of_time is not None:
-        messages.print(f"nothing was changed in {name}; {describe_time(found)}", soft_wrap=True)
+        write_document(json, restoration.to_json())
+    if not restoration.spans and restoration.out_of_time is not None:
+        messages.print(f"{name} is unchanged; {describe_timeout(restoration)}", soft_wrap=True)
         raise typer.Exit
-    if not found.spans:
-        read = f", read as {found.encoding}" if found.encoding != "utf-8" else ""
-        doing = "correct" if found.corrects else "restore"
-        if found.not_covered:
-            messages.print("\n".join(f"{name}: {notice.message}" for notice in found.notices), soft_wrap=True)
+    if not restoration.spans:
+        if restoration.not_covered:
+            messages.print("\n".join(f"{name}: {notice.message}" for notice in restoration.notices), soft_wrap=True)
             raise typer.Exit(NOT_COVERED)
-        messages.print(f"nothing to {doing}: {name}{read} has no {describe_damage(options)}", soft_wrap=True)
-        raise typer.Exit(0 if options.channel != DEFAULTS.channel else 4)
-    if found.encoding != "utf-8":
-        told = " (detected)" if document.detected else ""
-        without = (
-            "" if written == found.encoding else f", because a restored character has no place in {found.encoding}"
-        )
-        messages.print(f"read as {found.encoding}{told}; written as {written}{without}", soft_wrap=True)
+        messages.print(describe_undamaged(restoration, name, options), soft_wrap=True)
+        raise typer.Exit(0 if options.channel != DEFAULTS.channel else NOTHING_TO_RESTORE)
+    encoding = restoration.encoding
+    if encoding != "utf-8":
+        detected = " (detected)" if document.detected else ""
+        reason = "" if written == encoding else f", because a restored character does not exist in {encoding}"
+        messages.print(f"read as {encoding}{detected}; written as {written}{reason}", soft_wrap=True)
     console = messages if "-" in targets else SafeConsole(highlight=False, markup=False, quiet=quiet)
-    console.print("\n".join(summary(found)), soft_wrap=True)
-    if found.not_covered and not found.summary.restored:
+    console.print("\n".join(summary(restoration)), soft_wrap=True)
+    if restoration.not_covered and not restoration.summary.restored:
         raise typer.Exit(NOT_COVERED)
 
 
-def read_references_of(paths: list[str], damaged: str) -> list[tuple[str, str]]:
-    """The texts that are like the document, by name. The document itself, which a folder may hold, is none of them."""
+def read_references(paths: list[str], damaged: str) -> list[tuple[str, str]]:
+    """Read the references as (name, text). The document itself, which a folder may contain, is excluded."""
     from conservator.training import read_texts
 
-    own = None if damaged == "-" else Path(damaged)
-    return [one for path in paths for one in read_texts(Path(path), but=own)]
+    document = None if damaged == "-" else Path(damaged)
+    return [reference for path in paths for reference in read_texts(Path(path), but=document)]
 
 
 @contextmanager
 def progress_bar() -> "Iterator[Callable[[str, float], None]]":
-    """A bar on standard error, if that is a terminal."""
-    columns = (TextColumn("{task.description:22}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
+    """Show a progress bar on standard error, if that is a terminal; yield the function that updates it."""
+    columns = (TextColumn("{task.description:24}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
     hidden = messages.quiet or not messages.is_terminal
     with Progress(*columns, TimeElapsedColumn(), console=messages, transient=True, disable=hidden) as bar:
         task = bar.add_task("loading experts", total=1.0)
-        yield lambda doing, share: bar.update(task, description=STAGES[doing], completed=share)
+        yield lambda stage, share: bar.update(task, description=STAGES[stage], completed=share)
 
 
-def describe_damage(options: RestoreOptions) -> str:
-    """What was looked for and not found."""
+def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOptions) -> str:
+    """Describe a document without anything to restore or correct."""
+    action = "correct" if restoration.corrects else "restore"
+    read_as = f" (read as {restoration.encoding})" if restoration.encoding != "utf-8" else ""
     if options.channel != DEFAULTS.channel:
         unit = "byte" if str(options.channel).startswith("replacement") else "character"
-        return f"{unit} that another is more likely for"
-    signs = ["mark U+FFFD" if options.mark == DEFAULTS.mark else f"mark {options.mark!r}"]
+        return f"nothing to {action}: no {unit} of {name}{read_as} has a more probable alternative"
+    missing = ["mark U+FFFD" if options.mark == DEFAULTS.mark else f"mark {options.mark!r}"]
     if options.gap is not None:
-        signs.append(f"gap {options.gap!r}")
+        missing.append(f"gap {options.gap!r}")
     if options.lost == "invalid":
-        signs.append("byte that is not UTF-8")
-    return " and no ".join(signs)
+        missing.append("invalid UTF-8 byte")
+    return f"nothing to {action}: {name}{read_as} contains no {' and no '.join(missing)}"
 
 
-def summary(found: "Restoration") -> list[str]:
-    """What was lost, restored and left open, how sure that is, and what it cost."""
-    one = found.summary
-    if found.changes:
-        return describe_changes(found)
-    lines = [describe_loss(found)]
-    if one.expected_accuracy is not None:
+def summary(restoration: "Restoration") -> list[str]:
+    """Describe a restoration: lost, restored and unfilled positions, expected accuracy, sources and cost."""
+    counts = restoration.summary
+    if restoration.changes:
+        return describe_changes(restoration)
+    lines = [describe_loss(restoration)]
+    if counts.expected_accuracy is not None:
         lines.append(
-            f"{one.restored} restored, {one.confident} of them at least 90 % sure; {100 * one.expected_accuracy:.1f} % "
-            "should be right"
+            f"{counts.restored} restored, {counts.confident} of them with a confidence of at least 90 %; expected "
+            f"accuracy {100 * counts.expected_accuracy:.1f} %"
         )
-    if found.out_of_time is not None:
-        lines.append(describe_time(found))
-    if one.left_open and found.out_of_time != "decoding":
-        lines.append(f"{one.left_open} left open{'' if found.not_covered else ', not confident enough'}")
-    lines += describe_open_gaps(found)
-    if one.provenance:
-        lines.append(f"{one.provenance} remembered: {', '.join(describe_sources(found.sources))}")
-    lines += [f"warning: {notice.message}" for notice in found.notices]
-    shares = (f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, one.weights, strict=True))
-    lines.append(f"trusted there: {', '.join(shares)}")
-    if found.global_weight_suffices:
-        lines.append("one weight for the whole document would have done about as well: its regions tell little")
-    lines.append(f"{counted(found.cost.evaluations, 'network evaluation')}, {found.cost.seconds:.1f} s")
+    if restoration.out_of_time is not None:
+        lines.append(describe_timeout(restoration))
+    if counts.left_open and restoration.out_of_time != "decoding":
+        lines.append(f"{counts.left_open} left unfilled{'' if restoration.not_covered else ': confidence too low'}")
+    lines += describe_unfilled_gaps(restoration)
+    if counts.provenance:
+        lines.append(f"{counts.provenance} copied by the memory: {', '.join(describe_sources(restoration.sources))}")
+    lines += [f"warning: {notice.message}" for notice in restoration.notices]
+    lines.append(f"expert weights at lost positions: {format_weights(restoration)}")
+    if restoration.global_weight_suffices:
+        lines.append("local weights gained little here; one global weight per expert would do as well")
+    lines.append(f"{counted(restoration.cost.evaluations, 'network evaluation')}, {restoration.cost.seconds:.1f} s")
     return lines
 
 
-def describe_changes(found: "Restoration") -> list[str]:
-    """How much of what a reader of pages wrote was changed, the changes that are least sure, and by whom they are."""
+def format_weights(restoration: "Restoration") -> str:
+    """Format the mean weight of each expert."""
+    weights = zip(restoration.experts, restoration.summary.weights, strict=True)
+    return ", ".join(f"{name} {100 * weight:.0f} %" for name, weight in weights)
+
+
+def describe_changes(restoration: "Restoration") -> list[str]:
+    """Describe a correction: its size, the changes with the lowest confidence, the model weights and the cost."""
     from conservator.results import list_changes, sum_changes
 
-    numbers = sum_changes(found.seen, found.changes)
-    share = 100 * numbers.changed / max(1, numbers.characters)
-    listed = list_changes(found.seen, found.changes)
-    shown = sorted(listed, key=lambda one: one["probability"])[:LISTED]
-    shares = (f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, found.summary.weights, strict=True))
-    rate = "" if found.rate is None else f"; the reader erred {found.rate:.2g} times as often as the channel says"
+    counts = sum_changes(restoration.seen, restoration.changes)
+    percentage = 100 * counts.changed / max(1, counts.characters)
+    changes = list_changes(restoration.seen, restoration.changes)
+    least_confident = sorted(changes, key=lambda change: change["probability"])[:LISTED_CHANGES]
+    in_order = sorted(least_confident, key=lambda change: change["at"])
+    remaining = counts.changes - LISTED_CHANGES
+    rate = restoration.rate
     return [
-        f"{counted(numbers.changed, 'character')} of {numbers.characters} changed ({share:.1f} %), in "
-        f"{counted(numbers.changes, 'change')}",
-        f"{numbers.confident} of them at least 90 % sure; {100 * (numbers.expected_accuracy or 0):.1f} % should be right",
-        *(describe_change(found.seen, one) for one in sorted(shown, key=lambda one: one["at"])),
-        *([f"and {numbers.changes - LISTED} that are surer"] if numbers.changes > LISTED else []),
-        *([describe_time(found)] if found.out_of_time is not None else []),
-        *(f"warning: {notice.message}" for notice in found.notices),
-        f"read by: {', '.join(shares)}{rate}",
-        f"{found.cost.seconds:.1f} s",
+        f"{counts.changed} of {counted(counts.characters, 'character')} changed ({percentage:.1f} %), in "
+        f"{counted(counts.changes, 'correction')}",
+        f"{counts.confident} of them with a confidence of at least 90 %; expected accuracy "
+        f"{100 * (counts.expected_accuracy or 0):.1f} %",
+        *(describe_change(restoration.seen, change) for change in in_order),
+        *([f"and {counted(remaining, 'more correction')} with higher confidence"] if remaining > 0 else []),
+        *([describe_timeout(restoration)] if restoration.out_of_time is not None else []),
+        *(f"warning: {notice.message}" for notice in restoration.notices),
+        f"model weights: {format_weights(restoration)}",
+        *([] if rate is None else [f"estimated error rate: {rate:.2g} times the rate of the channel"]),
+        f"{restoration.cost.seconds:.1f} s",
     ]
 
 
-def describe_time(found: "Restoration") -> str:
-    """What came of it that time ran out."""
-    left, stage = found.summary.left_open, found.out_of_time or ""
-    outcomes = {
-        "decoding": f"{counted(left, found.unit)} {'stays' if left == 1 else 'stay'} open"
-        if left
-        else "the last of it was chosen at once, less surely",
-        "writing again": f"the text is that of {'models of characters' if found.corrects else 'networks and memory'}",
-        "alternatives": "none are given",
-        "correcting": "lines that were not reached stay as they were seen",
+def describe_timeout(restoration: "Restoration") -> str:
+    """Describe what the time limit cut off."""
+    unfilled, stage = restoration.summary.left_open, restoration.out_of_time or ""
+    models = "character models" if restoration.corrects else "networks and memory"
+    effects = {
+        "decoding": f"{counted(unfilled, restoration.unit)} left unfilled"
+        if unfilled
+        else "the remaining bytes were decoded in one step, with lower accuracy",
+        "rescoring": f"the text is the result of the {models}",
+        "alternatives": "no alternatives",
+        "correcting": "lines that were not reached are unchanged",
     }
-    return f"time ran out while {STAGES[stage]}: {outcomes[stage]}"
+    return f"time limit reached while {STAGES[stage]}: {effects[stage]}"
 
 
-def describe_change(seen: str, change: "dict[str, Any]") -> str:
-    """A change, with the words that it is in."""
+def describe_change(observed: str, change: "dict[str, Any]") -> str:
+    """Describe a change within the words that it is part of."""
     start, stop = change["at"]
-    line = seen.rfind("\n", 0, start) + 1
-    first = seen.rfind(" ", line, start) + 1 or line
-    last = min(place for place in (seen.find(" ", stop), seen.find("\n", stop), len(seen)) if place >= 0)
-    before, after = seen[max(first, start - AROUND) : start], seen[stop : min(last, stop + AROUND)]
-    old, new = (change[name].replace(" ", "\u2423") for name in ("seen", "text"))  # a blank that can be seen
-    gain = "beyond measure" if change["gain"] is None else f"{change['gain']:.1f}"
-    confident = "over 99" if change["probability"] > 0.995 else f"{100 * change['probability']:.0f}"
-    return f"  line {change['line']}: {before}{old}{after} -> {before}{new}{after}  {confident} % sure, gain {gain}"
+    line_start = observed.rfind("\n", 0, start) + 1
+    first = observed.rfind(" ", line_start, start) + 1 or line_start
+    ends = (observed.find(" ", stop), observed.find("\n", stop), len(observed))
+    last = min(end for end in ends if end >= 0)
+    before = observed[max(first, start - CONTEXT_CHARACTERS) : start]
+    after = observed[stop : min(last, stop + CONTEXT_CHARACTERS)]
+    old, new = (change[name].replace(" ", "\u2423") for name in ("seen", "text"))  # makes spaces visible
+    probability = change["probability"]
+    percentage = "over 99" if probability > MAX_LISTED_PROBABILITY else f"{100 * probability:.0f}"
+    log_odds = "" if change["gain"] is None else f", log-odds {change['gain']:.1f}"
+    return (
+        f"  line {change['line']}: {before}{old}{after} -> {before}{new}{after}  (confidence {percentage} %{log_odds})"
+    )
 
 
-def describe_loss(found: "Restoration") -> str:
-    """What was lost: bytes, or characters at the marks."""
-    one = found.summary
-    if found.unit == "character":
-        encoding = "" if found.lost_by is None else f" ({found.lost_by} read as UTF-8)"
-        return f"{counted(one.lost, 'mark')}, each one character outside ASCII{encoding}"
-    verb = "was" if one.lost == 1 else "were"
-    return f"{one.lost} of {counted(one.bytes, 'byte')} {verb} lost, in {counted(one.places, 'place')}"
+def describe_loss(restoration: "Restoration") -> str:
+    """Describe the damage: lost bytes, or marks that stand for characters."""
+    counts = restoration.summary
+    if restoration.unit == "character":
+        encoding = "" if restoration.lost_by is None else f" ({restoration.lost_by} text, read as UTF-8)"
+        return f"{counted(counts.lost, 'mark')}, each for one lost character outside ASCII{encoding}"
+    return f"{counts.lost} of {counted(counts.bytes, 'byte')} lost, in {counted(counts.places, 'span')}"
 
 
-def describe_open_gaps(found: "Restoration") -> list[str]:
-    """The gaps of unknown length that were left open, each with its best fills and their probabilities."""
-    signs = found.damaged.marker_of(found.open_positions)
-    gaps = [sign for sign in dict.fromkeys(signs.tolist()) if sign >= 0 and found.damaged.is_gap[sign]]
+def describe_unfilled_gaps(restoration: "Restoration") -> list[str]:
+    """List the gaps that were left unfilled, each with its best candidates and their probabilities."""
+    damaged = restoration.damaged
+    marks = damaged.sign_of(restoration.open_positions)
+    gaps = [mark for mark in dict.fromkeys(marks.tolist()) if mark >= 0 and damaged.is_gap[mark]]
     lines = []
-    for sign in gaps[:OPEN_GAPS]:
-        proposals = ", ".join(
-            f'"{text}" {f"{100 * confident:.0f}" if confident >= 0.01 else "under 1"} %'
-            for text, confident in found.proposals(sign)
+    for gap in gaps[:LISTED_GAPS]:
+        candidates = ", ".join(
+            f'"{text}" {f"{100 * probability:.0f}" if probability >= MIN_LISTED_PROBABILITY else "under 1"} %'
+            for text, probability in restoration.proposals(gap)
         )
-        lines.append(f"gap at byte {found.damaged.spans[sign, 0]} left open; proposals: {proposals}")
-    if len(gaps) > OPEN_GAPS:
-        lines.append(f"and {counted(len(gaps) - OPEN_GAPS, 'other gap')} left open")
+        lines.append(f"gap at byte {damaged.spans[gap, 0]} left unfilled; candidates: {candidates}")
+    if len(gaps) > LISTED_GAPS:
+        lines.append(f"and {counted(len(gaps) - LISTED_GAPS, 'other gap')} left unfilled")
     return lines
 
 
 def describe_sources(sources: dict[str | None, int]) -> list[str]:
-    """How many bytes were remembered from the document, and from other texts; the most used of these are named."""
-    others = [(name, number) for name, number in sources.items() if name is not None]
+    """Count the bytes that the memory copied from the document and from the most used references."""
+    references = [(name, count) for name, count in sources.items() if name is not None]
     parts = [f"{sources[None]} from the document"] if None in sources else []
-    parts += [f"{number} from {name}" for name, number in others[:NAMED]]
-    if len(others) > NAMED:
-        rest = sum(number for _, number in others[NAMED:])
-        parts.append(f"{rest} from {counted(len(others) - NAMED, 'other text')}")
+    parts += [f"{count} from {name}" for name, count in references[:LISTED_REFERENCES]]
+    if len(references) > LISTED_REFERENCES:
+        rest = sum(count for _, count in references[LISTED_REFERENCES:])
+        parts.append(f"{rest} from {counted(len(references) - LISTED_REFERENCES, 'other reference')}")
     return parts
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things."""
+    """Format a number with a noun."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""``conservator serve``: the page, on this machine."""
+"""``conservator serve``: serves the web page and the JSON API."""
 
 import os
 import signal
@@ -21,69 +21,72 @@ EXAMPLES = (
     "  conservator serve\n\n"
     "  conservator serve --port 9000 --experts prose,./notes\n\n"
     "  curl -s localhost:8000/v1/restore -H 'Content-Type: application/json' -d '{\"text\": \"one mark: \ufffd\"}'\n\n"
-    "Exit codes: 0 stopped (Ctrl-C, SIGTERM), 2 bad usage, 3 no such expert, or nobody can listen there."
+    "Exit codes: 0 stopped (Ctrl-C, SIGTERM), 2 invalid usage, 3 unknown expert, or the address cannot be used."
 )
 
 
 def serve(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 selects a free one.")] = 8000,
     host: Annotated[
-        str, typer.Option(help="The address to listen on. Other machines can reach it only if it is not loopback.")
+        str, typer.Option(help="Address to listen on. 127.0.0.1 cannot be reached from other machines.")
     ] = "127.0.0.1",
     experts: Annotated[
-        str, typer.Option(help="Experts to offer: built-in names, folders or hf: models, with commas between.")
+        str, typer.Option(help="Experts to offer, separated by commas: built-in names, folders or hf: models.")
     ] = ",".join(EXPERTS),
     max_bytes: Annotated[
-        int, typer.Option(min=1, help="The largest document, and the most that files like it may have together.")
+        int, typer.Option(min=1, help="Maximum size of a document, and of all its references together, in bytes.")
     ] = 1_000_000,
     max_seconds: Annotated[
-        float, typer.Option(min=1, help="The longest time for one document; what was reached by then is the result.")
+        float, typer.Option(min=1, help="Time limit for one document, in seconds; the result so far is returned.")
     ] = 600,
     running: Annotated[int, typer.Option(min=1, help="Restorations at a time, each in a process of its own.")] = 1,
     waiting: Annotated[int, typer.Option(min=0, help="Restorations that may wait; more are refused.")] = 8,
     threads: Threads = None,
 ) -> None:
-    """Serve a page to restore documents on, and a JSON API under it; on this machine alone unless told otherwise."""
+    """Serve a web page and a JSON API that restore documents. By default only this machine can reach them."""
     try:
         from conservator.web.queue import RestorationQueue
         from conservator.web.server import Server
     except ImportError as error:
-        raise ConservatorError(f"{error.name} is not installed; pip install 'conservator[web]' brings it") from error
+        raise ConservatorError(
+            f"{error.name} is not installed; install it with pip install 'conservator[web]'"
+        ) from error
     from conservator.web.config import ServerConfig
     from conservator.web.guard import is_loopback
 
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    each = max(1, int(asked)) if asked.isdecimal() else max(1, available_cores() // running)
-    settings = ServerConfig(experts, host, max_bytes, max_seconds, running, waiting, threads=each)
-    with ending_well(), listen(host, port) as listener, RestorationQueue(settings) as jobs:
-        server = Server(settings, jobs)
-        shown = f"[{host}]" if ":" in host else host
-        messages.print(f"http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C stops it)", soft_wrap=True)
+    variable = os.environ.get("OMP_NUM_THREADS", "")
+    worker_threads = max(1, int(variable)) if variable.isdecimal() else max(1, available_cores() // running)
+    config = ServerConfig(experts, host, max_bytes, max_seconds, running, waiting, threads=worker_threads)
+    with exit_on_sigterm(), listen(host, port) as listener, RestorationQueue(config) as queue:
+        server = Server(config, queue)
+        url_host = f"[{host}]" if ":" in host else host
+        url = f"http://{url_host}:{listener.getsockname()[1]}/"
+        messages.print(f"{url} (press Ctrl-C to stop)", soft_wrap=True)
         if not is_loopback(host):
-            messages.print("other machines can reach it: it has no passwords", soft_wrap=True)
+            messages.print("warning: other machines can reach this server; it has no authentication", soft_wrap=True)
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address: who comes before the server is ready waits for it."""
+    """Open a listening socket; connections wait until the server is ready."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen()
-    except (OSError, TypeError, ValueError) as error:  # TypeError: for a zero in the name
+    except (OSError, TypeError, ValueError) as error:  # TypeError: the name contains a null character
         listener.close()
-        why = error.strerror if isinstance(error, OSError) else "this is no name of a machine"
-        raise ConservatorError(f"cannot listen on {host}, port {port}: {why}") from error
+        reason = error.strerror if isinstance(error, OSError) else "invalid host name"
+        raise ConservatorError(f"cannot listen on {host}, port {port}: {reason}") from error
     return listener
 
 
 @contextmanager
-def ending_well() -> Iterator[None]:
-    """SIGTERM ends the program with exit code 0; uvicorn raises it again when it has stopped."""
-    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+def exit_on_sigterm() -> Iterator[None]:
+    """Exit with code 0 on SIGTERM in a ``with`` block; uvicorn raises the signal again after it has stopped."""
+    handler = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler)

@@ -1,4 +1,4 @@
-"""``conservator train``: an expert from a folder of text."""
+"""``conservator train``: trains an expert on texts."""
 
 import shlex
 import signal
@@ -25,7 +25,7 @@ EXAMPLES = (
     "  conservator train --data notes/ --out ./notes --minutes 30 --resume\n\n"
     "  conservator train --data texts/ --vocabulary 4096 --source uniform --out ./base --minutes 20\n\n"
     "  conservator train --data notes/ --base ./base --lora-rank 16 --lora-alpha 32 --out ./notes --minutes 5\n\n"
-    "Exit codes: 0 trained, 2 bad usage, 3 bad input or output, 130 interrupted (what was reached is kept)."
+    "Exit codes: 0 trained, 2 invalid usage, 3 input or output error, 130 interrupted (the expert so far is saved)."
 )
 
 
@@ -33,94 +33,97 @@ def train(
     data: Annotated[
         list[str],
         typer.Option(
-            help="A text file, a folder of them, .jsonl or .jsonl.gz with a field text; may be repeated.",
+            help="Training texts: a text file, a folder of text files, or a .jsonl or .jsonl.gz file with a field "
+            "text. May be repeated.",
             metavar="PATH",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The folder for the expert; its last name is the expert's.")],
+    out: Annotated[Path, typer.Option(help="Output folder; its name becomes the name of the expert.")],
     source: Annotated[
-        str, typer.Option(help="The noise that it learns to remove: mask, or uniform (any token may be wrong).")
+        str, typer.Option(help="Noise of the flow. mask: hidden tokens. uniform: tokens replaced at random.")
     ] = "mask",
     vocabulary: Annotated[
         str,
         typer.Option(
-            help="What it reads: bytes; a number, for so many tokens made from the texts; or a folder with a "
-            "tokenizer.json, or with GPT-2's encoder.json and vocab.bpe.",
+            help="Vocabulary: bytes; a number, to train a tokenizer of this size on the texts; or a folder with a "
+            "tokenizer.json, or with encoder.json and vocab.bpe of GPT-2.",
         ),
     ] = "bytes",
     base: Annotated[
         Path | None,
-        typer.Option(help="Train an adapter of this flow-matching expert, which stays as it is.", show_default=False),
+        typer.Option(help="Train a LoRA adapter of this flow-matching expert.", show_default=False),
     ] = None,
     lora_rank: Annotated[
-        int | None, typer.Option(min=1, max=4096, help="With --base: the rank of the adapter.", show_default=False)
+        int | None, typer.Option(min=1, max=4096, help="Rank of the adapter (with --base).", show_default=False)
     ] = None,
     lora_alpha: Annotated[
-        int | None, typer.Option(min=1, max=10**6, help="With --base: the scale of the adapter.", show_default=False)
+        int | None, typer.Option(min=1, max=10**6, help="Scale of the adapter (with --base).", show_default=False)
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            help="For bytes small (two CPU cores) or paper (a GPU); for tokens or a uniform source laptop; with --base "
-            "laptop or paper. By default the first.",
+            help="Size and schedule. For bytes: small (default, two CPU cores) or paper (a GPU). For tokens or a "
+            "uniform source: laptop. With --base: laptop (default) or paper.",
             show_default=False,
         ),
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0.001, max=1e6, help="Train for so long.", show_default=False)
+        float | None, typer.Option(min=0.001, max=1e6, help="Training time, in minutes.", show_default=False)
     ] = None,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, help="Train for so many steps; if neither is given, for the preset's.", show_default=False),
+        typer.Option(min=1, help="Number of training steps (default: those of the preset).", show_default=False),
     ] = None,
     seed: Seed = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the run in the output folder.")] = False,
     strip: Annotated[
         list[str] | None,
         typer.Option(
-            help="Take comments out: python-comments (and docstrings) or yaml-comments, of all texts; "
-            "PATH=FILTER of those from one of the paths.",
+            help="Remove comments from all texts: python-comments (also docstrings) or yaml-comments. PATH=FILTER "
+            "applies to the texts of one path. May be repeated.",
             show_default=False,
         ),
     ] = None,
-    about: Annotated[str, typer.Option(help="A line for the model card: what the texts are, and their licence.")] = "",
-    device: Annotated[str, typer.Option(help="Where to train: cpu, or cuda where there is one.")] = "cpu",
+    about: Annotated[str, typer.Option(help="Description of the texts and their licence, for the model card.")] = "",
+    device: Annotated[str, typer.Option(help="Torch device for the training, such as cpu or cuda.")] = "cpu",
     parents: Parents = False,
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Train an expert on texts, and keep it as a folder that other commands accept.
+    """Train an expert on texts, and save it in a folder that other commands accept.
 
-    By default it reads bytes and predicts hidden ones. With another vocabulary or source it is a flow-matching expert,
-    and with --base an adapter of one.
-    A part of the documents is held out and measures the expert. Ctrl-C saves what was reached.
+    By default the expert is a masked byte-level network. With another vocabulary or source it is a flow-matching
+    expert; with --base it is an adapter of one. Some documents are held out to measure the loss. Ctrl-C saves the
+    expert so far.
     """
     from conservator.training import Plan, hold_out, is_finished, predicted, read_corpus, run_training, write_card
 
-    wish = choose_wish(source, vocabulary, base, lora_rank, lora_alpha)
-    preset = preset or next(iter(wish.presets))
-    if preset not in wish.presets:
-        raise typer.BadParameter(f"no preset {preset!r}; known: {', '.join(wish.presets)}", param_hint="--preset")
+    target = choose_target(source, vocabulary, base, lora_rank, lora_alpha)
+    preset = preset or next(iter(target.presets))
+    if preset not in target.presets:
+        raise typer.BadParameter(
+            f"unknown preset {preset!r}; expected one of {', '.join(target.presets)}", param_hint="--preset"
+        )
     if not all(data):
-        raise typer.BadParameter("an empty path; give a file or a folder", param_hint="--data")
+        raise typer.BadParameter("expected a file or a folder, got an empty name", param_hint="--data")
     paths = list(map(Path, data))
     filters = choose_filters(strip or [], paths)
     if minutes is not None and steps is not None:
         raise typer.BadParameter("give --minutes or --steps, not both", param_hint="--minutes")
     check_device(device)
     if resume and is_finished(out):
-        messages.print(f"the run in {out} is finished", soft_wrap=True)
+        messages.print(f"the run in {out} is already finished", soft_wrap=True)
         write_card(out)
         return
     keep_memory()
     corpus = read_corpus(paths, filters)
     check_folder(out, parents=parents)
-    left_out = f", {corpus.left_out} left out" if corpus.left_out else ""
-    messages.print(f"{len(corpus.documents)} documents, {corpus.size} bytes{left_out}", soft_wrap=True)
+    skipped = f", {corpus.left_out} skipped" if corpus.left_out else ""
+    messages.print(f"{len(corpus.documents)} documents, {corpus.size} bytes{skipped}", soft_wrap=True)
     documents = hold_out(corpus, seed)[0]
-    config, learner = wish.learner(wish.presets[preset], documents, out, resume=resume, device=device)
-    read = f"{corpus.fingerprint} {learner.vocabulary.fingerprint}"
-    plan = Plan(config, seed, steps if minutes or steps else config.steps, minutes, read)
+    config, learner = target.learner(target.presets[preset], documents, out, resume=resume, device=device)
+    fingerprint = f"{corpus.fingerprint} {learner.vocabulary.fingerprint}"
+    plan = Plan(config, seed, steps if minutes or steps else config.steps, minutes, fingerprint)
     record: dict[str, Any] = {
         "command": shlex.join(["conservator", *(word for word in sys.argv[1:] if word != "--resume")]),
         "about": about,
@@ -141,123 +144,132 @@ def train(
             about=record,
             device=device,
             report=bar.show,
-            stopped=interrupt.asked,
+            stopped=interrupt.was_received,
         )
     if not outcome.finished:
-        messages.print(f"stopped at step {outcome.step}; --resume goes on; {out} is usable as it is", soft_wrap=True)
+        messages.print(
+            f"interrupted at step {outcome.step}; {out} can be used, and --resume continues the training",
+            soft_wrap=True,
+        )
         raise typer.Exit(130)
     write_card(out)
     print(f"{printable(shown(out))}: {outcome.step} steps, {outcome.seconds / 60:.1f} minutes")
     if outcome.held_out is not None:
         loss, bound = outcome.held_out.per_hidden_byte(), outcome.held_out.bits_per_byte()
         per = predicted(learner.source)
-        print(f"held out: {loss.value:.3f} [{loss.low:.3f}, {loss.high:.3f}] nats per {per}, times uniform")
-        print(f"          {bound.value:.3f} [{bound.low:.3f}, {bound.high:.3f}] bits per byte, schedule-weighted bound")
+        print(
+            f"held-out loss: {loss.value:.3f} [{loss.low:.3f}, {loss.high:.3f}] nats per {per} (mean over noise levels)"
+        )
+        print(f"               at most {bound.value:.3f} [{bound.low:.3f}, {bound.high:.3f}] bits per byte")
 
 
-def choose_wish(
+def choose_target(
     source: str, vocabulary: str, base: Path | None, rank: int | None, alpha: int | None
 ) -> "TrainingTarget":
-    """What is to be trained, if the options fit each other."""
+    """Check that the options are compatible, and return the training target."""
     from conservator.experts.flow import SOURCES
     from conservator.training import TrainingTarget
 
     if source not in SOURCES:
-        raise typer.BadParameter(f"no source {source!r}; known: {', '.join(SOURCES)}", param_hint="--source")
+        raise typer.BadParameter(
+            f"unknown source {source!r}; expected one of {', '.join(SOURCES)}", param_hint="--source"
+        )
     if base is None and (rank or alpha):
-        raise typer.BadParameter("an adapter needs a --base", param_hint="--lora-rank")
+        raise typer.BadParameter("only available with --base", param_hint="--lora-rank")
     if base is not None and (source, vocabulary) != ("mask", "bytes"):
-        raise typer.BadParameter("an adapter has the source and the vocabulary of its base", param_hint="--base")
+        raise typer.BadParameter(
+            "cannot be combined with --source or --vocabulary: an adapter uses those of its base", param_hint="--base"
+        )
     return TrainingTarget(source, vocabulary, base, rank, alpha)
 
 
 def choose_filters(values: list[str], data: list[Path]) -> "dict[Path, Filter]":
-    """The filter of each path, from FILTER for all of them or PATH=FILTER for one."""
+    """Parse the filters: FILTER applies to all paths, PATH=FILTER to one."""
     from conservator.training import FILTERS
 
-    chosen = {}
+    filters = {}
     for value in values:
         path, equals, name = value.rpartition("=")
         if name not in FILTERS or (equals and Path(path) not in data):
-            known = f"known filters: {', '.join(FILTERS)}; paths: {', '.join(map(str, data))}"
-            raise typer.BadParameter(f"no filter {value!r}; {known}", param_hint="--strip")
-        for one in [Path(path)] if equals else data:
-            if one in chosen:
-                raise typer.BadParameter(f"two filters for {one}", param_hint="--strip")
-            chosen[one] = FILTERS[name]
-    return chosen
+            expected = f"expected one of {', '.join(FILTERS)}, for one of the paths {', '.join(map(str, data))}"
+            raise typer.BadParameter(f"unknown filter {value!r}; {expected}", param_hint="--strip")
+        for filtered_path in [Path(path)] if equals else data:
+            if filtered_path in filters:
+                raise typer.BadParameter(f"two filters for {filtered_path}; give one", param_hint="--strip")
+            filters[filtered_path] = FILTERS[name]
+    return filters
 
 
 class Interrupt:
-    """While it lasts, Ctrl-C and a polite kill are noted instead of raised; a second one is raised."""
+    """Context manager that records the first SIGINT or SIGTERM; the second one raises KeyboardInterrupt."""
 
     def __init__(self) -> None:
-        """Nothing is noted yet."""
-        self.noted = False
+        """Start without a signal."""
+        self.received = False
 
     def __enter__(self) -> "Interrupt":
-        """Take over the signals."""
-        self.before = {number: signal.signal(number, self.note) for number in (signal.SIGINT, signal.SIGTERM)}
+        """Install the signal handlers."""
+        self.handlers = {number: signal.signal(number, self.handle) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the signals back."""
-        for number, handler in self.before.items():
+        """Restore the previous signal handlers."""
+        for number, handler in self.handlers.items():
             signal.signal(number, handler)
 
-    def note(self, number: int, frame: FrameType | None) -> None:
-        """Remember the first; the second ends the program as it always did."""
-        if self.noted:
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Record the first signal without a message, which would disturb the progress bar; raise on the second."""
+        if self.received:
             raise KeyboardInterrupt
-        self.noted = True  # and no word: the bar may be at work on the same terminal just now
+        self.received = True
 
-    def asked(self) -> bool:
-        """Whether to stop."""
-        return self.noted
+    def was_received(self) -> bool:
+        """Whether the training should stop."""
+        return self.received
 
 
 class TrainingBar:
-    """A bar with loss, bytes a second and the time left, if standard error is a terminal."""
+    """A progress bar with loss, speed and remaining time, if standard error is a terminal."""
 
     def __enter__(self) -> "TrainingBar":
-        """Start to draw."""
+        """Show the bar."""
         columns = (BarColumn(), TextColumn("{task.percentage:3.0f} %  {task.description}"))
-        self.progress = Progress(
+        self.bar = Progress(
             *columns, console=messages, transient=True, disable=messages.quiet or not messages.is_terminal
         )
-        self.progress.start()
-        self.task = self.progress.add_task("", total=1.0)
+        self.bar.start()
+        self.task = self.bar.add_task("", total=1.0)
         self.loss: float | None = None
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the bar away."""
-        self.progress.stop()
+        """Remove the bar."""
+        self.bar.stop()
 
-    def show(self, moment: "TrainingProgress") -> None:
-        """Draw the bar as it is after a step; the loss is a running mean."""
-        self.loss = moment.loss if self.loss is None else 0.95 * self.loss + 0.05 * moment.loss
-        minutes, seconds = divmod(round(moment.seconds_left), 60)
-        left = f"{minutes}:{seconds:02}"
-        text = f"step {moment.step}  loss {self.loss:.3f}  {moment.bytes_per_second / 1000:.1f} kB/s  left {left}"
-        self.progress.update(self.task, completed=moment.progress, description=text)
+    def show(self, progress: "TrainingProgress") -> None:
+        """Update the bar after a step; the loss is an exponential moving average."""
+        self.loss = progress.loss if self.loss is None else 0.95 * self.loss + 0.05 * progress.loss
+        minutes, seconds = divmod(round(progress.seconds_left), 60)
+        speed = f"{progress.bytes_per_second / 1000:.1f} kB/s"
+        text = f"step {progress.step}  loss {self.loss:.3f}  {speed}  {minutes}:{seconds:02} remaining"
+        self.bar.update(self.task, completed=progress.progress, description=text)
 
 
 def check_device(device: str) -> None:
-    """A clear error for a device that is not there."""
+    """Raise a ConservatorError if a device is not available."""
     import torch
 
     try:
         torch.ones(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
-        raise ConservatorError(f"no device {device!r} here: {str(error).splitlines()[0]}") from error
+        raise ConservatorError(f"the device {device!r} is not available: {str(error).splitlines()[0]}") from error
 
 
 def keep_memory() -> None:
-    """Ask the C library not to hand memory back between steps: page faults would take a third of the time."""
+    """Tell malloc to keep freed memory between steps: page faults would take a third of the time."""
     import ctypes
 
-    trim_threshold, mmap_max = -1, -4  # of glibc's malloc.h; other C libraries have no mallopt
+    trim_threshold, mmap_max = -1, -4  # constants of malloc.h in glibc; other C libraries have no mallopt
     try:
         library = ctypes.CDLL(None)
         library.mallopt(trim_threshold, 2**31 - 1)
