@@ -100,7 +100,7 @@ def _read_all(
                 try:
                     marks = (options.mark, options.gap)
                     source = read_input(
-                        item.data, options.encoding, signs=marks, allow_invalid_utf8=options.allow_invalid_utf8
+                        item.data, options.encoding, markers=marks, allow_invalid_utf8=options.allow_invalid_utf8
                     )
                 except ConservatorError:
                     continue  # not text: the driver copies it

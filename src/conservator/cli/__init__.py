@@ -101,7 +101,7 @@ def main() -> None:
             finish_output()
     except ConservatorError as error:
         suffix = "; nothing was written" if isinstance(error, NotTextError) else ""
-        fail(f"{error.worded(as_option)}{suffix}")
+        fail(f"{error.format_message(as_option)}{suffix}")
     except OSError as error:  # a name that is too long, a link loop, a missing permission, a full disk
         action = "cannot write standard output" if error.filename is None else f"cannot use {error.filename}"
         fail(f"{action}: {error.strerror or error}")

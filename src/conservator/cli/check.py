@@ -91,7 +91,7 @@ def check(
         check_folder(out, parents=parents)
     for path in outputs:
         check_writable(path, force=force)
-    loaded = load_named(experts, device, precision, trust_remote_code=trust_remote_code, own_tokens=True)
+    loaded = load_named(experts, device, precision, trust_remote_code=trust_remote_code, native_tokens=True)
     domains = {}
     for name, domain_paths in paths.items():
         files = list(map(Path, domain_paths))

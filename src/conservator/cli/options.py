@@ -186,11 +186,11 @@ def read_text(
     from conservator.documents import read_input
 
     display_name = "standard input" if name == "-" else shown(name)
-    return read_input(data, encoding, name=display_name, signs=marks, allow_invalid_utf8=allow_invalid_utf8)
+    return read_input(data, encoding, name=display_name, markers=marks, allow_invalid_utf8=allow_invalid_utf8)
 
 
 def load_named(
-    names: list[str], device: str, precision: str | None, *, trust_remote_code: bool, own_tokens: bool = False
+    names: list[str], device: str, precision: str | None, *, trust_remote_code: bool, native_tokens: bool = False
 ) -> "list[Expert]":
     """Load experts by name; print the memory that pretrained ones need."""
     from conservator.experts import load_experts
@@ -205,7 +205,7 @@ def load_named(
         size = size_of(find_denoiser(name), number_format or "float32")
         messages.print(f"{name} needs {size / 1e6:.0f} MB of memory", soft_wrap=True)
     return load_experts(
-        names, device, precision=number_format, trust_remote_code=trust_remote_code, own_tokens=own_tokens
+        names, device, precision=number_format, trust_remote_code=trust_remote_code, native_tokens=native_tokens
     )
 
 

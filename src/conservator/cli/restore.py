@@ -377,7 +377,7 @@ def describe_loss(restoration: "Restoration") -> str:
 def describe_unfilled_gaps(restoration: "Restoration") -> list[str]:
     """List the gaps that were left unfilled, each with its best candidates and their probabilities."""
     damaged = restoration.damaged
-    marks = damaged.sign_of(restoration.open_positions)
+    marks = damaged.marker_of(restoration.open_positions)
     gaps = [mark for mark in dict.fromkeys(marks.tolist()) if mark >= 0 and damaged.is_gap[mark]]
     lines = []
     for gap in gaps[:LISTED_GAPS]:
