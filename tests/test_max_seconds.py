@@ -135,12 +135,12 @@ def test_what_is_predicted_is_filled_in_and_what_is_not_stays_open(document, lim
         lost = found.damaged.tokens == LOST
         np.testing.assert_array_equal(found.tokens[~lost], whole.damaged.tokens[~lost])
         assert is_text(found.data)
-        assert set(found.open_positions.tolist()).isdisjoint(expert.asked)
+        assert set(found.unfilled_positions.tolist()).isdisjoint(expert.asked)
         character = np.cumsum((found.tokens & 0xC0) != 0x80)
         for place in set(found.damaged.lost.tolist()) - expert.asked:
             # Half a character cannot be written: where its other half is visible, it is filled in, too.
             assert found.left_open[place] != (~lost[character == character[place]]).any()
-        assert found.summary.left_open == len(found.open_positions) <= before
+        assert found.summary.left_open == len(found.unfilled_positions) <= before
         assert ((found.confidence > 0) & (found.confidence <= 1)).all()
         before = found.summary.left_open
         record = as_record(found)
@@ -182,7 +182,7 @@ def test_a_gap_is_filled_in_as_a_whole_or_not_at_all():
             for span in found.spans:
                 inside = set(range(span.start, span.stop))
                 assert span.left_open == (not inside <= expert.asked)
-                assert not span.left_open or inside <= set(found.open_positions.tolist())
+                assert not span.left_open or inside <= set(found.unfilled_positions.tolist())
             gaps = [span for span in found.spans if span.origin[1] - span.origin[0] == len("[...]")]
             assert found.text.count("[...]") == sum(span.left_open for span in gaps)
 
@@ -316,10 +316,10 @@ def test_lines_that_are_done_keep_their_corrections():
 
 def test_what_language_models_have_not_judged_is_as_models_of_characters_have_it():
     seen = COURT.replace("the", "tbe")
-    rewriter = Rescorer([Bookworm(COURT.encode())])
-    whole = Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rewriter=rewriter).correct(seen)
+    rescorer = Rescorer([Bookworm(COURT.encode())])
+    whole = Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rescorer=rescorer).correct(seen)
     plain = Corrector(CHANNEL, PRIOR, min_log_odds=0.0).correct(seen)
-    found = [one for one in corrections(Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rewriter=rewriter), seen) if one]
+    found = [one for one in corrections(Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rescorer=rescorer), seen) if one]
     assert found[-1] == whole
     judged = [one for one in found if one.out_of_time == "writing again"]
     assert judged

@@ -22,7 +22,7 @@ def test_the_text_of_a_file_is_corrected(tmp_path, write):
     for document in (data, tmp_path / "page"):
         found = restore(document, references=LIKE)
         assert found.text.split() == RIGHT.split()
-        assert found.corrects
+        assert found.is_correction
     fitted = restore(data, references=LIKE, channel="ocr")
     assert fitted.text == found.text
 

@@ -140,7 +140,7 @@ class Restorer:
         meter = Meter(progress, options.max_seconds)
         if isinstance(document, bytes | Path):
             document, options, ocr_confidence = read_file(document, options, ocr_confidence)
-        source = as_source(document, options)
+        source = as_input_text(document, options)
         try:
             with threads_for(bytes_to_read(source, options)):
                 return self.restore_metered(source, options, meter, references, fixed, ocr_confidence)
@@ -203,8 +203,8 @@ class Restorer:
             team = Team([*models, *(one.condition(document_itself) for one in document_experts)], meter)
             observation = observe(damaged, channel, team, options.evidence_radius, everywhere=doubtful)
             engine = self.engine or self.default_engine(observation, options)
-            rewriter = self.rewriter(options)
-            found = fill(team, damaged, observation, engine, rewriter, options, generator, selects=self.selects)
+            rescorer = self.rescorer(options)
+            found = fill(team, damaged, observation, engine, rescorer, options, generator, selects=self.selects)
         loss = "invalid" if options.lost == "invalid" else "bytes"
         return replace(found, cost=spent.cost, encoding=source.encoding, loss=loss)
 
@@ -255,11 +255,11 @@ class Restorer:
             texts = [] if references is None else read_reference_texts(references)
             prior = self.prior if references is None else char_ngram_prior(texts)
             with meter.stage("correcting"):
-                rewriter, least = self.rewriter(options), (options.min_log_odds, options.min_confidence)
+                rescorer, least = self.rescorer(options), (options.min_log_odds, options.min_confidence)
                 attested = self.attested if references is None else find_tokens(content for _, content in texts)
-                corrector = Corrector(channel, prior, None, *least, options.mark, rewriter, attested)
+                corrector = Corrector(channel, prior, None, *least, options.mark, rescorer, attested)
                 found = corrector.correct(text, meter, ocr_confidence)
-        precision = precisions(rewriter.experts if rewriter is not None else ())
+        precision = precisions(rescorer.experts if rescorer is not None else ())
         return replace(as_restoration(found, spent.cost), encoding=source.encoding, precision=precision)
 
     def characters(self, damaged: DamagedDocument, options: RestoreOptions, *, doubtful: bool) -> CharacterText | None:
@@ -337,7 +337,7 @@ class Restorer:
             return Bayes(evidence_radius=options.evidence_radius)
         return SubsampledBayes(evidence_radius=options.evidence_radius, chooses=self.selects)
 
-    def rewriter(self, options: RestoreOptions) -> Rescorer | None:
+    def rescorer(self, options: RestoreOptions) -> Rescorer | None:
         """Who writes again what networks and memory leave in doubt; None if that is not asked for."""
         if options.effort != "best":
             return None
@@ -347,17 +347,17 @@ class Restorer:
             return Rescorer([load_language_model(name.strip()) for name in options.language_models.split(",")])
         return Rescorer(self.language_models)
 
-    def seconds_to_rewrite(self, document: Document) -> float:
+    def estimate_rescoring_seconds(self, document: Document) -> float:
         """About how long language models take with a document; 0 if the effort is not ``best``."""
-        rewriter = self.rewriter(self.options)
-        if rewriter is None:
+        rescorer = self.rescorer(self.options)
+        if rescorer is None:
             return 0.0
-        source = as_source(document, self.options)
+        source = as_input_text(document, self.options)
         if as_edit_channel(self.options.channel) is not None:
-            return rewriter.seconds(source.data.decode(errors="replace"), int(IN_DOUBT * len(source.data)))
+            return rescorer.seconds(source.data.decode(errors="replace"), int(IN_DOUBT * len(source.data)))
         damaged = read_damaged(source.data, mark=self.options.mark, gap=self.options.gap)
         visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
-        return rewriter.seconds(visible.decode(errors="replace"), len(damaged.lost))
+        return rescorer.seconds(visible.decode(errors="replace"), len(damaged.lost))
 
     def document_experts(self, reference_index: References | None, options: RestoreOptions) -> list[DocumentExpert]:
         """The experts that are made from the document: those that were given, and a memory if none of them is one."""
@@ -403,7 +403,7 @@ def read_file(
     content = read_document(name) if isinstance(document, Path) else document
     found = name_format(content)
     if found is None:
-        return as_source(content, options, name), options, ocr_confidence
+        return as_input_text(content, options, name), options, ocr_confidence
     if options.channel == DEFAULTS.channel:
         options = replace(options, channel="ocr")
     elif as_edit_channel(options.channel) is None:
@@ -420,7 +420,7 @@ def read_file(
     )
 
 
-def as_source(document: Document, options: RestoreOptions, name: str = "the document") -> InputText:
+def as_input_text(document: Document, options: RestoreOptions, name: str = "the document") -> InputText:
     """The text of a document as UTF-8, and its encoding; ``name`` is for errors."""
     if isinstance(document, InputText):
         return document

@@ -174,9 +174,9 @@ class Plainly:
 class Balanced(Restorer):
     """A restorer whose language model is weighted beside a team that knows plays."""
 
-    def rewriter(self, options: RestoreOptions) -> Rescorer | None:
+    def rescorer(self, options: RestoreOptions) -> Rescorer | None:
         """The rewriter with this study's balance."""
-        found = super().rewriter(options)
+        found = super().rescorer(options)
         return None if found is None else replace(found, balance=BALANCE, confidence_threshold=SURE)
 
 

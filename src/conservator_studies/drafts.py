@@ -103,7 +103,7 @@ class Drafter(Restorer):
 
     keeper = Keeper(())
 
-    def rewriter(self, options: RestoreOptions) -> Rescorer:
+    def rescorer(self, options: RestoreOptions) -> Rescorer:
         """Who keeps the draft."""
         return self.keeper
 
@@ -124,8 +124,8 @@ def restored(restorer: Restorer, document: bytes, damaged: bytes, seed: int) -> 
     return Outcome(right, found.confidence[lost], len(document), seconds)
 
 
-def written(draft: Draft, document: bytes, rewriter: Rescorer) -> Outcome:
+def written(draft: Draft, document: bytes, rescorer: Rescorer) -> Outcome:
     """What a rewriter brings back, from a draft."""
     start = time.process_time()
-    again = rewriter(draft.damaged, draft.positions, draft.decoded, Meter())
+    again = rescorer(draft.damaged, draft.positions, draft.decoded, Meter())
     return draft.outcome(document, again.decoded, time.process_time() - start)

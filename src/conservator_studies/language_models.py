@@ -158,7 +158,7 @@ def restore_one(
 ) -> dict[str, Outcome]:
     """The outcomes of a document, by method; all that have a language model go on from one draft."""
     draft = drafter.draft(damaged, seed)
-    rewriters = {
+    rescorers = {
         "language": Rescorer(
             [model], balance=0.0, confidence_threshold=2.0
         ),  # every lost byte is open, and only it has a say
@@ -168,7 +168,7 @@ def restore_one(
     return {
         "networks": restored(plain, document, damaged, seed),
         "memory": draft.outcome(document),
-        **{name: written(draft, document, rewriter) for name, rewriter in rewriters.items()},
+        **{name: written(draft, document, rescorer) for name, rescorer in rescorers.items()},
     }
 
 

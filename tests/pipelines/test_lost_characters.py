@@ -104,7 +104,9 @@ def test_visible_text_is_kept_and_every_mark_is_one_character(few_languages, tex
     assert re.fullmatch("([^\x00-\x7f])".join(map(re.escape, pieces)), found.text, re.DOTALL)
     assert found.text.encode() == found.data
     assert (found.confidence[found.damaged.lost] > 0).all()
-    assert len(found.open_positions) == 0 if least == 0 else set(found.open_positions) <= set(found.damaged.lost)
+    assert (
+        len(found.unfilled_positions) == 0 if least == 0 else set(found.unfilled_positions) <= set(found.damaged.lost)
+    )
     assert found.summary.lost == len(pieces) - 1
 
 

@@ -123,9 +123,12 @@ def test_it_says_how_long_it_will_take():
     document, _ = damaged()
     options = RestoreOptions(effort="best", lost="bytes")
     assert (
-        Restorer([FakeExpert(1)], options, language_models=[Bookworm(TEXT.encode())]).seconds_to_rewrite(document) > 0
+        Restorer([FakeExpert(1)], options, language_models=[Bookworm(TEXT.encode())]).estimate_rescoring_seconds(
+            document
+        )
+        > 0
     )
-    assert Restorer([FakeExpert(1)]).seconds_to_rewrite(document) == 0
+    assert Restorer([FakeExpert(1)]).estimate_rescoring_seconds(document) == 0
 
 
 @pytest.mark.parametrize(("places", "length"), [([3], 1), ([3, 5, 9], 1), ([1, 2, 4, 5, 6, 9], 3)])
@@ -166,4 +169,4 @@ def test_a_character_without_a_token_leaves_the_text_as_networks_and_memory_have
     restorer = Restorer([FakeExpert(1)], options, language_models=worms)
     assert restorer.restore(document, effort="best").text == restorer.restore(document).text
     best = Restorer([FakeExpert(1)], RestoreOptions(lost="bytes", effort="best"), language_models=worms)
-    assert best.seconds_to_rewrite(document) > 0
+    assert best.estimate_rescoring_seconds(document) > 0

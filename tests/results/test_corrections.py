@@ -11,7 +11,7 @@ from conservator.decoders.edits import Change
 from conservator.experts import Cost
 from conservator.pages import Box, Picture
 from conservator.pipelines.correction import Correction, as_restoration
-from conservator.results import as_record, list_changes, sum_changes
+from conservator.results import as_record, list_changes, summarize_changes
 
 LETTERS = "ab é日\n"
 TEXTS = st.text("abé日😀 ", max_size=3)
@@ -42,7 +42,7 @@ def test_every_change_is_in_a_piece_with_what_was_seen(made):
     seen, changes = made
     found = corrected(seen, changes)
     assert found.seen == seen
-    assert found.corrects
+    assert found.is_correction
     record = as_record(found)
     pieces = record["pieces"]
     assert "".join(piece["text"] for piece in pieces) == found.text
@@ -56,7 +56,7 @@ def test_every_change_is_in_a_piece_with_what_was_seen(made):
 def test_changes_in_numbers_and_in_a_list():
     seen = "one\ntbe buming house,\n"
     changes = [Change(5, 6, "b", "h", 0.95, 3.25), Change(10, 11, "m", "rn", 0.5, math.inf)]
-    numbers = sum_changes(seen, changes)
+    numbers = summarize_changes(seen, changes)
     assert (numbers.characters, numbers.changed, numbers.changes, numbers.confident) == (22, 3, 2, 1)
     assert numbers.expected_accuracy == pytest.approx(0.725)
     listed = list_changes(seen, changes)

@@ -89,7 +89,7 @@ def test_unsure_marks_stay_marks():
     found = restore(document, TEAMS[0], channel="replacement:0.02", min_confidence=1.0)
     assert found.left_open.any()
     assert found.left_open.sum() == found.text.count("\ufffd")
-    assert set(found.open_positions) <= set(found.damaged.lost)
+    assert set(found.unfilled_positions) <= set(found.damaged.lost)
 
 
 def test_alternatives_are_of_marked_gaps_alone():

@@ -12,7 +12,7 @@ from conservator.decoders import Candidate, DecodedText
 from conservator.documents import read_damaged
 from conservator.experts import Cost, MemorySource
 from conservator.numerics import runs
-from conservator.results import Notice, Restoration, as_record, leave_open
+from conservator.results import Notice, Restoration, as_record, find_unfilled
 
 
 def restored(document, filled, confidence, least, **settings):
@@ -37,7 +37,7 @@ def restored_at(positions, damaged, filled, confidence, least):
         read_confidence=confident,
         read_field=np.tile([0.75, 0.25], (len(positions), 1)),
         read_regions=np.zeros(len(positions), dtype=np.int64),
-        open_positions=leave_open(damaged, positions, decoded, least),
+        unfilled_positions=find_unfilled(damaged, positions, decoded, least),
         alternatives=(),
         cost=Cost(),
     )
@@ -55,7 +55,7 @@ def restored_at(positions, damaged, filled, confidence, least):
 )
 def test_a_gap_is_filled_as_a_whole_or_not_at_all(document, filled, opened):
     found = restored(document, filled, 0.5, 0.9, gap="[...]")
-    assert found.open_positions.tolist() == opened
+    assert found.unfilled_positions.tolist() == opened
     assert found.data == (document if opened else filled.encode())
 
 
@@ -89,7 +89,7 @@ def opened(document, filled, confidence, lengths, probability, **least):
     positions = np.arange(len(damaged.tokens))
     tokens = np.array(list(filled.encode()))
     decoded = DecodedText(tokens, np.array(confidence), torch.zeros(0, 256), np.zeros(len(tokens)), Cost())
-    return leave_open(damaged, positions, decoded, **least).tolist()
+    return find_unfilled(damaged, positions, decoded, **least).tolist()
 
 
 def test_a_gap_is_filled_in_if_its_whole_fill_with_its_length_is_probable():
@@ -151,7 +151,7 @@ def test_what_was_not_read_is_as_it_was():
     assert part.field.tolist() == [[0.75, 0.25] if region == 0 else [0.5, 0.5] for region in part.regions]
     opened = restored_at(np.array([2, 3, 4, 8, 9, 10]), damaged, filled, 0.3, 0.5)
     assert opened.text == "abc?é de?f"
-    assert opened.open_positions.tolist() == np.flatnonzero(opened.left_open).tolist() == [3, 9]
+    assert opened.unfilled_positions.tolist() == np.flatnonzero(opened.left_open).tolist() == [3, 9]
 
 
 def test_a_summary_counts_what_came_back():

@@ -454,7 +454,7 @@ def test_the_report_says_that_one_weight_would_have_done(page, tmp_path):
 
 def test_the_report_says_that_time_ran_out(page, tmp_path):
     found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
-    some = replace(found, open_positions=found.damaged.lost[:2])
+    some = replace(found, unfilled_positions=found.damaged.lost[:2])
     said = {
         None: "",
         "decoding": "filling in: 2 bytes stay open.",

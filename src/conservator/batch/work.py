@@ -99,13 +99,13 @@ def restore_bytes(restorer: "Restorer", task: Task, reference_index: "SharedRefe
     """Restore one document, or raise a ConservatorError that says why it cannot be restored."""
     from conservator.documents import UTF8, InputText
     from conservator.pages import name_format
-    from conservator.restorer import as_source
+    from conservator.restorer import as_input_text
 
     if not task.data:
         return DocumentResult(WHOLE)
     if not task.is_text and name_format(task.data) is not None:
         return restore_pages(restorer, task.data)
-    source = InputText(task.data, UTF8) if task.is_text else as_source(task.data, restorer.options)
+    source = InputText(task.data, UTF8) if task.is_text else as_input_text(task.data, restorer.options)
     own = hashlib.sha256(source.data.removeprefix(BOM_UTF8)).hexdigest()
     with nullcontext() if reference_index is None else reference_index.without(own):
         found = restorer.restore(source)
@@ -139,10 +139,10 @@ def describe(found: "Restoration", written: bytes, original: bytes) -> DocumentR
     one = found.summary
     lost, confident = one.lost, one.confident
     restored = one.restored
-    if found.corrects:
-        from conservator.results import sum_changes
+    if found.is_correction:
+        from conservator.results import summarize_changes
 
-        numbers = sum_changes(found.seen, found.changes)
+        numbers = summarize_changes(found.seen, found.changes)
         lost, restored, confident = numbers.changes, numbers.changes, numbers.confident
     return DocumentResult(
         RESTORED,

@@ -191,19 +191,19 @@ def batch(
     setup = WorkerConfig(options, named, device, precision or "float32", trust_remote_code)
     found = Inputs(inputs, out, field, include or (), ignore or (), max_bytes)
     with as_usage_errors():
-        corrects = as_edit_channel(channel) is not None
-        if not corrects:
+        is_correction = as_edit_channel(channel) is not None
+        if not is_correction:
             as_channel(channel, BYTES.size)  # says now what is wrong with it
-        if corrects and cross_reference:
+        if is_correction and cross_reference:
             raise OptionError(
                 "cross_reference", "documents that may be wrong anywhere cannot be each other's reference"
             )
-        if corrects and references:
+        if is_correction and references:
             setup = replace(setup, references=tuple(references))
         texts = gather_texts(
             [Path(one) for one in references or ()], found.input_files() if cross_reference else (), options
         )
-        if texts and not corrects:
+        if texts and not is_correction:
             setup = replace(setup, reference_index=str(out / REFERENCES))
         config = hash_configuration(setup, texts)
         memory = None if memory_limit is None else int(memory_limit * MEGABYTE)

@@ -11,7 +11,7 @@ import typer
 
 from conservator.cli.console import messages
 from conservator.errors import Advice, OptionError
-from conservator.options import DEFAULTS, EFFORTS, EXPERTS, LARGEST_SEED, LONGEST_GAP
+from conservator.options import DEFAULTS, EFFORTS, EXPERTS, MAX_GAP_BYTES, MAX_SEED
 from conservator.system.files import check_writable, read_document, real_path, shown
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ TrustRemoteCode = Annotated[
     bool,
     typer.Option("--trust-remote-code", help="Run the code that some pretrained models (hf:) have in their folders."),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="The seed that everything random follows from.")]
+Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="The seed that everything random follows from.")]
 Experts = Annotated[
     str | None,
     typer.Option(
@@ -122,7 +122,7 @@ Mark = Annotated[
     str, typer.Option(help="What stands for one lost byte or character; U+FFFD by default.", show_default=False)
 ]
 Gap = Annotated[str | None, typer.Option(help='What stands for a stretch of unknown length, such as "[...]".')]
-MaxGap = Annotated[int, typer.Option(min=1, max=LONGEST_GAP, help="The longest such stretch, in bytes.")]
+MaxGap = Annotated[int, typer.Option(min=1, max=MAX_GAP_BYTES, help="The longest such stretch, in bytes.")]
 Lost = Annotated[
     str,
     typer.Option(

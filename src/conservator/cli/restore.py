@@ -42,7 +42,7 @@ from conservator.cli.options import (
 from conservator.cli.pages import is_pages, ocr_confidence_in, picture_changes, read_any, write_pages
 from conservator.options import (
     DEFAULTS,
-    SHOWN_ALTERNATIVES,
+    REPORT_ALTERNATIVES,
     RestoreOptions,
     expert_names,
 )
@@ -120,7 +120,7 @@ def restore(
         typer.Option(
             min=0,
             max=100,
-            help=f"Give so many joint fills of each gap, in the report and the JSON file; {SHOWN_ALTERNATIVES} for "
+            help=f"Give so many joint fills of each gap, in the report and the JSON file; {REPORT_ALTERNATIVES} for "
             "these and with --gap, else none. They cost more time; the text is the same with and without them.",
             show_default=False,
         ),
@@ -143,7 +143,7 @@ def restore(
     """
     explained = report is not None or json is not None or gap is not None
     if alternatives is None:
-        alternatives = SHOWN_ALTERNATIVES if explained and channel == DEFAULTS.channel else DEFAULTS.alternatives
+        alternatives = REPORT_ALTERNATIVES if explained and channel == DEFAULTS.channel else DEFAULTS.alternatives
     if references and no_memory:
         raise typer.BadParameter(
             "the memory reads these texts, and --no-memory leaves it out", param_hint="--reference"
@@ -202,7 +202,7 @@ def restore(
         restorer = Restorer(loaded, options, select=select)
         if effort == "best" and messages.is_terminal:
             doing = "writing it again" if edits is None else "judging it by language models"
-            messages.print(f"{doing} takes about {restorer.seconds_to_rewrite(document):.0f} s", soft_wrap=True)
+            messages.print(f"{doing} takes about {restorer.estimate_rescoring_seconds(document):.0f} s", soft_wrap=True)
         if references:
             progress("references", 0.0)
         ocr_confidence = None if transcript is None else ocr_confidence_in(transcript)
@@ -225,7 +225,7 @@ def restore(
         raise typer.Exit
     if not found.spans:
         read = f", read as {found.encoding}" if found.encoding != "utf-8" else ""
-        doing = "correct" if found.corrects else "restore"
+        doing = "correct" if found.is_correction else "restore"
         if found.not_covered:
             messages.print("\n".join(f"{name}: {notice.message}" for notice in found.notices), soft_wrap=True)
             raise typer.Exit(NOT_COVERED)
@@ -303,9 +303,9 @@ def summary(found: "Restoration") -> list[str]:
 
 def describe_changes(found: "Restoration") -> list[str]:
     """How much of what a reader of pages wrote was changed, the changes that are least sure, and by whom they are."""
-    from conservator.results import list_changes, sum_changes
+    from conservator.results import list_changes, summarize_changes
 
-    numbers = sum_changes(found.seen, found.changes)
+    numbers = summarize_changes(found.seen, found.changes)
     share = 100 * numbers.changed / max(1, numbers.characters)
     listed = list_changes(found.seen, found.changes)
     shown = sorted(listed, key=lambda one: one["probability"])[:LISTED]
@@ -331,7 +331,7 @@ def describe_time(found: "Restoration") -> str:
         "decoding": f"{counted(left, found.unit)} {'stays' if left == 1 else 'stay'} open"
         if left
         else "the last of it was chosen at once, less surely",
-        "writing again": f"the text is that of {'models of characters' if found.corrects else 'networks and memory'}",
+        "writing again": f"the text is that of {'models of characters' if found.is_correction else 'networks and memory'}",
         "alternatives": "none are given",
         "correcting": "lines that were not reached stay as they were seen",
     }
@@ -363,7 +363,7 @@ def describe_loss(found: "Restoration") -> str:
 
 def describe_open_gaps(found: "Restoration") -> list[str]:
     """The gaps of unknown length that were left open, each with its best fills and their probabilities."""
-    signs = found.damaged.sign_of(found.open_positions)
+    signs = found.damaged.sign_of(found.unfilled_positions)
     gaps = [sign for sign in dict.fromkeys(signs.tolist()) if sign >= 0 and found.damaged.is_gap[sign]]
     lines = []
     for sign in gaps[:OPEN_GAPS]:

@@ -23,7 +23,7 @@ from conservator.results import (
     Restoration,
     byte_odds,
     find_mostly_lost,
-    leave_open,
+    find_unfilled,
     lost_characters,
     mostly_lost,
     with_odds,
@@ -63,7 +63,7 @@ def fill(
     damaged: DamagedDocument,
     observation: Observation,
     engine: Engine,
-    rewriter: Rescorer | None,
+    rescorer: Rescorer | None,
     options: RestoreOptions,
     generator: torch.Generator,
     *,
@@ -76,7 +76,7 @@ def fill(
         damaged: the document.
         observation: the document, or an excerpt of it.
         engine: infers the composition.
-        rewriter: writes again what is in doubt after that; None for nobody.
+        rescorer: writes again what is in doubt after that; None for nobody.
         options: how it is restored.
         generator: of all randomness.
         selects: whether only those of the experts that have a say are named, and the memory.
@@ -91,9 +91,9 @@ def fill(
     out_of_time = decoded.out_of_time
     fills: list[tuple[Candidate, ...]] = []
     try:
-        if rewriter is not None and out_of_time is None:
+        if rescorer is not None and out_of_time is None:
             with team.meter.stage("writing again"):
-                again = rewriter(damaged, positions, decoded, team.meter)
+                again = rescorer(damaged, positions, decoded, team.meter)
             decoded = again.decoded
         if options.alternatives and out_of_time is None:
             with team.meter.stage("alternatives"):
@@ -117,8 +117,8 @@ def fill(
     reported: tuple[Notice, ...] = ()
     if team.vocabulary.fingerprint == BYTES.fingerprint:  # else each token is a character
         decoded, opened, reported = judge(damaged, positions, decoded, options)
-    if rewriter is not None and again is not None:
-        names, shown = with_language(names, shown, rewriter, again, is_retrieval=team.is_retrieval)
+    if rescorer is not None and again is not None:
+        names, shown = with_language(names, shown, rescorer, again, is_retrieval=team.is_retrieval)
     return Restoration(
         damaged=damaged,
         experts=tuple(names),
@@ -128,7 +128,7 @@ def fill(
         read_confidence=decoded.confidence,
         read_field=shown,
         read_regions=regions.numpy(),
-        open_positions=opened,
+        unfilled_positions=opened,
         alternatives=tuple(fills),
         provenance=provenance(team, damaged, positions, decoded, field),
         cross_entropy=outcome.cross_entropy,
@@ -137,7 +137,7 @@ def fill(
         out_of_time=out_of_time,
         reported=reported,
         cost=Cost(),
-        precision=precisions([*team.experts, *(rewriter.experts if rewriter is not None else ())]),
+        precision=precisions([*team.experts, *(rescorer.experts if rescorer is not None else ())]),
     )
 
 
@@ -173,7 +173,7 @@ def judge(
     """
     least, least_gap = options.min_confidence, options.min_gap_confidence
     if options.fill_undetermined:
-        return decoded, leave_open(damaged, positions, decoded, least, least_gap=least_gap), ()
+        return decoded, find_unfilled(damaged, positions, decoded, least, least_gap=least_gap), ()
     hopeless, odds = find_mostly_lost(damaged.tokens)[positions], np.ones(len(positions))
     if options.lost in ("auto", "bytes"):
         odds = byte_odds(damaged.tokens)[positions]
@@ -183,7 +183,7 @@ def judge(
     decoded = replace(decoded, confidence=with_odds(decoded.confidence, np.where(lost, together, 1.0)))
     unlikely = lost & (odds < 1) & (decoded.confidence < 0.5)
     undetermined = hopeless | unlikely
-    opened = leave_open(damaged, positions, decoded, least, least_gap=least_gap, undetermined=undetermined)
+    opened = find_unfilled(damaged, positions, decoded, least, least_gap=least_gap, undetermined=undetermined)
     hopeless &= np.isin(positions, opened)
     unlikely &= np.isin(positions, opened) & ~hopeless
     notices = (
@@ -214,10 +214,10 @@ def provenance(
 
 
 def with_language(
-    names: list[str], field: Floats, rewriter: Rescorer, again: RescoringResult, *, is_retrieval: bool
+    names: list[str], field: Floats, rescorer: Rescorer, again: RescoringResult, *, is_retrieval: bool
 ) -> tuple[list[str], Floats]:
     """The names of the experts and the field (n, m), with the language models before the memory."""
     last = len(names) - is_retrieval
     field = (1 - again.shares.sum(axis=1, keepdims=True)) * field
-    added = [one.spec.name for one in rewriter.experts]
+    added = [one.spec.name for one in rescorer.experts]
     return [*names[:last], *added, *names[last:]], np.hstack([field[:, :last], again.shares, field[:, last:]])

@@ -151,7 +151,7 @@ def as_bytes(
         read_confidence=confidence,
         read_field=np.repeat(found.read_field, times, axis=0),
         read_regions=np.repeat(found.read_regions, times),
-        open_positions=positions[(damaged.tokens[positions] == CHARACTERS.mask) & unsure],
+        unfilled_positions=positions[(damaged.tokens[positions] == CHARACTERS.mask) & unsure],
         provenance={int(starts[place]): one for place, one in found.provenance.items()},
         reported=mostly_lost(int(hopeless.sum())),
         loss=loss,

@@ -36,7 +36,7 @@ class ChangeSummary:
     expected_accuracy: float | None
 
 
-def sum_changes(seen: str, changes: Sequence[Change]) -> ChangeSummary:
+def summarize_changes(seen: str, changes: Sequence[Change]) -> ChangeSummary:
     """The changes of a text in a few numbers."""
     return ChangeSummary(
         len(seen),

@@ -9,7 +9,7 @@ import numpy as np
 
 from conservator.decoders import Candidate
 from conservator.numerics import runs
-from conservator.results.changes import ChangesByByte, list_changes, sum_changes
+from conservator.results.changes import ChangesByByte, list_changes, summarize_changes
 from conservator.results.restoration import SURE, Restoration, Span
 
 FORMAT = "conservator restoration 1"
@@ -109,7 +109,7 @@ def _correction(restoration: Restoration) -> Record:
     """What was changed, if the document could be wrong anywhere."""
     if restoration.rate is None:
         return {}
-    numbers = asdict(sum_changes(restoration.seen, restoration.changes))
+    numbers = asdict(summarize_changes(restoration.seen, restoration.changes))
     correction = {key: _round(value) if isinstance(value, float) else value for key, value in numbers.items()}
     return {
         "correction": {**correction, "rate": _round(restoration.rate)},
@@ -133,7 +133,7 @@ def _pieces(restoration: Restoration, names: dict[str, int]) -> list[Record]:
     pieces: list[Record] = []
     done = 0
     fills = [*restoration.alternatives, *[()] * (len(restoration.spans) - len(restoration.alternatives))]
-    changes = ChangesByByte(restoration.seen, restoration.changes) if restoration.corrects else None
+    changes = ChangesByByte(restoration.seen, restoration.changes) if restoration.is_correction else None
     places = [*zip(restoration.spans, fills, strict=True), *((span, None) for span in restoration.fixed)]
     for span, found in sorted(places, key=lambda place: place[0].start):
         start = span.start

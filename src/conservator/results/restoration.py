@@ -100,7 +100,7 @@ class Restoration:
         read_field: (n, m) the weight of each expert, rows on the simplex.
         read_regions: (n,) the expert whose text each position is, as a column of the field; -1 where no evidence was
             gathered.
-        open_positions: (k,) the lost positions that were left unfilled, because their confidence was too low, or time
+        unfilled_positions: (k,) the lost positions that were left unfilled, because their confidence was too low, or time
             ran out before they were read.
         alternatives: for each of ``spans`` its best joint fills, if they were asked for.
         provenance: position -> where its byte was remembered from, for lost bytes that owe much to the memory.
@@ -130,7 +130,7 @@ class Restoration:
     read_confidence: Floats
     read_field: Floats
     read_regions: Ints
-    open_positions: Ints
+    unfilled_positions: Ints
     alternatives: tuple[tuple[Candidate, ...], ...]
     provenance: Mapping[int, MemorySource] = field(default_factory=dict)
     cross_entropy: float | None = None
@@ -160,7 +160,7 @@ class Restoration:
             read_confidence=np.empty(0),
             read_field=np.empty((0, len(experts))),
             read_regions=nothing,
-            open_positions=nothing,
+            unfilled_positions=nothing,
             alternatives=(),
             cost=cost,
         )
@@ -213,7 +213,7 @@ class Restoration:
         return self.data.decode()
 
     @property
-    def corrects(self) -> bool:
+    def is_correction(self) -> bool:
         """Whether text that may be wrong anywhere was corrected; else what is lost was restored."""
         return self.rate is not None
 
@@ -285,7 +285,7 @@ class Restoration:
     def left_open(self) -> NDArray[np.bool_]:
         """(L,) True where a lost byte was left unfilled."""
         left_open = np.zeros(self.length, dtype=bool)
-        left_open[self.open_positions] = True
+        left_open[self.unfilled_positions] = True
         return left_open
 
     @cached_property
@@ -297,7 +297,7 @@ class Restoration:
         first = np.flatnonzero(np.diff(places, prepend=-2) > 1)
         starts, stops = places[first], places[np.append(first[1:], len(places)) - 1] + 1
         begin, end = self.damaged.origins(starts)[:, 0], self.damaged.origins(stops - 1)[:, 1]
-        opened = np.searchsorted(self.open_positions, starts) < np.searchsorted(self.open_positions, stops)
+        opened = np.searchsorted(self.unfilled_positions, starts) < np.searchsorted(self.unfilled_positions, stops)
         rows = zip(starts.tolist(), stops.tolist(), begin.tolist(), end.tolist(), opened.tolist(), strict=True)
         return tuple(Span(start, stop, (first, last), is_open) for start, stop, first, last, is_open in rows)
 
@@ -319,7 +319,7 @@ class Restoration:
     def summary(self) -> Summary:
         """The restoration in a few numbers."""
         changed = self._changed & self.counted[self.positions]
-        opened = np.isin(self.positions, self.open_positions)
+        opened = np.isin(self.positions, self.unfilled_positions)
         confidence = self.read_confidence[changed & ~opened]
         weights = self.read_field[changed].mean(axis=0) if changed.any() else np.zeros(len(self.experts))
         return Summary(
@@ -337,19 +337,19 @@ class Restoration:
     @cached_property
     def sources(self) -> dict[str | None, int]:
         """How many restored bytes were remembered from each text, None for the document itself; most used first."""
-        opened = set(self.open_positions.tolist())
+        opened = set(self.unfilled_positions.tolist())
         counts = Counter(one.name for place, one in self.provenance.items() if place not in opened)
         return dict(counts.most_common())
 
     @property
     def unit(self) -> str:
         """What a mark stands for, or what was wrong: a byte, or a character."""
-        return "character" if self.corrects or are_marks_characters(self.loss) else "byte"
+        return "character" if self.is_correction or are_marks_characters(self.loss) else "byte"
 
     @cached_property
     def lost_by(self) -> str | None:
         """Where marks are characters, the encoding that lost them (``find_encoding``); None if marks are bytes."""
-        if self.unit == "byte" or self.corrects:
+        if self.unit == "byte" or self.is_correction:
             return None
         return find_encoding(self.tokens[self.changed].astype(np.uint8).tobytes().decode(), self.loss)
 
@@ -361,11 +361,11 @@ class Restoration:
     def render(self, start: int, stop: int) -> bytes:
         """The bytes from ``start`` to ``stop`` as they are written: marks and gap signs where they are left open."""
         tokens = self.tokens[start:stop].astype(np.uint8)
-        inside = np.searchsorted(self.open_positions, [start, stop])
+        inside = np.searchsorted(self.unfilled_positions, [start, stop])
         if inside[0] == inside[1]:
             return tokens.tobytes()
         opened = np.zeros(stop - start, dtype=bool)
-        opened[self.open_positions[inside[0] : inside[1]] - start] = True
+        opened[self.unfilled_positions[inside[0] : inside[1]] - start] = True
         parts, done = [], 0
         for first, last in runs(opened):
             parts.append(tokens[done:first].tobytes())
@@ -439,7 +439,7 @@ def find_encoding(restored: str, loss: str) -> str | None:
     return named if named is not None else next(fitting, None)
 
 
-def leave_open(
+def find_unfilled(
     damaged: DamagedDocument,
     positions: Ints,
     decoded: DecodedText,

@@ -33,7 +33,7 @@ def expert(liked, strength=15.0):
 
 @pytest.mark.parametrize("liked", [b"a", b"b"])
 def test_the_language_model_decides_between_what_characters_leave_open(liked):
-    corrector = Corrector(CHANNEL, EVEN.prior, min_log_odds=0.5, rewriter=Rescorer([expert(liked)]))
+    corrector = Corrector(CHANNEL, EVEN.prior, min_log_odds=0.5, rescorer=Rescorer([expert(liked)]))
     found = corrector.correct("ba c ab\n" * LINES)
     assert found.text == f"ba {liked.decode()} ab\n" * LINES
     change = found.changes[0]
@@ -47,7 +47,7 @@ def test_gains_are_those_of_all_models_together():
     gains, said = [], []
     for strength in (15.0, 18.0):
         model = expert(b"a", strength)
-        corrector = Corrector(CHANNEL, EVEN.prior, min_log_odds=0.0, rewriter=Rescorer([model]))
+        corrector = Corrector(CHANNEL, EVEN.prior, min_log_odds=0.0, rescorer=Rescorer([model]))
         change, *_ = corrector.correct("ba c ab\n" * LINES).changes
         gains.append(change.log_odds)
         said.append(float(model.log_probs[1, PIECES.index(b"a")] - model.log_probs[1, PIECES.index(b"c")]))
@@ -55,6 +55,6 @@ def test_gains_are_those_of_all_models_together():
 
 
 def test_a_text_without_doubt_is_left_alone():
-    corrector = Corrector(CHANNEL, EVEN.prior, rewriter=Rescorer([expert(b"a")]))
+    corrector = Corrector(CHANNEL, EVEN.prior, rescorer=Rescorer([expert(b"a")]))
     assert corrector.correct("ab ba\n\nab").text == "ab ba\n\nab"
     assert corrector.correct("").text == ""

@@ -77,7 +77,7 @@ class Corrector:
         min_log_odds: float = 2.0,
         min_confidence: float = 0.0,
         mark: str | None = None,
-        rewriter: Rescorer | None = None,
+        rescorer: Rescorer | None = None,
         attested: frozenset[str] = frozenset(),
     ) -> None:
         """Take what texts are corrected by.
@@ -89,11 +89,11 @@ class Corrector:
             min_log_odds: by how many nats the evidence must favour a change.
             min_confidence: how probable a change must be.
             mark: what stands for one lost character; None if nothing does.
-            rewriter: language models, which judge what is in doubt.
+            rescorer: language models, which judge what is in doubt.
             attested: the tokens of reference texts, which a change may write into numbers, addresses and identifiers.
         """
         self.channel, self.prior, self.beam = channel, prior, beam or Beam()
-        self.min_log_odds, self.min_confidence, self.mark, self.rewriter = min_log_odds, min_confidence, mark, rewriter
+        self.min_log_odds, self.min_confidence, self.mark, self.rescorer = min_log_odds, min_confidence, mark, rescorer
         self.attested = attested
 
     def correct(self, text: str, meter: Meter | None = None, ocr_confidence: OcrConfidence | None = None) -> Correction:
@@ -132,13 +132,13 @@ class Corrector:
                 changes = find_changes(text[start : start + len(piece)], lattice, steps)
                 kept = acceptance.keep(moved(change, start) for change in changes)
                 found += kept
-                if self.rewriter is not None:
+                if self.rescorer is not None:
                     doubts += [Doubt(start, stretch, steps) for stretch in find_stretches(piece, lattice, steps)]
                 before, done = apply(piece, [moved(one, -start) for one in kept]), start + len(piece)
-            if self.rewriter is not None:
+            if self.rescorer is not None:
                 with meter.stage("writing again"):
-                    found = acceptance.keep(correct_again(self.rewriter, text, doubts, meter))
-                experts = self.rewriter.experts
+                    found = acceptance.keep(correct_again(self.rescorer, text, doubts, meter))
+                experts = self.rescorer.experts
                 own = self.beam.scale / (self.beam.scale + WEIGHT)
                 names = (*names, *(one.spec.name for one in experts))
                 weights = np.append(own * weights, np.full(len(experts), (1 - own) / len(experts)))

@@ -30,13 +30,13 @@ class Doubt(NamedTuple):
     steps: LineArcs
 
 
-def correct_again(rewriter: Rescorer, text: str, doubts: Sequence[Doubt], meter: Meter) -> list[Change]:
+def correct_again(rescorer: Rescorer, text: str, doubts: Sequence[Doubt], meter: Meter) -> list[Change]:
     """The changes of the likeliest text of each stretch in doubt, by all models together.
 
         score(t) = log-probability by the channel and the models of characters + WEIGHT log q(t | the text around it)
 
     Args:
-        rewriter: the language models, and their weights.
+        rescorer: the language models, and their weights.
         text: as it was seen.
         doubts: in order.
         meter: counts the tokens that are read.
@@ -48,9 +48,9 @@ def correct_again(rewriter: Rescorer, text: str, doubts: Sequence[Doubt], meter:
         data, spans = write(text, doubts, choices)
         texts = [tuple(one.text.encode() for one in doubts[number].stretch.alternatives) for number in asked]
         spots = [Spot(*spans[number], some) for number, some in zip(asked, texts, strict=True)]
-        weights = rewriter.weights(data, np.ones(len(data), dtype=bool), meter) if spots else np.empty((0, 0))
+        weights = rescorer.weights(data, np.ones(len(data), dtype=bool), meter) if spots else np.empty((0, 0))
         changed = []
-        for number, said in zip(asked, judge(rewriter.experts, weights, data, spots, meter), strict=True):
+        for number, said in zip(asked, judge(rescorer.experts, weights, data, spots, meter), strict=True):
             own = np.array([one.score for one in doubts[number].stretch.alternatives])
             posteriors[number] = posterior(own + WEIGHT * said)
             best = int(np.argmax(posteriors[number]))

@@ -38,7 +38,7 @@ def as_restoration(correction: Correction, cost: Cost) -> Restoration:
         read_confidence=np.repeat([one.probability for one in shown], lengths).astype(np.float64),
         read_field=weights.reshape(len(changed), len(correction.names)),
         read_regions=np.full(len(changed), int(np.argmax(correction.weights)) if correction.names else -1),
-        open_positions=np.empty(0, dtype=np.int64),
+        unfilled_positions=np.empty(0, dtype=np.int64),
         alternatives=(),
         changes=correction.changes,
         rate=correction.rate,
