@@ -59,9 +59,7 @@ class RestoreOptions:
     max_gap: int = 32  # bytes: bound on the lengths that are compared [untuned]
     lost: str = "auto"
     channel: "str | Path | Channel | EditChannel" = "mask"
-    min_log_odds: float = (
-        2.0  # nats: between 1 and 2, corrections harm too much [LOG: ocr-correction]
-    )
+    min_log_odds: float = 2.0  # nats: between 1 and 2, corrections harm too much [LOG: ocr-correction]
     min_confidence: float = 0.0
     min_gap_confidence: float = 0.5  # probability: at least even odds of the whole gap [LOG: gap-lengths]
     fill_undetermined: bool = False

@@ -142,7 +142,7 @@ def describe(found: "Restoration", written: bytes, original: bytes) -> DocumentR
     if found.is_correction:
         from conservator.results import summarize_changes
 
-        numbers = summarize_changes(found.seen, found.changes)
+        numbers = summarize_changes(found.observed, found.changes)
         lost, restored, confident = numbers.changes, numbers.changes, numbers.confident
     return DocumentResult(
         RESTORED,
@@ -150,7 +150,7 @@ def describe(found: "Restoration", written: bytes, original: bytes) -> DocumentR
         lost=lost,
         restored=restored,
         confident=confident,
-        left_open=one.left_open,
+        left_open=one.unfilled,
         expected=one.expected_accuracy,
         notices=notices,
         shares={name: round(share, 6) for name, share in zip(found.experts, one.weights, strict=True)},

@@ -75,7 +75,7 @@ STAGES = {
     "lengths": "finding lengths",
     "inferring": "reading",
     "decoding": "filling in",
-    "writing again": "writing again",
+    "rescoring": "rescoring",
     "alternatives": "weighing alternatives",
     "correcting": "correcting",
     "scan": "reading the scan",
@@ -287,8 +287,8 @@ def summary(found: "Restoration") -> list[str]:
         )
     if found.out_of_time is not None:
         lines.append(describe_time(found))
-    if one.left_open and found.out_of_time != "decoding":
-        lines.append(f"{one.left_open} left open{'' if found.not_covered else ', not confident enough'}")
+    if one.unfilled and found.out_of_time != "decoding":
+        lines.append(f"{one.unfilled} left open{'' if found.not_covered else ', not confident enough'}")
     lines += describe_open_gaps(found)
     if one.provenance:
         lines.append(f"{one.provenance} remembered: {', '.join(describe_sources(found.sources))}")
@@ -305,9 +305,9 @@ def describe_changes(found: "Restoration") -> list[str]:
     """How much of what a reader of pages wrote was changed, the changes that are least sure, and by whom they are."""
     from conservator.results import list_changes, summarize_changes
 
-    numbers = summarize_changes(found.seen, found.changes)
+    numbers = summarize_changes(found.observed, found.changes)
     share = 100 * numbers.changed / max(1, numbers.characters)
-    listed = list_changes(found.seen, found.changes)
+    listed = list_changes(found.observed, found.changes)
     shown = sorted(listed, key=lambda one: one["probability"])[:LISTED]
     shares = (f"{name} {100 * share:.0f} %" for name, share in zip(found.experts, found.summary.weights, strict=True))
     rate = "" if found.rate is None else f"; the reader erred {found.rate:.2g} times as often as the channel says"
@@ -315,7 +315,7 @@ def describe_changes(found: "Restoration") -> list[str]:
         f"{counted(numbers.changed, 'character')} of {numbers.characters} changed ({share:.1f} %), in "
         f"{counted(numbers.changes, 'change')}",
         f"{numbers.confident} of them at least 90 % sure; {100 * (numbers.expected_accuracy or 0):.1f} % should be right",
-        *(describe_change(found.seen, one) for one in sorted(shown, key=lambda one: one["at"])),
+        *(describe_change(found.observed, one) for one in sorted(shown, key=lambda one: one["at"])),
         *([f"and {numbers.changes - LISTED} that are surer"] if numbers.changes > LISTED else []),
         *([describe_time(found)] if found.out_of_time is not None else []),
         *(f"warning: {notice.message}" for notice in found.notices),
@@ -326,12 +326,12 @@ def describe_changes(found: "Restoration") -> list[str]:
 
 def describe_time(found: "Restoration") -> str:
     """What came of it that time ran out."""
-    left, stage = found.summary.left_open, found.out_of_time or ""
+    left, stage = found.summary.unfilled, found.out_of_time or ""
     outcomes = {
         "decoding": f"{counted(left, found.unit)} {'stays' if left == 1 else 'stay'} open"
         if left
         else "the last of it was chosen at once, less surely",
-        "writing again": f"the text is that of {'models of characters' if found.is_correction else 'networks and memory'}",
+        "rescoring": f"the text is that of {'models of characters' if found.is_correction else 'networks and memory'}",
         "alternatives": "none are given",
         "correcting": "lines that were not reached stay as they were seen",
     }
@@ -345,8 +345,8 @@ def describe_change(seen: str, change: "dict[str, Any]") -> str:
     first = seen.rfind(" ", line, start) + 1 or line
     last = min(place for place in (seen.find(" ", stop), seen.find("\n", stop), len(seen)) if place >= 0)
     before, after = seen[max(first, start - AROUND) : start], seen[stop : min(last, stop + AROUND)]
-    old, new = (change[name].replace(" ", "\u2423") for name in ("seen", "text"))  # a blank that can be seen
-    gain = "beyond measure" if change["gain"] is None else f"{change['gain']:.1f}"
+    old, new = (change[name].replace(" ", "\u2423") for name in ("observed", "text"))  # a blank that can be seen
+    gain = "beyond measure" if change["log_odds"] is None else f"{change['log_odds']:.1f}"
     confident = "over 99" if change["probability"] > 0.995 else f"{100 * change['probability']:.0f}"
     return f"  line {change['line']}: {before}{old}{after} -> {before}{new}{after}  {confident} % sure, gain {gain}"
 
@@ -358,7 +358,7 @@ def describe_loss(found: "Restoration") -> str:
         encoding = "" if found.lost_by is None else f" ({found.lost_by} read as UTF-8)"
         return f"{counted(one.lost, 'mark')}, each one character outside ASCII{encoding}"
     verb = "was" if one.lost == 1 else "were"
-    return f"{one.lost} of {counted(one.bytes, 'byte')} {verb} lost, in {counted(one.places, 'place')}"
+    return f"{one.lost} of {counted(one.bytes, 'byte')} {verb} lost, in {counted(one.spans, 'place')}"
 
 
 def describe_open_gaps(found: "Restoration") -> list[str]:
