@@ -36,7 +36,7 @@ def test_fit_and_correct(tmp_path):
     assert done.stdout == "The constable found the prisoner in the burning house.\n"
     assert "2 changes" in done.stderr
     changes = json.loads((tmp_path / "page.json").read_text())["changes"]
-    assert [(one["seen"], one["text"]) for one in changes] == [("b", "h"), ("m", "rn")]
+    assert [(one["observed"], one["text"]) for one in changes] == [("b", "h"), ("m", "rn")]
     assert "The constable found t" in (tmp_path / "page.html").read_text()
 
 
