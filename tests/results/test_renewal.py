@@ -19,8 +19,10 @@ from support.fakes import FakeExpert
 MARK = "\ufffd"
 EXPERTS = [FakeExpert(0), FakeExpert(1)]
 RADIUS = 24  # bytes: smaller than the default, so that documents can be short
-FAR = "some words that are far away. "
-parts = st.lists(st.sampled_from([MARK, 2 * MARK, "a", "é", "\n", "[...]", "word ", FAR]), max_size=10).map("".join)
+FAR_TEXT = "some words that are far away. "
+parts = st.lists(st.sampled_from([MARK, 2 * MARK, "a", "é", "\n", "[...]", "word ", FAR_TEXT]), max_size=10).map(
+    "".join
+)
 texts = st.sampled_from(["x", "é", "two\nlines", MARK, "[...]"])
 OPTIONS = {"gap": "[...]", "max_gap": 3, "alternatives": 2, "lost": "invalid"}
 
@@ -96,7 +98,7 @@ def check(before, after, plan):
 
 
 def test_text_far_from_a_change_is_not_read():
-    document = "".join(f"{MARK} {FAR}" for _ in range(20))
+    document = "".join(f"{MARK} {FAR_TEXT}" for _ in range(20))
     experts = [FakeExpert(0)]
     record = as_record(restore(document, experts, alternatives=2))
     cost, last = experts[0].read, list_lost_spans(record)[-1]

@@ -154,7 +154,9 @@ def _pieces(restoration: Restoration, references: dict[str, int]) -> list[Record
         stop = int(next_start[span.stop])
         if stop > done:  # otherwise an earlier piece contains the whole character already
             restored = _restored(restoration, span, done, stop, candidates, references)
-            pieces += restored if changes is None else [{**one, **changes.within(*one["origin"])} for one in restored]
+            pieces += (
+                restored if changes is None else [{**piece, **changes.within(*piece["origin"])} for piece in restored]
+            )
             done = stop
     return pieces + _visible(restoration, done, length, next_start)
 
