@@ -55,7 +55,7 @@ def test_invalid_channels_and_files_are_refused(tmp_path):
 
 def test_the_file_is_written_as_the_documentation_says(tmp_path, monkeypatch):
     text = (Path(__file__).parent.parent / "docs" / "ocr.md").read_text()
-    program = re.search(r"To write the file again:\n\n```python\n(.*?)```", text, re.DOTALL).group(1)
+    program = re.search(r"To write the file back:\n\n```python\n(.*?)```", text, re.DOTALL).group(1)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "page.hocr").write_bytes(WRITERS["hOCR"]([WORDS]))
     exec(program, {})

@@ -97,18 +97,20 @@ def few_languages():
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the fixture is constant
-@given(st.lists(st.sampled_from(["a", "é", "\r\n", "\n", "Ж", "😀", MARK, "ï¿½"])).map("".join), st.floats(0, 1))
-def test_visible_text_is_kept_and_every_mark_is_one_character(few_languages, text, min_confidence):
-    result = RESTORER.restore(text, lost="characters", min_confidence=min_confidence, memory=False)
+@given(
+    st.lists(st.sampled_from(["a", "é", "\r\n", "\n", "Ж", "😀", MARK, "ï¿½"])).map("".join),
+    st.floats(0, 1),
+    st.booleans(),
+)
+def test_visible_text_is_kept_and_every_mark_is_one_character(few_languages, text, min_confidence, fill_undetermined):
+    options = {"min_confidence": min_confidence, "fill_undetermined": fill_undetermined}
+    result = RESTORER.restore(text, lost="characters", memory=False, **options)
     pieces = re.split(f"{MARK}|ï¿½", text)
     assert re.fullmatch("([^\x00-\x7f])".join(map(re.escape, pieces)), result.text, re.DOTALL)
     assert result.text.encode() == result.data
     assert (result.confidence[result.damaged.lost] > 0).all()
-    assert (
-        len(result.unfilled_positions) == 0
-        if min_confidence == 0
-        else set(result.unfilled_positions) <= set(result.damaged.lost)
-    )
+    assert set(result.unfilled_positions) <= set(result.damaged.lost)
+    assert not (fill_undetermined and min_confidence == 0 and len(result.unfilled_positions))
     assert result.summary.lost == len(pieces) - 1
 
 
