@@ -30,10 +30,10 @@ class RestoreOptions:
         mark: Text that stands for one lost byte or character.
         gap: Gap marker: text that stands for a lost span of unknown length, such as ``"[...]"``. None: no gaps.
         max_gap: Maximum length of such a gap, in bytes.
-        lost: What one mark stands for: a byte (``bytes``), a byte, where bytes that are not UTF-8 are lost too
-            (``invalid``), a non-ASCII character (``characters``), or a non-ASCII character of a one-byte encoding
-            (``encoding:NAME``). ``auto`` chooses between bytes and characters by the document, if it also selects the
-            experts.
+        lost: What one mark stands for: a byte (``bytes``), a non-ASCII character (``characters``), or a non-ASCII
+            character of a one-byte encoding (``encoding:NAME``). ``invalid`` is ``bytes``, and bytes that are not valid
+            UTF-8 count as lost, too. ``auto`` chooses between bytes and characters by the document, if the experts are
+            also selected by it.
         channel: How the document was damaged: ``mask`` (marked bytes are lost, all others are correct),
             ``replacement:RATE`` (any byte may be wrong), ``ocr`` (text with OCR errors), the path of a fitted channel,
             or a Channel.

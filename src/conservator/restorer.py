@@ -55,9 +55,8 @@ from conservator.vocabularies import BYTES, CHARACTERS
 
 Document = str | bytes | Path | InputText
 AnyExpert = Expert | DocumentExpert
-ASSUMED_UNCERTAIN_SHARE = (
-    0.25  # share: bytes of an OCR text that rescoring is assumed to read, to estimate time [untuned]
-)
+# share: bytes of an OCR text that rescoring is assumed to read, for the time estimate [untuned]
+ASSUMED_UNCERTAIN_SHARE = 0.25
 # Stages as the error about the time limit names them.
 STAGE_LABELS = {"lengths": "estimating gap lengths", "inferring": "inferring weights", "decoding": "decoding"}
 

@@ -38,9 +38,8 @@ class CoverageConfig:
     reference_limit: float = 0.95  # nats: the same with references [LOG: text-without-language-coverage]
     # per nat: difference of these means divided by the variance [LOG: text-without-language-coverage]
     ratio: float = 1.8
-    start_cost: float = (
-        4.0  # nats: evidence that a covered text needs, so that very short texts are unchanged [untuned]
-    )
+    # nats: evidence that a covered text needs, so that very short texts are unchanged [untuned]
+    start_cost: float = 4.0
     switch_cost: float = 25.0  # nats: cost of a boundary of covered text [LOG: text-without-language-coverage]
     min_reference_benefit: float = 0.01  # nats: of clipped surprisal [LOG: text-without-language-coverage]
     ignored_after_mark: int = 2  # characters: not counted after a mark, which is no context for them [untuned]
