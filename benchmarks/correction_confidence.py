@@ -23,13 +23,13 @@ from conservator.decoders.edits import Change, find_changes
 from conservator.experts import Meter
 from conservator.pipelines.correction import Corrector
 from conservator.pipelines.correction.acceptance import is_layout
-from conservator.pipelines.correction.confidence import KIND, LARGEST, calibrate, kind_of
-from conservator.pipelines.correction.corrector import apply, cut, moved
+from conservator.pipelines.correction.confidence import CALIBRATION, KIND_BIAS, calibrate, kind_of
+from conservator.pipelines.correction.corrector import apply_changes, shift_change, split_lines
 from conservator.pipelines.correction.coverage import Coverage
 from conservator.pipelines.correction.protection import is_code, is_name, token_span
 from conservator.pipelines.references import char_ngram_prior
 
-KINDS = list(KIND)
+KINDS = list(KIND_BIAS)
 FOREIGN = ("hipe2026_impresso-snippets_fr", "hipe2026_impresso-snippets_de")
 
 
@@ -45,8 +45,8 @@ def main() -> None:
     halves = {name: collect(corrector, documents(options, name)) for name in ("train", "eval")}
     rows = halves["train"]
     model = LogisticRegression(C=100, max_iter=1000).fit([features(*row[:2]) for row in rows], [row[2] for row in rows])
-    names = ["SLOPE", "SURPRISAL", *(f"KIND[{kind}]" for kind in KINDS[1:])]
-    print("BIAS", round(float(model.intercept_[0]), 2), dict(zip(names, model.coef_[0].round(2).tolist(), strict=True)))
+    names = ["slope", "surprisal_slope", *(f"KIND_BIAS[{kind}]" for kind in KINDS[1:])]
+    print("bias", round(float(model.intercept_[0]), 2), dict(zip(names, model.coef_[0].round(2).tolist(), strict=True)))
     for name, rows in halves.items():
         stated = np.array(
             [calibrate(change.probability, surprisal, kind_of(change), 0) for change, surprisal, _ in rows]
@@ -85,22 +85,22 @@ def collect(corrector: Corrector, pairs: list[tuple[str, str]]) -> list[tuple[Ch
     for text, truth in track(pairs, transient=True):
         before = Levenshtein.distance(text, truth)
         for change, surprisal in propose(corrector, text):
-            rows.append((change, surprisal, Levenshtein.distance(apply(text, [change]), truth) < before))
+            rows.append((change, surprisal, Levenshtein.distance(apply_changes(text, [change]), truth) < before))
     return rows
 
 
 def propose(corrector: Corrector, text: str) -> list[tuple[Change, float]]:
     """The changes of the best path that are subject to calibration, with the local surprisal."""
-    folded, found = corrector.folded(text), []
-    mixture = corrector.choose(folded)
+    folded, found = corrector.normalize_quotes(text), []
+    mixture = corrector.fit_mixture(folded)
     coverage = Coverage(folded, mixture)
-    pieces = list(cut(folded))
-    table = corrector.table(corrector.infer_rate(pieces, mixture, None, None, Meter()), mixture, None)
+    pieces = list(split_lines(folded))
+    table = corrector.arc_table(corrector.infer_rate(pieces, mixture, None, None, Meter()), mixture, None)
     for start, piece in pieces:
         steps = table.of(piece, None)
         lattice = corrector.beam.search(mixture, steps, "\n" + folded[:start])
         for change in find_changes(text[start : start + len(piece)], lattice, steps):
-            at = moved(change, start)
+            at = shift_change(change, start)
             around = slice(max(0, at.start - 1), at.stop + 1)
             first, last = token_span(text, at.start, at.stop)
             tokens = text[first:last], text[first : at.start] + at.text + text[at.stop : last]
@@ -117,7 +117,7 @@ def propose(corrector: Corrector, text: str) -> list[tuple[Change, float]]:
 def features(change: Change, surprisal: float) -> list[float]:
     """The regressors of a change."""
     share = min(max(change.probability, 1e-9), 1 - 1e-9)
-    logit = float(np.clip(np.log(share) - np.log1p(-share), -LARGEST, LARGEST))
+    logit = float(np.clip(np.log(share) - np.log1p(-share), -CALIBRATION.max_logit, CALIBRATION.max_logit))
     return [logit, surprisal, *(float(kind_of(change) == kind) for kind in KINDS[1:])]
 
 

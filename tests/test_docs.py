@@ -101,4 +101,4 @@ def test_the_recipe_for_a_text(tmp_path):
     assert len(list(cook("text", tmp_path))) == 3
     assert "found the prisoner" in (tmp_path / "corrected.txt").read_text()
     assert (tmp_path / "better.txt").read_text() == RIGHT
-    assert '"seen": "m", "text": "rn"' in (tmp_path / "better.json").read_text()
+    assert '"observed": "m", "text": "rn"' in (tmp_path / "better.json").read_text()

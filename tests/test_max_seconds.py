@@ -1,7 +1,8 @@
-"""A limit of time: what was reached by then is kept, by a clock that only evaluations move."""
+"""The time limit keeps the finished part of a result; tests use a clock that only evaluations advance."""
 
 import itertools
 import json
+import re
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -29,21 +30,22 @@ from support.european import SENTENCES
 from support.fakes import FakeExpert
 
 MARK = "\ufffd"
-FAR = 1e6  # seconds that are never over
+NON_ASCII = r"[^\x00-\x7f]"
+UNLIMITED = 1e6  # seconds that never elapse
 DOCUMENT = ("some text that is long enough for windows " + 3 * MARK + " and é" + MARK + "\n") * 6
 pieces = st.sampled_from([MARK.encode(), 5 * MARK.encode(), b"\xe2\x82", b"\xa9", "é".encode(), b"some words ", b"x\n"])
 documents = st.lists(pieces, min_size=1, max_size=10).map(lambda parts: b"a" + b"".join(parts) + MARK.encode() + b"z")
 
 
 class Timed(FakeExpert):
-    """Every evaluation takes a second, and none may begin when time is over; it notes where it is asked to fill in."""
+    """An expert whose evaluations take a second, fail after the limit, and record the positions that they decode."""
 
     def __init__(self, seed=0, context=16):
         super().__init__(seed, context)
-        self.now, self.seconds, self.stage, self.asked = 0, FAR, "", set()
+        self.now, self.seconds, self.stage, self.predicted = 0, UNLIMITED, "", set()
 
     def begin(self):
-        assert self.now < self.seconds, "an evaluation begins although time is over"
+        assert self.now < self.seconds, "an evaluation starts after the time limit"
         self.now += 1
 
     def tell(self, stage, share):
@@ -52,12 +54,12 @@ class Timed(FakeExpert):
     def predict(self, context, at):
         self.begin()
         if self.stage == "decoding":
-            self.asked |= set((context.start[at[0]] + at[1]).tolist())
+            self.predicted |= set((context.start[at[0]] + at[1]).tolist())
         return super().predict(context, at)
 
 
-class TimedWorm(MemorizingCausalExpert):
-    """A language model whose readings take a second."""
+class TimedWorm(Bookworm):
+    """A language model whose evaluations take a second."""
 
     def __init__(self, text, expert, name="bookworm"):
         super().__init__(text, name)
@@ -67,9 +69,9 @@ class TimedWorm(MemorizingCausalExpert):
         reading = super().read()
         extend = reading.extend
 
-        def timed(parents, tokens, asked):
+        def timed(parents, tokens, wanted):
             self.expert.begin()
-            return extend(parents, tokens, asked)
+            return grow(parents, tokens, wanted)
 
         reading.extend = timed
         return reading
@@ -77,7 +79,7 @@ class TimedWorm(MemorizingCausalExpert):
 
 @contextmanager
 def clocked(clock):
-    """Restorations see another clock, and read one window at a time."""
+    """Replace the clock of restorations, and read one window at a time."""
     with (
         mock.patch("conservator.restorer.Meter", partial(Meter, clock=clock)),
         mock.patch.object(team, "TEAM_CONFIG", replace(team.TEAM_CONFIG, batch_positions=1)),
@@ -85,8 +87,8 @@ def clocked(clock):
         yield
 
 
-def run(document, seconds=FAR, language_models=(), **options):
-    """A restoration by one expert, which is returned too."""
+def run(document, seconds=UNLIMITED, language_models=(), **options):
+    """Return a restoration by one expert, and the expert."""
     expert = Timed()
     worms = [TimedWorm(text, expert, f"worm{number}") for number, text in enumerate(language_models)]
     everything = RestoreOptions(memory=False, lost="bytes", min_gap_confidence=0.0, fill_undetermined=True)
@@ -97,7 +99,7 @@ def run(document, seconds=FAR, language_models=(), **options):
 
 
 def run_all(document, limits=None, **options):
-    """The restoration for all seconds, or so many ``limits``, the last enough; None where nothing was reached."""
+    """Yield the restoration for each time limit, or for ``limits`` of them; None if nothing was restored in time."""
     most = run(document, **options)[1].now
     for seconds in range(1, most + 2) if limits is None else np.linspace(1, most + 1, limits).astype(int).tolist():
         try:
@@ -113,140 +115,142 @@ def is_text(data):
         return False
 
 
-def same_but_for_cost(one, other):
-    first, second = as_record(one), as_record(other)
-    return {**first, "cost": None} == {**second, "cost": None} and one.data == other.data
+def same_but_for_cost(first, second):
+    records = [{**as_record(result), "cost": None} for result in (first, second)]
+    return records[0] == records[1] and first.data == second.data
 
 
 @settings(max_examples=25, deadline=None)
 @given(documents, st.lists(st.integers(1, 60), min_size=1, max_size=3, unique=True).map(sorted))
 @example(b"a\xc3" + 40 * MARK.encode() + b"\xa9", list(range(1, 14)))
-def test_what_is_predicted_is_filled_in_and_what_is_not_stays_open(document, limits):
+def test_predicted_bytes_are_filled_and_others_are_unfilled(document, limits):
     try:
         whole = run(document)[0]
-    except ConservatorError:  # no UTF-8, whatever is lost
+    except ConservatorError:  # invalid UTF-8 for any lost bytes
         return
     before = len(whole.damaged.lost)
-    for seconds in [*limits, FAR]:
+    for seconds in [*limits, UNLIMITED]:
         try:
-            found, expert = run(document, seconds)
+            result, expert = run(document, seconds)
         except TooSlowError:
             assert before == len(whole.damaged.lost)
             continue
-        lost = found.damaged.tokens == LOST
-        np.testing.assert_array_equal(found.tokens[~lost], whole.damaged.tokens[~lost])
-        assert is_text(found.data)
-        assert set(found.open_positions.tolist()).isdisjoint(expert.asked)
-        character = np.cumsum((found.tokens & 0xC0) != 0x80)
-        for place in set(found.damaged.lost.tolist()) - expert.asked:
-            # Half a character cannot be written: where its other half is visible, it is filled in, too.
-            assert found.left_open[place] != (~lost[character == character[place]]).any()
-        assert found.summary.left_open == len(found.open_positions) <= before
-        assert ((found.confidence > 0) & (found.confidence <= 1)).all()
-        before = found.summary.left_open
-        record = as_record(found)
-        assert "".join(piece["text"] for piece in record["pieces"]) == found.text
-        if found.out_of_time is None:
-            assert same_but_for_cost(found, whole)
+        lost = result.damaged.tokens == LOST
+        np.testing.assert_array_equal(result.tokens[~lost], whole.damaged.tokens[~lost])
+        assert is_text(result.data)
+        assert set(result.unfilled_positions.tolist()).isdisjoint(expert.predicted)
+        character = np.cumsum((result.tokens & 0xC0) != 0x80)
+        for position in set(result.damaged.lost.tolist()) - expert.predicted:
+            # A part of a character cannot be written: if another part is visible, the character is filled, too.
+            assert result.unfilled[position] != (~lost[character == character[position]]).any()
+        assert result.summary.unfilled == len(result.unfilled_positions) <= before
+        assert ((result.confidence > 0) & (result.confidence <= 1)).all()
+        before = result.summary.unfilled
+        record = as_record(result)
+        assert "".join(piece["text"] for piece in record["pieces"]) == result.text
+        if result.out_of_time is None:
+            assert same_but_for_cost(result, whole)
         else:
-            assert record["out_of_time"] == found.out_of_time == "decoding"
-    assert found.out_of_time is None
-    assert same_but_for_cost(found, whole)
+            assert record["out_of_time"] == result.out_of_time == "decoding"
+    assert result.out_of_time is None
+    assert same_but_for_cost(result, whole)
 
 
-def test_later_rounds_are_left_out_and_nothing_stays_open():
+def test_later_iterations_are_skipped_and_every_byte_is_filled():
     whole, _ = run(DOCUMENT)
-    seen = []
-    for found, expert in run_all(DOCUMENT):
-        if found is None:
-            assert not seen
+    outcomes = []
+    for result, expert in run_all(DOCUMENT):
+        if result is None:
+            assert not outcomes
             continue
-        if found.out_of_time is not None and expert.asked == set(found.damaged.lost.tolist()):
-            assert not found.left_open.any()
-            assert any("decoded in one step, with lower accuracy" in line for line in summary(found))
-        if found.left_open.any():
-            said = f"time limit reached while decoding: {found.summary.left_open} byte"
-            assert next(line for line in summary(found) if "unfilled" in line).startswith(said)
-        seen.append((found.summary.left_open, found.out_of_time))
-    opened = [left for left, _ in seen]
-    assert opened == sorted(opened, reverse=True)
-    assert max(opened) > 10  # some were not reached,
-    assert seen.count((0, "decoding")) > 2  # some rounds were left out,
-    assert seen[-1] == (0, None)  # and at last there was time for all
-    assert same_but_for_cost(found, whole)
+        if result.out_of_time is not None and expert.predicted == set(result.damaged.lost.tolist()):
+            assert not result.unfilled.any()
+            assert any("chosen at once, less surely" in line for line in summary(result))
+        if result.unfilled.any():
+            message = f"time ran out while filling in: {result.summary.unfilled} byte"
+            assert next(line for line in summary(result) if "open" in line).startswith(message)
+        outcomes.append((result.summary.unfilled, result.out_of_time))
+    unfilled = [count for count, _ in outcomes]
+    assert unfilled == sorted(unfilled, reverse=True)
+    assert max(unfilled) > 10  # bytes that were not reached
+    assert outcomes.count((0, "decoding")) > 2  # skipped iterations
+    assert outcomes[-1] == (0, None)  # enough time
+    assert same_but_for_cost(result, whole)
 
 
-def test_a_gap_is_filled_in_as_a_whole_or_not_at_all():
+def test_a_gap_is_filled_as_a_whole_or_not_at_all():
     document = "words before it [...] and after it, and then " + 3 * MARK + " more [...] of it."
-    for found, expert in run_all(document, 12, gap="[...]", max_gap=8):
-        if found is not None:
-            for span in found.spans:
+    for result, expert in run_all(document, 12, gap="[...]", max_gap=8):
+        if result is not None:
+            for span in result.spans:
                 inside = set(range(span.start, span.stop))
-                assert span.left_open == (not inside <= expert.asked)
-                assert not span.left_open or inside <= set(found.open_positions.tolist())
-            gaps = [span for span in found.spans if span.origin[1] - span.origin[0] == len("[...]")]
-            assert found.text.count("[...]") == sum(span.left_open for span in gaps)
+                assert span.unfilled == (not inside <= expert.predicted)
+                assert not span.unfilled or inside <= set(result.unfilled_positions.tolist())
+            gaps = [span for span in result.spans if span.origin[1] - span.origin[0] == len("[...]")]
+            assert result.text.count("[...]") == sum(span.unfilled for span in gaps)
 
 
-def test_doubtful_bytes_that_were_not_reached_stay_as_they_were_seen():
+def test_uncertain_bytes_that_were_not_reached_are_unchanged():
     document = "naïve words".encode() + b"\xff and " + MARK.encode() + f" more, é{MARK}".encode()
     most = run(document, channel="replacement:0.1")[1].now
-    opened = []
+    unfilled = []
     for seconds in range(most, 0, -1):
         try:
-            found, expert = run(document, seconds, channel="replacement:0.1")
+            result, expert = run(document, seconds, channel="replacement:0.1")
         except TooSlowError:
             break
-        opened.append(found.summary.left_open)
-        assert is_text(found.data)
-        places = np.array(sorted(set(range(found.length)) - expert.asked), dtype=np.int64)
-        seen = found.damaged.tokens[places]
-        assert (found.left_open[places] == (seen == LOST)).all()
-        stays = (seen != LOST) & (seen != 0xFF)
-        np.testing.assert_array_equal(found.tokens[places[stays]], seen[stays])
-        assert (found.confidence[places[stays]] < 1).all()
-    assert set(opened) == {0, 1, 2}
+        unfilled.append(result.summary.unfilled)
+        assert is_text(result.data)
+        positions = np.array(sorted(set(range(result.length)) - expert.predicted), dtype=np.int64)
+        observed = result.damaged.tokens[positions]
+        assert (result.unfilled[positions] == (observed == LOST)).all()
+        unchanged = (observed != LOST) & (observed != 0xFF)
+        np.testing.assert_array_equal(result.tokens[positions[unchanged]], observed[unchanged])
+        assert (result.confidence[positions[unchanged]] < 1).all()
+    assert set(unfilled) == {0, 1, 2}
 
 
-def test_without_time_for_them_there_are_no_alternatives():
+def test_alternatives_are_skipped_at_the_time_limit():
     plain = run(DOCUMENT)[0]
     stages = []
-    for found, _ in run_all(DOCUMENT, alternatives=2):
-        if found is not None and found.out_of_time != "decoding":
-            assert found.data == plain.data
-            np.testing.assert_array_equal(found.confidence, plain.confidence)
-            assert bool(found.alternatives) == (found.out_of_time is None)
-            stages.append(found.out_of_time)
+    for result, _ in run_all(DOCUMENT, alternatives=2):
+        if result is not None and result.out_of_time != "decoding":
+            assert result.data == plain.data
+            np.testing.assert_array_equal(result.confidence, plain.confidence)
+            assert bool(result.alternatives) == (result.out_of_time is None)
+            stages.append(result.out_of_time)
     assert set(stages) == {"alternatives", None}
 
 
 @pytest.mark.parametrize("worms", [1, 2])
-def test_without_time_for_language_models_the_text_is_that_of_networks(worms):
+def test_rescoring_is_skipped_at_the_time_limit(worms):
     text = "Zwölf Boxkämpfer jagen Viktor quer über den Deich. "
     document = text.replace("ä", MARK).replace("D", MARK)
     fast = run(document)[0]
     stages = []
-    for found, _ in run_all(document, language_models=worms * [text.encode()], effort="best", alternatives=1):
-        if found is None or found.out_of_time == "decoding":
+    for result, _ in run_all(document, language_models=worms * [text.encode()], effort="best", alternatives=1):
+        if result is None or result.out_of_time == "decoding":
             continue
-        stages.append(found.out_of_time)
-        if found.out_of_time == "writing again":
-            assert found.data == fast.data
-            np.testing.assert_array_equal(found.confidence, fast.confidence)
-            assert found.experts == fast.experts
-            assert any("the text is the result of the networks and memory" in line for line in summary(found))
+        stages.append(result.out_of_time)
+        if result.out_of_time == "rescoring":
+            assert result.data == fast.data
+            np.testing.assert_array_equal(result.confidence, fast.confidence)
+            assert result.experts == fast.experts
+            assert any("the text is that of networks and memory" in line for line in summary(result))
         else:
-            assert found.data != fast.data
-    assert list(dict.fromkeys(stages)) == ["writing again", "alternatives", None]
+            assert result.data != fast.data
+    assert list(dict.fromkeys(stages)) == ["rescoring", "alternatives", None]
 
 
 @pytest.mark.parametrize("document", ["some words, and " + MARK, "a [...] b" + MARK])
-def test_before_anything_is_filled_in_it_is_too_slow(document):
-    with pytest.raises(TooSlowError, match=r"^nothing was restored within 1 s: it was still .*; allow more time$"):
+def test_without_any_decoded_byte_there_is_an_error(document):
+    with pytest.raises(
+        TooSlowError, match=r"^nothing was restored within 1 s: the time limit was reached while .*; allow more time$"
+    ):
         run(document, 1, gap="[...]", max_gap=4)
 
 
-def test_nothing_lost_takes_no_time():
+def test_without_damage_the_time_limit_has_no_effect():
     assert run("whole", 1e-9)[0].out_of_time is None
 
 
@@ -256,26 +260,28 @@ def test_a_limit_is_a_positive_number(seconds):
         RestoreOptions(max_seconds=seconds)
 
 
-def test_characters_that_were_not_reached_stay_marks():
-    text = " ".join(itertools.chain(*([one] if isinstance(one, str) else one for one in SENTENCES.values())))[:300]
+def test_characters_that_were_not_reached_are_unfilled():
+    text = " ".join(itertools.chain(*([texts] if isinstance(texts, str) else texts for texts in SENTENCES.values())))[
+        :300
+    ]
     document = "".join(letter if letter.isascii() else MARK for letter in text)
-    with mock.patch.object(team, "TEAM_CONFIG", team.TeamConfig(batch_bytes=2**16, default_context=64)):
-        restorer, opened = Restorer([FakeExpert()], select=True), []
+    with mock.patch("conservator.experts.team.CHUNK", 2**16), mock.patch("conservator.experts.team.LONGEST", 64):
+        restorer, unfilled = Restorer([FakeExpert()], select=True), []
         with clocked(itertools.count().__next__):
             whole = restorer.restore(document, lost="characters")
             for seconds in itertools.count(1):
                 try:
-                    found = restorer.restore(document, lost="characters", max_seconds=seconds)
+                    result = restorer.restore(document, lost="characters", max_seconds=seconds)
                 except TooSlowError:
                     continue
-                assert found.text.count(MARK) == found.summary.left_open
-                assert [one for one in found.text if one.isascii()] == [one for one in document if one.isascii()]
-                opened.append(found.summary.left_open)
-                if found.out_of_time is None:
+                assert result.text.count(MARK) == result.summary.unfilled
+                assert re.sub(NON_ASCII, "", result.text) == re.sub(NON_ASCII, "", document)
+                unfilled.append(result.summary.unfilled)
+                if result.out_of_time is None:
                     break
-    assert opened == sorted(opened, reverse=True)
-    assert len(set(opened)) > 3
-    assert found.text == whole.text
+    assert unfilled == sorted(unfilled, reverse=True)
+    assert len(set(unfilled)) > 3
+    assert result.text == whole.text
 
 
 COURT = "The prisoner was brought before the magistrate.\nHe was found in the burning house.\nIt was burnt at night.\n"
@@ -284,104 +290,109 @@ PRIOR = CharNgramMixture.of([CharNgramModel.of("court", [COURT * 20])])
 
 
 def corrections(corrector, text):
-    """The correction for every number of seconds, where each look at the clock takes one; None where none was done."""
+    """Yield the correction for each time limit, if each call of the clock takes a second; None if no line was done."""
     for seconds in itertools.count(1):
         meter = Meter(seconds=seconds, clock=itertools.count().__next__)
         try:
             with meter.stage("correcting"):
-                found = corrector.correct(text, meter)
+                result = corrector.correct(text, meter)
         except OutOfTimeError:
             yield None
             continue
-        yield found
-        if found.out_of_time is None:
+        yield result
+        if result.out_of_time is None:
             return
 
 
-def test_lines_that_are_done_keep_their_corrections():
-    seen = COURT.replace("the", "tbe").replace("burn", "bum")
-    whole = Corrector(CHANNEL, PRIOR).correct(seen)
+def test_finished_lines_keep_their_corrections():
+    observed = COURT.replace("the", "tbe").replace("burn", "bum")
+    whole = Corrector(CHANNEL, PRIOR).correct(observed)
     assert whole.text == COURT
-    found = list(corrections(Corrector(CHANNEL, PRIOR), seen))
-    assert found[0] is None
-    reached = [one for one in found if one is not None]
+    results = list(corrections(Corrector(CHANNEL, PRIOR), observed))
+    assert results[0] is None
+    reached = [result for result in results if result is not None]
     lines = COURT.splitlines(keepends=True)
-    wanted = ["".join([*lines[:done], *seen.splitlines(keepends=True)[done:]]) for done in (1, 2, 3)]
-    assert list(dict.fromkeys(one.text for one in reached)) == wanted
-    assert [one.out_of_time for one in reached] == ["correcting"] * (len(reached) - 1) + [None]
+    expected = ["".join([*lines[:done], *observed.splitlines(keepends=True)[done:]]) for done in (1, 2, 3)]
+    assert list(dict.fromkeys(result.text for result in reached)) == expected
+    assert [result.out_of_time for result in reached] == ["correcting"] * (len(reached) - 1) + [None]
     assert reached[-1] == whole
     shown = as_restoration(reached[0], Cost())
     assert as_record(shown)["out_of_time"] == "correcting"
     assert "time limit reached while correcting: lines that were not reached are unchanged" in summary(shown)
 
 
-def test_what_language_models_have_not_judged_is_as_models_of_characters_have_it():
-    seen = COURT.replace("the", "tbe")
-    rewriter = Rescorer([MemorizingCausalExpert(COURT.encode())])
-    whole = Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rewriter=rewriter).correct(seen)
-    plain = Corrector(CHANNEL, PRIOR, min_log_odds=0.0).correct(seen)
-    found = [one for one in corrections(Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rewriter=rewriter), seen) if one]
-    assert found[-1] == whole
-    judged = [one for one in found if one.out_of_time == "writing again"]
-    assert judged
-    for one in judged:
-        assert (one.changes, one.names, one.weights) == (plain.changes, plain.names, plain.weights)
+def test_without_rescoring_the_result_is_that_of_the_character_models():
+    observed = COURT.replace("the", "tbe")
+    rescorer = Rescorer([Bookworm(COURT.encode())])
+    whole = Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rescorer=rescorer).correct(observed)
+    plain = Corrector(CHANNEL, PRIOR, min_log_odds=0.0).correct(observed)
+    corrector = Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rescorer=rescorer)
+    results = [result for result in corrections(corrector, observed) if result]
+    assert results[-1] == whole
+    interrupted = [result for result in results if result.out_of_time == "rescoring"]
+    assert interrupted
+    for result in interrupted:
+        assert (result.changes, result.names, result.weights) == (plain.changes, plain.names, plain.weights)
 
 
-def test_a_record_that_is_renewed_says_what_is_still_so():
+def test_a_renewed_record_keeps_the_time_limit_of_unchanged_spans():
     far = "some words that are far away. " * 20
     document = f"a {MARK} b {far} c {MARK} d"
     whole = as_record(restore(document, [FakeExpert()]))
-    hasty = {**whole, "out_of_time": "decoding"}
+    interrupted = {**whole, "out_of_time": "decoding"}
     at = document.encode().index(MARK.encode())
-    once = plan_renewal(hasty, [(at, at + 3, "x")])
-    assert renew(hasty, whole_with(document, once.known), once)["out_of_time"] == "decoding"  # the other is as it was
-    assert renew(whole, {**whole_with(document, once.known), "out_of_time": "alternatives"}, once)["out_of_time"] == (
+    plan = plan_renewal(interrupted, [(at, at + 3, "x")])
+    assert (
+        renew(interrupted, whole_with(document, plan.fixed), plan)["out_of_time"] == "decoding"
+    )  # the other span is unchanged
+    assert renew(whole, {**whole_with(document, plan.fixed), "out_of_time": "alternatives"}, plan)["out_of_time"] == (
         "alternatives"
     )
     alone = f"a {MARK} b"
-    hasty = {**as_record(restore(alone, [FakeExpert()])), "out_of_time": "decoding"}
-    once = plan_renewal(hasty, [(2, 5, "x")])
-    assert renew(hasty, whole_with(alone, once.known), once)["out_of_time"] is None
-    del hasty["out_of_time"]  # as in records of old
-    assert renew(hasty, whole_with(alone, once.known), once)["out_of_time"] is None
+    interrupted = {**as_record(restore(alone, [FakeExpert()])), "out_of_time": "decoding"}
+    plan = plan_renewal(interrupted, [(2, 5, "x")])
+    assert renew(interrupted, whole_with(alone, plan.fixed), plan)["out_of_time"] is None
+    del interrupted["out_of_time"]  # as in old records
+    assert renew(interrupted, whole_with(alone, plan.fixed), plan)["out_of_time"] is None
 
 
-def whole_with(document, known):
-    return as_record(restore(document, [FakeExpert()], known=known))
+def whole_with(document, fixed):
+    return as_record(restore(document, [FakeExpert()], fixed=fixed))
 
 
-def test_open_places_of_a_hasty_record_can_be_chosen():
-    found = next(one for one, _ in run_all(DOCUMENT) if one is not None and one.left_open.any())
-    record = as_record(found)
-    place = next(piece for piece in record["pieces"] if piece.get("open"))
-    choice = (*place["origin"], "x")
-    plan = plan_renewal(record, [choice])
+def test_unfilled_spans_of_an_interrupted_record_can_be_fixed():
+    result = next(result for result, _ in run_all(DOCUMENT) if result is not None and result.unfilled.any())
+    record = as_record(result)
+    unfilled = next(piece for piece in record["pieces"] if piece.get("unfilled"))
+    plan = plan_renewal(record, [(*unfilled["origin"], "x")])
     renewed = renew(record, as_record(run(DOCUMENT, fixed=plan.fixed)[0]), plan)
-    assert renewed["summary"]["left_open"] < record["summary"]["left_open"]
-    assert renewed["summary"]["chosen"] == 1
+    assert renewed["summary"]["unfilled"] < record["summary"]["unfilled"]
+    assert renewed["summary"]["fixed"] == 1
 
 
 def test_the_command(tmp_path):
     (tmp_path / "damaged.txt").write_text(f"The low h{MARK}ll.", encoding="utf-8")
     done = call("restore", "damaged.txt", "--experts", "prose", "--max-seconds", "1e-9", cwd=tmp_path)
     assert done.returncode == 3
-    assert "nothing was restored within 1e-09 s: it was still reading; allow more time" in done.stderr
+    assert (
+        "nothing was restored within 1e-09 s: the time limit was reached while inferring weights; allow more time"
+        in done.stderr
+    )
     assert done.stdout == ""
     done = call("restore", "damaged.txt", "--experts", "prose", "--max-seconds", "0", cwd=tmp_path)
     assert done.returncode == 2
     assert "--max-seconds" in done.stderr
     words = ("restore", "damaged.txt", "--experts", "prose", "--json")
     call(*words, "one.json", "-o", "one.txt", cwd=tmp_path)
-    done = call(*words, "two.json", "-o", "two.txt", "--max-seconds", FAR, cwd=tmp_path)
+    done = call(*words, "two.json", "-o", "two.txt", "--max-seconds", UNLIMITED, cwd=tmp_path)
     assert done.returncode == 0
-    assert "time limit reached" not in done.stdout
-    one, two = (json.loads((tmp_path / name).read_text()) | {"cost": None} for name in ("one.json", "two.json"))
-    assert one == two
-    assert one["out_of_time"] is None
+    assert "time ran out" not in done.stdout
+    first, second = (json.loads((tmp_path / name).read_text()) | {"cost": None} for name in ("one.json", "two.json"))
+    assert first == second
+    assert first["out_of_time"] is None
 
 
-def test_the_command_says_that_nothing_was_changed_in_time(tmp_path):
+def test_the_command_reports_that_nothing_was_changed_in_time(tmp_path):
     text = "The prisoner was brought before the magistrate in the morning.\n" * 3
     (tmp_path / "page.txt").write_text(text)
     with clocked(itertools.count().__next__):
@@ -392,11 +403,11 @@ def test_the_command_says_that_nothing_was_changed_in_time(tmp_path):
             if "nothing to correct" in done.stderr:
                 break
     assert set(codes) == {0, 3}
-    said = "page.txt is unchanged; time limit reached while correcting: lines that were not reached are unchanged"
-    assert said in codes[0].stderr
+    message = "nothing was changed in page.txt; time ran out while correcting: lines that were not reached stay as they"
+    assert message in codes[0].stderr
     assert codes[0].stdout == text
 
 
-def test_results_of_a_batch_depend_on_no_clock(tmp_path):
+def test_a_batch_has_no_time_limit(tmp_path):
     assert "--max-seconds" not in call("batch", "--help", cwd=tmp_path).stdout
     assert "--max-seconds" in call("restore", "--help", cwd=tmp_path).stdout

@@ -1,4 +1,4 @@
-"""Restoring documents: laws for any bytes and marks, and examples whose answer is known."""
+"""Restoration of documents: properties for any bytes and marks, and examples with a known answer."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -29,37 +29,37 @@ pieces = st.one_of(
 documents = st.lists(pieces, max_size=12).map(b"".join)
 
 
-def check(document, found, settings):
-    """The laws of every restoration."""
-    assert found.data.decode() == found.text
-    signs = {"mark": settings.get("mark", "\ufffd"), "gap": settings.get("gap")}
-    damaged = read_damaged(document, **signs).check_utf8("invalid")
-    lost = found.damaged.tokens == LOST
-    assert (found.tokens[~lost] == found.damaged.tokens[~lost]).all()
-    in_gap = found.damaged.gap_of(np.arange(len(found.tokens))) >= 0
-    np.testing.assert_array_equal(found.damaged.tokens[~in_gap], damaged.tokens)
-    assert found.field.shape == (len(found.tokens), len(found.experts))
-    np.testing.assert_allclose(found.field.sum(1), 1, atol=1e-6)
-    assert (found.confidence >= 0).all()
-    assert (found.confidence <= 1 + 1e-9).all()
-    assert (found.confidence[~lost] == 1).all()
-    least = settings.get("min_confidence", 0.0)
-    if not found.left_open.any():
-        assert found.data == bytes(found.tokens.tolist())
-    assert (found.left_open <= lost).all()
-    filled = settings.get("fill_undetermined", False) and settings.get("min_gap_confidence", 0.5) == least == 0
-    assert not filled or not found.left_open.any()
-    for number in range(len(found.damaged.gaps)):  # filled in as a whole or not at all
-        inside = found.damaged.gap_of(np.arange(len(found.tokens))) == number
-        assert len(np.unique(found.left_open[inside])) == 1
-    assert sum(span.stop - span.start for span in found.spans) == lost.sum()
-    for span, fills in zip(found.spans, found.alternatives, strict=False):
-        assert len(fills) <= settings["alternatives"]
-        others = [one.probability for one in fills[1:]]
+def check(document, result, settings):
+    """Check the properties of every restoration."""
+    assert result.data.decode() == result.text
+    markers = {"mark": settings.get("mark", "\ufffd"), "gap": settings.get("gap")}
+    damaged = read_damaged(document, **markers).settled("invalid")
+    lost = result.damaged.tokens == LOST
+    assert (result.tokens[~lost] == result.damaged.tokens[~lost]).all()
+    in_gap = result.damaged.gap_of(np.arange(len(result.tokens))) >= 0
+    np.testing.assert_array_equal(result.damaged.tokens[~in_gap], damaged.tokens)
+    assert result.field.shape == (len(result.tokens), len(result.experts))
+    np.testing.assert_allclose(result.field.sum(1), 1, atol=1e-6)
+    assert (result.confidence >= 0).all()
+    assert (result.confidence <= 1 + 1e-9).all()
+    assert (result.confidence[~lost] == 1).all()
+    min_confidence = settings.get("min_confidence", 0.0)
+    if not result.unfilled.any():
+        assert result.data == bytes(result.tokens.tolist())
+    assert (result.unfilled <= lost).all()
+    filled = settings.get("fill_undetermined", False) and settings.get("min_gap_confidence", 0.5) == min_confidence == 0
+    assert not filled or not result.unfilled.any()
+    for number in range(len(result.damaged.gaps)):  # a gap is filled as a whole or not at all
+        inside = result.damaged.gap_of(np.arange(len(result.tokens))) == number
+        assert len(np.unique(result.unfilled[inside])) == 1
+    assert sum(span.stop - span.start for span in result.spans) == lost.sum()
+    for span, candidates in zip(result.spans, result.alternatives, strict=False):
+        assert len(candidates) <= settings["alternatives"]
+        others = [candidate.probability for candidate in candidates[1:]]
         assert others == sorted(others, reverse=True)
-        assert not fills or fills[0].data == bytes(found.tokens[span.start : span.stop].tolist())
-        assert sum(one.probability for one in fills) <= 1 + 1e-6
-        assert all(len(one.data) == span.stop - span.start for one in fills)
+        assert not candidates or candidates[0].data == bytes(result.tokens[span.start : span.stop].tolist())
+        assert sum(candidate.probability for candidate in candidates) <= 1 + 1e-6
+        assert all(len(candidate.data) == span.stop - span.start for candidate in candidates)
 
 
 @given(
@@ -76,60 +76,60 @@ def check(document, found, settings):
 @example(b"\xe2\xef\xbf\xbd\x82\xef\xbf\xbd", TEAMS[1], "\ufffd", 0, None, 0.3, 2, True)
 @example(b"\xc3[...]\xa9\xa9", TEAMS[1], "\ufffd", 0, "[...]", 0.0, 2, True)
 @example(b"\xef\xbf\xbd\x80[...]\xef\xbf\xbd\x80\xef\xbf\xbd", TEAMS[1], "\ufffd", 0, "[...]", 0.3, 0, False)
-def test_any_document_is_restored(document, team, mark, seed, gap, least, alternatives, everything):
+def test_any_document_is_restored(document, team, mark, seed, gap, min_confidence, alternatives, everything):
     document = document.replace(MARK, mark.encode())
-    chosen = {"mark": mark, "gap": gap, "min_confidence": least, "alternatives": alternatives, "seed": seed}
+    options = {"mark": mark, "gap": gap, "min_confidence": min_confidence, "alternatives": alternatives, "seed": seed}
     if everything:
-        chosen |= {"min_gap_confidence": 0.0, "fill_undetermined": True}
-    chosen["encoding"] = "utf-8"  # also of what looks like something else
-    found = restore(document, team, lost="invalid", max_gap=6, **chosen)
-    check(document, found, chosen)
-    again = restore(document, team, lost="invalid", max_gap=6, **chosen)
-    assert again.data == found.data
-    np.testing.assert_array_equal(again.field, found.field)
-    assert again.alternatives == found.alternatives
+        options |= {"min_gap_confidence": 0.0, "fill_undetermined": True}
+    options["encoding"] = "utf-8"  # also if the bytes look like another encoding
+    result = restore(document, team, lost="invalid", max_gap=6, **options)
+    check(document, result, options)
+    again = restore(document, team, lost="invalid", max_gap=6, **options)
+    assert again.data == result.data
+    np.testing.assert_array_equal(again.field, result.field)
+    assert again.alternatives == result.alternatives
 
 
 @pytest.mark.parametrize("context", [8, 13, 64])
-def test_experts_of_any_reach_and_number(context):
+def test_experts_of_any_context_and_number(context):
     experts = [FakeExpert(seed, context) for seed in range(3)]
     document = ("some text that is long enough for windows " + 3 * "\ufffd" + " and") * 4
     for team in (experts[:1], experts):
-        found = restore(document, team, alternatives=2)
-        check(document.encode(), found, {"alternatives": 2})
+        result = restore(document, team, alternatives=2)
+        check(document.encode(), result, {"alternatives": 2})
 
 
-def test_what_is_known_is_restored_and_the_right_expert_trusted():
+def test_text_of_the_experts_is_restored_and_the_matching_expert_has_the_weight():
     verse, code = "the quick brown fox jumps over the lazy dog; " * 4, "x = [y for y in z if y]\n" * 6
     experts = [TextExpert(verse, name="verse"), TextExpert(code, name="code")]
     text = verse + code
     lost = list(range(10, len(text), 11))
-    damaged = "".join("\ufffd" if place in lost else letter for place, letter in enumerate(text))
-    found = restore(damaged, experts, alternatives=1)
-    right = np.array(list(found.data)) == np.array(list(text.encode()))
+    damaged = "".join("\ufffd" if position in lost else letter for position, letter in enumerate(text))
+    result = restore(damaged, experts, alternatives=1)
+    right = np.array(list(result.data)) == np.array(list(text.encode()))
     assert right[lost].mean() > 0.9
-    assert found.field[20:160, 0].mean() > 0.8
-    assert found.field[220:300, 1].mean() > 0.8
-    assert found.experts == ("verse", "code", "memory")
+    assert result.field[20:160, 0].mean() > 0.8
+    assert result.field[220:300, 1].mean() > 0.8
+    assert result.experts == ("verse", "code", "memory")
 
 
 def test_text_far_from_damage_is_not_read():
     near, far = FakeExpert(0, 64), FakeExpert(0, 64)
     document = "a\ufffdc" + 500 * "0123456789"
-    found = restore(document, [near], evidence_radius=16)
+    result = restore(document, [near], evidence_radius=16)
     restore(document, [far], evidence_radius=None)
     windows, bound = 2, 64  # the first window, and perhaps the next
     assert near.read <= windows * bound * (DEFAULT.patterns + 1)
     assert far.read > 20 * near.read
-    assert (found.regions[200:] == -1).all()
+    assert (result.regions[200:] == -1).all()
 
 
 def test_at_most_eight_passes_where_there_is_damage():
     expert = FakeExpert(0, 64)
     document = "ab\ufffdcd" * 8
-    found = restore(document, [expert])
-    assert expert.read <= 8 * len(found.tokens)
-    assert found.cost.evaluations <= 8
+    result = restore(document, [expert])
+    assert expert.read <= 8 * len(result.tokens)
+    assert result.cost.evaluations <= 8
 
 
 @pytest.mark.parametrize("length", [1, 90, 199, 200, 201, 300])
@@ -137,71 +137,73 @@ def test_at_most_eight_passes_where_there_is_damage():
 def test_a_hole_at_either_end_of_a_document_that_is_read_at_once_is_restored(length, context):
     text = "b" * length
     for document in (f"\ufffd{text}", f"{text}\ufffd"):
-        found = restore(document, [FakeExpert(context=context), FakeExpert(1, context=context)], evidence_radius=16)
-        assert len(found.text) == length + 1
+        result = restore(document, [FakeExpert(context=context), FakeExpert(1, context=context)], evidence_radius=16)
+        assert len(result.text) == length + 1
 
 
-def test_the_less_sure_half_is_read_with_the_surer_one():
+def test_the_less_confident_half_is_predicted_given_the_other_half():
     expert = ChainExpert()
-    found = restore("a\ufffd\ufffd", [expert], evidence_radius=0)
-    assert found.text == "abc"
+    result = restore("a\ufffd\ufffd", [expert], evidence_radius=0)
+    assert result.text == "abc"
     assert expert.seen[-1] == (ord("a"), ord("b"), None)
 
 
-def test_asking_for_alternatives_leaves_bytes_that_stand_alone_as_they_were():
-    document = "".join("\ufffd" if place % 5 == 3 else chr(97 + place % 7) for place in range(90))
+def test_alternatives_do_not_change_isolated_bytes():
+    document = "".join("\ufffd" if position % 5 == 3 else chr(97 + position % 7) for position in range(90))
     experts = [FakeExpert(seed) for seed in range(2)]
-    plain, asked = (restore(document, experts, alternatives=count) for count in (0, 3))
-    assert plain.text == asked.text
-    for fills, span in zip(asked.alternatives, asked.spans, strict=True):
-        assert fills[0].data == asked.data[span.start : span.stop]
+    plain, with_alternatives = (restore(document, experts, alternatives=count) for count in (0, 3))
+    assert plain.text == with_alternatives.text
+    for candidates, span in zip(with_alternatives.alternatives, with_alternatives.spans, strict=True):
+        assert candidates[0].data == with_alternatives.data[span.start : span.stop]
 
 
-def test_a_mark_among_characters_of_several_bytes_is_not_filled_in_as_one_byte():
+def test_a_mark_among_characters_of_several_bytes_is_not_filled_as_one_byte():
     text = "Реклама молокоотсоса разделила мнения пользователей интернета. " * 3
     damaged, expert = text.replace("л", "\ufffd", 1), FakeExpert(0, sharpness=1.0)
-    found = restore(damaged, [expert], memory=False)
-    assert found.text == damaged
-    assert found.not_covered
-    assert "lost_characters" in [notice.kind for notice in found.notices]
-    assert restore(damaged, [expert], memory=False, fill_undetermined=True).summary.left_open == 0
-    half = text.encode().replace("м".encode(), MARK + "м".encode()[1:], 1)  # half of a character: bytes are lost
-    assert restore(half, [expert], memory=False).summary.left_open == 0
+    result = restore(damaged, [expert], memory=False)
+    assert result.text == damaged
+    assert result.not_covered
+    assert "lost_characters" in [notice.kind for notice in result.notices]
+    assert restore(damaged, [expert], memory=False, fill_undetermined=True).summary.unfilled == 0
+    half = text.encode().replace(
+        "м".encode(), MARK + "м".encode()[1:], 1
+    )  # part of a character is visible, so bytes are lost
+    assert restore(half, [expert], memory=False).summary.unfilled == 0
 
 
-def test_the_length_of_a_gap_is_found():
-    text = "".join(chr(33 + 7 * place % 90) for place in range(90))
+def test_the_length_of_a_gap_is_inferred():
+    text = "".join(chr(33 + 7 * position % 90) for position in range(90))
     for length in (1, 5, 9):
         damaged = text[:40] + "[...]" + text[40 + length :]
-        found = restore(damaged, [TextExpert(text)], gap="[...]", max_gap=10, alternatives=1)
-        assert found.text == text
-        assert found.spans[0].origin == (40, 45)
+        result = restore(damaged, [TextExpert(text)], gap="[...]", max_gap=10, alternatives=1)
+        assert result.text == text
+        assert result.spans[0].origin == (40, 45)
 
 
-def test_a_channel_that_hides_nothing_may_overturn():
+def test_a_replacement_channel_may_change_visible_bytes():
     text = "the quick brown fox jumps over the lazy dog; " * 3
     wrong = text[:50] + "#" + text[51:]
-    found = restore(wrong, [TextExpert(text)], channel=ReplacementChannel(256, 0.2))
-    assert found.text == text
-    assert [(span.start, span.stop) for span in found.spans] == [(50, 51)]
+    result = restore(wrong, [TextExpert(text)], channel=ReplacementChannel(256, 0.2))
+    assert result.text == text
+    assert [(span.start, span.stop) for span in result.spans] == [(50, 51)]
     assert restore(b"caf\xe9", [TextExpert(text)], channel=ReplacementChannel(256, 0.2)).text
 
 
-def test_nothing_lost_costs_nothing():
+def test_without_damage_there_is_no_cost():
     for document in ("", "all is here", "é"):
-        found = restore(document, TEAMS[1])
-        assert (found.text, found.cost.evaluations, found.spans) == (document, 0, ())
+        result = restore(document, TEAMS[1])
+        assert (result.text, result.cost.evaluations, result.spans) == (document, 0, ())
 
 
-def test_progress_is_told_and_may_stop_the_work():
-    told = []
-    restore("a\ufffd\ufffdb[...]c", TEAMS[1], gap="[...]", alternatives=2, progress=lambda *what: told.append(what))
-    assert {stage for stage, _ in told} == {"lengths", "inferring", "decoding", "alternatives"}
-    shares = [share for stage, share in told if stage == "inferring"]
+def test_progress_is_reported_and_may_stop_the_restoration():
+    calls = []
+    restore("a\ufffd\ufffdb[...]c", TEAMS[1], gap="[...]", alternatives=2, progress=lambda *call: calls.append(call))
+    assert {stage for stage, _ in calls} == {"lengths", "inferring", "decoding", "alternatives"}
+    shares = [share for stage, share in calls if stage == "inferring"]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
 
-    def stop(doing, share):
+    def stop(stage, share):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -209,48 +211,52 @@ def test_progress_is_told_and_may_stop_the_work():
 
 
 @pytest.mark.parametrize(
-    ("document", "given", "message"),
+    ("document", "arguments", "message"),
     [
         ("a\ufffd", {"min_confidence": 1.5}, "between 0 and 1"),
-        ("a\ufffd", {"alternatives": -1}, "not negative"),
+        ("a\ufffd", {"alternatives": -1}, "non-negative integer"),
         ("a\ufffd", {"memory": "no"}, "true or false"),
-        ("a\ufffd", {"memory": False, "references": [("text", "abc")]}, "like: the memory reads these texts"),
+        (
+            "a\ufffd",
+            {"memory": False, "references": [("text", "abc")]},
+            "references: references have no effect without the memory",
+        ),
         ("a\ufffd", {"experts": []}, "no experts"),
         ("a\ufffd", {"experts": ["nowhere"]}, "no expert 'nowhere'"),
         ("a\ufffd", {"experts": [BigramExpert.random(4, 1.0, torch.Generator())]}, "different vocabularies"),
         ("a", {"channel": ReplacementChannel(256, 0.1), "alternatives": 1}, "marked gaps"),
         ("a", {"channel": "replacement"}, "known: mask, replacement:RATE"),
         ("a", {"channel": "replacement:often"}, "between 0 and 1"),
-        ("a", {"channel": 0.5}, "it must be a Channel or the name of a channel, got a float"),
-        ("a", {"lost": "all"}, "known: auto, bytes, invalid, characters"),
+        ("a", {"channel": 0.5}, "a float; it must be a Channel"),
+        ("a", {"lost": "all"}, "must be one of auto, bytes, invalid, characters"),
         ("a", {"mark": ""}, "at least one character"),
         ("a", {"evidence_radius": -1}, "number of bytes"),
-        ("a", {"seed": 0.5}, "whole number"),
-        ("a", {"invalid": "lost"}, "no such option; known: mark, gap"),
-        ("a", {"experts": [object()]}, "without the attribute spec"),
+        ("a", {"seed": 0.5}, "must be an integer"),
+        ("a", {"invalid": "lost"}, "no such option, expected one of mark, gap"),
+        ("a", {"experts": [object()]}, "is no expert: it lacks a spec"),
         ("a\ufffd", {"channel": MaskChannel(4, 0.1)}, "output alphabet"),
         ("[...]", {"gap": "[...]", "max_gap": 0}, "at least 1"),
         (b"\xe9", {"encoding": "utf-8"}, "byte 0 is 0xe9"),
     ],
 )
-def test_bad_input_is_said(document, given, message):
+def test_bad_input_is_refused(document, arguments, message):
     with pytest.raises(ConservatorError, match=message):
-        restore(document, **{"experts": TEAMS[1], **given})
+        restore(document, **{"experts": TEAMS[1], **arguments})
 
 
 @pytest.mark.parametrize("stage", ["lengths", "alternatives"])
-def test_no_stage_works_for_long_without_asking_whether_to_go_on(stage):
-    expert, heard, reads = FakeExpert(0, 64), [], []
+def test_no_stage_runs_for_long_without_calling_progress(stage):
+    expert, reads_between_calls, reads = FakeExpert(0, 64), [], []
 
-    def progress(doing, share):
-        if doing == stage:
-            heard.append(expert.read - (reads[-1] if reads else 0))
+    def progress(name, share):
+        if name == stage:
+            reads_between_calls.append(expert.read - (reads[-1] if reads else 0))
         reads.append(expert.read)
 
     restore("ab\ufffd\ufffd\ufffdcd [...] ef" * 6, [expert], gap="[...]", max_gap=6, alternatives=3, progress=progress)
-    assert len(heard) >= 6
+    assert len(reads_between_calls) >= 6
     assert reads == sorted(reads)
-    assert max(heard) <= 64 * 64  # one call of the expert
+    assert max(reads_between_calls) <= 64 * 64  # one call of the expert
 
 
 def test_a_path_is_read(tmp_path):
@@ -261,29 +267,29 @@ def test_a_path_is_read(tmp_path):
         restore(tmp_path / "nowhere", TEAMS[0])
 
 
-def test_a_document_may_have_marks_and_doubtful_bytes():
+def test_a_document_may_have_marks_and_uncertain_bytes():
     text = "the quick brown fox jumps over the lazy dog; " * 3
     wrong = text[:50] + "#" + text[51:70] + "\ufffd" + text[71:]
-    found = restore(wrong, [TextExpert(text)], channel="replacement:0.2")
-    assert found.text == text
-    assert [(span.start, span.stop) for span in found.spans] == [(50, 51), (70, 71)]
-    assert found.confidence.min() > 0.5
+    result = restore(wrong, [TextExpert(text)], channel="replacement:0.2")
+    assert result.text == text
+    assert [(span.start, span.stop) for span in result.spans] == [(50, 51), (70, 71)]
+    assert result.confidence.min() > 0.5
 
 
 def test_a_restorer_loads_once_and_restores_many(tmp_path, monkeypatch):
     for seed, name in enumerate(("one", "two")):
         save_expert(tmp_path / name, random_network(seed=seed), name, {})
     loaded = []
-    monkeypatch.setattr(library, "load_expert", lambda *words: loaded.append(words) or load_expert(*words))
+    monkeypatch.setattr(library, "load_expert", lambda *arguments: loaded.append(arguments) or load_expert(*arguments))
     names = [tmp_path / "one", tmp_path / "two"]
     restorer = Restorer(names, RestoreOptions(min_confidence=0.5))
     first = restorer.restore("one \ufffd two")
     assert restorer.restore("one \ufffd two").data == first.data
-    assert restorer.restore("one \ufffd two", min_confidence=0.0).left_open.sum() == 0
+    assert restorer.restore("one \ufffd two", min_confidence=0.0).unfilled.sum() == 0
     assert restore("one \ufffd two", names, min_confidence=0.5).data == first.data
     Restorer(names)
     assert len(loaded) == 2
-    save_expert(tmp_path / "one", random_network(seed=5), "one", {})  # what has changed is read again
+    save_expert(tmp_path / "one", random_network(seed=5), "one", {})  # a changed expert is loaded again
     Restorer(names)
     assert len(loaded) == 3
     with pytest.raises(OptionError, match="no such option"):
@@ -295,15 +301,15 @@ def test_a_restorer_is_safe_from_two_threads():
     alone = [restorer.restore(text, seed=seed) for seed in range(6)]
     with ThreadPoolExecutor(3) as pool:
         together = list(pool.map(lambda seed: restorer.restore(text, seed=seed), range(6)))
-    for one, other in zip(alone, together, strict=True):
-        assert one.data == other.data
-        assert one.cost.evaluations == other.cost.evaluations
-        np.testing.assert_array_equal(one.field, other.field)
+    for single, parallel in zip(alone, together, strict=True):
+        assert single.data == parallel.data
+        assert single.cost.evaluations == parallel.cost.evaluations
+        np.testing.assert_array_equal(single.field, parallel.field)
 
 
 def test_an_expert_can_be_made_of_the_document():
     class Memory:
-        """Knows what the document has, and nothing else."""
+        """An expert that is made from the document."""
 
         spec = FakeExpert(0).spec
 
@@ -312,8 +318,8 @@ def test_an_expert_can_be_made_of_the_document():
             assert document.lost[0].tolist() == [False] * 3 + [True] + [False] * 4
             return FakeExpert(0)
 
-    found = restore("abc\ufffdefgh", [Memory(), FakeExpert(1)])
-    assert found.data == restore("abc\ufffdefgh", [FakeExpert(0), FakeExpert(1)]).data
+    result = restore("abc\ufffdefgh", [Memory(), FakeExpert(1)])
+    assert result.data == restore("abc\ufffdefgh", [FakeExpert(0), FakeExpert(1)]).data
     assert restore("abc\ufffdefgh", [Memory()]).text
 
 
@@ -328,39 +334,39 @@ def test_the_public_name_stays_the_function():
 @example("a\ufffdb", ["\ufffd" * 8, ""], 0)
 @example("caf\ufffd\ufffd", ["\0\1\2 caf\u00e9"], 0)
 def test_references_change_no_visible_byte(text, texts, seed):
-    references = [(f"text {number}", one) for number, one in enumerate(texts)]
-    found = restore(text, [FakeExpert(0)], references=references, seed=seed)
-    known = found.damaged.tokens != 256
-    assert (found.tokens[known] == found.damaged.tokens[known]).all()
-    assert found.data.decode() == found.text
-    assert (found.field >= 0).all()
-    np.testing.assert_allclose(found.field.sum(axis=1), 1, rtol=1e-6)
-    for position, source in found.provenance.items():
+    references = [(f"text {number}", content) for number, content in enumerate(texts)]
+    result = restore(text, [FakeExpert(0)], references=references, seed=seed)
+    known = result.damaged.tokens != 256
+    assert (result.tokens[known] == result.damaged.tokens[known]).all()
+    assert result.data.decode() == result.text
+    assert (result.field >= 0).all()
+    np.testing.assert_allclose(result.field.sum(axis=1), 1, rtol=1e-6)
+    for position, source in result.provenance.items():
         assert not known[position]
         assert source.name in (None, *dict(references))
 
 
-def test_a_text_is_restored_from_another_like_it():
+def test_a_text_is_restored_from_a_reference():
     sentence = "Colourless green ideas sleep furiously beneath the harbour clock."
-    damaged = "".join("\ufffd" if place % 9 == 4 else letter for place, letter in enumerate(sentence))
-    found = restore(damaged, [FakeExpert(0, sharpness=0.1)], references=[("sibling", f"First.\n{sentence}\n")])
-    assert found.text == sentence
-    assert {(one.name, one.line) for one in found.provenance.values()} == {("sibling", 2)}
-    assert found.experts == ("fake0", "memory")
+    damaged = "".join("\ufffd" if position % 9 == 4 else letter for position, letter in enumerate(sentence))
+    result = restore(damaged, [FakeExpert(0, sharpness=0.1)], references=[("sibling", f"First.\n{sentence}\n")])
+    assert result.text == sentence
+    assert {(source.name, source.line) for source in result.provenance.values()} == {("sibling", 2)}
+    assert result.experts == ("fake0", "memory")
     without = restore(damaged, [FakeExpert(0, sharpness=0.1)], memory=False)
     assert without.experts == ("fake0",)
     assert without.provenance == {}
     assert without.text != sentence
 
 
-def test_a_restorer_chooses_among_its_experts_if_asked():
+def test_a_restorer_selects_among_its_experts():
     verse, code = "the quick brown fox jumps over the lazy dog; " * 8, "x = [y for y in z if y]\n" * 6
     experts = [TextExpert(verse, name="verse"), FakeExpert(5), TextExpert(code, name="code")]
-    damaged = "".join("\ufffd" if place % 11 == 5 else letter for place, letter in enumerate(verse))
-    chosen, all_of_them = (Restorer(experts, select=one).restore(damaged) for one in (True, False))
-    assert chosen.experts == ("verse", "memory")
-    assert all_of_them.experts == ("verse", "fake5", "code", "memory")
-    assert chosen.cost.evaluations <= all_of_them.cost.evaluations
-    assert Restorer(experts, select=True).restore("nothing is lost").experts == all_of_them.experts
+    damaged = "".join("\ufffd" if position % 11 == 5 else letter for position, letter in enumerate(verse))
+    selected, unselected = (Restorer(experts, select=select).restore(damaged) for select in (True, False))
+    assert selected.experts == ("verse", "memory")
+    assert unselected.experts == ("verse", "fake5", "code", "memory")
+    assert selected.cost.evaluations <= unselected.cost.evaluations
+    assert Restorer(experts, select=True).restore("nothing is lost").experts == unselected.experts
     gaps = Restorer(experts, select=True).restore(verse.replace("brown", "[...]"), gap="[...]")
     assert "verse" in gaps.experts

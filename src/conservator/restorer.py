@@ -1,4 +1,4 @@
-"""Restore documents: experts and options loaded once, documents in, restorations out."""
+"""Restore documents: a ``Restorer`` loads experts and options once, and restores any number of documents."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from conservator.alignment import choose_lengths
 from conservator.channels import Channel, EditChannel, Observation, OcrConfidence, Status, as_channel, as_edit_channel
@@ -31,7 +30,7 @@ from conservator.experts.char_ngram import CharNgramMixture
 from conservator.field import Bayes, Engine, SubsampledBayes, choose_experts
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters, expert_names
 from conservator.pipelines.correction import Corrector, as_restoration, find_tokens
-from conservator.pipelines.lost_bytes import fill, observe, precisions
+from conservator.pipelines.lost_bytes import infer_and_decode, observe, precision_by_name
 from conservator.pipelines.lost_characters import (
     CharacterText,
     SingleExpert,
@@ -43,7 +42,7 @@ from conservator.pipelines.lost_characters import (
 from conservator.pipelines.references import (
     ReferencePaths,
     char_ngram_prior,
-    known_texts,
+    memory_texts,
     read_reference_texts,
     read_references,
 )
@@ -56,22 +55,23 @@ from conservator.vocabularies import BYTES, CHARACTERS
 
 Document = str | bytes | Path | InputText
 AnyExpert = Expert | DocumentExpert
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-IN_DOUBT = 0.25  # of the bytes of a text in which any character may be wrong, as far as the time is concerned
-DOING = {"lengths": "finding lengths", "inferring": "reading", "decoding": "filling in"}  # stages in plain words
+# share: bytes of an OCR text that rescoring is assumed to read, for the time estimate [untuned]
+ASSUMED_UNCERTAIN_SHARE = 0.25
+# Stages as the error about the time limit names them.
+STAGE_LABELS = {"lengths": "estimating gap lengths", "inferring": "inferring weights", "decoding": "decoding"}
 
 
 class Restorer:
-    """Experts and options, loaded once; restores any number of documents, from several threads too.
+    """Experts and options, loaded once; restores any number of documents, also from several threads.
 
     Attributes:
-        experts: as they were loaded, or as they were given.
-        options: the defaults of each restoration.
-        engine: infers the composition; by default ``SubsampledBayes`` near damage, or ``Bayes`` where any byte may be wrong.
-        reference_index: the texts like the documents, which the memory recalls; None if there are none.
-        selects: whether those of the experts that have something to say are chosen for each document.
-        language_models: the language models of the effort ``best``; None for those that the options name.
+        experts: The experts.
+        options: Default options of each restoration.
+        engine: Infers the composition. None: ``SubsampledBayes`` near damage, or ``Bayes`` if any byte may be wrong.
+        references: (name, text) of the reference texts; None without references.
+        reference_index: Index of the reference texts, for the memory; None without references.
+        select: Whether to select, for each document, the experts with non-negligible weight.
+        language_models: Language models of the effort ``best``; None: those that the options name.
     """
 
     def __init__(
@@ -86,22 +86,22 @@ class Restorer:
         """Load the experts.
 
         Args:
-            experts: names of built-in experts or folders, as a list or ``"prose,code"``, or Expert objects. If none are
-                given, each document gets those of the built-in ones that have something to say about it.
-            options: how documents are restored, unless a call says otherwise.
-            engine: infers the composition.
-            references: texts like the documents, which the memory recalls: paths of files or folders.
-            select: whether each document gets only those of the experts that have something to say about it; if this is
-                None, only where no experts are given.
-            language_models: the language models of the effort ``best``, instead of those that the options name.
+            experts: Names of built-in experts or folders, as a list or as ``"prose,code"``, or Expert objects. None
+                selects among the built-in experts for each document.
+            options: Default options of each restoration.
+            engine: Infers the composition.
+            references: Undamaged reference texts that the memory copies from: paths of files or folders.
+            select: Whether to select, for each document, the experts with non-negligible weight. None: only if no
+                experts are given.
+            language_models: Language models of the effort ``best``, instead of those that the options name.
         """
-        self.given = expert_names(experts)
+        self.requested_experts = expert_names(experts)
         self.options, self.engine, self.language_models = options or RestoreOptions(), engine, language_models
-        self.selects = experts is None if select is None else select
+        self.select = experts is None if select is None else select
         if experts is not None or as_edit_channel(self.options.channel) is None:
-            frozen = [one for one in self.experts if not isinstance(one, DocumentExpert)]
+            frozen = [expert for expert in self.experts if not isinstance(expert, DocumentExpert)]
             if frozen or not self.experts:
-                Team(frozen)  # says now what is wrong with them
+                Team(frozen)  # raises an error for an invalid team now, not at the first document
         self.references = None if references is None else read_reference_texts(references)
         self.reference_index = (
             read_references(self.references, self.options.mark) if self.references is not None else None
@@ -123,33 +123,37 @@ class Restorer:
         Only the surroundings of damage are read.
 
         Args:
-            document: text, the bytes of a file, its path, or what ``read_input`` made of it. If the file is hOCR,
-                ALTO, PAGE XML or the TSV of Tesseract, its recognised text is corrected, with channel ``ocr`` unless
-                another one is given, and with the confidences in the file; the result has no markup.
-            references: texts like this document, instead of the restorer's.
-            fixed: what is known of lost places: ``(start, stop, text)`` with half-open ranges of bytes of the document
+            document: Text, the bytes of a file, its path, or the result of ``read_input``. The recognised text of a
+                file in hOCR, ALTO, PAGE XML or Tesseract's TSV is corrected, with the channel ``ocr`` unless another
+                one is given, and with the confidences in the file; the result has no markup.
+            references: Reference texts, instead of the restorer's.
+            fixed: Fixed text of lost spans: ``(start, stop, text)`` with half-open ranges of bytes of the document
                 (of its UTF-8), in order.
-            ocr_confidence: what a reader of pages said of each character of the document, as ``pages.ocr_confidence_of`` tells it.
-            progress: is told what is being done and which share of it is done; what it raises ends the work.
-            changes: options that differ from the restorer's.
+            ocr_confidence: OCR confidence of each character of the document (``pages.ocr_confidence_of``).
+            progress: Called with the name of the stage and its completed share; an exception that it raises ends the
+                restoration.
+            changes: Options that differ from the restorer's.
 
         Raises:
-            TooSlowError: nothing was reached within ``max_seconds``.
+            TooSlowError: nothing was restored within ``max_seconds``.
         """
         options = with_changes(self.options, changes)
         meter = Meter(progress, options.max_seconds)
         if isinstance(document, bytes | Path):
             document, options, ocr_confidence = read_file(document, options, ocr_confidence)
-        source = as_source(document, options)
+        source = as_input_text(document, options)
         try:
-            with threads_for(bytes_to_read(source, options)):
-                return self.restore_metered(source, options, meter, references, fixed, ocr_confidence)
+            with threads_for(estimate_bytes_read(source, options)):
+                return self._restore(source, options, meter, references, fixed, ocr_confidence)
         except OutOfTimeError as error:
-            doing = DOING.get(error.stage, error.stage)
-            problem = f"nothing was restored within {options.max_seconds:g} s: it was still {doing}; allow more time"
+            stage = STAGE_LABELS.get(error.stage, error.stage)
+            problem = (
+                f"nothing was restored within {options.max_seconds:g} s: the time limit was reached while {stage}; "
+                "allow more time"
+            )
             raise TooSlowError(problem) from error
 
-    def restore_metered(
+    def _restore(
         self,
         source: InputText,
         options: RestoreOptions,
@@ -158,75 +162,79 @@ class Restorer:
         fixed: Sequence[FixedText],
         ocr_confidence: OcrConfidence | None,
     ) -> Restoration:
-        """Restore a damaged document; arguments as in ``restore``, and what counts the cost and the time."""
-        edits = as_edit_channel(options.channel)
-        if edits is not None:
+        """Restore a damaged document; the meter counts cost and time, the other arguments are those of ``restore``."""
+        edit_channel = as_edit_channel(options.channel)
+        if edit_channel is not None:
             if fixed:
-                raise OptionError("fixed", "text is known of marked gaps, and here any character may change")
-            return self.correct(source, edits, references, options, meter, ocr_confidence)
+                raise OptionError("fixed", "fixed text needs marked gaps; with an OCR channel any character may change")
+            return self._correct(source, edit_channel, references, options, meter, ocr_confidence)
         if ocr_confidence is not None:
-            raise OptionError("ocr_confidence", "it is what a reader of pages said, and this channel is of none")
+            raise OptionError("ocr_confidence", f"needs an OCR channel, such as channel='ocr', got {options.channel!r}")
         generator = torch.Generator().manual_seed(options.seed)
         channel = as_channel(options.channel, BYTES.size)
         damaged = read_damaged(source.data, mark=options.mark, gap=options.gap, fixed=fixed)
         reference_index = self.reference_index if references is None else read_references(references, options.mark)
         if reference_index is not None and not options.memory:
-            raise OptionError("references", "the memory reads these texts, and it is left out")
-        uncertain = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.UNCERTAIN).any())
-        if uncertain and options.alternatives:
-            raise OptionError("alternatives", "they are given of marked gaps, and here any byte may change")
-        if uncertain and options.effort == "best":
-            raise OptionError("effort", "language models write marked gaps again, and here any byte may change")
-        if uncertain and fixed:
-            raise OptionError("fixed", "text is known of marked gaps, and here any byte may change")
-        text = self.characters(damaged, options, uncertain=uncertain)
+            raise OptionError("references", "references have no effect without the memory; set memory=True")
+        is_uncertain = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.DOUBTFUL).any())
+        if is_uncertain and options.alternatives:
+            raise OptionError("alternatives", "alternatives need marked gaps; with this channel any byte may change")
+        if is_uncertain and options.effort == "best":
+            raise OptionError(
+                "effort", "'best' rescores marked gaps; with this channel any byte may change, use 'fast'"
+            )
+        if is_uncertain and fixed:
+            raise OptionError("fixed", "fixed text needs marked gaps; with this channel any byte may change")
+        text = self.detect_lost_characters(damaged, options, is_uncertain=is_uncertain)
         if text is not None:
-            found = self.restore_characters(text, reference_index, options, generator, meter)
-            return replace(found, encoding=source.encoding)
-        if not uncertain:
-            damaged = damaged.check_utf8(options.lost)
+            restored = self._restore_characters(text, reference_index, options, generator, meter)
+            return replace(restored, encoding=source.encoding)
+        if not is_uncertain:
+            damaged = damaged.settled(options.lost)
         with meter.measure() as spent:
-            models = self.models(damaged, channel, options, generator, meter, everywhere=uncertain)
+            experts = self._select_experts(damaged, channel, options, generator, meter, everywhere=is_uncertain)
             if len(damaged.gaps):
-                # Doubtful bytes that fit into no valid UTF-8 exclude no length: they will be changed.
-                fitting = damaged.check_utf8("invalid") if uncertain else damaged
-                texts = known_texts(damaged, reference_index) if options.memory else []
+                # Uncertain bytes that are not valid UTF-8 exclude no gap length: they will be changed.
+                valid = damaged.settled("invalid") if is_uncertain else damaged
+                texts = memory_texts(damaged, reference_index) if options.memory else []
                 with meter.stage("lengths"):
-                    lengths = choose_lengths(Team(models, meter), fitting, options.max_gap, generator, texts)
+                    lengths = choose_lengths(Team(experts, meter), valid, options.max_gap, generator, texts)
                 damaged = damaged.with_lengths(*lengths)
-            document_experts = self.document_experts(reference_index, options)
-            if not len(damaged.tokens) or not (uncertain or len(damaged.lost)):
-                names = [*(one.spec.name for one in models), *(one.spec.name for one in document_experts)]
-                found = Restoration.untouched(damaged, tuple(names), Cost(), is_retrieval=options.memory)
-                return replace(found, encoding=source.encoding)
-            document_itself = channel.observe(torch.from_numpy(damaged.tokens)[None])
-            team = Team([*models, *(one.condition(document_itself) for one in document_experts)], meter)
-            observation = observe(damaged, channel, team, options.evidence_radius, everywhere=uncertain)
-            engine = self.engine or self.default_engine(observation, options)
-            rewriter = self.rewriter(options)
-            found = fill(team, damaged, observation, engine, rewriter, options, generator, selects=self.selects)
-        loss = "invalid" if options.lost == "invalid" else "bytes"
-        return replace(found, cost=spent.cost, encoding=source.encoding, loss=loss)
+            document_experts = self._document_experts(reference_index, options)
+            if not len(damaged.tokens) or not (is_uncertain or len(damaged.lost)):
+                names = [*(expert.spec.name for expert in experts), *(expert.spec.name for expert in document_experts)]
+                untouched = Restoration.untouched(damaged, tuple(names), Cost(), has_memory=options.memory)
+                return replace(untouched, encoding=source.encoding)
+            whole = channel.observe(torch.from_numpy(damaged.tokens)[None])
+            team = Team([*experts, *(expert.condition(whole) for expert in document_experts)], meter)
+            observation = observe(damaged, channel, team, options.evidence_radius, everywhere=is_uncertain)
+            engine = self.engine or self._default_engine(observation, options)
+            rescorer = self.rescorer(options)
+            restored = infer_and_decode(
+                team, damaged, observation, engine, rescorer, options, generator, active_only=self.select
+            )
+        lost_unit = "invalid" if options.lost == "invalid" else "bytes"
+        return replace(restored, cost=spent.cost, encoding=source.encoding, lost_unit=lost_unit)
 
     @cached_property
     def experts(self) -> list[AnyExpert]:
-        """The experts that were given, loaded when they are first needed: a correction needs none."""
-        loaded: list[AnyExpert] = []
-        for one in self.given:
-            loaded += load_experts([one]) if isinstance(one, str | Path) else [one]
-        return loaded
+        """The experts, loaded on first use: a correction needs none."""
+        experts: list[AnyExpert] = []
+        for expert in self.requested_experts:
+            experts += load_experts([expert]) if isinstance(expert, str | Path) else [expert]
+        return experts
 
     @cached_property
     def prior(self) -> CharNgramMixture:
-        """The models of characters, with one of the texts like the documents."""
+        """The character models: the built-in ones and one of the references."""
         return char_ngram_prior(self.references or [])
 
     @cached_property
-    def attested(self) -> frozenset[str]:
-        """The tokens of the texts like the documents."""
+    def reference_tokens(self) -> frozenset[str]:
+        """The tokens of the references."""
         return find_tokens(content for _, content in self.references or [])
 
-    def correct(
+    def _correct(
         self,
         source: InputText,
         channel: EditChannel,
@@ -235,47 +243,65 @@ class Restorer:
         meter: Meter,
         ocr_confidence: OcrConfidence | None,
     ) -> Restoration:
-        """Correct a document that a reader of pages wrote: the models of characters that know it are its experts."""
+        """Correct a document with OCR errors; its experts are character models."""
         try:
             text = source.data.decode()
         except UnicodeDecodeError as error:
-            problem = f"byte {error.start} of the document fits into no UTF-8, so there is no text to correct"
+            problem = f"OCR correction needs valid UTF-8, but byte {error.start} of the document is invalid"
             raise ConservatorError(problem) from error
-        if not self.selects:
-            names = ", ".join(one.spec.name for one in self.experts)
-            raise OptionError("experts", f"{names} restore what is lost; models of characters correct what is wrong")
+        if not self.select:
+            names = ", ".join(expert.spec.name for expert in self.experts)
+            raise OptionError("experts", f"OCR correction uses its own character models, remove the experts {names}")
         if ocr_confidence is not None and len(ocr_confidence) != len(text):
-            raise OptionError(
-                "ocr_confidence", f"it is of {len(ocr_confidence)} characters, and the document has {len(text)}"
-            )
+            problem = f"must have one entry per character: the document has {len(text)}, got {len(ocr_confidence)}"
+            raise OptionError("ocr_confidence", problem)
         for name in ("gap", "lost", "alternatives"):
             if getattr(options, name) != getattr(DEFAULTS, name):
-                raise OptionError(name, "it is for what is lost, and here any character may be wrong")
+                raise OptionError(name, "not supported with an OCR channel, which corrects text without lost spans")
         with meter.measure() as spent:
             texts = [] if references is None else read_reference_texts(references)
             prior = self.prior if references is None else char_ngram_prior(texts)
             with meter.stage("correcting"):
-                rewriter, least = self.rewriter(options), (options.min_log_odds, options.min_confidence)
-                attested = self.attested if references is None else find_tokens(content for _, content in texts)
-                corrector = Corrector(channel, prior, None, *least, options.mark, rewriter, attested)
-                found = corrector.correct(text, meter, ocr_confidence)
-        precision = precisions(rewriter.experts if rewriter is not None else ())
-        return replace(as_restoration(found, spent.cost), encoding=source.encoding, precision=precision)
+                rescorer = self.rescorer(options)
+                tokens = self.reference_tokens if references is None else find_tokens(content for _, content in texts)
+                corrector = Corrector(
+                    channel,
+                    prior,
+                    min_log_odds=options.min_log_odds,
+                    min_confidence=options.min_confidence,
+                    mark=options.mark,
+                    rescorer=rescorer,
+                    reference_tokens=tokens,
+                )
+                correction = corrector.correct(text, meter, ocr_confidence)
+        precision = precision_by_name(rescorer.experts if rescorer is not None else ())
+        return replace(as_restoration(correction, spent.cost), encoding=source.encoding, precision=precision)
 
-    def characters(self, damaged: DamagedDocument, options: RestoreOptions, *, uncertain: bool) -> CharacterText | None:
-        """The document as characters, if its marks are characters outside ASCII; None if they are bytes."""
+    def detect_lost_characters(
+        self, damaged: DamagedDocument, options: RestoreOptions, *, is_uncertain: bool
+    ) -> CharacterText | None:
+        """Return the document as characters, if its marks are non-ASCII characters; None if they are bytes.
+
+        Args:
+            damaged: The damaged document.
+            options: Options of the restoration.
+            is_uncertain: Whether any visible byte may be wrong.
+        """
         if are_marks_characters(options.lost):
-            if uncertain:
-                raise OptionError("lost", f"{options.lost!r} is about marks, and here any byte may change")
+            if is_uncertain:
+                raise OptionError("lost", f"{options.lost!r} needs marks; with this channel any byte may change")
             if options.effort == "best":
                 problem = f"language models are not used with lost={options.lost!r}; use effort 'fast', or lost 'bytes'"
                 raise OptionError("effort", problem)
-            if not self.selects:
-                names = ", ".join(one.spec.name for one in self.experts)
-                raise OptionError("experts", f"{names} read bytes; lost characters are restored by known words alone")
+            if not self.select:
+                names = ", ".join(expert.spec.name for expert in self.experts)
+                problem = f"lost characters are restored by the built-in lexicon, remove the experts {names}"
+                raise OptionError("experts", problem)
             return as_characters(damaged)
-        asked = options.lost == "auto" and options.mark == DEFAULTS.mark and not uncertain and len(damaged.lost) > 0
-        if not asked or len(damaged.gaps) or not self.selects:
+        is_candidate = (
+            options.lost == "auto" and options.mark == DEFAULTS.mark and not is_uncertain and len(damaged.lost) > 0
+        )
+        if not is_candidate or len(damaged.gaps) or not self.select:
             return None
         try:
             text = as_characters(damaged)
@@ -283,7 +309,7 @@ class Restorer:
             return None
         return text if are_characters(text) else None
 
-    def restore_characters(
+    def _restore_characters(
         self,
         text: CharacterText,
         reference_index: References | None,
@@ -291,27 +317,29 @@ class Restorer:
         generator: torch.Generator,
         meter: Meter,
     ) -> Restoration:
-        """Restore a document whose marks are characters outside ASCII."""
-        loss = "characters" if options.lost == "auto" else options.lost
+        """Restore a document whose marks are non-ASCII characters."""
+        lost_unit = "characters" if options.lost == "auto" else options.lost
         with meter.measure() as spent:
-            expert = make_lexicon_expert(text, reference_index, loss)
-            if not len(text.damaged.positions):
-                return replace(Restoration.untouched(text.source, (expert.spec.name,), Cost()), loss=loss)
+            expert = make_lexicon_expert(text, reference_index, lost_unit)
+            if not len(text.damaged.places):
+                return replace(Restoration.untouched(text.source, (expert.spec.name,), Cost()), lost_unit=lost_unit)
             team = Team([expert], meter)
             channel = as_channel("mask", CHARACTERS.size)
             observation = observe(text.damaged, channel, team, options.evidence_radius, everywhere=False)
-            unchecked = replace(options, min_confidence=0.0)  # which counts for whole characters
-            found = fill(team, text.damaged, observation, SingleExpert(), None, unchecked, generator)
-            found = as_bytes(found, text, loss, options.min_confidence, fill_undetermined=options.fill_undetermined)
+            unchecked = replace(options, min_confidence=0.0)  # as_bytes applies it to whole characters
+            restored = infer_and_decode(team, text.damaged, observation, SingleExpert(), None, unchecked, generator)
+            restored = as_bytes(
+                restored, text, lost_unit, options.min_confidence, fill_undetermined=options.fill_undetermined
+            )
         if options.effort == "best":
             message = (
-                "every mark stands for one character outside ASCII, and language models are not used for lost "
-                "characters, so the effort 'best' had no effect; with lost 'bytes' they are used"
+                "every mark stands for one non-ASCII character, and language models are not used for lost characters, "
+                "so the effort 'best' had no effect; with lost 'bytes' they are used"
             )
-            found = replace(found, reported=(*found.reported, Notice(LANGUAGE_MODELS_UNUSED, message)))
-        return replace(found, cost=spent.cost)
+            restored = replace(restored, reported=(*restored.reported, Notice(LANGUAGE_MODELS_UNUSED, message)))
+        return replace(restored, cost=spent.cost)
 
-    def models(
+    def _select_experts(
         self,
         damaged: DamagedDocument,
         channel: Channel,
@@ -321,24 +349,24 @@ class Restorer:
         *,
         everywhere: bool,
     ) -> list[Expert]:
-        """The experts that are not made from the document; if they are selected, those with something to say of it."""
-        frozen: list[Expert] = [one for one in self.experts if not isinstance(one, DocumentExpert)]
-        damage = everywhere or len(damaged.lost) > 0
-        if not self.selects or not len(damaged.tokens) or not (everywhere or len(damaged.gaps)):
+        """Return the experts that do not depend on the document; with ``select``, those with non-negligible weight."""
+        frozen: list[Expert] = [expert for expert in self.experts if not isinstance(expert, DocumentExpert)]
+        has_damage = everywhere or len(damaged.lost) > 0
+        if not self.select or not len(damaged.tokens) or not (everywhere or len(damaged.gaps)):
             return frozen
-        team, evidence_radius = Team(frozen, meter), options.evidence_radius if damage else None
+        team, evidence_radius = Team(frozen, meter), options.evidence_radius if has_damage else None
         with meter.stage("choosing experts"):
             sample = observe(damaged, channel, team, evidence_radius, everywhere=everywhere)
             return list(choose_experts(team, sample, generator, evidence_radius).experts)
 
-    def default_engine(self, observation: Observation, options: RestoreOptions) -> Engine:
-        """The engine for an observation, if none was given."""
-        if observation.uncertain.any():
+    def _default_engine(self, observation: Observation, options: RestoreOptions) -> Engine:
+        """Return the engine for an observation if none was given."""
+        if observation.doubtful.any():
             return Bayes(evidence_radius=options.evidence_radius)
-        return SubsampledBayes(evidence_radius=options.evidence_radius, chooses=self.selects)
+        return SubsampledBayes(evidence_radius=options.evidence_radius, chooses=self.select)
 
-    def rewriter(self, options: RestoreOptions) -> Rescorer | None:
-        """Who writes again what networks and memory leave in doubt; None if that is not asked for."""
+    def rescorer(self, options: RestoreOptions) -> Rescorer | None:
+        """Return the language models of the effort ``best``; None with another effort."""
         if options.effort != "best":
             return None
         if self.language_models is None:
@@ -347,24 +375,25 @@ class Restorer:
             return Rescorer([load_language_model(name.strip()) for name in options.language_models.split(",")])
         return Rescorer(self.language_models)
 
-    def seconds_to_rewrite(self, document: Document) -> float:
-        """About how long language models take with a document; 0 if the effort is not ``best``."""
-        rewriter = self.rewriter(self.options)
-        if rewriter is None:
+    def estimate_rescoring_seconds(self, document: Document) -> float:
+        """Estimate how long language models take with a document; 0 if the effort is not ``best``."""
+        rescorer = self.rescorer(self.options)
+        if rescorer is None:
             return 0.0
-        source = as_source(document, self.options)
+        source = as_input_text(document, self.options)
         if as_edit_channel(self.options.channel) is not None:
-            return rewriter.seconds(source.data.decode(errors="replace"), int(IN_DOUBT * len(source.data)))
+            uncertain = int(ASSUMED_UNCERTAIN_SHARE * len(source.data))
+            return rescorer.estimate_seconds(source.data.decode(errors="replace"), uncertain)
         damaged = read_damaged(source.data, mark=self.options.mark, gap=self.options.gap)
         visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
-        return rewriter.seconds(visible.decode(errors="replace"), len(damaged.lost))
+        return rescorer.estimate_seconds(visible.decode(errors="replace"), len(damaged.lost))
 
-    def document_experts(self, reference_index: References | None, options: RestoreOptions) -> list[DocumentExpert]:
-        """The experts that are made from the document: those that were given, and a memory if none of them is one."""
-        given = [one for one in self.experts if isinstance(one, DocumentExpert)]
-        if options.memory and not any(one.spec.is_retrieval for one in given):
-            given.append(Memory(reference_index))
-        return given
+    def _document_experts(self, reference_index: References | None, options: RestoreOptions) -> list[DocumentExpert]:
+        """Return the experts that are made from the document: those given, and a memory unless one is given."""
+        experts = [expert for expert in self.experts if isinstance(expert, DocumentExpert)]
+        if options.memory and not any(expert.spec.is_retrieval for expert in experts):
+            experts.append(Memory(reference_index))
+        return experts
 
 
 def restore(
@@ -379,9 +408,18 @@ def restore(
     language_models: Sequence[CausalExpert] | None = None,
     **options: Any,
 ) -> Restoration:
-    """Restore one damaged document, as a ``Restorer`` with these arguments does.
+    """Restore one damaged document, as ``Restorer(...).restore(document)`` with these arguments.
 
-    ``fixed`` and ``ocr_confidence`` are what ``Restorer.restore`` takes.
+    Args:
+        document: As in ``Restorer.restore``.
+        experts: As in ``Restorer``.
+        engine: As in ``Restorer``.
+        references: As in ``Restorer``.
+        fixed: As in ``Restorer.restore``.
+        ocr_confidence: As in ``Restorer.restore``.
+        progress: As in ``Restorer.restore``.
+        language_models: As in ``Restorer``.
+        options: Fields of ``RestoreOptions``.
     """
     restorer = Restorer(
         experts, with_changes(RestoreOptions(), options), engine, references, language_models=language_models
@@ -392,23 +430,25 @@ def restore(
 def read_file(
     document: bytes | Path, options: RestoreOptions, ocr_confidence: OcrConfidence | None
 ) -> tuple[InputText, RestoreOptions, OcrConfidence | None]:
-    """The text of a file, and the options and OCR confidences to restore it with.
+    """Return the text of a file, and the options and OCR confidences to restore it with.
 
-    For a file of an OCR engine this is the recognised text; the options then have an edit channel, and ``ocr_confidence`` the
-    confidences of the file, if none are given. For any other file, options and ``ocr_confidence`` stay as they are.
+    For a file of an OCR engine this is the recognised text; the options then have an edit channel, and the OCR
+    confidences are those of the file, unless some are given. For any other file, both are unchanged.
     """
     from conservator.pages import name_format, ocr_confidence_of, read_pages
 
     name = str(document) if isinstance(document, Path) else "the document"
     content = read_document(name) if isinstance(document, Path) else document
-    found = name_format(content)
-    if found is None:
-        return as_source(content, options, name), options, ocr_confidence
+    page_format = name_format(content)
+    if page_format is None:
+        return as_input_text(content, options, name), options, ocr_confidence
     if options.channel == DEFAULTS.channel:
         options = replace(options, channel="ocr")
     elif as_edit_channel(options.channel) is None:
-        problem = f"{name} is {found}, the text of an OCR engine: 'ocr' or a fitted channel (NAME.json) is needed"
-        raise OptionError("channel", f"{options.channel!r}; {problem}")
+        expected = (
+            f"must be 'ocr' or a fitted channel (NAME.json) for a file of an OCR engine ({name} is {page_format})"
+        )
+        raise OptionError("channel", f"{expected}, got {options.channel!r}")
     try:
         transcript = read_pages(content)
     except ConservatorError as error:
@@ -420,8 +460,8 @@ def read_file(
     )
 
 
-def as_source(document: Document, options: RestoreOptions, name: str = "the document") -> InputText:
-    """The text of a document as UTF-8, and its encoding; ``name`` is for errors."""
+def as_input_text(document: Document, options: RestoreOptions, name: str = "the document") -> InputText:
+    """Return the text of a document as UTF-8, and its encoding; ``name`` is used in error messages."""
     if isinstance(document, InputText):
         return document
     content = read_document(name := str(document)) if isinstance(document, Path) else document
@@ -434,19 +474,23 @@ def as_source(document: Document, options: RestoreOptions, name: str = "the docu
     )
 
 
-def bytes_to_read(source: InputText, options: RestoreOptions) -> int:
-    """About how many bytes of a document experts read; with language models, which take much longer, at least SMALL."""
+def estimate_bytes_read(source: InputText, options: RestoreOptions) -> int:
+    """Estimate how many bytes the experts read; with language models, which are much slower, at least SMALL."""
     if options.effort == "best":
         return max(SMALL, len(source.data))
     if options.evidence_radius is None or options.channel != DEFAULTS.channel:
         return len(source.data)
-    signs = sum(source.data.count(sign.encode()) for sign in (options.mark, options.gap) if sign)
-    return min(len(source.data), 2 * options.evidence_radius * signs)
+    markers = sum(source.data.count(marker.encode()) for marker in (options.mark, options.gap) if marker)
+    return min(len(source.data), 2 * options.evidence_radius * markers)
 
 
 def with_changes(options: RestoreOptions, changes: dict[str, Any]) -> RestoreOptions:
-    """The options with some of them changed; a clear error for one that does not exist."""
+    """Return the options with some of them changed.
+
+    Raises:
+        OptionError: an option does not exist.
+    """
     unknown = [name for name in changes if not hasattr(options, name)]
     if unknown:
-        raise OptionError(unknown[0], f"no such option; known: {', '.join(vars(options))}")
+        raise OptionError(unknown[0], f"no such option, expected one of {', '.join(vars(options))}")
     return replace(options, **changes) if changes else options

@@ -175,9 +175,9 @@ class UngatedMemory:
 class BalancedRestorer(Restorer):
     """A restorer with the balance of team and language model that this study tuned."""
 
-    def rewriter(self, options: RestoreOptions) -> Rescorer | None:
+    def rescorer(self, options: RestoreOptions) -> Rescorer | None:
         """Return the rescorer with the balance and the threshold of this study."""
-        rescorer = super().rewriter(options)
+        rescorer = super().rescorer(options)
         if rescorer is None:
             return None
         return replace(rescorer, balance=BALANCE, confidence_threshold=RESCORE_BELOW)

@@ -109,7 +109,7 @@ class Drafter(Restorer):
 
     recorder = DraftRecorder(())
 
-    def rewriter(self, options: RestoreOptions) -> Rescorer:
+    def rescorer(self, options: RestoreOptions) -> Rescorer:
         """Return the recorder in place of a rescorer."""
         return self.recorder
 

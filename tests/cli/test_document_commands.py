@@ -39,7 +39,7 @@ def test_a_document_is_restored_and_compared(folder):
     record = json.loads((folder / "r.json").read_text())
     assert record["text"] == text
     assert "".join(piece["text"] for piece in record["pieces"]) == text
-    assert next(len(piece["fills"]) for piece in record["pieces"] if "fills" in piece) == 4
+    assert next(len(piece["alternatives"]) for piece in record["pieces"] if "alternatives" in piece) == 4
     assert (folder / "r.html").read_text().startswith("<!doctype html>")
     done = call("compare", "clean.txt", "out/restored.txt", "damaged.txt", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -60,7 +60,7 @@ def test_text_that_is_mostly_lost_is_left_unchanged(folder, options):
     assert done.returncode == 5, done.stderr
     assert (folder / "out.txt").read_text() == LETTERS_LOST
     marks = LETTERS_LOST.count("\ufffd")
-    assert f"warning: {marks} marks were left open: most of the text around them is lost" in done.stdout
+    assert f"warning: {marks} marks were left unfilled: most of the text around them is lost" in done.stdout
     record = json.loads((folder / "r.json").read_text())
     assert record["notices"][0]["kind"] == "mostly_lost"
     assert record["summary"]["left_open"] >= marks
@@ -91,8 +91,8 @@ def test_a_gap_is_left_unfilled_by_default_and_has_candidates(folder):
     assert "your [illegible] of" in (folder / "out.txt").read_text()
     assert 'gap at byte 14 left unfilled; candidates: "' in done.stdout
     piece = next(piece for piece in json.loads((folder / "r.json").read_text())["pieces"] if "origin" in piece)
-    assert piece["open"]
-    assert len(piece["fills"]) > 1
+    assert piece["unfilled"]
+    assert len(piece["alternatives"]) > 1
     done = call(*words, "-o", "filled.txt", "--min-gap-confidence", 0, cwd=folder)
     assert "[illegible]" not in (folder / "filled.txt").read_text()
     assert "candidates" not in done.stdout
@@ -120,7 +120,7 @@ def test_help_has_examples_and_exit_codes():
     ("words", "code", "message"),
     [
         (["restore"], 2, "Missing argument"),
-        (["restore", "damaged.txt", "--lost", "all"], 2, "known: auto, bytes, invalid, characters"),
+        (["restore", "damaged.txt", "--lost", "all"], 2, "must be one of auto, bytes, invalid, characters"),
         (["restore", "damaged.txt", "--mark", ""], 2, "at least one character"),
         (["restore", "damaged.txt", "--min-confidence", "2"], 2, "--min-confidence"),
         (["restore", "damaged.txt", "--mark", "?", "--gap", "?"], 2, "they must differ"),
@@ -259,7 +259,7 @@ def test_text_is_copied_from_references(folder):
     assert "4 copied by the memory: 4 from other.txt\n" in done.stdout
     assert "memory" in done.stdout
     record = json.loads((folder / "r.json").read_text())
-    assert record["references"] == [{"name": "other.txt", "remembered": 4}]
+    assert record["references"] == [{"name": "other.txt", "provenance": 4}]
     assert [piece["from"] for piece in record["pieces"] if "from" in piece] == [[[0, 2]] * 3, [[0, 2]]]
     assert '"name":"other.txt"' in (folder / "r.html").read_text()
 
@@ -273,7 +273,7 @@ def test_without_memory_nothing_is_copied(folder):
     assert "copied" not in done.stdout
     assert "memory" not in done.stdout
     record = json.loads((folder / "r.json").read_text())
-    assert (record["memory"], record["references"], record["summary"]["remembered"]) == (None, [], 0)
+    assert (record["memory"], record["references"], record["summary"]["provenance"]) == (None, [], 0)
 
 
 def test_a_folder_may_hold_the_document_itself(folder):

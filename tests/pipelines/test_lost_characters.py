@@ -1,4 +1,4 @@
-"""Marks that are characters: they are told from bytes, restored, and shown in every form."""
+"""Lost characters: detection, restoration, and their form in every output."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from support.european import SENTENCES
 MARK = "\ufffd"
 TEXT = "It’s a naïve café in München."  # noqa: RUF001
 LOST = re.sub(r"[^\x00-\x7f]", MARK, TEXT)
-SHARE = 0.9  # of the characters that come back, at least
+MIN_ACCURACY = 0.9  # share of the characters that are restored correctly
 PLAIN = (
     "The old bridge was built in the nineteenth century by engineers from the city, who used local stone.",
     "def total(values):\n    result = 0\n    for value in values:\n        result += value\n    return result\n",
@@ -36,7 +36,7 @@ def restorer():
 
 
 def decoded(text):
-    """A text that was written in windows-1252 (or, if it has other letters, windows-1250), and read as UTF-8."""
+    """Return a text that was written in windows-1252, windows-1250 or windows-1254 and read as UTF-8."""
     for encoding in ("cp1252", "cp1250", "cp1254"):
         try:
             return text.encode(encoding).decode(errors="replace")
@@ -46,19 +46,19 @@ def decoded(text):
 
 
 def lost_characters(restorer, document):
-    """Whether the marks of a document are told to be characters."""
+    """Return whether the marks of a document are detected as characters."""
     damaged = read_damaged(document)
-    return restorer.characters(damaged, restorer.options, uncertain=False) is not None
+    return restorer.detect_lost_characters(damaged, restorer.options, is_uncertain=False) is not None
 
 
 @pytest.mark.parametrize("language", SENTENCES)
-def test_sentences_in_a_wrong_encoding_are_told_to_have_lost_characters(restorer, language):
+def test_lost_characters_are_detected_in_sentences_with_a_wrong_encoding(restorer, language):
     assert lost_characters(restorer, " ".join(map(decoded, SENTENCES[language])))
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.2])
 @pytest.mark.parametrize("text", PLAIN, ids=["prose", "code", "config", "markdown"])
-def test_lost_bytes_are_told_to_be_bytes(restorer, text, rate):
+def test_lost_bytes_are_detected_as_bytes(restorer, text, rate):
     for seed in range(3):
         assert not lost_characters(restorer, damage(text.encode(), rate, seed=seed))
 
@@ -74,104 +74,110 @@ def test_utf8_that_was_read_as_ascii_lost_bytes(restorer):
     assert not lost_characters(restorer, text)
 
 
-def test_most_characters_of_the_sentences_come_back_and_wrong_ones_are_less_sure(restorer):
-    right, sure = [], []
+def test_most_characters_are_restored_and_wrong_ones_have_lower_confidence(restorer):
+    right, confidence = [], []
     for truth in (sentence for sentences in SENTENCES.values() for sentence in sentences):
-        found = restorer.restore(re.sub(r"[^\x00-\x7f]", MARK, truth), lost="characters")
-        assert len(found.text) == len(truth)
-        start = np.cumsum([0, *(len(one.encode()) for one in found.text)])[:-1]
-        places = [place for place, one in enumerate(truth) if not one.isascii()]
-        right += [found.text[place] == truth[place] for place in places]
-        sure += found.confidence[start[places]].tolist()
-    right, sure = np.array(right), np.array(sure)
-    assert right.mean() > SHARE
-    assert sure[right].mean() > sure[~right].mean() + 0.2
+        result = restorer.restore(re.sub(r"[^\x00-\x7f]", MARK, truth), lost="characters")
+        assert len(result.text) == len(truth)
+        start = np.cumsum([0, *(len(character.encode()) for character in result.text)])[:-1]
+        positions = [position for position, character in enumerate(truth) if not character.isascii()]
+        right += [result.text[position] == truth[position] for position in positions]
+        confidence += result.confidence[start[positions]].tolist()
+    right, confidence = np.array(right), np.array(confidence)
+    assert right.mean() > MIN_ACCURACY
+    assert confidence[right].mean() > confidence[~right].mean() + 0.2
 
 
 @pytest.fixture
 def few_languages():
-    """Text that is in no language is in each of them a little: three take less time than all."""
-    some = dict(list(load_languages().items())[:3])
-    with mock.patch("conservator.experts.lexicon.expert.load_languages", return_value=some):
+    """Text in no language has equal weights of all languages: three take less time than all."""
+    languages = dict(list(load_languages().items())[:3])
+    with mock.patch("conservator.experts.lexicon.expert.load_languages", return_value=languages):
         yield
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # nothing of it changes between examples
-@given(st.lists(st.sampled_from(["a", "é", "\r\n", "\n", "Ж", "😀", MARK, "ï¿½"])).map("".join), st.floats(0, 1))
-def test_visible_text_is_kept_and_every_mark_is_one_character(few_languages, text, least):
-    found = RESTORER.restore(text, lost="characters", min_confidence=least, memory=False)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # the fixture is constant
+@given(
+    st.lists(st.sampled_from(["a", "é", "\r\n", "\n", "Ж", "😀", MARK, "ï¿½"])).map("".join),
+    st.floats(0, 1),
+    st.booleans(),
+)
+def test_visible_text_is_kept_and_every_mark_is_one_character(few_languages, text, min_confidence, fill_undetermined):
+    options = {"min_confidence": min_confidence, "fill_undetermined": fill_undetermined}
+    result = RESTORER.restore(text, lost="characters", memory=False, **options)
     pieces = re.split(f"{MARK}|ï¿½", text)
-    assert re.fullmatch("([^\x00-\x7f])".join(map(re.escape, pieces)), found.text, re.DOTALL)
-    assert found.text.encode() == found.data
-    assert (found.confidence[found.damaged.lost] > 0).all()
-    assert len(found.open_positions) == 0 if least == 0 else set(found.open_positions) <= set(found.damaged.lost)
-    assert found.summary.lost == len(pieces) - 1
+    assert re.fullmatch("([^\x00-\x7f])".join(map(re.escape, pieces)), result.text, re.DOTALL)
+    assert result.text.encode() == result.data
+    assert (result.confidence[result.damaged.lost] > 0).all()
+    assert set(result.unfilled_positions) <= set(result.damaged.lost)
+    assert not (fill_undetermined and min_confidence == 0 and len(result.unfilled_positions))
+    assert result.summary.lost == len(pieces) - 1
 
 
 RESTORER = Restorer()
 
 
 @given(st.lists(st.sampled_from(["a", "é", "\r\n", "Ж", MARK])).map("".join))
-def test_characters_stand_where_their_bytes_stood(text):
+def test_characters_keep_the_positions_of_their_bytes(text):
     damaged = read_damaged(text)
-    found = as_characters(damaged)
-    assert int(found.widths.sum()) == len(damaged.tokens)
-    assert np.flatnonzero(found.damaged.tokens == CHARACTERS.mask).tolist() == found.damaged.positions.tolist()
-    wider = damaged.with_widths(np.full(len(damaged.positions), 2))
-    assert len(wider.tokens) == len(damaged.tokens) + len(damaged.positions)
-    assert wider.marker_of(wider.lost).tolist() == np.repeat(np.arange(len(damaged.positions)), 2).tolist()
+    result = as_characters(damaged)
+    assert int(result.widths.sum()) == len(damaged.tokens)
+    assert np.flatnonzero(result.damaged.tokens == CHARACTERS.mask).tolist() == result.damaged.places.tolist()
+    wider = damaged.with_widths(np.full(len(damaged.places), 2))
+    assert len(wider.tokens) == len(damaged.tokens) + len(damaged.places)
+    assert wider.sign_of(wider.lost).tolist() == np.repeat(np.arange(len(damaged.places)), 2).tolist()
 
 
-def test_all_forms_of_a_restoration_speak_of_characters():
-    found = restore(LOST, lost="encoding:windows-1252", alternatives=3)
-    assert found.unit == "character"
-    assert found.lost_by == "windows-1252"
-    assert found.encoding == "utf-8"
-    assert found.summary.lost == found.summary.places == 4
-    record = json.loads(found.to_json())
+def test_all_forms_of_a_restoration_count_characters():
+    result = restore(LOST, lost="encoding:windows-1252", alternatives=3)
+    assert result.unit == "character"
+    assert result.lost_by == "windows-1252"
+    assert result.encoding == "utf-8"
+    assert result.summary.lost == result.summary.spans == 4
+    record = json.loads(result.to_json())
     assert record["lost"] == "encoding:windows-1252"
-    assert "".join(piece["text"] for piece in record["pieces"]) == found.text
+    assert "".join(piece["text"] for piece in record["pieces"]) == result.text
     restored = [piece for piece in record["pieces"] if "origin" in piece]
     assert [len(piece["guess"]) for piece in restored] == [1] * 4
     for piece in restored:
-        assert len(piece["fills"]) == 3
-        assert all(fill["text"].encode("cp1252") for fill in piece["fills"])
+        assert len(piece["alternatives"]) == 3
+        assert all(alternative["text"].encode("cp1252") for alternative in piece["alternatives"])
         assert LOST.encode()[slice(*piece["origin"])].decode() == MARK
-    assert "windows-1252" in found.to_html()
+    assert "windows-1252" in result.to_html()
 
 
-def test_an_encoding_bounds_what_is_restored():
+def test_an_encoding_restricts_the_restored_characters():
     text = decoded(" ".join(SENTENCES["Turkish"]))
     for encoding in ("windows-1252", "windows-1254"):
         restore(text, lost=f"encoding:{encoding}", memory=False).text.encode(encoding)
 
 
-def test_marks_stay_where_nothing_is_sure_enough():
-    found = restore(LOST, lost="characters", min_confidence=1.0)
-    assert found.text == LOST
-    assert found.summary.left_open == 4
-    assert found.summary.restored == 0
+def test_marks_stay_if_the_confidence_is_too_low():
+    result = restore(LOST, lost="characters", min_confidence=1.0)
+    assert result.text == LOST
+    assert result.summary.unfilled == 4
+    assert result.summary.restored == 0
 
 
 def test_another_mark_can_stand_for_characters():
-    found = restore("M?nchen ist sch?n", lost="characters", mark="?")
-    assert re.fullmatch("M.nchen ist sch.n", found.text)
-    assert found.unit == "character"
+    result = restore("M?nchen ist sch?n", lost="characters", mark="?")
+    assert re.fullmatch("M.nchen ist sch.n", result.text)
+    assert result.unit == "character"
 
 
-def test_texts_like_the_document_are_remembered():
+def test_references_supply_words():
     names = [("names.txt", "Frau Žółćak und Herr Ñandú wohnen hier. " * 2)]
-    found = restore(
+    result = restore(
         "Frau \ufffd\ufffd\ufffd\ufffdak und Herr \ufffdand\ufffd wohnen hier.", lost="characters", references=names
     )
-    assert found.text == "Frau Žółćak und Herr Ñandú wohnen hier."
+    assert result.text == "Frau Žółćak und Herr Ñandú wohnen hier."
 
 
 def test_the_comparison_counts_characters():
     truth = TEXT.encode()
-    found = compare_documents(truth, "It’s a naive café in M\ufffdnchen.".encode(), LOST.encode())  # noqa: RUF001
-    assert (found.unit, found.lost, found.filled, found.right) == ("character", 4, 3, 2)
-    assert (found.false_changes, found.character_errors, found.characters) == (0, 2, len(TEXT))
+    result = compare_documents(truth, "It’s a naive café in M\ufffdnchen.".encode(), LOST.encode())  # noqa: RUF001
+    assert (result.unit, result.lost, result.filled, result.right) == ("character", 4, 3, 2)
+    assert (result.false_changes, result.character_errors, result.characters) == (0, 2, len(TEXT))
     assert compare_documents(b"abc", b"abc", b"a\xef\xbf\xbdc").unit == "byte"
 
 
@@ -180,41 +186,44 @@ def test_the_comparison_counts_characters():
     [
         ({"lost": "encoding:utf-8"}, "one byte for each character, such as windows-1252"),
         ({"lost": "encoding:"}, "one byte for each character"),
-        ({"lost": "marked"}, "known: auto, bytes, invalid, characters, encoding:NAME"),
+        ({"lost": "marked"}, "must be one of auto, bytes, invalid, characters, encoding:NAME"),
         ({"lost": "characters", "channel": "replacement:0.1"}, "any byte may change"),
-        ({"lost": "characters", "experts": "prose"}, "prose read bytes"),
+        (
+            {"lost": "characters", "experts": "prose"},
+            "experts: lost characters are restored by the built-in lexicon, remove the experts prose",
+        ),
         ({"lost": "characters", "effort": "best"}, "effort: language models are not used with lost='characters'"),
         ({"lost": "encoding:windows-1252", "effort": "best"}, "not used with lost='encoding:windows-1252'"),
     ],
 )
-def test_what_cannot_be_is_refused(options, problem):
+def test_invalid_combinations_are_refused(options, problem):
     with pytest.raises(OptionError, match=problem):
         restore(LOST, **options)
 
 
-def test_gaps_and_bytes_that_are_no_text_are_no_characters():
+def test_gaps_and_invalid_utf8_are_refused_with_lost_characters():
     with pytest.raises(ConservatorError, match="gap"):
         restore(f"a[...]b{MARK}", lost="characters", gap="[...]")
     with pytest.raises(ConservatorError, match="byte 4 is 0xe9"):
         restore(b"\xef\xbf\xbda\xe9b", lost="characters", encoding="utf-8")
 
 
-def test_the_experts_of_bytes_are_not_asked(restorer):
+def test_byte_experts_are_not_used(restorer):
     assert restorer.restore(LOST).experts == ("european",)
     assert restorer.restore(LOST).text == TEXT
     assert restorer.restore(LOST, lost="bytes").unit == "byte"
 
 
-def test_a_notice_says_that_language_models_are_not_used(restorer):
-    found = restorer.restore(LOST, effort="best")
-    assert found.text == TEXT
-    assert [notice.kind for notice in found.notices] == ["language_models_unused"]
-    assert "effort 'best' had no effect" in "\n".join(summary(found))
+def test_a_notice_reports_that_language_models_are_not_used(restorer):
+    result = restorer.restore(LOST, effort="best")
+    assert result.text == TEXT
+    assert [notice.kind for notice in result.notices] == ["language_models_unused"]
+    assert "effort 'best' had no effect" in "\n".join(summary(result))
     assert not restorer.restore(LOST).notices
 
 
-def test_a_choice_is_known_and_the_rest_stays_characters(restorer):
-    place = LOST.encode().index(MARK.encode(), 10)
-    found = restorer.restore(LOST, lost="characters", fixed=[(place, place + 3, "ï")])
-    assert found.text == TEXT
-    assert found.summary.lost == 3
+def test_fixed_text_is_kept_and_other_marks_stay_characters(restorer):
+    position = LOST.encode().index(MARK.encode(), 10)
+    result = restorer.restore(LOST, lost="characters", fixed=[(position, position + 3, "ï")])
+    assert result.text == TEXT
+    assert result.summary.lost == 3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conservator.documents import read_damaged
-from conservator.results import byte_odds, find_mostly_lost, with_odds
+from conservator.results import byte_odds, find_mostly_lost, scale_odds
 
 MARK = "\ufffd"
 ENGLISH = (
@@ -19,14 +19,14 @@ RUSSIAN = (
 ) * 3
 
 
-def lose(text, chance, seed=0):
-    """A text that lost each character with a chance, which may depend on it."""
+def lose(text, probability, seed=0):
+    """Return a text that lost each character with a probability that may depend on it."""
     draw = random.Random(seed)
-    return "".join(MARK if draw.random() < chance(letter) else letter for letter in text)
+    return "".join(MARK if draw.random() < probability(letter) else letter for letter in text)
 
 
 def mostly_lost(document, mark=MARK):
-    """Which share of the lost bytes of a document is mostly lost."""
+    """Return the share of the lost bytes of a document that are mostly lost."""
     tokens = read_damaged(document, mark=mark).tokens
     return find_mostly_lost(tokens)[tokens == 256].mean()
 
@@ -43,15 +43,15 @@ def test_text_that_lost_all_its_letters_is_mostly_lost():
 def test_lost_text_beside_visible_text_is_mostly_lost_from_its_first_word_on():
     damaged = ENGLISH.replace("voted", f"vot{MARK}d")
     tokens = read_damaged(damaged + lose(RUSSIAN, outside_ascii) + damaged).tokens
-    found, lost = find_mostly_lost(tokens), tokens == 256
+    mostly, lost = find_mostly_lost(tokens), tokens == 256
     middle = np.zeros(len(tokens), dtype=bool)
     middle[len(ENGLISH) : -len(ENGLISH)] = True
-    assert found[lost & middle].all()
-    assert not found[~middle].any()
+    assert mostly[lost & middle].all()
+    assert not mostly[~middle].any()
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7])
-def test_text_that_lost_bytes_at_random_is_not(share):
+def test_text_that_lost_bytes_at_random_is_not_mostly_lost(share):
     assert mostly_lost(lose(ENGLISH, lambda letter: share)) == 0.0
     assert mostly_lost(lose(RUSSIAN, lambda letter: share)) == 0.0
 
@@ -66,17 +66,17 @@ def test_text_that_lost_bytes_at_random_is_not(share):
         (lose("Größere Bäume fällen müssen wir öfter, hätten Sie gesagt. " * 4, outside_ascii), MARK),
     ],
 )
-def test_words_with_visible_letters_are_not(document, mark):
+def test_words_with_visible_letters_are_not_mostly_lost(document, mark):
     assert mostly_lost(document, mark) == 0.0
 
 
-def test_what_is_nearly_all_lost_is_mostly_lost():
+def test_a_text_with_few_visible_bytes_is_mostly_lost():
     assert mostly_lost(30 * MARK) == 1.0
     document = ENGLISH[:300] + 300 * MARK + ENGLISH[300:]
     tokens = read_damaged(document).tokens
-    found = find_mostly_lost(tokens)
-    assert found[400:500].all()  # the middle of a long run, and not its ends
-    assert not found[[300, 599]].any()
+    mostly = find_mostly_lost(tokens)
+    assert mostly[400:500].all()  # the middle of a long run, and not its ends
+    assert not mostly[[300, 599]].any()
 
 
 def test_a_mark_in_decoded_text_is_as_likely_to_be_ascii_as_the_text_around_it():
@@ -89,5 +89,5 @@ def test_a_mark_in_decoded_text_is_as_likely_to_be_ascii_as_the_text_around_it()
     assert (byte_odds(read_damaged("é".encode()[:1] + document.encode()).tokens) == 1).all()  # half a character is left
 
 
-def test_odds_change_confidence():
-    np.testing.assert_allclose(with_odds(np.array([0.0, 0.5, 0.9, 1.0]), np.full(4, 0.25)), [0.0, 0.2, 9 / 13, 1.0])
+def test_scale_odds_multiplies_odds():
+    np.testing.assert_allclose(scale_odds(np.array([0.0, 0.5, 0.9, 1.0]), np.full(4, 0.25)), [0.0, 0.2, 9 / 13, 1.0])

@@ -32,40 +32,40 @@ pieces = st.one_of(
 def test_any_document_is_restored(document, team, channel, gap, seed):
     options = {"channel": channel, "gap": gap, "max_gap": 6, "seed": seed, "encoding": "utf-8"}
     options |= {"min_gap_confidence": 0.0, "fill_undetermined": True}
-    found = restore(document, team, **options)
-    assert found.data.decode() == found.text
+    result = restore(document, team, **options)
+    assert result.data.decode() == result.text
     damaged = read_damaged(document, gap=gap)
-    in_gap = found.damaged.gap_of(np.arange(found.length)) >= 0
-    np.testing.assert_array_equal(found.damaged.tokens[~in_gap], damaged.tokens)  # only marks are lost
-    lost = found.damaged.tokens == LOST
-    assert ((found.tokens >= 0) & (found.tokens < 256)).all()
-    assert found.data == bytes(found.tokens.tolist())
-    assert (found.changed == (found.tokens != found.damaged.tokens)).all()
-    assert found.changed[lost].all()
-    assert sum(span.stop - span.start for span in found.spans) == found.changed.sum()
-    assert ((found.confidence >= 0) & (found.confidence <= 1 + 1e-9)).all()
-    np.testing.assert_allclose(found.field.sum(1), 1, atol=1e-6)
+    in_gap = result.damaged.gap_of(np.arange(result.length)) >= 0
+    np.testing.assert_array_equal(result.damaged.tokens[~in_gap], damaged.tokens)  # only marks are lost
+    lost = result.damaged.tokens == LOST
+    assert ((result.tokens >= 0) & (result.tokens < 256)).all()
+    assert result.data == bytes(result.tokens.tolist())
+    assert (result.changed == (result.tokens != result.damaged.tokens)).all()
+    assert result.changed[lost].all()
+    assert sum(span.stop - span.start for span in result.spans) == result.changed.sum()
+    assert ((result.confidence >= 0) & (result.confidence <= 1 + 1e-9)).all()
+    np.testing.assert_allclose(result.field.sum(1), 1, atol=1e-6)
     again = restore(document, team, **options)
-    assert again.data == found.data
-    np.testing.assert_array_equal(again.field, found.field)
+    assert again.data == result.data
+    np.testing.assert_array_equal(again.field, result.field)
 
 
-def test_marked_bytes_are_filled_and_wrong_ones_overturned():
+def test_marked_bytes_are_filled_and_wrong_bytes_corrected():
     text = "the quick brown fox jumps over the lazy dog; " * 4
     marked, wrong = [12, 60, 61, 62, 100], [30, 90]
     damaged = "".join(
-        "\ufffd" if place in marked else "#" if place in wrong else letter for place, letter in enumerate(text)
+        "\ufffd" if position in marked else "#" if position in wrong else letter for position, letter in enumerate(text)
     )
-    found = restore(damaged, [TextExpert(text), FakeExpert(0, 64)], channel="replacement:0.2")
-    assert found.text == text
-    assert np.flatnonzero(found.changed).tolist() == sorted(marked + wrong)
-    assert found.damaged.lost.tolist() == marked
-    assert [(one.start, one.stop) for one in found.spans] == [(12, 13), (30, 31), (60, 63), (90, 91), (100, 101)]
-    assert (found.confidence[marked] < 1).all()
+    result = restore(damaged, [TextExpert(text), FakeExpert(0, 64)], channel="replacement:0.2")
+    assert result.text == text
+    assert np.flatnonzero(result.changed).tolist() == sorted(marked + wrong)
+    assert result.damaged.lost.tolist() == marked
+    assert [(span.start, span.stop) for span in result.spans] == [(12, 13), (30, 31), (60, 63), (90, 91), (100, 101)]
+    assert (result.confidence[marked] < 1).all()
 
 
-def test_a_mark_says_nothing_of_its_byte_whatever_the_rate():
-    """What is lost is restored alike under a channel that damages hardly anything else, and under masks alone."""
+def test_a_mark_is_uninformative_at_any_error_rate():
+    """Lost bytes are restored alike under a mask channel and under a replacement channel with a tiny rate."""
     text = "the quick brown fox jumps over the lazy dog; " * 4
     damaged = text[:40] + "\ufffd" * 3 + text[43:]
     experts = [TextExpert(text)]
@@ -75,25 +75,25 @@ def test_a_mark_says_nothing_of_its_byte_whatever_the_rate():
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.3])
-def test_a_confusion_matrix_takes_marks_as_a_replacement_channel_does(rate):
+def test_a_confusion_channel_handles_marks_as_a_replacement_channel_does(rate):
     matrix = (1 - rate) * torch.eye(256, dtype=torch.float64) + rate / 256
     document = "ab\ufffdcd é \ufffd\ufffd word" * 2
     channels = (ReplacementChannel(256, rate), ConfusionChannel(matrix))
-    one, other = (restore(document, TEAMS[1], channel=channel) for channel in channels)
-    assert one.data == other.data
-    np.testing.assert_allclose(one.confidence, other.confidence, rtol=1e-5)
+    replacement, confusion = (restore(document, TEAMS[1], channel=channel) for channel in channels)
+    assert replacement.data == confusion.data
+    np.testing.assert_allclose(replacement.confidence, confusion.confidence, rtol=1e-5)
 
 
-def test_unsure_marks_stay_marks():
+def test_marks_with_low_confidence_are_unfilled():
     document = "ab\ufffdcd é \ufffd\ufffd word" * 2
-    found = restore(document, TEAMS[0], channel="replacement:0.02", min_confidence=1.0)
-    assert found.left_open.any()
-    assert found.left_open.sum() == found.text.count("\ufffd")
-    assert set(found.open_positions) <= set(found.damaged.lost)
+    result = restore(document, TEAMS[0], channel="replacement:0.02", min_confidence=1.0)
+    assert result.unfilled.any()
+    assert result.unfilled.sum() == result.text.count("\ufffd")
+    assert set(result.unfilled_positions) <= set(result.damaged.lost)
 
 
-def test_alternatives_are_of_marked_gaps_alone():
+def test_alternatives_need_marked_gaps():
     with pytest.raises(ConservatorError, match="alternatives: "):
         restore("a\ufffd", TEAMS[0], channel="replacement:0.02", alternatives=1)
-    # Nothing that is visible, nothing to doubt: a document of marks alone is as any other.
+    # Without visible bytes no byte is uncertain.
     assert restore("\ufffd\ufffd", TEAMS[0], channel="replacement:0.02", alternatives=2).alternatives

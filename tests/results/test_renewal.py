@@ -1,5 +1,6 @@
-"""A choice is read with its surroundings: what is far stays, what is near is what a whole reading would give."""
+"""Renewal: text near a changed fixed text is restored again, and text far from it is unchanged."""
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -11,21 +12,25 @@ from conservator import restore
 from conservator.documents import InputText, read_damaged
 from conservator.errors import ConservatorError
 from conservator.results import as_record, plan_renewal, renew
-from conservator.results.renewal import list_places, summarise
+from conservator.results.config import RESULTS
+from conservator.results.renewal import list_lost_spans, summarize_pieces
 from support.fakes import FakeExpert
 
 MARK = "\ufffd"
 EXPERTS = [FakeExpert(0), FakeExpert(1)]
-NEAR = 24  # instead of a number that makes long documents
-FAR = "some words that are far away. "
-parts = st.lists(st.sampled_from([MARK, 2 * MARK, "a", "é", "\n", "[...]", "word ", FAR]), max_size=10).map("".join)
+RADIUS = 24  # bytes: smaller than the default, so that documents can be short
+FAR_TEXT = "some words that are far away. "
+parts = st.lists(st.sampled_from([MARK, 2 * MARK, "a", "é", "\n", "[...]", "word ", FAR_TEXT]), max_size=10).map(
+    "".join
+)
 texts = st.sampled_from(["x", "é", "two\nlines", MARK, "[...]"])
 OPTIONS = {"gap": "[...]", "max_gap": 3, "alternatives": 2, "lost": "invalid"}
 
 
 @pytest.fixture(autouse=True)
-def evidence_radius():
-    with mock.patch("conservator.results.renewal.NEAR", NEAR):
+def renewal_radius():
+    config = replace(RESULTS, renewal_radius_bytes=RADIUS)
+    with mock.patch("conservator.results.renewal.RESULTS", config):
         yield
 
 
@@ -34,79 +39,79 @@ def text_of(record):
 
 
 @given(parts, st.data())
-def test_known_text_takes_the_place_of_signs(document, data):
-    places = list_places(as_record(restore(document, EXPERTS, **OPTIONS)))
-    chosen = [place for place in places if data.draw(st.booleans())]
-    fixed = [(*place.origin, data.draw(texts)) for place in chosen]
+def test_fixed_text_replaces_markers(document, data):
+    spans = list_lost_spans(as_record(restore(document, EXPERTS, **OPTIONS)))
+    fixed_spans = [span for span in spans if data.draw(st.booleans())]
+    fixed = [(*span.origin, data.draw(texts)) for span in fixed_spans]
     damaged = read_damaged(document, gap="[...]", fixed=fixed)
-    assert [tuple(damaged.spans[one]) for one in damaged.fixed] == [place.origin for place in chosen]
-    for one, (start, stop, text) in zip(damaged.fixed, fixed, strict=True):
-        first = damaged.positions[one]
-        stretch = np.arange(first, first + damaged.lengths[one])
-        assert bytes(damaged.tokens[stretch].tolist()).decode() == text
-        assert {tuple(origin) for origin in damaged.origins(stretch)} == {(start, stop)}
-    found = restore(document, EXPERTS, fixed=fixed, **OPTIONS)
-    record = as_record(found)
-    assert [(one.origin, one.text) for one in list_places(record) if one.chosen] == [
+    assert [tuple(damaged.spans[marker]) for marker in damaged.fixed] == [span.origin for span in fixed_spans]
+    for marker, (start, stop, text) in zip(damaged.fixed, fixed, strict=True):
+        first = damaged.places[marker]
+        positions = np.arange(first, first + damaged.lengths[marker])
+        assert bytes(damaged.tokens[positions].tolist()).decode() == text
+        assert {tuple(origin) for origin in damaged.origins(positions)} == {(start, stop)}
+    result = restore(document, EXPERTS, fixed=fixed, **OPTIONS)
+    record = as_record(result)
+    assert [(span.origin, span.text) for span in list_lost_spans(record) if span.is_fixed] == [
         ((start, stop), text) for start, stop, text in fixed
     ]
-    assert text_of(record) == found.text
-    counted = summarise(record["pieces"], found.length)
+    assert text_of(record) == result.text
+    counted = summarize_pieces(record["pieces"], result.length)
     assert counted.pop("expected_accuracy") == pytest.approx(record["summary"].pop("expected_accuracy"), abs=2e-4)
-    assert counted == record["summary"] | {"remembered": counted["remembered"]}
+    assert counted == record["summary"] | {"provenance": counted["provenance"]}
 
 
 @given(parts, st.sampled_from([0.0, 0.4]), st.data())
-def test_choices_in_turn_keep_what_is_far_and_renew_what_is_near(document, least, data):
-    record = as_record(restore(document, EXPERTS, min_confidence=least, **OPTIONS))
+def test_repeated_renewals_keep_far_text_and_renew_near_text(document, min_confidence, data):
+    record = as_record(restore(document, EXPERTS, min_confidence=min_confidence, **OPTIONS))
     choices = {}
     for _ in range(3):
-        places = list_places(record)
-        if not places:
+        spans = list_lost_spans(record)
+        if not spans:
             return
-        for place in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=2)):
-            if place.chosen and data.draw(st.booleans()):
-                choices.pop(place.origin, None)  # undone
+        for span in data.draw(st.lists(st.sampled_from(spans), min_size=1, max_size=2)):
+            if span.is_fixed and data.draw(st.booleans()):
+                choices.pop(span.origin, None)  # undone
             else:
-                choices[place.origin] = data.draw(texts)
+                choices[span.origin] = data.draw(texts)
         fixed = sorted((*origin, text) for origin, text in choices.items())
         plan = plan_renewal(record, fixed)
-        again = restore(document, EXPERTS, fixed=plan.fixed, min_confidence=least, **OPTIONS)
+        again = restore(document, EXPERTS, fixed=plan.fixed, min_confidence=min_confidence, **OPTIONS)
         merged = renew(record, as_record(again), plan)
         check(record, merged, plan)
-        assert {place.origin: place.text for place in list_places(merged) if place.chosen} == choices
-        if least == 0:
+        assert {span.origin: span.text for span in list_lost_spans(merged) if span.is_fixed} == choices
+        if min_confidence == 0:
             assert text_of(merged) == again.text
         record = merged
 
 
 def check(before, after, plan):
-    """What was kept is as it was, and the whole is a record."""
+    """Check that unchanged spans are equal, and that the result is a valid record."""
     edges = [piece["at"] for piece in after["pieces"]]
     assert [start for start, _ in edges[1:]] == [stop for _, stop in edges[:-1]]
     assert (edges[-1][1] if edges else 0) == after["summary"]["bytes"]
-    assert len(after["field"]["edges"]) == len(after["field"]["lost"]) + 1
-    now = {place.origin: place for place in list_places(after)}
-    for place in plan.kept:
-        for old, new in zip(place.pieces, now[place.origin].pieces, strict=True):
+    assert len(after["field"]["edges"]) == len(after["field"]["lost_fraction"]) + 1
+    new_spans = {span.origin: span for span in list_lost_spans(after)}
+    for span in plan.unchanged:
+        for old, new in zip(span.pieces, new_spans[span.origin].pieces, strict=True):
             assert {**old, "at": None} == {**new, "at": None}
 
 
-def test_what_is_far_costs_nothing():
-    document = "".join(f"{MARK} {FAR}" for _ in range(20))
+def test_text_far_from_a_change_is_not_read():
+    document = "".join(f"{MARK} {FAR_TEXT}" for _ in range(20))
     experts = [FakeExpert(0)]
     record = as_record(restore(document, experts, alternatives=2))
-    cost, last = experts[0].read, list_places(record)[-1]
+    cost, last = experts[0].read, list_lost_spans(record)[-1]
     plan = plan_renewal(record, [(0, 3, "x")])
-    assert plan.cuts == ((0, 1),)
+    assert plan.replaced == ((0, 1),)
     restore(document, experts, alternatives=2, fixed=plan.fixed)
-    assert experts[0].read == cost  # nothing near it is lost
+    assert experts[0].read == cost  # nothing is lost near it
     two = plan_renewal(record, [(0, 3, "x"), (*last.origin, "y")])
-    assert len(two.cuts) == 2
+    assert len(two.replaced) == 2
     assert len(two.fixed) == 20
 
 
-def test_a_choice_keeps_what_it_was_chosen_from_and_line_numbers_count_the_damaged_document():
+def test_fixed_text_keeps_its_alternatives_and_lines_are_those_of_the_damaged_document():
     line = "The committee met on Tuesday in the old harbour hall, and voted.\n"
     document = f"one{MARK}two{MARK}three\n\n{line}{line.replace('Tue', 3 * MARK)}"
     record = as_record(restore(document, EXPERTS, alternatives=3))
@@ -115,9 +120,9 @@ def test_a_choice_keeps_what_it_was_chosen_from_and_line_numbers_count_the_damag
     plan = plan_renewal(record, [(3, 6, "\n\n")])
     merged = renew(record, as_record(restore(document, EXPERTS, alternatives=3, fixed=plan.fixed)), plan)
     assert next(piece["from"] for piece in merged["pieces"] if piece.get("guess") == "Tue") == source
-    chosen = next(piece for piece in merged["pieces"] if "chosen" in piece)
-    assert chosen["fills"] == record["pieces"][1]["fills"]
-    assert merged["summary"]["chosen"] == 1
+    fixed = next(piece for piece in merged["pieces"] if "fixed" in piece)
+    assert fixed["alternatives"] == record["pieces"][1]["alternatives"]
+    assert merged["summary"]["fixed"] == 1
     back = plan_renewal(merged, [])
     again = renew(merged, as_record(restore(document, EXPERTS, alternatives=3, fixed=back.fixed)), back)
     assert text_of(again) == text_of(record)
@@ -127,10 +132,10 @@ def test_a_choice_keeps_what_it_was_chosen_from_and_line_numbers_count_the_damag
     ("fixed", "message"),
     [
         ([(3, 1, "a")], "fixed: the bytes 3 to 1; ranges must be in order"),
-        ([(0, 2, "a"), (1, 3, "b")], "must be in order, disjoint"),
+        ([(0, 2, "a"), (1, 3, "b")], "must be in order, apart"),
         ([(0, 99, "a")], "within 5 bytes"),
         ([(1, 4, "")], "at least one character"),
-        ([(4, 4, "a")], "disjoint, not empty, and"),
+        ([(4, 4, "a")], "apart, not empty, and"),
         ([(0, 1, "b")], r"fixed: the bytes 0 to 1 are not all lost: b'a' at 0 to 1 is visible text"),
         ([(0, 4, "b")], r"the bytes 0 to 4 are not all lost: b'a' at 0 to 1 is visible"),
         ([(1, 5, "b")], r"the bytes 1 to 5 are not all lost: b'b' at 4 to 5 is visible"),
@@ -138,7 +143,7 @@ def test_a_choice_keeps_what_it_was_chosen_from_and_line_numbers_count_the_damag
         ([(2, 4, "b")], "the bytes 2 to 4 split the marker at 1 to 4"),
     ],
 )
-def test_known_text_that_does_not_fit_is_said(fixed, message):
+def test_invalid_ranges_of_fixed_text_are_refused(fixed, message):
     with pytest.raises(ConservatorError, match=message):
         restore(f"a{MARK}b", EXPERTS, fixed=fixed)
 
@@ -153,7 +158,7 @@ def test_known_text_that_does_not_fit_is_said(fixed, message):
         (b"\xef\xbf\xbd", (0, 3, "a"), "a"),
     ],
 )
-def test_a_lost_place_may_have_bytes_beside_its_marks(document, fixed, text):
+def test_a_lost_span_may_have_bytes_beside_its_marks(document, fixed, text):
     assert restore(document, EXPERTS, fixed=[fixed], gap="[...]", lost="invalid", encoding="utf-8").text == text
 
 
@@ -161,13 +166,13 @@ pieces = st.lists(st.sampled_from([MARK.encode(), b"[...]", b"a", "\u00e9\u20ac"
 
 
 @given(pieces.map(b"".join))
-def test_every_lost_place_of_a_record_may_be_chosen(document):
+def test_every_lost_span_of_a_record_may_be_fixed(document):
     source = InputText(document)
-    places = list_places(as_record(restore(source, EXPERTS, **OPTIONS)))
-    fixed = [(*place.origin, "chosen") for place in places]
+    spans = list_lost_spans(as_record(restore(source, EXPERTS, **OPTIONS)))
+    fixed = [(*span.origin, "text") for span in spans]
     restore(source, EXPERTS, fixed=fixed, **OPTIONS)
-    for one in fixed:
-        read_damaged(document, gap="[...]", fixed=[one])
+    for fixed_text in fixed:
+        read_damaged(document, gap="[...]", fixed=[fixed_text])
 
 
 @pytest.mark.parametrize(("start", "stop"), [(1, 3), (2, 6), (3, 7), (6, 9)])
@@ -176,9 +181,9 @@ def test_a_visible_character_of_several_bytes_is_not_replaced(start, stop):
         restore(f"x\u00e9{MARK}\u20acy", EXPERTS, fixed=[(start, stop, "a")])
 
 
-def test_choices_where_nothing_was_lost_are_said():
+def test_fixed_text_without_loss_is_refused():
     record = as_record(restore(f"a{MARK}b", EXPERTS))
     with pytest.raises(ConservatorError, match="nothing was lost at the bytes 0 to 1"):
         plan_renewal(record, [(0, 1, "a")])
-    with pytest.raises(ConservatorError, match="known: text is known of marked gaps"):
+    with pytest.raises(ConservatorError, match="fixed: fixed text needs marked gaps"):
         restore(f"a{MARK}b", EXPERTS, channel="replacement:0.1", fixed=[(1, 4, "x")])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from conservator import restore
 from conservator.results import as_record
+from conservator.results.config import RESULTS
 from conservator.results.html import as_page, asset
-from conservator.results.record import BINS
 from support.fakes import FakeExpert
 
 EXPERTS = [FakeExpert(0), FakeExpert(1)]
@@ -22,38 +22,38 @@ parts = st.sampled_from([MARK, 2 * MARK, "a", "é", "日本", "\r\n", "word ", "
 
 @settings(max_examples=40)
 @given(st.lists(parts, max_size=12).map("".join), st.sampled_from([0.0, 0.4]), st.integers(0, 2), st.booleans())
-def test_the_pieces_are_the_document(document, least, alternatives, lose_more):
+def test_the_pieces_are_the_document(document, min_confidence, alternatives, lose_more):
     data = document.encode()
     if lose_more and data:  # half a character beside a mark
         data = MARK.encode() + data[1:]
-    found = restore(
-        data, EXPERTS, gap="[...]", max_gap=3, min_confidence=least, alternatives=alternatives, lost="invalid"
+    result = restore(
+        data, EXPERTS, gap="[...]", max_gap=3, min_confidence=min_confidence, alternatives=alternatives, lost="invalid"
     )
-    record = as_record(found)
-    assert "".join(piece["text"] for piece in record["pieces"]) == found.text
+    record = as_record(result)
+    assert "".join(piece["text"] for piece in record["pieces"]) == result.text
     edges = [piece["at"] for piece in record["pieces"]]
     assert [start for start, _ in edges[1:]] == [stop for _, stop in edges[:-1]]
     restored = [piece for piece in record["pieces"] if "origin" in piece]
-    covered = np.zeros(len(found.tokens), dtype=bool)
+    covered = np.zeros(len(result.tokens), dtype=bool)
     for piece in restored:
         covered[slice(*piece["at"])] = True
-        assert len(piece["sure"]) == len(piece["guess"])
-        assert piece["open"] or piece["text"] == piece["guess"]
-    assert (covered >= found.changed).all()
-    assert json.loads(found.to_json())["text"] == found.text
+        assert len(piece["confidence"]) == len(piece["guess"])
+        assert piece["unfilled"] or piece["text"] == piece["guess"]
+    assert (covered >= result.changed).all()
+    assert json.loads(result.to_json())["text"] == result.text
 
 
-def test_a_fill_of_half_a_character_is_shown_whole():
+def test_an_alternative_of_half_a_character_is_shown_whole():
     record = as_record(restore(b"caf\xef\xbf\xbd\xa9", EXPERTS, alternatives=2))
     piece = record["pieces"][-1]
-    assert piece["text"] == piece["fills"][0]["text"]
+    assert piece["text"] == piece["alternatives"][0]["text"]
     assert piece["origin"] == [3, 7]
 
 
 def test_curves_are_sampled_and_stop_where_nothing_was_read():
     document = "a" + MARK + "b" * 3000
     record = as_record(restore(document, EXPERTS, evidence_radius=10))
-    assert len(record["field"]["lost"]) == BINS
+    assert len(record["field"]["lost_fraction"]) == RESULTS.max_curve_bins
     assert record["field"]["weights"][0][0] is not None
     assert record["field"]["weights"][0][-1] is None
     assert record["pieces"][-1]["expert"] is None
@@ -69,7 +69,7 @@ def test_text_never_becomes_markup():
     assert "".join(piece["text"] for piece in json.loads(data)["pieces"]).startswith(nasty)
 
 
-def test_the_report_needs_nothing_else():
+def test_the_report_is_self_contained():
     page = as_page(as_record(restore("a" + MARK, EXPERTS)), "title")
     assert not re.findall(r"(?:src|href)=|url\(|@import|fetch\(|XMLHttp", page)
     assert "default-src &#x27;none&#x27;" in page
@@ -85,9 +85,9 @@ def test_a_notebook_shows_it_in_a_frame():
 
 def test_names_of_references_never_become_markup():
     line = "The committee met on Tuesday, and voted.\n"
-    found = restore(line.replace("sd", 2 * MARK), EXPERTS, references=[("</script><img src=x>", line), ("empty", "")])
-    assert found.text == line
-    page = found.to_html()
+    result = restore(line.replace("sd", 2 * MARK), EXPERTS, references=[("</script><img src=x>", line), ("empty", "")])
+    assert result.text == line
+    page = result.to_html()
     assert page.count("</script>") == 2
     assert "<img" not in page
 
@@ -95,9 +95,9 @@ def test_names_of_references_never_become_markup():
 @pytest.mark.parametrize("references", [[], [("empty", "")], [("upper", "ONE, TWO, THREE")], [("marks", MARK * 9)]])
 def test_references_change_no_visible_byte(references):
     document = f"one, tw{MARK}, three {MARK}"
-    found = restore(document, EXPERTS, references=references)
-    assert [found.text[place] for place in range(14)] == [*"one, tw", found.text[7], *", thre"]
-    assert as_record(found)["experts"][-1] == "memory"
+    result = restore(document, EXPERTS, references=references)
+    assert [result.text[position] for position in range(14)] == [*"one, tw", result.text[7], *", thre"]
+    assert as_record(result)["experts"][-1] == "memory"
 
 
 @pytest.mark.parametrize("document", ["", "nothing lost"])

@@ -47,7 +47,7 @@ def test_a_document_is_restored(client):
     assert "".join(piece["text"] for piece in found["pieces"]) == found["text"]
     piece = next(piece for piece in found["pieces"] if "origin" in piece)
     assert piece["origin"] == [4, 10]
-    assert len(piece["fills"]) == 2
+    assert len(piece["alternatives"]) == 2
     again = client.post("/v1/restore", json={"data": base64.b64encode(f"one {MARK}{MARK} two".encode()).decode(),
                                              "alternatives": 2})  # fmt: skip
     assert again.json()["pieces"] == found["pieces"]
@@ -67,9 +67,9 @@ def test_a_gap_stays_open_unless_its_fill_is_sure(client):
     found = client.post("/v1/restore", json=wanted).json()
     assert found["text"] == wanted["text"]
     piece = next(piece for piece in found["pieces"] if "origin" in piece)
-    assert piece["open"]
+    assert piece["unfilled"]
     assert piece["guess"]
-    assert piece["fills"]
+    assert piece["alternatives"]
     filled = client.post("/v1/restore", json={**wanted, "min_gap_confidence": 0}).json()
     assert "[...]" not in filled["text"]
 
@@ -82,7 +82,7 @@ def test_references_are_remembered_for_one_request(client):
     references = [{"name": "minutes.txt", "text": f"Minutes\n{STORY}"}, {"name": "empty", "text": ""}]
     found = client.post("/v1/restore", json={"text": LOSS, "references": references}).json()
     assert found["text"] == STORY
-    assert found["references"] == [{"name": "minutes.txt", "remembered": 3}]
+    assert found["references"] == [{"name": "minutes.txt", "provenance": 3}]
     assert next(piece["from"] for piece in found["pieces"] if "from" in piece) == [[0, 2]] * 3
     again = client.post("/v1/restore", json={"text": LOSS}).json()  # nothing of it is kept
     assert again["references"] == []
@@ -108,11 +108,11 @@ def test_a_choice_is_read_with_its_surroundings(client):
     again = client.post("/v1/restore", json={"text": text, "choices": choices, "previous": first}).json()
     assert again["text"].startswith(f"one {MARK} two ")
     lost = [piece for piece in again["pieces"] if "origin" in piece]
-    assert [piece.get("chosen", False) for piece in lost] == [True, False, False]
+    assert [piece.get("fixed", False) for piece in lost] == [True, False, False]
     far = [piece for piece in first["pieces"] if "origin" in piece][-1]
     assert lost[-1] == {**far, "at": [place + len(MARK.encode()) - 1 for place in far["at"]]}
     assert again["experts"] == first["experts"]
-    assert again["summary"]["chosen"] == 1
+    assert again["summary"]["fixed"] == 1
     whole = client.post("/v1/restore", json={"text": text, "lost": "bytes", "choices": choices}).json()
     assert [piece["at"] for piece in whole["pieces"]] == [piece["at"] for piece in again["pieces"]]
     undone = client.post("/v1/restore", json={"text": text, "previous": again}).json()
@@ -136,13 +136,13 @@ def test_a_choice_among_lost_characters_is_read_with_its_surroundings(client):
     assert "tr\u0142s bon" in again["text"]
     lost = [piece for piece in again["pieces"] if "origin" in piece]
     assert [piece["origin"] for piece in lost] == places
-    assert [piece.get("chosen", False) for piece in lost] == [False, True, False, False]
-    assert {key: again["summary"][key] for key in ("lost", "restored", "places", "chosen")} == {
-        "lost": 3, "restored": 3, "places": 3, "chosen": 1}  # fmt: skip
+    assert [piece.get("fixed", False) for piece in lost] == [False, True, False, False]
+    assert {key: again["summary"][key] for key in ("lost", "restored", "spans", "fixed")} == {
+        "lost": 3, "restored": 3, "spans": 3, "fixed": 1}  # fmt: skip
     undone = client.post("/v1/restore", json={"text": text, "previous": again}).json()
     assert undone["text"] == first["text"]
     assert undone["lost_by"] == first["lost_by"]
-    counts = ("bytes", "lost", "places", "restored", "left_open", "chosen")
+    counts = ("bytes", "lost", "spans", "restored", "unfilled", "fixed")
     assert [undone["summary"][key] for key in counts] == [first["summary"][key] for key in counts]
     assert [piece["text"] for piece in undone["pieces"]] == [piece["text"] for piece in first["pieces"]]
 

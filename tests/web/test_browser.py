@@ -100,7 +100,7 @@ def test_paste_restore_choose_restore_again_and_download(page, address):
     restored(page)
     assert "<script>alert(1)</script>" in page.locator("#view .document").inner_text()
     assert page.locator("#view script").count() == 0
-    expect(page.locator(".count")).to_have_text("3 places")
+    expect(page.locator(".count")).to_have_text("3 spans")
 
     page.locator("#view .r[data-i='1']").first.click()
     fill = page.locator(".tip button.name").nth(1)
@@ -132,7 +132,7 @@ def test_paste_restore_choose_restore_again_and_download(page, address):
     page.goto(report.value.path().rename(report.value.path().with_suffix(".html")).as_uri())
     expect(page.locator(".document .r.yours")).to_have_count(2)
     page.locator(".document .r.yours").first.hover()
-    expect(page.locator(".tip")).to_contain_text("Chosen low")
+    expect(page.locator(".tip")).to_contain_text("Fixed text low")
 
 
 def test_choices_that_wait_are_read_together_and_can_be_undone(page, address):
@@ -167,7 +167,7 @@ def test_choices_that_wait_are_read_together_and_can_be_undone(page, address):
     expect(page.locator("#view .r.pending")).to_have_count(0)
 
     page.locator("#view .document .r.yours").first.click()
-    expect(page.locator(".tip")).to_contain_text("Chosen low")
+    expect(page.locator(".tip")).to_contain_text("Fixed text low")
     page.click(".tip .undo")
     expect(page.locator("#view .document .r.yours")).to_have_count(2, timeout=30_000)
     page.click("#undo")  # the undoing
@@ -211,7 +211,9 @@ def test_no_old_result_stands_beside_a_new_document(page, address):
     page.click("summary")
     page.fill("#gap", MARK)
     page.click("#restore")
-    expect(page.locator("#error")).to_contain_text("Mark of a gap of unknown length: '\ufffd', as the mark")
+    expect(page.locator("#error")).to_contain_text(
+        "Mark of a gap of unknown length: the mark and the gap marker must differ"
+    )
     expect(page.locator("#view .document")).to_have_count(0)
     expect(page.locator("#downloads")).to_be_hidden()
     page.fill("#gap", "")
@@ -338,14 +340,14 @@ def test_the_report_works_from_disk(page, tmp_path):
     assert page.locator(".document").inner_text().rstrip() == found.text.rstrip()
     assert page.locator("h1").inner_text() == "report <b>"
     page.locator(".document .r").first.hover()
-    expect(page.locator(".tip")).to_contain_text("Trusted experts")
+    expect(page.locator(".tip")).to_contain_text("Expert weights")
     assert page.locator(".chart path").count() == 4  # two experts, the memory, what was lost
 
 
 def test_alternatives_are_shown_within_their_words(page, tmp_path):
     text = f"Many stud{MARK}{MARK}{MARK}s (and un{'believ' * 9}{MARK}ble ones) {MARK}ere there.\n"
     found = restore(text, [FakeExpert(0), FakeExpert(1)], alternatives=3)
-    fills = next(piece for piece in as_record(found)["pieces"] if "origin" in piece)["fills"]
+    fills = next(piece for piece in as_record(found)["pieces"] if "origin" in piece)["alternatives"]
     path = tmp_path / "report.html"
     path.write_text(found.to_html())
     page.goto(path.as_uri())
@@ -377,34 +379,34 @@ def test_the_report_shows_where_a_byte_was_remembered_from(page, tmp_path):
     path.write_text(found.to_html())
     page.goto(path.as_uri())
     expect(page.locator(".legend").first).to_contain_text("memory")
-    place = page.locator(".document .r.remembered", has_text="esd")
+    place = page.locator(".document .r.copied", has_text="esd")
     place.hover()
-    expect(page.locator(".tip")).to_contain_text("remembered from line 4")
+    expect(page.locator(".tip")).to_contain_text("copied from line 4 of this document")
     assert page.locator(".tip button.link").count() == 0  # the box would be gone before it is reached
     place.click()
     page.click(".tip button.link")
     expect(page.locator(".tip")).to_be_hidden()
     assert page.evaluate("() => getSelection().toString()") == LINE.rstrip("\n")
     page.locator(".document .r", has_text="u").last.click()
-    expect(page.locator(".tip")).to_contain_text("remembered from <b>.txt, line 2")
+    expect(page.locator(".tip")).to_contain_text("copied from line 2 of <b>.txt")
     page.emulate_media(media="print")
-    assert page.locator(".legend .r.remembered").is_visible()
+    assert page.locator(".legend .r.copied").is_visible()
 
 
 def test_a_record_of_old_is_drawn(page, tmp_path):
     record = as_record(restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)], memory=False))
     for name in ("memory", "references"):
         del record[name]
-    del record["field"]["remembered"], record["summary"]["remembered"]
+    del record["field"]["provenance"], record["summary"]["provenance"]
     for piece in record["pieces"]:
         piece.pop("from", None)
     path = tmp_path / "report.html"
     path.write_text(as_page(record, "old"))
     page.goto(path.as_uri())
     page.locator(".document .r").first.hover()
-    expect(page.locator(".tip")).to_contain_text("Trusted experts")
+    expect(page.locator(".tip")).to_contain_text("Expert weights")
     assert page.locator(".chart path").count() == 3
-    assert page.get_by_text("remembered").count() == 0
+    assert page.get_by_text("copied").count() == 0
 
 
 def test_lost_characters_are_spoken_of_chosen_and_undone(page, address):
@@ -423,7 +425,7 @@ def test_lost_characters_are_spoken_of_chosen_and_undone(page, address):
     fill.click()
     expect(page.locator("#view .document .r.yours")).to_have_text(chosen, timeout=30_000)
     restored(page)
-    expect(page.locator("#view .cards")).to_contain_text("characters outside ASCII, in 3 places")
+    expect(page.locator("#view .cards")).to_contain_text("non-ASCII characters in 3 spans")
     page.locator("#view .document .r.yours").click()
     page.click(".tip .undo")
     expect(page.locator("#view .document .r.yours")).to_have_count(0, timeout=30_000)
@@ -446,19 +448,19 @@ def test_the_report_says_that_one_weight_would_have_done(page, tmp_path):
     found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
     for gain, times in ((0.5, 0), (0.0, 1)):
         path = tmp_path / f"{times}.html"
-        path.write_text(replace(found, gain=gain).to_html())
+        path.write_text(replace(found, local_gain=gain).to_html())
         page.goto(path.as_uri())
         expect(page.locator(".document")).to_be_visible()
-        expect(page.get_by_text("One weight for the whole document")).to_have_count(times)
+        expect(page.get_by_text("Local weights gained little")).to_have_count(times)
 
 
 def test_the_report_says_that_time_ran_out(page, tmp_path):
     found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
-    some = replace(found, open_positions=found.damaged.lost[:2])
+    some = replace(found, unfilled_positions=found.damaged.lost[:2])
     said = {
         None: "",
-        "decoding": "filling in: 2 bytes stay open.",
-        "alternatives": "weighing alternatives: none are given.",
+        "decoding": "decoding: 2 bytes are unfilled.",
+        "alternatives": "listing alternatives: none are shown.",
     }
     for number, (stage, line) in enumerate(said.items()):
         path = tmp_path / f"{number}.html"
@@ -468,7 +470,7 @@ def test_the_report_says_that_time_ran_out(page, tmp_path):
         expect(page.get_by_text("Time ran out while")).to_have_count(int(stage is not None))
         if stage is not None:
             expect(page.get_by_text("Time ran out while")).to_have_text(f"Time ran out while {line}")
-        reason = "not reached in time, or not sure enough" if stage == "decoding" else "not sure enough"
+        reason = "time limit reached, or confidence too low" if stage == "decoding" else "confidence too low"
         expect(page.locator(".cards")).to_contain_text(f"2{reason}")
 
 
@@ -503,7 +505,7 @@ def test_files_like_the_document_are_remembered(page, address):
     restored(page)
     assert page.locator("#view .document").inner_text().rstrip() == LINE.rstrip()
     page.locator("#view .document .r").first.click()
-    expect(page.locator(".tip")).to_contain_text("remembered from <b>.txt, line 1")
+    expect(page.locator(".tip")).to_contain_text("copied from line 1 of <b>.txt")
     page.keyboard.press("Escape")
 
     page.click("summary")
@@ -587,11 +589,11 @@ def test_a_report_of_corrections(page, tmp_path):
     expect(page.locator(".count")).to_have_text("3 changes")
     page.locator(".document .r[data-i='0']").hover()
     expect(page.locator(".tip")).to_contain_text("tbe became the")
-    expect(page.locator(".tip")).to_contain_text("97 % sure, gains 7.5 nats")
+    expect(page.locator(".tip")).to_contain_text("probability 97 %, log-odds 7.5 nats")
     expect(page.locator(".tip .picture img")).to_be_visible()
     page.locator(".changes button.link").nth(1).click()
     expect(page.locator(".count")).to_have_text("2 of 3")
-    page.locator(".changes").locator("..").locator("select").select_option("sure")
+    page.locator(".changes").locator("..").locator("select").select_option("probability")
     assert rows.first.inner_text().split("\t")[1] == "buming"
     page.locator(".panel .tools select").last.select_option("0.5")
     expect(page.locator(".document s.was:visible")).to_have_count(1)
@@ -621,4 +623,4 @@ def test_a_text_that_was_misread_is_corrected_on_the_page(page, address):
     page.locator("details summary").scroll_into_view_if_needed()
     with page.expect_download() as report:
         page.click("#save-report")
-    assert '"seen":"b","text":"h"' in report.value.path().read_text()
+    assert '"observed":"b","text":"h"' in report.value.path().read_text()

@@ -109,7 +109,7 @@ def restore_document(restorer: "Restorer", task: Task, reference_index: "SharedR
     """Restore one document, or raise a ConservatorError if it cannot be restored."""
     from conservator.documents import UTF8, InputText
     from conservator.pages import name_format
-    from conservator.restorer import as_source
+    from conservator.restorer import as_input_text
 
     if not task.data:
         return DocumentResult(UNDAMAGED)

@@ -11,7 +11,7 @@ import typer
 
 from conservator.cli.console import messages
 from conservator.errors import Advice, OptionError
-from conservator.options import DEFAULTS, EFFORTS, EXPERTS, LARGEST_SEED, LONGEST_GAP
+from conservator.options import DEFAULTS, EFFORTS, EXPERTS, MAX_GAP_BYTES, MAX_SEED
 from conservator.system.files import check_writable, read_document, real_path, shown
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from conservator.cli.options import (
 from conservator.cli.pages import is_pages, ocr_confidence_in, picture_changes, read_any, write_pages
 from conservator.options import (
     DEFAULTS,
-    SHOWN_ALTERNATIVES,
+    REPORT_ALTERNATIVES,
     RestoreOptions,
     expert_names,
 )

@@ -1,4 +1,4 @@
-"""The middle of every restoration: what is read of a document, and what comes of it."""
+"""Pipeline for lost bytes: infer the weights of the experts, decode, rescore, and select what is left unfilled."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -23,29 +23,31 @@ from conservator.results import (
     Restoration,
     byte_odds,
     find_mostly_lost,
-    leave_open,
-    lost_characters,
-    mostly_lost,
-    with_odds,
+    find_unfilled,
+    lost_characters_notice,
+    mostly_lost_notice,
+    scale_odds,
 )
 from conservator.vocabularies import BYTES
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-OWED = 0.25  # the weight of the memory from which a byte counts as remembered
+MIN_MEMORY_WEIGHT = 0.25  # weight: from here on the memory counts as the provenance of a byte [untuned]
+# probability: marks that may be characters of several bytes are unfilled below this [LOG: undetermined-text]
+MIN_BYTE_CONFIDENCE = 0.5
 
 
 def observe(
     damaged: DamagedDocument, channel: Channel, team: Team, evidence_radius: int | None, *, everywhere: bool
 ) -> Observation:
-    """The document as an observation (1, L), or an excerpt of it around the damage if it is too long to read at once.
+    """Return the document as an observation (1, L), or an excerpt around the damage if it is too long.
 
     Args:
-        damaged: the document.
-        channel: what it came through.
-        team: who will read it.
-        evidence_radius: how far from damage evidence is gathered; None gathers it everywhere.
-        everywhere: whether any byte may be wrong, so that all are read.
+        damaged: The damaged document.
+        channel: The channel of the damage.
+        team: The experts that will read the observation.
+        evidence_radius: Evidence is gathered within this many bytes of damage; None: everywhere.
+        everywhere: Whether any byte may be wrong, so that all bytes are read.
     """
     lost, tokens = damaged.lost, torch.from_numpy(damaged.tokens)
     excerpt: Excerpt | None = None
@@ -58,28 +60,30 @@ def observe(
     return channel.observe(tokens[None], excerpt)
 
 
-def fill(
+def infer_and_decode(
     team: Team,
     damaged: DamagedDocument,
     observation: Observation,
     engine: Engine,
-    rewriter: Rescorer | None,
+    rescorer: Rescorer | None,
     options: RestoreOptions,
     generator: torch.Generator,
     *,
-    selects: bool = False,
+    active_only: bool = False,
 ) -> Restoration:
-    """Infer the composition of what was observed, and decode it; if time runs out, what was reached is kept.
+    """Infer the composition of an observation, and decode it.
+
+    At the time limit, the result keeps the stages that were finished.
 
     Args:
-        team: who reads.
-        damaged: the document.
-        observation: the document, or an excerpt of it.
-        engine: infers the composition.
-        rewriter: writes again what is in doubt after that; None for nobody.
-        options: how it is restored.
-        generator: of all randomness.
-        selects: whether only those of the experts that have a say are named, and the memory.
+        team: The experts.
+        damaged: The damaged document.
+        observation: The document, or an excerpt of it.
+        engine: Infers the composition.
+        rescorer: Rescores bytes with low confidence; None disables rescoring.
+        options: Options of the restoration.
+        generator: Source of all randomness.
+        active_only: Whether the result lists only experts with non-zero weight, and the memory.
     """
     with team.meter.stage("inferring"):
         inferred = engine(team, observation, generator)
@@ -87,137 +91,155 @@ def fill(
         decoded = decode_text(team, observation, inferred, generator)
     excerpt = observation.excerpt
     positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
-    again: RescoringResult | None = None
+    rescoring: RescoringResult | None = None
     out_of_time = decoded.out_of_time
-    fills: list[tuple[Candidate, ...]] = []
+    alternatives: list[tuple[Candidate, ...]] = []
     try:
-        if rewriter is not None and out_of_time is None:
-            with team.meter.stage("writing again"):
-                again = rewriter(damaged, positions, decoded, team.meter)
-            decoded = again.decoded
+        if rescorer is not None and out_of_time is None:
+            with team.meter.stage("rescoring"):
+                rescoring = rescorer(damaged, positions, decoded, team.meter)
+            decoded = rescoring.decoded
         if options.alternatives and out_of_time is None:
             with team.meter.stage("alternatives"):
-                fills = best_candidates(team, observation, inferred, decoded, options.alternatives)
-            if again is not None:
-                fills = again.fills(positions, observation.lost[0].numpy(), fills)
-            fills = with_length(damaged, positions, observation.lost[0].numpy(), fills)
+                alternatives = best_candidates(team, observation, inferred, decoded, options.alternatives)
+            if rescoring is not None:
+                alternatives = rescoring.alternatives(positions, observation.lost[0].numpy(), alternatives)
+            alternatives = scale_by_length(damaged, positions, observation.lost[0].numpy(), alternatives)
     except OutOfTimeError as error:
         out_of_time = error.stage
     outcome = inferred.outcomes[0] if inferred.outcomes else Outcome()
     field = inferred.field[0].numpy()
-    named = list(range(len(team)))
-    if selects:  # those that have a say, and the memory
-        named = [number for number in named if field[:, number].any() or team.experts[number].spec.is_retrieval]
+    listed = list(range(len(team)))
+    if active_only:
+        listed = [index for index in listed if field[:, index].any() or team.experts[index].spec.is_retrieval]
     if inferred.composition.gate is not None:
         field = (1 - decoded.memory_weight)[:, None] * field
         field[:, -1] = decoded.memory_weight
-    regions = inferred.regions[0][:, named].argmax(-1).masked_fill(~inferred.scored[0], -1)
-    names, shown = [team.names[number] for number in named], field[:, named]
-    opened = positions[decoded.unread]
-    reported: tuple[Notice, ...] = ()
-    if team.vocabulary.fingerprint == BYTES.fingerprint:  # else each token is a character
-        decoded, opened, reported = judge(damaged, positions, decoded, options)
-    if rewriter is not None and again is not None:
-        names, shown = with_language(names, shown, rewriter, again, is_retrieval=team.is_retrieval)
+    regions = inferred.regions[0][:, listed].argmax(-1).masked_fill(~inferred.scored[0], -1)
+    names, listed_field = [team.names[index] for index in listed], field[:, listed]
+    unfilled = positions[decoded.unread]
+    notices: tuple[Notice, ...] = ()
+    if team.vocabulary.fingerprint == BYTES.fingerprint:  # otherwise each token is a character
+        decoded, unfilled, notices = select_unfilled(damaged, positions, decoded, options)
+    if rescorer is not None and rescoring is not None:
+        names, listed_field = add_language_models(
+            names, listed_field, rescorer, rescoring, has_memory=team.is_retrieval
+        )
     return Restoration(
         damaged=damaged,
         experts=tuple(names),
-        is_retrieval=team.is_retrieval,
+        has_memory=team.is_retrieval,
         positions=positions,
         read_tokens=decoded.tokens,
         read_confidence=decoded.confidence,
-        read_field=shown,
+        read_field=listed_field,
         read_regions=regions.numpy(),
-        open_positions=opened,
-        alternatives=tuple(fills),
-        provenance=provenance(team, damaged, positions, decoded, field),
+        unfilled_positions=unfilled,
+        alternatives=tuple(alternatives),
+        provenance=find_provenance(team, damaged, positions, decoded, field),
         cross_entropy=outcome.cross_entropy,
         cross_entropy_error=outcome.cross_entropy_error,
         local_gain=outcome.local_gain,
         out_of_time=out_of_time,
-        reported=reported,
+        reported=notices,
         cost=Cost(),
-        precision=precisions([*team.experts, *(rewriter.experts if rewriter is not None else ())]),
+        precision=precision_by_name([*team.experts, *(rescorer.experts if rescorer is not None else ())]),
     )
 
 
-def precisions(experts: Iterable[Expert | CausalExpert]) -> dict[str, str]:
-    """The number format that each pretrained expert computes in, by its name."""
-    return {one.spec.name: one.spec.precision for one in experts if one.spec.precision}
+def precision_by_name(experts: Iterable[Expert | CausalExpert]) -> dict[str, str]:
+    """Return name -> number format of each pretrained expert."""
+    return {expert.spec.name: expert.spec.precision for expert in experts if expert.spec.precision}
 
 
-def with_length(
-    damaged: DamagedDocument, positions: Ints, lost: NDArray[np.bool_], fills: list[tuple[Candidate, ...]]
+def scale_by_length(
+    damaged: DamagedDocument, positions: Ints, lost: NDArray[np.bool_], alternatives: list[tuple[Candidate, ...]]
 ) -> list[tuple[Candidate, ...]]:
-    """The fills of each run of ``lost`` positions (n,), their probability times that of the lengths of its gaps."""
-    if damaged.length_probability is None:
-        return fills
-    found = []
-    for (start, stop), several in zip(runs(lost), fills, strict=True):
-        gaps = np.unique(damaged.gap_of(positions[start:stop]))
-        length = float(damaged.length_probability[gaps[gaps >= 0]].prod())
-        found.append(tuple(replace(one, probability=one.probability * length) for one in several))
-    return found
-
-
-def judge(
-    damaged: DamagedDocument, positions: Ints, decoded: DecodedText, options: RestoreOptions
-) -> tuple[DecodedText, Ints, tuple[Notice, ...]]:
-    """What was decoded, with its final confidence; the positions that are left open; and notices about these.
+    """Multiply the probability of each candidate by that of the chosen lengths of its gaps.
 
     Args:
-        damaged: the document.
-        positions: (n,) the positions that were read.
-        decoded: what was decoded there.
-        options: how it is restored.
+        damaged: The damaged document.
+        positions: (n,) positions that were read.
+        lost: (n,) True at lost positions.
+        alternatives: Candidates of each run of lost positions.
     """
-    least, least_gap = options.min_confidence, options.min_gap_confidence
+    if damaged.length_probability is None:
+        return alternatives
+    scaled = []
+    for (start, stop), candidates in zip(runs(lost), alternatives, strict=True):
+        gaps = np.unique(damaged.gap_of(positions[start:stop]))
+        length_prob = float(damaged.length_probability[gaps[gaps >= 0]].prod())
+        scaled.append(
+            tuple(replace(candidate, probability=candidate.probability * length_prob) for candidate in candidates)
+        )
+    return scaled
+
+
+def select_unfilled(
+    damaged: DamagedDocument, positions: Ints, decoded: DecodedText, options: RestoreOptions
+) -> tuple[DecodedText, Ints, tuple[Notice, ...]]:
+    """Return the decoded text with its final confidence, the positions that stay unfilled, and notices about them.
+
+    Args:
+        damaged: The damaged document.
+        positions: (n,) positions that were read.
+        decoded: The decoded text at these positions.
+        options: Options of the restoration.
+    """
+    min_confidence, min_gap_confidence = options.min_confidence, options.min_gap_confidence
     if options.fill_undetermined:
-        return decoded, leave_open(damaged, positions, decoded, least, least_gap=least_gap), ()
-    hopeless, odds = find_mostly_lost(damaged.tokens)[positions], np.ones(len(positions))
+        unfilled = find_unfilled(damaged, positions, decoded, min_confidence, min_gap_confidence=min_gap_confidence)
+        return decoded, unfilled, ()
+    mostly_lost, odds = find_mostly_lost(damaged.tokens)[positions], np.ones(len(positions))
     if options.lost in ("auto", "bytes"):
         odds = byte_odds(damaged.tokens)[positions]
     lost = damaged.tokens[positions] == BYTES.mask
     character = np.cumsum((decoded.tokens & 0xC0) != 0x80)
-    together = odds ** np.bincount(character, weights=lost)[character]  # every mark of a character stands for a byte
-    decoded = replace(decoded, confidence=with_odds(decoded.confidence, np.where(lost, together, 1.0)))
-    unlikely = lost & (odds < 1) & (decoded.confidence < 0.5)
-    undetermined = hopeless | unlikely
-    opened = leave_open(damaged, positions, decoded, least, least_gap=least_gap, undetermined=undetermined)
-    hopeless &= np.isin(positions, opened)
-    unlikely &= np.isin(positions, opened) & ~hopeless
-    notices = (
-        *mostly_lost(count_signs(damaged, positions[hopeless])),
-        *lost_characters(count_signs(damaged, positions[unlikely])),
+    joint_odds = odds ** np.bincount(character, weights=lost)[character]  # all marks of a character stand for bytes
+    decoded = replace(decoded, confidence=scale_odds(decoded.confidence, np.where(lost, joint_odds, 1.0)))
+    is_character = lost & (odds < 1) & (decoded.confidence < MIN_BYTE_CONFIDENCE)
+    unfilled = find_unfilled(
+        damaged,
+        positions,
+        decoded,
+        min_confidence,
+        min_gap_confidence=min_gap_confidence,
+        undetermined=mostly_lost | is_character,
     )
-    return decoded, opened, notices
+    mostly_lost &= np.isin(positions, unfilled)
+    is_character &= np.isin(positions, unfilled) & ~mostly_lost
+    notices = (
+        *mostly_lost_notice(count_markers(damaged, positions[mostly_lost])),
+        *lost_characters_notice(count_markers(damaged, positions[is_character])),
+    )
+    return decoded, unfilled, notices
 
 
-def count_signs(damaged: DamagedDocument, positions: Ints) -> int:
-    """How many marks and gap signs stand at lost ``positions`` (k,); a lost byte that was not marked counts as one."""
-    signs = damaged.marker_of(positions)
-    return len(np.unique(signs[signs >= 0])) + int((signs < 0).sum())
+def count_markers(damaged: DamagedDocument, positions: Ints) -> int:
+    """Count the marks and gap markers at lost ``positions`` (k,); a lost byte without a mark counts as one."""
+    markers = damaged.sign_of(positions)
+    return len(np.unique(markers[markers >= 0])) + int((markers < 0).sum())
 
 
-def provenance(
+def find_provenance(
     team: Team, damaged: DamagedDocument, positions: Ints, decoded: DecodedText, field: Floats
 ) -> dict[int, MemorySource]:
-    """Where the lost bytes that owe much to the memory were remembered from, by position."""
+    """Return position -> the text and line that the memory copied from, for lost bytes with a large memory weight."""
     memory = team.experts[-1]
     if not isinstance(memory, MemoryExpert):
         return {}
     tokens = damaged.tokens.astype(np.int64)
     tokens[positions] = decoded.tokens
-    owed = positions[(field[:, -1] >= OWED) & (damaged.tokens[positions] == BYTES.mask)]
-    sources = memory.sources(tokens, owed)
-    return {place: one for place, one in zip(owed.tolist(), sources, strict=True) if one is not None}
+    copied = positions[(field[:, -1] >= MIN_MEMORY_WEIGHT) & (damaged.tokens[positions] == BYTES.mask)]
+    sources = memory.sources(tokens, copied)
+    return {position: source for position, source in zip(copied.tolist(), sources, strict=True) if source is not None}
 
 
-def with_language(
-    names: list[str], field: Floats, rewriter: Rescorer, again: RescoringResult, *, is_retrieval: bool
+def add_language_models(
+    names: list[str], field: Floats, rescorer: Rescorer, rescoring: RescoringResult, *, has_memory: bool
 ) -> tuple[list[str], Floats]:
-    """The names of the experts and the field (n, m), with the language models before the memory."""
-    last = len(names) - is_retrieval
-    field = (1 - again.shares.sum(axis=1, keepdims=True)) * field
-    added = [one.spec.name for one in rewriter.experts]
-    return [*names[:last], *added, *names[last:]], np.hstack([field[:, :last], again.shares, field[:, last:]])
+    """Insert the language models before the memory, in the names of the experts and in the field (n, m)."""
+    last = len(names) - has_memory
+    field = (1 - rescoring.weights.sum(axis=1, keepdims=True)) * field
+    models = [expert.spec.name for expert in rescorer.experts]
+    return [*names[:last], *models, *names[last:]], np.hstack([field[:, :last], rescoring.weights, field[:, last:]])

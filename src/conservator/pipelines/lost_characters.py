@@ -1,8 +1,8 @@
-"""Marks that are characters: text that lost everything outside ASCII because it was read in the wrong encoding.
+"""Pipeline for lost characters: text that lost all non-ASCII characters because it was read in the wrong encoding.
 
-If a text in a one-byte encoding such as windows-1252 is read as UTF-8, every character outside ASCII becomes a mark,
-and nothing else does. Such a document is restored character by character: its text becomes tokens of ``CHARACTERS``,
-and what was restored becomes bytes again, so that a mark stands for as many bytes as its character has.
+If a text in a one-byte encoding such as windows-1252 is read as UTF-8, every non-ASCII character becomes a mark, and
+nothing else does. Such a document is restored character by character: its text becomes tokens of ``CHARACTERS``, and
+the result is converted back to bytes, so that a mark stands for all bytes of its character.
 """
 
 import math
@@ -22,18 +22,28 @@ from conservator.experts.lexicon.words import WORD, begins_sentence
 from conservator.field import Inferred
 from conservator.numerics import runs
 from conservator.options import encoding_of
-from conservator.results import Restoration, find_mostly_lost, mostly_lost
+from conservator.results import Restoration, find_mostly_lost, mostly_lost_notice
 from conservator.vocabularies import CHARACTERS, CharacterVocabulary
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz'"  # one of which a lost byte of a word may have been
-WORDS = 200  # that decide what the marks of a document are, at most
-BOUND = 4.0  # nats: what one word counts at most
-LEAST = 2  # letters of ASCII that such a word has
-CLEAR = 2.0  # nats by which the evidence for characters has to exceed that for bytes
-OUTSIDE = 0.05  # how often a word that is in no list has a character outside ASCII
-FOREIGN = 0.1  # what the frequency of a word in another language counts
-STRANGE = 0.25  # characters without a token, for each mark, from which text outside ASCII counts as intact
+LETTERS = "abcdefghijklmnopqrstuvwxyz'"  # characters that a lost byte of a word may have been
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class LossDetectionConfig:
+    """Constants of ``are_characters``, which decides whether marks are bytes or characters."""
+
+    max_words: int = 200  # words: sample of the words with marks [untuned]
+    max_word_evidence: float = 4.0  # nats: bound of the evidence of one word [untuned]
+    min_ascii_letters: int = 2  # letters: words with fewer visible characters are ignored [untuned]
+    min_evidence: float = 2.0  # nats: evidence for characters that is required [untuned]
+    non_ascii_rate: float = 0.05  # probability: an unknown word has a non-ASCII character [untuned]
+    other_language_weight: float = 0.1  # weight: word frequencies of other languages [untuned]
+    # characters per mark: with more visible characters without a token, non-ASCII text counts as intact [untuned]
+    max_unknown_per_mark: float = 0.25
+
+
+DETECTION = LossDetectionConfig()
 
 
 @dataclass(frozen=True)
@@ -41,9 +51,9 @@ class CharacterText:
     """A damaged document as characters, one position for each.
 
     Attributes:
-        damaged: the document; its tokens are those of ``CHARACTERS``, or the mask at a mark.
-        widths: (L,) the bytes of each character; 1 at a mark.
-        source: the document as bytes, which this one was made from.
+        damaged: The document; its tokens are those of ``CHARACTERS``, or the mask at a mark.
+        widths: (L,) number of bytes of each character; 1 at a mark.
+        source: The document as bytes, from which this one was made.
     """
 
     damaged: DamagedDocument
@@ -52,40 +62,40 @@ class CharacterText:
 
     @property
     def is_intact(self) -> bool:
-        """Whether text outside ASCII is intact, so that no encoding can have lost what is marked.
+        """Whether visible text has non-ASCII characters, so that no encoding can have lost the marked ones.
 
-        By chance, two or three bytes of another encoding are valid UTF-8, and mostly give a character without a token.
+        By chance, two or three bytes of another encoding are valid UTF-8; they mostly give a character without a token.
         """
         tokens = self.damaged.tokens[self.damaged.tokens != CHARACTERS.mask]
-        out_of_domain = int((tokens == CHARACTERS.other).sum())
-        return bool(CHARACTERS.non_ascii[tokens].any()) or out_of_domain > STRANGE * len(self.damaged.positions)
+        unknown = int((tokens == CHARACTERS.other).sum())
+        is_non_ascii = bool(CHARACTERS.outside[tokens].any())
+        return is_non_ascii or unknown > DETECTION.max_unknown_per_mark * len(self.damaged.places)
 
     def observe(self) -> Observation:
-        """The whole document as an observation."""
+        """Return the whole document as an observation."""
         return MaskChannel(CHARACTERS.size, 0.5).observe(torch.from_numpy(self.damaged.tokens)[None])
 
 
 @dataclass(frozen=True)
 class SingleExpert:
-    """The engine for a team of one expert: it has all the weight."""
+    """The engine for a team of one expert, which has weight 1 everywhere."""
 
     def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
-        """Trust the expert everywhere."""
+        """Return the constant composition."""
         return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))
 
 
-def vocabulary_for(lost: str) -> CharacterVocabulary:
-    """The characters; lost ones are restored within the repertoire that the option ``lost`` names."""
-    encoding = encoding_of(lost)
+def vocabulary_for(lost_unit: str) -> CharacterVocabulary:
+    """Return the character vocabulary; lost characters are restricted to the encoding that ``lost_unit`` names."""
+    encoding = encoding_of(lost_unit)
     return CHARACTERS if encoding is None else CharacterVocabulary(CHARACTERS.repertoire(encoding))
 
 
 def as_characters(damaged: DamagedDocument) -> CharacterText:
-    """The document as characters; it must be UTF-8 between its marks, and have no gap signs."""
+    """Convert a document to characters; it must be UTF-8 between its marks, and have no gap markers."""
     if len(damaged.gaps):
         raise ConservatorError(
-            f"the document has the gap sign {damaged.gap!r}, and a gap is restored as bytes; where marks are "
-            "characters, nothing but marks is lost",
+            f"the document contains the gap marker {damaged.gap!r}, but lost characters can be restored only at marks",
             Advice("lost", "bytes", "restores bytes"),
         )
     lost = damaged.tokens == CHARACTERS.mask
@@ -99,120 +109,143 @@ def as_characters(damaged: DamagedDocument) -> CharacterText:
         except UnicodeDecodeError as error:
             origin = damaged.origins(np.array([done + error.start]))[0, 0]
             raise ConservatorError(
-                f"the document is not UTF-8 between its marks: byte {origin} is {data[error.start]:#04x}; marks are "
-                "characters only in text that was decoded"
+                f"the document must be UTF-8 between its marks to restore lost characters, but byte {origin} is "
+                f"{data[error.start]:#04x}"
             ) from error
         tokens += [encoded.tokens, np.array([CHARACTERS.mask])]
         widths += [encoded.spans[:, 1] - encoded.spans[:, 0], np.array([1])]
         done = stop + 1
-    lost_at = np.cumsum([len(part) for part in tokens])[1:-1:2] - 1
+    mark_positions = np.cumsum([len(part) for part in tokens])[1:-1:2] - 1
     text = np.concatenate(tokens[:-1]).astype(np.int16)
     marks = damaged.marks
     if lost.sum() != len(marks):
-        raise ConservatorError("bytes that are not marked are lost")
-    inside = DamagedDocument(
-        text, lost_at, damaged.lengths[marks], damaged.spans[marks], damaged.is_gap[marks], damaged.mark, damaged.gap
+        raise ConservatorError("lost characters can be restored only at marks, but the document has other lost bytes")
+    as_text = DamagedDocument(
+        text,
+        mark_positions,
+        damaged.lengths[marks],
+        damaged.spans[marks],
+        damaged.is_gap[marks],
+        damaged.mark,
+        damaged.gap,
     )
-    return CharacterText(inside, np.concatenate(widths[:-1]), damaged)
+    return CharacterText(as_text, np.concatenate(widths[:-1]), damaged)
 
 
 def as_bytes(
-    found: Restoration, text: CharacterText, loss: str, least: float, *, fill_undetermined: bool = False
+    restored: Restoration,
+    text: CharacterText,
+    lost_unit: str,
+    min_confidence: float,
+    *,
+    fill_undetermined: bool = False,
 ) -> Restoration:
-    """What was restored of characters as a restoration of bytes: a mark stands for the bytes of its character.
+    """Convert a restoration of characters to one of bytes, in which a mark stands for the bytes of its character.
 
     Args:
-        found: the restoration of ``text.damaged``; what was not reached in time is open.
-        text: the document.
-        loss: what each mark stands for.
-        least: a character with a confidence below this is left open.
-        fill_undetermined: whether marks are filled in, too, where most of the text around them is lost.
+        restored: Restoration of ``text.damaged``; characters that were not reached in time are unfilled.
+        text: The document.
+        lost_unit: What each mark stands for.
+        min_confidence: Characters with a lower confidence are unfilled.
+        fill_undetermined: Whether to fill marks if most of the text around them is lost.
     """
-    marks = text.damaged.positions
-    hopeless = np.zeros(len(text.damaged.tokens), dtype=bool)
+    marks = text.damaged.places
+    mostly_lost = np.zeros(len(text.damaged.tokens), dtype=bool)
     if not fill_undetermined:
-        hopeless[marks] = find_mostly_lost(text.source.tokens)[text.source.positions[text.source.marks]]
-    characters = [CHARACTERS.decode(found.tokens[place : place + 1]) for place in marks.tolist()]
+        mostly_lost[marks] = find_mostly_lost(text.source.tokens)[text.source.places[text.source.marks]]
+    characters = [CHARACTERS.decode(restored.tokens[position : position + 1]) for position in marks.tolist()]
     widths = text.widths.copy()
     widths[marks] = list(map(len, characters))
     starts = np.cumsum(widths) - widths
     damaged = text.source.with_widths(widths[marks])
-    whole = damaged.tokens.copy()
-    whole[damaged.lost] = np.frombuffer(b"".join(characters), dtype=np.uint8)
-    times = widths[found.positions]
-    positions = np.repeat(starts[found.positions] - (np.cumsum(times) - times), times) + np.arange(times.sum())
-    confidence = np.repeat(found.read_confidence, times)
-    unsure = np.repeat((found.left_open | hopeless)[found.positions], times) | (confidence < least)
+    tokens = damaged.tokens.copy()
+    tokens[damaged.lost] = np.frombuffer(b"".join(characters), dtype=np.uint8)
+    repeats = widths[restored.positions]
+    first_bytes = starts[restored.positions] - (np.cumsum(repeats) - repeats)
+    positions = np.repeat(first_bytes, repeats) + np.arange(repeats.sum())
+    confidence = np.repeat(restored.read_confidence, repeats)
+    rejected = np.repeat((restored.unfilled | mostly_lost)[restored.positions], repeats) | (confidence < min_confidence)
     return replace(
-        found,
+        restored,
         damaged=damaged,
         positions=positions,
-        read_tokens=whole[positions].astype(np.int64),
+        read_tokens=tokens[positions].astype(np.int64),
         read_confidence=confidence,
-        read_field=np.repeat(found.read_field, times, axis=0),
-        read_regions=np.repeat(found.read_regions, times),
-        open_positions=positions[(damaged.tokens[positions] == CHARACTERS.mask) & unsure],
-        provenance={int(starts[place]): one for place, one in found.provenance.items()},
-        reported=mostly_lost(int(hopeless.sum())),
-        loss=loss,
+        read_field=np.repeat(restored.read_field, repeats, axis=0),
+        read_regions=np.repeat(restored.read_regions, repeats),
+        unfilled_positions=positions[(damaged.tokens[positions] == CHARACTERS.mask) & rejected],
+        provenance={int(starts[position]): source for position, source in restored.provenance.items()},
+        reported=mostly_lost_notice(int(mostly_lost.sum())),
+        lost_unit=lost_unit,
     )
 
 
-def make_lexicon_expert(text: CharacterText, reference_index: References | None, loss: str) -> Reader:
-    """The expert that restores the characters of a document."""
-    return Lexicon(texts=reference_texts(reference_index), vocabulary=vocabulary_for(loss)).condition(text.observe())
+def make_lexicon_expert(text: CharacterText, reference_index: References | None, lost_unit: str) -> Reader:
+    """Return the expert that restores the characters of a document."""
+    lexicon = Lexicon(texts=reference_texts(reference_index), vocabulary=vocabulary_for(lost_unit))
+    return lexicon.condition(text.observe())
 
 
 def are_characters(text: CharacterText) -> bool:
-    """Whether the marks of a document are characters outside ASCII, by the evidence of the document itself.
+    """Decide whether the marks of a document are non-ASCII characters, by the evidence of the document itself.
 
-    An encoding loses every character outside ASCII, so where one is intact, bytes are lost. If a text in UTF-8 is read
-    as ASCII, a character becomes two marks or more: where most marks have a neighbour, bytes are lost, too. Else the
+    An encoding loses every non-ASCII character, so if one is intact, bytes are lost. If a text in UTF-8 is read as
+    ASCII, a character becomes two marks or more: if most marks have a neighbour, bytes are lost, too. Otherwise the
     words with a mark decide. With the frequencies f of words in the document's language, the evidence is
 
-        sum over these words of  log(f(it has characters outside ASCII at its marks) + OUTSIDE RARE)
-                               - log((f(it has letters of ASCII there) + RARE) / length),    each at most BOUND in size
+        sum over these words of  log(f(non-ASCII characters at the marks) + non_ascii_rate RARE)
+                               - log((f(ASCII letters at the marks) + RARE) / length),
 
-    The length is there because any character of a word may be the one whose byte is lost, while those outside ASCII are
-    where they are. In doubt, bytes are lost.
+    each term bounded by ``max_word_evidence``. The length enters because any character of a word may have lost its
+    byte, while non-ASCII characters have fixed positions. With too little evidence, bytes are lost.
     """
     marks, tokens = text.damaged.positions, text.damaged.tokens
     lengths = np.array([stop - start for start, stop in runs(tokens == CHARACTERS.mask)])
     if not len(marks) or text.is_intact or lengths[lengths > 1].sum() > len(marks) / 2:
         return False
-    reader = Lexicon().condition(text.observe())
+    lexicon = Lexicon().condition(text.observe())
     document = written(tokens.astype(np.int64) * (tokens != CHARACTERS.mask), tokens == CHARACTERS.mask)
-    words = [word for word in WORD.finditer(document) if MARK in word[0] and len(word[0].replace(MARK, "")) >= LEAST]
-    words = words[:: max(1, len(words) // WORDS)]
+    words = [
+        word
+        for word in WORD.finditer(document)
+        if MARK in word[0] and len(word[0].replace(MARK, "")) >= DETECTION.min_ascii_letters
+    ]
+    words = words[:: max(1, len(words) // DETECTION.max_words)]
     evidence = 0.0
     for word in words:
-        outside, inside = frequencies(reader, document, word.start(), word[0])
-        odds = math.log((outside + OUTSIDE * RARE) * len(word[0]) / (inside + RARE))
-        evidence += min(max(odds, -BOUND), BOUND)
-    return evidence > CLEAR
+        non_ascii, ascii_only = word_frequencies(lexicon, document, word.start(), word[0])
+        log_odds = math.log((non_ascii + DETECTION.non_ascii_rate * RARE) * len(word[0]) / (ascii_only + RARE))
+        evidence += min(max(log_odds, -DETECTION.max_word_evidence), DETECTION.max_word_evidence)
+    return evidence > DETECTION.min_evidence
 
 
-def frequencies(reader: Reader, document: str, start: int, pattern: str) -> tuple[float, float]:
-    """How frequent the words are that a pattern may be, if its marks are outside ASCII, and if they are letters."""
-    outside = inside = 0.0
-    first = begins_sentence(document, start)
-    for name, share in reader.share.items():
-        outside += share * reader.frequency(name, document, (start, pattern))
+def word_frequencies(lexicon: Reader, document: str, start: int, pattern: str) -> tuple[float, float]:
+    """Return the frequencies of the words that match a pattern, with non-ASCII characters and with letters as marks.
+
+    Args:
+        lexicon: The lexicon expert of the document.
+        document: The text, with MARK at lost characters.
+        start: Index of the word in the document.
+        pattern: The word.
+    """
+    non_ascii = ascii_only = 0.0
+    is_first = begins_sentence(document, start)
+    for name, weight in lexicon.share.items():
+        non_ascii += weight * lexicon.frequency(name, document, (start, pattern))
         if pattern.count(MARK) == 1:
-            for one in (*LETTERS, *LETTERS.upper()):
-                inside += share * reader.languages[name].frequency(pattern.replace(MARK, one), first=first)
-    if not outside and sum(map(str.isascii, pattern)) > SHOWN:  # a name, or a word that travels
-        outside = FOREIGN * max(reader.frequency(name, document, (start, pattern)) for name in reader.languages)
-    return outside, inside
+            for letter in (*LETTERS, *LETTERS.upper()):
+                word = pattern.replace(MARK, letter)
+                ascii_only += weight * lexicon.languages[name].frequency(word, first=is_first)
+    if not non_ascii and sum(map(str.isascii, pattern)) > SHOWN:  # a proper name or a loan word: try all languages
+        frequencies = (lexicon.frequency(name, document, (start, pattern)) for name in lexicon.languages)
+        non_ascii = DETECTION.other_language_weight * max(frequencies)
+    return non_ascii, ascii_only
 
 
 def reference_texts(reference_index: References | None) -> tuple[str, ...]:
-    """References as texts."""
+    """Return the indexed references as texts."""
     if reference_index is None:
         return ()
-    ends = [*reference_index.begins[1:].tolist(), len(reference_index.index.text)]
-    parts = (
-        reference_index.index.text[start:stop]
-        for start, stop in zip(reference_index.begins.tolist(), ends, strict=True)
-    )
+    text, starts = reference_index.index.text, reference_index.begins.tolist()
+    parts = (text[start:stop] for start, stop in zip(starts, [*starts[1:], len(text)], strict=True))
     return tuple(part[part >= 0].astype(np.uint8).tobytes().decode(errors="replace") for part in parts)

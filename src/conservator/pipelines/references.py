@@ -1,4 +1,4 @@
-"""Texts like the documents, which the memory recalls and the models of characters learn from."""
+"""Reference texts: undamaged texts for the memory and the character n-gram models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,31 +12,35 @@ from conservator.experts.char_ngram import REFERENCES, CharNgramMixture, CharNgr
 from conservator.training import read_texts
 from conservator.vocabularies import BYTES
 
-ReferencePaths = str | Path | Sequence[str | Path | tuple[str, str]]  # files, folders, or texts with a name
+ReferencePaths = str | Path | Sequence[str | Path | tuple[str, str]]  # files, folders, or (name, text)
 
 
 def char_ngram_prior(texts: Sequence[tuple[str, str]]) -> CharNgramMixture:
-    """The models of characters that come with the package, and one of texts, if there are any."""
-    own = [CharNgramModel.of(REFERENCES, (one for _, one in texts))] if texts else []
-    return CharNgramMixture.of([*load_characters(), *own])
+    """Return the built-in character n-gram models and, if there are reference texts, a model of these.
+
+    Args:
+        texts: (name, text) of each reference.
+    """
+    reference_models = [CharNgramModel.of(REFERENCES, (text for _, text in texts))] if texts else []
+    return CharNgramMixture.of([*load_characters(), *reference_models])
 
 
 def read_reference_texts(references: ReferencePaths) -> list[tuple[str, str]]:
-    """The texts of files and folders, or texts by name."""
+    """Return (name, text) of each reference, read from files and folders or given as texts."""
     texts: list[tuple[str, str]] = []
-    for one in [references] if isinstance(references, str | Path) else references:
-        texts += [one] if isinstance(one, tuple) else read_texts(Path(one))
+    for reference in [references] if isinstance(references, str | Path) else references:
+        texts += [reference] if isinstance(reference, tuple) else read_texts(Path(reference))
     return texts
 
 
 def read_references(references: ReferencePaths, mark: str) -> References | None:
-    """The texts of files and folders, or texts by name, as references for a memory; their marks are lost bytes."""
+    """Read and index references for the memory; marks in them are lost bytes."""
     return make_references(
         (name, np.where((tokens := read_damaged(text, mark=mark).tokens) == BYTES.mask, -1, tokens))
         for name, text in read_reference_texts(references)
     )
 
 
-def known_texts(damaged: DamagedDocument, reference_index: References | None) -> list[NDArray[np.int16]]:
-    """The texts that the memory recalls: the document, the references and the common phrases."""
+def memory_texts(damaged: DamagedDocument, reference_index: References | None) -> list[NDArray[np.int16]]:
+    """Return the texts that the memory copies from: the document, the references and the common phrases."""
     return [damaged.tokens, *([reference_index.index.text] if reference_index else []), load_phrases().text]

@@ -1,4 +1,4 @@
-"""What networks and memory leave in doubt, written again by language models."""
+"""Rescoring: language models score candidates for the bytes that networks and memory restore with low confidence."""
 
 import time
 from collections.abc import Sequence
@@ -18,147 +18,166 @@ from conservator.field import infer_causal_field
 from conservator.numerics import runs
 from conservator.vocabularies import BYTES
 
-# What makes the probabilities of fills honest, on documents kept apart, where a run of n bytes is open: the power of
-# the posterior is SHARPNESS / (1 + BLUNTER (n - 1)), and with the probability OUTSIDE + FURTHER (n - 1) the true fill
-# is none of those that were found.
-SHARPNESS, BLUNTER = 0.7, 0.5
-OUTSIDE, FURTHER, FURTHEST = 0.02, 0.03, 0.6
-SURE = 0.99  # the confidence from which what networks and memory say is not asked again
-BALANCE = 0.5  # the weight of what networks and memory say of a byte, beside weight 1 of the language models
-LOOKED_AT = 3  # tokens that are read for each lost byte, on average, where a tenth of the bytes is lost
-MEASURED = 300  # characters that are read to tell how long it will take
-LEAST = -12.0  # nats: no byte is less likely than this by networks and memory
-
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class RescoringConfig:
+    """Constants of the rescoring of lost bytes.
+
+    Calibration: in a region whose longest run of lost bytes has n bytes, the posterior over candidates is raised to the
+    power ``inverse_temperature / (1 + temperature_slope (n - 1))``, and the correct text is none of the candidates with
+    probability ``min(max_miss_prob, miss_prob + miss_prob_slope (n - 1))``.
+    """
+
+    inverse_temperature: float = 0.7  # exponent: calibrated on held-out documents [LOG: language-models]
+    temperature_slope: float = 0.5  # per byte: calibrated on bursts of lost bytes [LOG: language-models]
+    miss_prob: float = 0.02  # probability: a single lost byte [LOG: language-models]
+    miss_prob_slope: float = 0.03  # probability per byte: calibrated on bursts of lost bytes [LOG: language-models]
+    max_miss_prob: float = 0.6  # probability: bound for long runs [LOG: language-models]
+    confidence_threshold: float = 0.99  # probability: more confident bytes are not rescored [LOG: language-models]
+    balance: float = 0.5  # weight: networks and memory, where language models have 1 [LOG: language-models]
+    min_log_prob: float = -12.0  # nats: lower bound of the byte potentials of networks and memory [untuned]
+    tokens_per_lost_byte: int = 3  # tokens: read for each lost byte if a tenth of the bytes is lost [untuned]
+    timing_characters: int = 300  # characters: text that is read to estimate the run time [untuned]
+
+
+RESCORING = RescoringConfig()
+
+
+@dataclass(frozen=True)
 class Rescorer:
-    """Language models, and how much they are trusted beside networks and memory.
+    """Language models that rescore lost bytes.
 
     Attributes:
         experts: m causal experts.
-        balance: the weight of the log-probabilities of networks and memory, where those of the language models have a
-            weight of 1; fitted on documents kept apart.
-        confidence_threshold: the confidence from which a byte is not asked again.
+        balance: Weight of the log-probabilities of networks and memory, where the language models have weight 1.
+        confidence_threshold: Lost bytes with at least this confidence are not rescored.
     """
 
     experts: Sequence[CausalExpert]
-    balance: float = BALANCE
-    confidence_threshold: float = SURE
+    balance: float = RESCORING.balance
+    confidence_threshold: float = RESCORING.confidence_threshold
 
     def __call__(
         self, damaged: DamagedDocument, positions: Ints, decoded: DecodedText, meter: Meter
     ) -> "RescoringResult":
-        """Write the lost bytes again that are in doubt.
+        """Rescore the lost bytes with low confidence.
 
         Args:
-            damaged: the document.
-            positions: (n,) the positions that networks and memory have read.
-            decoded: what they say there.
-            meter: counts the tokens that are read.
+            damaged: The damaged document.
+            positions: (n,) positions that networks and memory have read.
+            decoded: Their result at these positions.
+            meter: Counts the tokens that are read.
         """
         tokens = damaged.tokens.astype(np.int64)
         lost = tokens[positions] == BYTES.mask
         tokens[positions] = decoded.tokens
-        doubt = decoded.confidence[lost] < self.confidence_threshold
-        places = positions[lost][doubt]
-        laws = decoded.log_probs[doubt].double().clamp_min(LEAST).numpy()
-        energies = dict(zip(places.tolist(), self.balance * laws, strict=True))
+        uncertain = decoded.confidence[lost] < self.confidence_threshold
+        rescored_positions = positions[lost][uncertain]
+        log_probs = decoded.log_probs[uncertain].double().clamp_min(RESCORING.min_log_prob).numpy()
+        potentials = dict(zip(rescored_positions.tolist(), self.balance * log_probs, strict=True))
         text = tokens.astype(np.uint8).tobytes()
         weights = self.weights(text, damaged.tokens != BYTES.mask, meter)
-        found = calibrated(rewrite(self.experts, weights, text, places, energies, meter))
-        chosen, confidence = decoded.tokens.copy(), decoded.confidence.copy()
-        for number in np.flatnonzero(lost).tolist():
-            place = int(positions[number])
-            if place in found.confidence:
-                chosen[number], confidence[number] = found.text[place], found.confidence[place]
-        shares = np.zeros((len(positions), len(self.experts)))
-        judged = np.isin(positions, list(found.confidence))
-        shares[judged] = weights[positions[judged]] / (1 + self.balance)
-        return RescoringResult(replace(decoded, tokens=chosen, confidence=confidence), found, shares)
+        rescored = calibrate_posterior(rewrite(self.experts, weights, text, rescored_positions, potentials, meter))
+        new_tokens, confidence = decoded.tokens.copy(), decoded.confidence.copy()
+        for index in np.flatnonzero(lost).tolist():
+            position = int(positions[index])
+            if position in rescored.confidence:
+                new_tokens[index], confidence[index] = rescored.text[position], rescored.confidence[position]
+        model_weights = np.zeros((len(positions), len(self.experts)))
+        is_rescored = np.isin(positions, list(rescored.confidence))
+        model_weights[is_rescored] = weights[positions[is_rescored]] / (1 + self.balance)
+        return RescoringResult(replace(decoded, tokens=new_tokens, confidence=confidence), rescored, model_weights)
 
-    def seconds(self, text: str, lost: int) -> float:
-        """About how long it takes to write a text again in which so many bytes are lost; a little of it is read."""
+    def estimate_seconds(self, text: str, lost: int) -> float:
+        """Estimate how long a text with ``lost`` lost bytes takes, by timing the reading of its beginning."""
         text = "".join(character for character in text if character.isprintable() or character.isspace())
-        total = 0.0
-        for one in self.experts:
-            tokens = one.spec.tokens.tokenize(text[:MEASURED])
-            for _ in range(2):  # the first time is not typical
+        sample, total = text[: RESCORING.timing_characters], 0.0
+        for expert in self.experts:
+            tokens = expert.spec.tokens.cut(sample)
+            for _ in range(2):  # the first run is a warm-up
                 began = time.perf_counter()
-                one.read().extend(range(len(tokens)), tokens, range(len(tokens)))
-                taken = time.perf_counter() - began
-            evidence_radius = min(len(text), lost * BLOCK) * len(tokens) / max(1, len(text[:MEASURED]))
-            total += (ROUNDS * evidence_radius + LOOKED_AT * lost) * taken / max(1, len(tokens))
+                expert.read().grow(range(len(tokens)), tokens, range(len(tokens)))
+                seconds = time.perf_counter() - began
+            context_tokens = min(len(text), lost * BLOCK) * len(tokens) / max(1, len(sample))
+            read_tokens = ROUNDS * context_tokens + RESCORING.tokens_per_lost_byte * lost
+            total += read_tokens * seconds / max(1, len(tokens))
         return total
 
     def weights(self, text: bytes, visible: NDArray[np.bool_], meter: Meter | None = None) -> Floats:
-        """(L, m) the weight of each language model at each byte: the field, by how they predict the visible bytes.
+        """(L, m) weight of each language model at each byte: the field of their predictions of the visible bytes.
 
-        Equal weights, if one of them has no token for some character. The meter says when time is over.
+        The weights are equal if one of the models has no token for some character.
+
+        Args:
+            text: L bytes.
+            visible: (L,) True at known bytes.
+            meter: Raises an OutOfTimeError at the time limit.
         """
-        count, meter, laws = len(self.experts), meter or Meter(), list[Tensor]()
+        count, meter, log_probs = len(self.experts), meter or Meter(), list[Tensor]()
         try:
-            for one in self.experts if count > 1 else ():
+            for expert in self.experts if count > 1 else ():
                 meter.check()
-                laws.append(byte_conditionals(one, text))
+                log_probs.append(byte_conditionals(expert, text))
         except ConservatorError:
-            laws = []
-        if not laws:
+            log_probs = []
+        if not log_probs:
             return np.full((len(text), count), 1 / count)
-        return infer_causal_field(laws, np.frombuffer(text, dtype=np.uint8).astype(np.int64), visible).field
+        return infer_causal_field(log_probs, np.frombuffer(text, dtype=np.uint8).astype(np.int64), visible).field
 
 
-def calibrated(found: Rescored) -> Rescored:
-    """The same text with honest probabilities.
+def calibrate_posterior(rescored: Rescored) -> Rescored:
+    """Return the same text with calibrated probabilities (``RescoringConfig``).
 
-    Its posterior is too sure of itself: the models are not the law of the text, regions are judged given others that
-    may be wrong, and a fill that the search has dropped may be the true one.
+    The posterior is overconfident: the models only approximate the distribution of the text, each region is scored
+    given other regions that may be wrong, and the search may have dropped the correct candidate.
     """
-    soft: dict[int, Judged] = {}
-    for one in found.judged.values():
-        more = longest_run(one.region.open) - 1
-        powers = {fill: share ** (SHARPNESS / (1 + BLUNTER * more)) for fill, share in one.fills.items()}
-        total = sum(powers.values()) / (1 - min(FURTHEST, OUTSIDE + FURTHER * more))
-        soft[id(one)] = Judged(one.region, {fill: power / total for fill, power in powers.items()})
-    judged = {place: soft[id(one)] for place, one in found.judged.items()}
-    confidence = {place: one.marginal(place, found.text[place]) for place, one in judged.items()}
-    return Rescored(found.text, confidence, judged)
+    calibrated: dict[int, Judged] = {}
+    for region in rescored.judged.values():
+        further_bytes = longest_run(region.region.open) - 1
+        exponent = RESCORING.inverse_temperature / (1 + RESCORING.temperature_slope * further_bytes)
+        miss_prob = min(RESCORING.max_miss_prob, RESCORING.miss_prob + RESCORING.miss_prob_slope * further_bytes)
+        powers = {candidate: probability**exponent for candidate, probability in region.fills.items()}
+        total = sum(powers.values()) / (1 - miss_prob)
+        calibrated[id(region)] = Judged(region.region, {text: power / total for text, power in powers.items()})
+    judged = {position: calibrated[id(region)] for position, region in rescored.judged.items()}
+    confidence = {position: region.marginal(position, rescored.text[position]) for position, region in judged.items()}
+    return Rescored(rescored.text, confidence, judged)
 
 
-def longest_run(places: Sequence[int]) -> int:
-    """The length of the longest run of neighbours among ascending places."""
-    return int(np.bincount(np.cumsum(np.diff(places, prepend=places[0]) > 1)).max())
+def longest_run(positions: Sequence[int]) -> int:
+    """Return the length of the longest run of adjacent positions; ``positions`` is ascending."""
+    return int(np.bincount(np.cumsum(np.diff(positions, prepend=positions[0]) > 1)).max())
 
 
 @dataclass(frozen=True)
 class RescoringResult:
-    """What came of writing a document again.
+    """Result of rescoring a document.
 
     Attributes:
-        decoded: the text and its confidence.
-        found: the posterior of the fills of each region.
-        shares: (n, m) the weight of each language model in what was chosen at each position that was read.
+        decoded: The text and its confidence.
+        rescored: Posterior over the candidates of each region.
+        weights: (n, m) weight of each language model at each position that was read.
     """
 
     decoded: DecodedText
-    found: Rescored
-    shares: Floats
+    rescored: Rescored
+    weights: Floats
 
-    def fills(
+    def alternatives(
         self, positions: Ints, lost: NDArray[np.bool_], others: Sequence[tuple[Candidate, ...]]
     ) -> list[tuple[Candidate, ...]]:
-        """The best joint fills of each run of lost bytes: as language models judge them; else the ``others``.
+        """Return the best candidates of each run of lost bytes: those that were rescored, otherwise ``others``.
 
-        The fill that the text has comes first.
+        The candidate that the text contains comes first.
         """
         merged = []
         for (start, stop), other in zip(runs(lost), others, strict=True):
-            judged = self.found.fills_of(int(positions[start]), int(positions[stop - 1]) + 1)
-            own = bytes(self.decoded.tokens[start:stop].tolist())
-            ordered = sorted(judged.items(), key=lambda one: (one[0] != own, -one[1]))
-            merged.append(
-                tuple(Candidate(data, share) for data, share in ordered[: len(other)]) if own in judged else other
-            )
+            posterior = self.rescored.fills_of(int(positions[start]), int(positions[stop - 1]) + 1)
+            current = bytes(self.decoded.tokens[start:stop].tolist())
+            ordered = sorted(posterior.items(), key=lambda item: (item[0] != current, -item[1]))
+            best = tuple(Candidate(data, probability) for data, probability in ordered[: len(other)])
+            merged.append(best if current in posterior else other)
         return merged

@@ -1,11 +1,11 @@
-"""The result of a restoration, and its record, which JSON, the report and the page show."""
+"""The result of a restoration, and its record, which the JSON file, the report and the web page show."""
 
-from conservator.results.changes import ChangeSummary, list_changes, sum_changes
-from conservator.results.coverage import byte_odds, find_mostly_lost, with_odds
-from conservator.results.notices import Notice, lost_characters, mostly_lost
+from conservator.results.changes import ChangeSummary, list_changes, summarize_changes
+from conservator.results.coverage import byte_odds, find_mostly_lost, scale_odds
+from conservator.results.notices import Notice, lost_characters_notice, mostly_lost_notice
 from conservator.results.record import Record, as_json, as_record
 from conservator.results.renewal import Renewal, plan_renewal, renew
-from conservator.results.restoration import Restoration, Span, Summary, leave_open
+from conservator.results.restoration import Restoration, Span, Summary, find_unfilled
 
 __all__ = [
     "ChangeSummary",
@@ -19,12 +19,12 @@ __all__ = [
     "as_record",
     "byte_odds",
     "find_mostly_lost",
-    "leave_open",
+    "find_unfilled",
     "list_changes",
-    "lost_characters",
-    "mostly_lost",
+    "lost_characters_notice",
+    "mostly_lost_notice",
     "plan_renewal",
     "renew",
-    "sum_changes",
-    "with_odds",
+    "scale_odds",
+    "summarize_changes",
 ]

@@ -1,4 +1,4 @@
-"""The changes of a text that could be wrong anywhere: in a few numbers, in a list, and with pictures of their lines."""
+"""Changes of a corrected text: summary, list, undo, and pictures of their lines."""
 
 import base64
 import math
@@ -9,24 +9,22 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from conservator.decoders.edits import Change
+from conservator.results.config import RESULTS
 
 if TYPE_CHECKING:
     from conservator.pages import Picture
 
-SURE = 0.9  # the probability from which a change is called sure
-
 
 @dataclass(frozen=True)
 class ChangeSummary:
-    """Changes in a few numbers.
+    """Counts of the changes of a text.
 
     Attributes:
-        characters: how many characters the text had.
-        changed: how many of them were replaced or dropped, or added.
-        changes: in how many changes.
-        confident: how many changes have a probability of at least 0.9.
-        expected_accuracy: the expected share of the changes that are right: their mean probability; None if there are
-            none.
+        characters: Number of characters of the observed text.
+        changed: Number of characters that were replaced, deleted or inserted.
+        changes: Number of changes.
+        confident: Number of changes with a probability of at least 0.9.
+        expected_accuracy: Expected share of correct changes, their mean probability; None without changes.
     """
 
     characters: int
@@ -36,84 +34,84 @@ class ChangeSummary:
     expected_accuracy: float | None
 
 
-def sum_changes(seen: str, changes: Sequence[Change]) -> ChangeSummary:
-    """The changes of a text in a few numbers."""
+def summarize_changes(observed: str, changes: Sequence[Change]) -> ChangeSummary:
+    """Count the changes of an observed text."""
     return ChangeSummary(
-        len(seen),
-        sum(max(len(one.seen), len(one.text)) for one in changes),
+        len(observed),
+        sum(max(len(change.seen), len(change.text)) for change in changes),
         len(changes),
-        sum(one.probability >= SURE for one in changes),
-        sum(one.probability for one in changes) / len(changes) if changes else None,
+        sum(change.probability >= RESULTS.min_confident for change in changes),
+        sum(change.probability for change in changes) / len(changes) if changes else None,
     )
 
 
 def undo_changes(text: str, changes: Sequence[Change]) -> str:
-    """The text as it was before changes."""
-    parts, done, at = [], 0, 0  # done in what was seen, at in the text
+    """Return the observed text, given the corrected text and its changes."""
+    parts, observed_end, text_end = [], 0, 0
     for change in changes:
-        parts += [text[at : at + change.start - done], change.seen]
-        at += change.start - done + len(change.text)
-        done = change.stop
-    return "".join([*parts, text[at:]])
+        parts += [text[text_end : text_end + change.start - observed_end], change.seen]
+        text_end += change.start - observed_end + len(change.text)
+        observed_end = change.stop
+    return "".join([*parts, text[text_end:]])
 
 
-def list_changes(seen: str, changes: Sequence[Change]) -> list[dict[str, Any]]:
-    """The changes as plain values.
+def list_changes(observed: str, changes: Sequence[Change]) -> list[dict[str, Any]]:
+    """Return the changes as plain values.
 
-    Each has ``at`` (its half-open range of characters of the text as it was ``seen``), ``line`` (counted from 1),
-    ``seen`` and ``text`` (what stood there and stands there now), ``probability``, and ``log_odds`` in nats over the text
-    as it was (None if that was so unlikely that it was given up).
+    Each change has ``at`` (its half-open range of characters of the observed text), ``line`` (counted from 1),
+    ``observed`` and ``text`` (before and after the change), ``probability``, and ``log_odds`` over the observed text
+    in nats (None if the search pruned the observed text).
     """
-    ends = [place for place, character in enumerate(seen) if character == "\n"]
+    line_ends = [position for position, character in enumerate(observed) if character == "\n"]
     return [
         {
-            "at": [one.start, one.stop],
-            "line": bisect_right(ends, one.start - 1) + 1,
-            "seen": one.seen,
-            "text": one.text,
-            "probability": round(one.probability, 4),
-            "gain": round(one.log_odds, 4) if math.isfinite(one.log_odds) else None,
+            "at": [change.start, change.stop],
+            "line": bisect_right(line_ends, change.start - 1) + 1,
+            "observed": change.seen,
+            "text": change.text,
+            "probability": round(change.probability, 4),
+            "log_odds": round(change.log_odds, 4) if math.isfinite(change.log_odds) else None,
         }
-        for one in changes
+        for change in changes
     ]
 
 
 class ChangesByByte:
-    """The changes of a text by the bytes of its UTF-8."""
+    """The changes of a text, indexed by the bytes of its UTF-8."""
 
-    def __init__(self, seen: str, changes: Sequence[Change]) -> None:
-        """Take the text before the changes, and the changes."""
-        self.seen = seen.encode()
-        places = list(accumulate((len(character.encode()) for character in seen), initial=0))
-        self.starts = [places[one.start] for one in changes]
-        self.stops = [places[one.stop] for one in changes]
+    def __init__(self, observed: str, changes: Sequence[Change]) -> None:
+        """Index the changes of an observed text."""
+        self.observed = observed.encode()
+        offsets = list(accumulate((len(character.encode()) for character in observed), initial=0))
+        self.starts = [offsets[change.start] for change in changes]
+        self.stops = [offsets[change.stop] for change in changes]
 
     def within(self, start: int, stop: int) -> dict[str, Any]:
-        """What was seen in a range of bytes, and the half-open range of the changes in it."""
+        """Return the observed text of a range of bytes, and the half-open range of the changes in it."""
         first = bisect_right(self.starts, start - 1)
         last = bisect_right(self.stops, stop)
-        return {"seen": self.seen[start:stop].decode(), "changes": [first, max(first, last)]}
+        return {"observed": self.observed[start:stop].decode(), "changes": [first, max(first, last)]}
 
 
 def picture_record(pictures: "Sequence[Picture]", changes: Sequence[Change]) -> dict[str, Any]:
-    """Pictures of lines as plain values; nothing if there are none.
+    """Return pictures of lines as plain values; an empty record without pictures.
 
-    Each has ``image`` (a data URI) and ``spots``: the number of each change in the line -> the box around its words,
-    ``[left, top, right, bottom]`` as shares of the picture.
+    Each picture has ``image`` (a data URI) and ``boxes``: index of a change in the line -> the box around its words,
+    ``[left, top, right, bottom]`` as fractions of the picture.
     """
     if not pictures:
         return {}
-    numbers = {(one.start, one.stop): number for number, one in enumerate(changes)}
+    indices = {(change.start, change.stop): index for index, change in enumerate(changes)}
     return {
         "pictures": [
             {
-                "image": "data:image/png;base64," + base64.b64encode(one.image).decode(),
-                "spots": {
-                    str(numbers[stretch]): [round(share, 4) for share in box]
-                    for stretch, box in one.spots.items()
-                    if stretch in numbers
+                "image": "data:image/png;base64," + base64.b64encode(picture.image).decode(),
+                "boxes": {
+                    str(indices[span]): [round(edge, 4) for edge in box]
+                    for span, box in picture.spots.items()
+                    if span in indices
                 },
             }
-            for one in pictures
+            for picture in pictures
         ]
     }

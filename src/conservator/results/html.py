@@ -1,4 +1,4 @@
-"""The report: a record and the script that draws it, in one HTML file that needs nothing else."""
+"""The report: a record and the script that draws it, in one self-contained HTML file."""
 
 import base64
 import hashlib
@@ -7,7 +7,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-Record = dict[str, Any]  # what conservator.results.as_record returns
+Record = dict[str, Any]  # as conservator.results.as_record returns it
 
 TEMPLATE = """<!doctype html>
 <html lang="en">
@@ -21,7 +21,7 @@ TEMPLATE = """<!doctype html>
 </head>
 <body class="report">
 <header class="masthead"><p class="brand">Conservator</p><h1>{title}</h1></header>
-<main id="view"><noscript><p>This report is drawn by a script; allow scripts to see it.</p></noscript></main>
+<main id="view"><noscript><p>This report needs JavaScript: allow scripts to see it.</p></noscript></main>
 <script type="application/json" id="record">{record}</script>
 <script>{script}</script>
 </body>
@@ -31,12 +31,12 @@ FRAME = '<iframe sandbox="allow-scripts" srcdoc="{page}" style="width:100%;heigh
 
 
 def asset(name: str) -> str:
-    """The text of a file of this package."""
+    """Return the text of a file of this package."""
     return (files("conservator.results") / name).read_text(encoding="utf-8")
 
 
 def as_page(record: Record, title: str) -> str:
-    """The report as HTML. The text of the document is never markup: it is data, which the script inserts as text."""
+    """Return the report as HTML. The document is data that the script inserts as text, never markup."""
     script, style = asset("view.js") + "\nConservatorView.start();\n", asset("view.css")
     policy = (
         f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; base-uri 'none'"
@@ -51,18 +51,18 @@ def as_page(record: Record, title: str) -> str:
 
 
 def as_frame(record: Record, title: str = "Restored document") -> str:
-    """The report in a frame of its own, so that its script and style do not affect the page around it."""
+    """Return the report in an iframe, so that its script and style do not affect the page around it."""
     return FRAME.format(page=html.escape(as_page(record, title), quote=True))
 
 
 def _as_data(record: Record) -> str:
-    """The record as JSON, escaped so that it cannot end the HTML element that contains it."""
+    """Return the record as JSON, escaped so that it cannot end the HTML element that contains it."""
     text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
 def _source(text: str) -> str:
-    """The hash by which a content security policy names an inline script or style."""
+    """Return the hash by which a content security policy names an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

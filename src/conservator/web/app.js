@@ -185,7 +185,7 @@
       state.view.resume(there);
     }
     if (result.correction && !result.changes.length) say("nothing had to be corrected in this document", "hint");
-    else if (!result.summary.lost && !result.summary.chosen) say("nothing was lost in this document: it has no marks", "hint");
+    else if (!result.summary.lost && !result.summary.fixed) say("nothing was lost in this document: it has no marks", "hint");
     else if (first && narrow()) $("result").scrollIntoView({ block: "start" });
   }
 

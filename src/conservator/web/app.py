@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 import conservator
 from conservator.documents import UTF8, damage, read_input, write_text
 from conservator.errors import ConservatorError
-from conservator.options import DEFAULTS, LARGEST_SEED, LONGEST_GAP, SHOWN_ALTERNATIVES
+from conservator.options import DEFAULTS, MAX_GAP_BYTES, MAX_SEED, REPORT_ALTERNATIVES
 from conservator.results.html import as_page
 from conservator.system.files import check_encoding
 from conservator.web.config import ServerConfig
@@ -51,12 +51,12 @@ FILES = {
 SHOWN = {
     "mark": DEFAULTS.mark,
     "max_gap": DEFAULTS.max_gap,
-    "longest_gap": LONGEST_GAP,
+    "longest_gap": MAX_GAP_BYTES,
     "least_gap": round(100 * DEFAULTS.min_gap_confidence),
     "longest_sign": LONGEST_SIGN,
-    "alternatives": SHOWN_ALTERNATIVES,
+    "alternatives": REPORT_ALTERNATIVES,
     "seed": DEFAULTS.seed,
-    "largest_seed": LARGEST_SEED,
+    "largest_seed": MAX_SEED,
     "longest_name": LONGEST_NAME,
 }
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from conservator.experts import load_experts
-from conservator.options import DEFAULTS, SHOWN_ALTERNATIVES, RestoreOptions
-from conservator.restorer import Restorer, as_source
+from conservator.options import DEFAULTS, REPORT_ALTERNATIVES, RestoreOptions
+from conservator.restorer import Restorer, as_input_text
 from conservator.results import Record, Renewal, Restoration, as_record, plan_renewal, renew
 from conservator.web.config import ServerConfig
 from conservator.web.requests import RestoreRequest, previous_as_error
@@ -35,7 +35,7 @@ class Restoring:
         restorer = Restorer([self.team[name] for name in wanted or self.team], select=wanted is None)
         options = options_of(request, renewal, self.settings)
         # As text also if it is a file of an OCR engine: the record and its choices speak of the bytes that were sent.
-        source = as_source(request.content(self.settings), source_options(request))
+        source = as_input_text(request.content(self.settings), source_options(request))
         found = restorer.restore(source, progress=tell, **options)
         return dump(finished(request, renewal, found))
 
@@ -62,7 +62,7 @@ def options_of(request: RestoreRequest, renewal: Renewal | None, settings: Serve
     request.check_size(chosen["fixed"], settings)
     if chosen["alternatives"] is None:
         marked = request.channel == DEFAULTS.channel
-        chosen["alternatives"] = SHOWN_ALTERNATIVES if marked else DEFAULTS.alternatives
+        chosen["alternatives"] = REPORT_ALTERNATIVES if marked else DEFAULTS.alternatives
     return chosen
 
 

@@ -11,10 +11,10 @@ from conservator.options import (
     DEFAULTS,
     ENCODING,
     EXAMPLES,
-    LARGEST_SEED,
-    LONGEST_GAP,
     LOST,
-    SHOWN_ALTERNATIVES,
+    MAX_GAP_BYTES,
+    MAX_SEED,
+    REPORT_ALTERNATIVES,
     are_marks_characters,
 )
 from conservator.web.config import ServerConfig
@@ -106,7 +106,7 @@ class RestoreRequest(Document):
     )
     mark: str = Field(DEFAULTS.mark, min_length=1, max_length=LONGEST_SIGN)
     gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=LONGEST_SIGN)
-    max_gap: int = Field(DEFAULTS.max_gap, ge=1, le=LONGEST_GAP)
+    max_gap: int = Field(DEFAULTS.max_gap, ge=1, le=MAX_GAP_BYTES)
     lost: str = Field(
         DEFAULTS.lost,
         pattern=f"^({'|'.join(LOST)}|{ENCODING}.{{1,40}})$",
@@ -130,9 +130,9 @@ class RestoreRequest(Document):
         description="Whether marks are filled in, too, that the visible text does not determine.",
     )
     alternatives: int | None = Field(
-        None, ge=0, le=20, description=f"{SHOWN_ALTERNATIVES} where marks show what is lost, else none, by default."
+        None, ge=0, le=20, description=f"{REPORT_ALTERNATIVES} where marks show what is lost, else none, by default."
     )
-    seed: int = Field(DEFAULTS.seed, ge=0, le=LARGEST_SEED)
+    seed: int = Field(DEFAULTS.seed, ge=0, le=MAX_SEED)
 
     encoding: str | None = Field(
         DEFAULTS.encoding, max_length=64, description="Of data; told by the bytes, by default."
@@ -214,7 +214,7 @@ class DamageRequest(Document):
 
     rate: float = Field(0.1, ge=0, le=1)
     burst: int = Field(1, ge=1, le=1000)
-    seed: int = Field(DEFAULTS.seed, ge=0, le=LARGEST_SEED)
+    seed: int = Field(DEFAULTS.seed, ge=0, le=MAX_SEED)
 
 
 class ReadRequest(BaseModel):

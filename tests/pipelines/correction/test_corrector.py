@@ -1,4 +1,4 @@
-"""Correcting whole texts: what is wrong is put right, and what is right is left alone."""
+"""Correction of whole texts: errors are corrected, and correct text is unchanged."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from conservator.errors import ConservatorError, OptionError
 from conservator.experts import Cost
 from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel
 from conservator.pipelines.correction import Corrector, as_restoration
-from conservator.pipelines.correction.corrector import cut
+from conservator.pipelines.correction.corrector import split_lines
 
 TEXT = (
     "The prisoner was brought before the magistrate in the morning.\n"
@@ -29,11 +29,11 @@ CHANNEL = EditChannel(
 CORRECTOR = Corrector(CHANNEL, CharNgramMixture.of([CharNgramModel.of("court", [TEXT * 20])]))
 
 
-def test_errors_are_put_right_and_layout_is_kept():
-    seen = TEXT.replace("morning", "moming").replace("the house", "tbe housc").replace("was brought", "wasbrought")
-    found = CORRECTOR.correct(seen.replace("\n", "\r\n\n"))
-    assert found.text == TEXT.replace("\n", "\r\n\n")
-    first = found.changes[0]
+def test_errors_are_corrected_and_layout_is_kept():
+    observed = TEXT.replace("morning", "moming").replace("the house", "tbe housc").replace("was brought", "wasbrought")
+    result = CORRECTOR.correct(observed.replace("\n", "\r\n\n"))
+    assert result.text == TEXT.replace("\n", "\r\n\n")
+    first = result.changes[0]
     assert (first.seen, first.text) == ("", " ")
     assert 0.5 < first.probability <= 1
     assert first.log_odds > 1
@@ -41,112 +41,114 @@ def test_errors_are_put_right_and_layout_is_kept():
 
 def test_blanks_that_are_layout_stay():
     channel = EditChannel({("", " "): 0.05, (" ", ""): 0.05, ("h", "b"): 0.02}, {}, 0.9)
-    seen = "  " + TEXT.replace("house was", "house   was").replace("the burning", "theburning").replace("\n", " \n  ")
-    found = Corrector(channel, CORRECTOR.prior, min_log_odds=0.0).correct(seen.replace("the pris", "tbe pris"))
-    assert found.text == seen.replace("theburning", "the burning")
+    observed = "  " + TEXT.replace("house was", "house   was").replace("the burning", "theburning").replace(
+        "\n", " \n  "
+    )
+    result = Corrector(channel, CORRECTOR.prior, min_log_odds=0.0).correct(observed.replace("the pris", "tbe pris"))
+    assert result.text == observed.replace("theburning", "the burning")
 
 
 def test_a_change_must_be_probable_enough():
-    seen = TEXT.replace("morning", "moming")
-    assert CORRECTOR.correct(seen).changes
-    assert not Corrector(CHANNEL, CORRECTOR.prior, min_confidence=1.01).correct(seen).changes
+    observed = TEXT.replace("morning", "moming")
+    assert CORRECTOR.correct(observed).changes
+    assert not Corrector(CHANNEL, CORRECTOR.prior, min_confidence=1.01).correct(observed).changes
 
 
-def test_a_clean_text_is_left_alone():
-    found = CORRECTOR.correct(TEXT)
-    assert found.text == TEXT
-    assert not found.changes
-    assert found.rate < 0.1
+def test_a_clean_text_is_unchanged():
+    result = CORRECTOR.correct(TEXT)
+    assert result.text == TEXT
+    assert not result.changes
+    assert result.rate < 0.1
 
 
-def test_a_change_must_gain_enough():
+def test_a_change_must_have_enough_log_odds():
     wide = Corrector(CHANNEL, CORRECTOR.prior, Beam(width=100, margin=60.0))
-    gains = [change.log_odds for change in wide.correct(TEXT.replace("morning", "moming")).changes]
-    assert len(gains) == 2
-    assert 1 < min(gains) < max(gains) < 60
-    strict = Corrector(CHANNEL, CORRECTOR.prior, wide.beam, min_log_odds=float(np.mean(gains)))
+    log_odds = [change.log_odds for change in wide.correct(TEXT.replace("morning", "moming")).changes]
+    assert len(log_odds) == 2
+    assert 1 < min(log_odds) < max(log_odds) < 60
+    strict = Corrector(CHANNEL, CORRECTOR.prior, wide.beam, min_log_odds=float(np.mean(log_odds)))
     assert len(strict.correct(TEXT.replace("morning", "moming")).changes) == 1
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.text(alphabet="the prison.\n\rbé—", max_size=60))
 def test_a_restoration_shows_the_same_text(text):
-    found = CORRECTOR.correct(text)
-    whole = as_restoration(found, Cost())
-    assert whole.text == found.text
-    assert whole.changes == found.changes
-    assert found.text.count("\n") == text.count("\n")
-    assert "".join(piece["text"] for piece in conservator.results.record.as_record(whole)["pieces"]) == found.text
-    kept = np.ones(len(text), dtype=bool)
-    for one in found.changes:
-        kept[one.start : one.stop] = False
-        assert text[one.start : one.stop] == one.seen
+    result = CORRECTOR.correct(text)
+    whole = as_restoration(result, Cost())
+    assert whole.text == result.text
+    assert whole.changes == result.changes
+    assert result.text.count("\n") == text.count("\n")
+    assert "".join(piece["text"] for piece in conservator.results.record.as_record(whole)["pieces"]) == result.text
+    for change in result.changes:
+        assert text[change.start : change.stop] == change.seen
 
 
 @given(st.text(alphabet="ab \n\r", max_size=1200))
-def test_pieces_are_stretches_of_lines(text):
-    for start, piece in cut(text):
-        assert text[start : start + len(piece)] == piece
-        assert "\n" not in piece
-    assert " ".join(piece for _, piece in cut(text)).split() == text.split()
+def test_split_lines_yields_ranges_of_lines(text):
+    for start, line in split_lines(text):
+        assert text[start : start + len(line)] == line
+        assert "\n" not in line
+    assert " ".join(line for _, line in split_lines(text)).split() == text.split()
 
 
 def test_the_public_call():
-    found = conservator.restore(
+    result = conservator.restore(
         "The prisoner was in tbe house. It was tbe moming of the trial.",
         channel=CHANNEL,
         references=[("court", TEXT * 5)],
     )
-    assert found.text == "The prisoner was in the house. It was the morning of the trial."
-    assert "references" in found.experts
+    assert result.text == "The prisoner was in the house. It was the morning of the trial."
+    assert "references" in result.experts
     assert conservator.restore("", channel="ocr").text == ""
     for name, value in {"gap": "[...]", "lost": "bytes", "alternatives": 2}.items():
         with pytest.raises(OptionError, match=name):
             conservator.restore("x", channel="ocr", **{name: value})
     with pytest.raises(OptionError, match="experts"):
         conservator.restore("x", "prose", channel="ocr")
-    with pytest.raises(OptionError, match="known"):
+    with pytest.raises(OptionError, match="fixed: fixed text needs marked gaps"):
         conservator.restore("x", channel="ocr", fixed=[(0, 1, "y")])
-    with pytest.raises(OptionError, match="3 characters"):
-        conservator.restore("x", channel="ocr", ocr_confidence=OcrConfidence.uninformative(3))
+    with pytest.raises(OptionError, match="one entry per character: the document has 1, got 3"):
+        conservator.restore("x", channel="ocr", ocr_confidence=OcrConfidence.silent(3))
     with pytest.raises(OptionError, match="ocr_confidence"):
         conservator.restore("x", ocr_confidence=OcrConfidence.uninformative(1))
     with pytest.raises(ConservatorError, match="UTF-8"):
-        conservator.restore(conservator.documents.Source(b"a\xff"), channel="ocr")
+        conservator.restore(conservator.documents.InputText(b"a\xff"), channel="ocr")
 
 
-def test_what_the_reader_said_counts():
-    seen = "The prisoner was in tbe house."
-    sure = OcrConfidence.uninformative(len(seen))
-    place = seen.index("tbe") + 1
+def test_ocr_confidences_are_used():
+    observed = "The prisoner was in tbe house."
+    confidence = OcrConfidence.silent(len(observed))
+    position = observed.index("tbe") + 1
     assert (
-        CORRECTOR.correct(seen).text == CORRECTOR.correct(seen, ocr_confidence=sure).text == seen.replace("tbe", "the")
+        CORRECTOR.correct(observed).text
+        == CORRECTOR.correct(observed, ocr_confidence=confidence).text
+        == observed.replace("tbe", "the")
     )
-    sure.correct[place], sure.wrong[place] = 0.03, -30.0
-    assert CORRECTOR.correct(seen, ocr_confidence=sure).text == seen
+    confidence.right[position], confidence.wrong[position] = 0.03, -30.0
+    assert CORRECTOR.correct(observed, ocr_confidence=confidence).text == observed
     other = "The prisoner was in tqe house."  # the channel has no such edit
     assert CORRECTOR.correct(other).text == other
     uncertain = replace(
-        sure, correct=sure.wrong / 10, wrong=sure.correct, alternatives=tuple((("h", 0.5),) for _ in seen)
+        confidence, right=confidence.wrong / 10, wrong=confidence.right, others=tuple((("h", 0.5),) for _ in observed)
     )
     assert CORRECTOR.correct(other, ocr_confidence=uncertain).text == other.replace("tqe", "the")
 
 
-def test_marks_are_filled_beside_what_is_doubtful():
-    seen = TEXT.replace("prisoner", "pris_ner").replace("morning", "moming").replace("burnt", "bu__t")
+def test_marks_are_filled_beside_corrections():
+    observed = TEXT.replace("prisoner", "pris_ner").replace("morning", "moming").replace("burnt", "bu__t")
     marked = Corrector(CHANNEL, CORRECTOR.prior, mark="_")
-    assert marked.correct(seen).text == TEXT
-    assert all(change.log_odds == np.inf for change in marked.correct(seen).changes if change.seen == "_")
+    assert marked.correct(observed).text == TEXT
+    assert all(change.log_odds == np.inf for change in marked.correct(observed).changes if change.seen == "_")
     careful = Corrector(CHANNEL, CORRECTOR.prior, min_confidence=1.01, mark="_")
-    assert careful.correct(seen).text == seen
+    assert careful.correct(observed).text == observed
     assert marked.correct("___").text == "___"  # nothing shows that the models cover the text
 
 
 def test_marks_of_a_document():
-    seen = "It was tbe mor\ufffding of the trial, and the prisoner was in the house."
-    found = conservator.restore(seen, channel=CHANNEL, references=[("court", TEXT * 5)])
-    assert found.text == "It was the morning of the trial, and the prisoner was in the house."
+    observed = "It was tbe mor\ufffding of the trial, and the prisoner was in the house."
+    result = conservator.restore(observed, channel=CHANNEL, references=[("court", TEXT * 5)])
+    assert result.text == "It was the morning of the trial, and the prisoner was in the house."
     again = conservator.restore(
-        seen.replace("\ufffd", "[?]"), channel=CHANNEL, references=[("court", TEXT * 5)], mark="[?]"
+        observed.replace("\ufffd", "[?]"), channel=CHANNEL, references=[("court", TEXT * 5)], mark="[?]"
     )
-    assert again.text == found.text
+    assert again.text == result.text

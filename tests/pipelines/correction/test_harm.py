@@ -1,4 +1,4 @@
-"""Correction leaves alone what the models do not know: other languages, numbers, addresses, identifiers and codes."""
+"""Correction does not change text without coverage: other languages, numbers, addresses, identifiers and codes."""
 
 import numpy as np
 import pytest
@@ -10,15 +10,15 @@ from conservator.channels import EditChannel
 from conservator.decoders.edits import Change
 from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel
 from conservator.pipelines.correction import Corrector, find_tokens
-from conservator.pipelines.correction.confidence import KIND, calibrate, kind_of
-from conservator.pipelines.correction.coverage import CLIP, REACH, Coverage
+from conservator.pipelines.correction.confidence import KIND_BIAS, calibrate, kind_of
+from conservator.pipelines.correction.coverage import COVERAGE, Coverage
 from conservator.pipelines.correction.protection import is_code, is_name, token_span
 
 ENGLISH = (
     "The prisoner was brought before the magistrate in the morning, and the constable said that he had been found in "
     "the burning house. He was remanded, and the house was burnt to the ground before the morning came again.\n"
 )
-OTHERS = {
+OTHER_LANGUAGES = {
     "German": "In der Stadt war es ruhig, und die Bürger mußten warten, bis der Magistrat am Abend die Thore öffnen "
     "ließ. Er schüttelte den Kopf und sagte, daß niemand das Haus verlassen dürfe.",
     "French": "Ils ont signé la Déclaration pendant que les habitants de la ville attendaient sur la place. Le maire "
@@ -37,65 +37,65 @@ CODES = {
 CHANNEL = EditChannel({("l", "1"): 0.02, ("rn", "m"): 0.05, ("h", "b"): 0.02, ("s", "8"): 0.02}, {}, 0.97)
 
 
-@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("text", OTHER_LANGUAGES.values(), ids=OTHER_LANGUAGES)
 def test_a_language_without_a_model_is_left_unchanged_with_a_notice(text):
-    found = conservator.restore(text, channel="ocr")
-    assert found.text == text
-    assert not found.changes
-    assert [notice.kind for notice in found.notices] == ["unknown_language"]
+    result = conservator.restore(text, channel="ocr")
+    assert result.text == text
+    assert not result.changes
+    assert [notice.kind for notice in result.notices] == ["unknown_language"]
 
 
 @pytest.mark.parametrize("text", CODES.values(), ids=CODES)
-def test_numbers_addresses_and_codes_stay(text):
+def test_numbers_addresses_and_codes_are_unchanged(text):
     assert conservator.restore(text, channel="ocr").text == text
 
 
 def test_english_is_still_corrected():
-    seen = ENGLISH.replace("he magistrate", "he rnagistrate").replace("the house", "tbe house")
-    found = conservator.restore(seen, channel="ocr")
-    assert found.text == ENGLISH
-    assert not found.notices
+    observed = ENGLISH.replace("he magistrate", "he rnagistrate").replace("the house", "tbe house")
+    result = conservator.restore(observed, channel="ocr")
+    assert result.text == ENGLISH
+    assert not result.notices
 
 
-def test_curly_quotation_marks_are_no_errors():
+def test_curly_quotation_marks_are_not_errors():
     text = "\u201cIt is late,\u201d said the magistrate. \u201cWe don\u2019t sit in the evening.\u201d\n" * 3
-    found = conservator.restore(text.replace("the magistrate", "tbe magistrate", 1), channel="ocr")
-    assert found.text == text
+    result = conservator.restore(text.replace("the magistrate", "tbe magistrate", 1), channel="ocr")
+    assert result.text == text
 
 
 def test_a_part_in_another_language_is_left_unchanged():
-    seen = ENGLISH.replace("the house", "tbe house") * 4
-    foreign = (OTHERS["German"] + "\n") * 8
-    found = conservator.restore(seen + foreign, channel="ocr")
-    assert found.text.endswith(foreign)
-    assert found.text.startswith(ENGLISH)
-    (notice,) = found.notices
+    observed = ENGLISH.replace("the house", "tbe house") * 4
+    foreign = (OTHER_LANGUAGES["German"] + "\n") * 8
+    result = conservator.restore(observed + foreign, channel="ocr")
+    assert result.text.endswith(foreign)
+    assert result.text.startswith(ENGLISH)
+    (notice,) = result.notices
     assert notice.kind == "unknown_language"
     assert "% of this text" in notice.message
 
 
 def test_reference_texts_make_corrections_possible():
-    seen = OTHERS["German"].replace("Bürger", "Burger")
+    observed = OTHER_LANGUAGES["German"].replace("Bürger", "Burger")
     channel = EditChannel({("ü", "u"): 0.05}, {}, 0.97)
-    assert conservator.restore(seen, channel=channel).text == seen
-    found = conservator.restore(seen, channel=channel, references=[("book", OTHERS["German"] * 30)])
-    assert found.text == OTHERS["German"]
-    assert not found.notices
+    assert conservator.restore(observed, channel=channel).text == observed
+    result = conservator.restore(observed, channel=channel, references=[("book", OTHER_LANGUAGES["German"] * 30)])
+    assert result.text == OTHER_LANGUAGES["German"]
+    assert not result.notices
 
 
 def test_reference_texts_in_another_language_change_nothing():
-    found = conservator.restore(OTHERS["French"], channel="ocr", references=[("court", ENGLISH * 30)])
-    assert found.text == OTHERS["French"]
-    assert [notice.kind for notice in found.notices] == ["unknown_language"]
+    result = conservator.restore(OTHER_LANGUAGES["French"], channel="ocr", references=[("court", ENGLISH * 30)])
+    assert result.text == OTHER_LANGUAGES["French"]
+    assert [notice.kind for notice in result.notices] == ["unknown_language"]
 
 
 def test_a_number_is_changed_only_if_a_reference_text_has_the_result():
     text = ("He paid 31l. for the burning house. " + ENGLISH) * 20
     prior = CharNgramMixture.of([CharNgramModel.of("court", [text])])
-    seen = "He paid 311. for the buming house. " + ENGLISH
-    assert Corrector(CHANNEL, prior).correct(seen).text == seen.replace("buming", "burning")
-    attested = Corrector(CHANNEL, prior, attested=find_tokens([text])).correct(seen)
-    assert attested.text == "He paid 31l. for the burning house. " + ENGLISH
+    observed = "He paid 311. for the buming house. " + ENGLISH
+    assert Corrector(CHANNEL, prior).correct(observed).text == observed.replace("buming", "burning")
+    with_tokens = Corrector(CHANNEL, prior, reference_tokens=find_tokens([text])).correct(observed)
+    assert with_tokens.text == "He paid 31l. for the burning house. " + ENGLISH
 
 
 @pytest.mark.parametrize(
@@ -139,10 +139,10 @@ def test_the_local_surprisal_is_the_mean_over_the_window():
     mixture = CharNgramMixture.of([CharNgramModel.of("court", [ENGLISH])])
     text = ENGLISH * 3
     coverage = Coverage(text, mixture)
-    clipped = np.minimum(-mixture.log_probs(text), CLIP)
-    for place in (0, 1, REACH, 250, len(text) - 1):
-        window = clipped[max(0, place - REACH) : place + REACH + 1]
-        assert np.isclose(coverage.surprisal[place], window.mean())
+    clipped = np.minimum(-mixture.log_probs(text), COVERAGE.max_surprisal)
+    for position in (0, 1, COVERAGE.radius, 250, len(text) - 1):
+        window = clipped[max(0, position - COVERAGE.radius) : position + COVERAGE.radius + 1]
+        assert np.isclose(coverage.surprisal[position], window.mean())
     assert coverage.covered.all()
     assert coverage.uncovered_share(text) == 0
     assert not Coverage("zq" * 200, mixture).covered.any()
@@ -151,16 +151,16 @@ def test_the_local_surprisal_is_the_mean_over_the_window():
 
 def test_marks_do_not_count_as_unknown_text():
     mixture = CharNgramMixture.of([CharNgramModel.of("court", [ENGLISH * 5])])
-    seen = ENGLISH.replace("e", "\ufffd")
-    assert Coverage(seen, mixture, "\ufffd").surprisal.mean() < Coverage(seen, mixture).surprisal.mean()
+    observed = ENGLISH.replace("e", "\ufffd")
+    assert Coverage(observed, mixture, "\ufffd").surprisal.mean() < Coverage(observed, mixture).surprisal.mean()
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from(sorted(KIND)), st.floats(0, 1))
-def test_a_calibrated_probability_is_one_and_follows_its_causes(probability, surprisal, kind, references):
-    found = calibrate(probability, surprisal, kind, references)
-    assert 0 <= found <= 1
-    assert found <= calibrate(min(1.0, probability + 0.1), surprisal, kind, references) + 1e-12
-    assert found >= calibrate(probability, surprisal + 0.5, kind, references) - 1e-12
+@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from(sorted(KIND_BIAS)), st.floats(0, 1))
+def test_a_calibrated_probability_is_monotonic(probability, surprisal, kind, references):
+    result = calibrate(probability, surprisal, kind, references)
+    assert 0 <= result <= 1
+    assert result <= calibrate(min(1.0, probability + 0.1), surprisal, kind, references) + 1e-12
+    assert result >= calibrate(probability, surprisal + 0.5, kind, references) - 1e-12
     assert calibrate(probability, surprisal, kind, 1.0) == probability
 
 
@@ -172,5 +172,5 @@ def test_kinds_of_changes():
         (",", "."): "punctuation",
         ("", "-"): "punctuation",
     }
-    for (seen, text), kind in kinds.items():
-        assert kind_of(Change(0, len(seen), seen, text, 0.9, 3.0)) == kind
+    for (observed, text), kind in kinds.items():
+        assert kind_of(Change(0, len(observed), observed, text, 0.9, 3.0)) == kind

@@ -1,4 +1,4 @@
-"""Text that is wrong, not missing: what a reader of pages took for something else is put right."""
+"""Correction of OCR errors, with character n-gram models as the prior."""
 
 from conservator.pipelines.correction.corrector import Correction, Corrector
 from conservator.pipelines.correction.protection import find_tokens

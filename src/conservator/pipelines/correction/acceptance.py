@@ -1,12 +1,12 @@
-"""Which changes of a document are made.
+"""Selection of the changes that are made.
 
-A change is made if the models cover the text there, if it gains enough, and, without reference texts of the same kind,
-if its calibrated probability is at least LEAST. A change of the layout is not made. These are made only if a reference
-text contains the result:
+A change is made if the models cover the text there, if its log-odds are large enough, and, without reference texts of
+the same kind, if its calibrated probability is at least ``CALIBRATION.min_probability``. Changes of the layout are not
+made. The following changes are made only if a reference text contains the result:
 
 - changes of addresses and identifiers, and of letters into digits or digits into letters;
 - without reference texts of the same kind: any change of a token that has digits or is a code, and any change of a
-  spelling that the document repeats.
+  form that the document repeats.
 """
 
 from collections import Counter
@@ -16,11 +16,11 @@ from dataclasses import replace
 import numpy as np
 
 from conservator.decoders.edits import Change
-from conservator.pipelines.correction.confidence import LEAST, calibrate, kind_of
+from conservator.pipelines.correction.confidence import CALIBRATION, calibrate, kind_of
 from conservator.pipelines.correction.coverage import Coverage
 from conservator.pipelines.correction.protection import EDGES, has_digit, is_code, is_name, token_span
 
-REPEATED = 3  # times that a document has a spelling which then counts as intended
+MIN_REPEATS = 3  # occurrences: a form that a document has as often counts as intended [untuned]
 
 
 class Acceptance:
@@ -30,35 +30,30 @@ class Acceptance:
         self,
         text: str,
         coverage: Coverage,
-        reference_index: float,
-        attested: frozenset[str],
+        reference_weight: float,
+        reference_tokens: frozenset[str],
         mark: str | None,
         min_log_odds: float,
         min_confidence: float,
     ) -> None:
-        """Take the document and the conditions.
+        """Store the document and the conditions.
 
         Args:
-            text: the document as it was seen.
-            coverage: where the models know it.
-            reference_index: the weight of reference texts among the models; 0 if there are none of the same kind.
-            attested: the tokens of reference texts.
-            mark: what stands for one lost character; None if nothing does.
-            min_log_odds: by how many nats the evidence must favour a change.
-            min_confidence: the least probability of a change.
+            text: The observed document.
+            coverage: The positions that the models cover.
+            reference_weight: Weight of reference texts in the mixture; 0 if there are none of the same kind.
+            reference_tokens: Tokens of the reference texts.
+            mark: Text that stands for one lost character; None if there are no marks.
+            min_log_odds: Minimum log-odds of a change, in nats.
+            min_confidence: Minimum probability of a change.
         """
-        self.text, self.coverage, self.reference_index, self.attested, self.mark = (
-            text,
-            coverage,
-            reference_index,
-            attested,
-            mark,
-        )
+        self.text, self.coverage, self.mark = text, coverage, mark
+        self.reference_weight, self.reference_tokens = reference_weight, reference_tokens
         self.min_log_odds, self.min_confidence = min_log_odds, min_confidence
         self.counts = Counter(token.strip(EDGES) for token in text.split())
 
-    def keep(self, changes: Iterable[Change]) -> list[Change]:
-        """The changes that are made, with calibrated probabilities."""
+    def select(self, changes: Iterable[Change]) -> list[Change]:
+        """Return the changes that are made, with calibrated probabilities."""
         candidates = []
         for change in changes:
             around = slice(max(0, change.start - 1), change.stop + 1)
@@ -66,38 +61,41 @@ class Acceptance:
                 continue
             if not self.fills_mark(change):
                 surprisal = float(self.coverage.surprisal[around].mean())
-                probability = calibrate(change.probability, surprisal, kind_of(change), self.reference_index)
+                probability = calibrate(change.probability, surprisal, kind_of(change), self.reference_weight)
                 change = replace(change, probability=probability)
-                if is_layout(self.text, change) or (probability < LEAST and not self.reference_index):
+                is_improbable = probability < CALIBRATION.min_probability and not self.reference_weight
+                if is_layout(self.text, change) or is_improbable:
                     continue
             if change.log_odds >= self.min_log_odds and change.probability >= self.min_confidence:
                 candidates.append(change)
-        return [one for one in candidates if self.fills_mark(one) or not self.is_protected(one, candidates)]
+        return [change for change in candidates if self.fills_mark(change) or not self.is_protected(change, candidates)]
 
     def fills_mark(self, change: Change) -> bool:
-        """Whether a change fills a mark, which was not in the text."""
+        """Return whether a change fills a mark."""
         return change.log_odds == np.inf and change.seen == self.mark
 
-    def is_protected(self, change: Change, together: Sequence[Change]) -> bool:
-        """Whether a change is one of a protected token or a repeated spelling, and no reference text has the result.
+    def is_protected(self, change: Change, changes: Sequence[Change]) -> bool:
+        """Return whether a change affects a protected token or a repeated form, and no reference contains the result.
 
-        The result is that of all changes of the token which are made ``together``.
+        Args:
+            change: The change.
+            changes: All changes that would be made; those of the same token determine the result.
         """
         start, stop = token_span(self.text, change.start, change.stop)
         token, result, done = self.text[start:stop], "", start
-        for one in together:
-            if start <= one.start and one.stop <= stop:
-                result += self.text[done : one.start] + one.text
-                done = one.stop
+        for other in changes:
+            if start <= other.start and other.stop <= stop:
+                result += self.text[done : other.start] + other.text
+                done = other.stop
         result += self.text[done:stop]
         protected = is_name(token) or is_name(result) or has_digit(change.seen) or has_digit(change.text)
-        if not self.reference_index:
-            repeated = self.counts[token.strip(EDGES)] >= REPEATED and not self.counts[result.strip(EDGES)]
+        if not self.reference_weight:
+            repeated = self.counts[token.strip(EDGES)] >= MIN_REPEATS and not self.counts[result.strip(EDGES)]
             protected |= repeated or is_code(token) or is_code(result)
-        return protected and not all(part.strip(EDGES) in self.attested for part in result.split())
+        return protected and not all(part.strip(EDGES) in self.reference_tokens for part in result.split())
 
 
 def is_layout(text: str, change: Change) -> bool:
-    """Whether a change is of blanks alone, beside other blanks or at the edge of a line."""
-    beside = (text[change.start - 1 : change.start], text[change.stop : change.stop + 1])
-    return not (change.seen + change.text).strip() and not all(one.strip() for one in beside)
+    """Return whether a change affects only blanks that are next to other blanks or at the edge of a line."""
+    neighbours = (text[change.start - 1 : change.start], text[change.stop : change.stop + 1])
+    return not (change.seen + change.text).strip() and not all(neighbour.strip() for neighbour in neighbours)

@@ -1,44 +1,59 @@
-"""The probability that a change is right, given how well the models know the text.
+"""Calibrated probability that a change is correct, given how well the models predict the text.
 
 The posterior of the lattice assumes that the character models describe the text. Reference texts of the same kind do;
-the shipped models were trained on other texts, and their posterior is too confident. With the weight r of the reference
-model in the mixture and the local surprisal u,
+the built-in models were trained on other texts, and their posterior is overconfident. With the weight r of the
+reference model in the mixture and the local surprisal u,
 
-    p(right) = r p + (1 - r) sigmoid(BIAS + SLOPE logit(p) + SURPRISAL u + KIND[kind of change])
+    p(correct) = r p + (1 - r) sigmoid(bias + slope logit(p) + surprisal_slope u + KIND_BIAS[kind of change])
 
-The coefficients are a logistic regression over changes that the shipped models propose (``benchmarks/
+The coefficients are a logistic regression over changes that the built-in models propose (``benchmarks/
 correction_confidence.py``).
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from conservator.decoders.edits import Change
 
-BIAS = 2.71
-SLOPE = 0.51
-SURPRISAL = -4.72  # per nat of local surprisal
-KIND = {"letters": 0.0, "case": -1.96, "space": -0.18, "punctuation": -1.28}
-LEAST = 0.6  # a change that is less likely right is not made: a wrong one costs more than a right one gains
-LARGEST = 6.0  # of logit(p): float rounding and pruning leave no information beyond it
+
+@dataclass(frozen=True)
+class CalibrationConfig:
+    """Coefficients of the calibration."""
+
+    bias: float = 2.71  # logit: intercept [LOG: text-without-language-coverage]
+    slope: float = 0.51  # coefficient: of logit(p) [LOG: text-without-language-coverage]
+    surprisal_slope: float = -4.72  # per nat: of the local surprisal [LOG: text-without-language-coverage]
+    max_logit: float = 6.0  # logit: bound of logit(p), since rounding and pruning leave no information [numerical]
+    # probability: less probable changes are not made without references [LOG: text-without-language-coverage]
+    min_probability: float = 0.6
 
 
-def calibrate(probability: float, surprisal: float, kind: str, reference_index: float) -> float:
-    """The probability that a change is right.
+CALIBRATION = CalibrationConfig()
+# logit: coefficient of each kind of change [LOG: text-without-language-coverage]
+KIND_BIAS = {"letters": 0.0, "case": -1.96, "space": -0.18, "punctuation": -1.28}
+
+
+def calibrate(probability: float, surprisal: float, kind: str, reference_weight: float) -> float:
+    """Return the calibrated probability that a change is correct.
 
     Args:
-        probability: of the change by the lattice.
-        surprisal: the local surprisal of the text, in nats.
-        kind: of the change, a key of ``KIND``.
-        reference_index: the weight of reference texts among the character models, 0 to 1.
+        probability: Probability of the change in the lattice.
+        surprisal: Local surprisal of the text, in nats.
+        kind: Kind of the change, a key of ``KIND_BIAS``.
+        reference_weight: Weight of reference texts in the mixture of character models, 0 to 1.
     """
-    share = np.clip(probability, 1e-9, 1 - 1e-9)
-    logit = np.clip(np.log(share) - np.log1p(-share), -LARGEST, LARGEST)
-    shipped = 1 / (1 + np.exp(-(BIAS + SLOPE * logit + SURPRISAL * surprisal + KIND[kind])))
-    return float(reference_index * probability + (1 - reference_index) * shipped)
+    clipped = np.clip(probability, 1e-9, 1 - 1e-9)
+    logit = np.clip(np.log(clipped) - np.log1p(-clipped), -CALIBRATION.max_logit, CALIBRATION.max_logit)
+    activation = (
+        CALIBRATION.bias + CALIBRATION.slope * logit + CALIBRATION.surprisal_slope * surprisal + KIND_BIAS[kind]
+    )
+    without_references = 1 / (1 + np.exp(-activation))
+    return float(reference_weight * probability + (1 - reference_weight) * without_references)
 
 
 def kind_of(change: Change) -> str:
-    """The kind of a change: of blanks, of case, of punctuation or of letters."""
+    """Return the kind of a change: ``space``, ``case``, ``punctuation`` or ``letters``."""
     if not (change.seen + change.text).strip():
         return "space"
     if change.seen.casefold() == change.text.casefold():

@@ -1,9 +1,8 @@
-"""Correct a text that may be wrong anywhere, line by line, with models of characters as the prior.
+"""Correct a text with OCR errors, line by line, with character n-gram models as the prior.
 
-How often the reader erred in this document is inferred from it: the rate of the channel is the one at which as many
-edits are expected as it says, so that a clean text is left alone. Line ends stay where they are, and so do blanks
-beside others. What the reader said of each character counts, where it said anything. A mark stands for one lost
-character, which the prior alone restores.
+The OCR error rate of each document is inferred: it is the multiple of the channel's rate at which the expected number
+of edits agrees with the channel, so that a clean text is left unchanged. Line ends are kept, and so are blanks next to
+blanks. OCR confidences are used if there are any. A mark stands for one lost character, which the prior alone restores.
 """
 
 import re
@@ -19,19 +18,29 @@ from conservator.decoders.edits.changes import expected_edits
 from conservator.experts.char_ngram import REFERENCES, CharNgramMixture
 from conservator.experts.meter import Meter, OutOfTimeError
 from conservator.pipelines.correction.acceptance import Acceptance
-from conservator.pipelines.correction.coverage import BENEFIT, Coverage, mean_surprisal
-from conservator.pipelines.correction.rescoring import WEIGHT, Doubt, correct_again
+from conservator.pipelines.correction.coverage import COVERAGE, Coverage, mean_surprisal
+from conservator.pipelines.correction.rescoring import CORRECTION_RESCORING, UncertainSpan, rescore_corrections
 from conservator.pipelines.rescoring import Rescorer
 
 LINE_END = re.compile(r"(\r\n|[\n\r\f\v\x85\u2028\u2029])")
-LONGEST = 400  # characters of a line that are corrected at once
-SAMPLE = 4000  # characters from which the rate is inferred
-ROUNDS = 3  # of that
-RATES = 1 / 64, 4.0  # the least and the largest rate
-PRIOR = 0.2  # edits that count as seen at the rate of the channel
-HEARD = 0.05  # the least mean weight of a model that is asked
-STRAIGHT = str.maketrans("\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f", "'" * 4 + '"' * 4)
-FITTED = 20_000  # characters to which the mean weights of models are fitted
+STRAIGHT_QUOTES = str.maketrans("\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f", "'" * 4 + '"' * 4)
+
+
+@dataclass(frozen=True)
+class CorrectorConfig:
+    """Constants of the correction."""
+
+    max_line_length: int = 400  # characters: longer lines are corrected in parts [safety limit]
+    rate_sample: int = 4000  # characters: sample from which the error rate is inferred [untuned]
+    rate_iterations: int = 3  # iterations: of that inference [untuned]
+    min_rate: float = 1 / 64  # ratio: lower bound of the rate relative to the channel's [LOG: ocr-correction]
+    max_rate: float = 4.0  # ratio: upper bound of it [untuned]
+    prior_edits: float = 0.2  # edits: pseudo-count at the rate of the channel [untuned]
+    min_model_weight: float = 0.05  # weight: models with a smaller mean weight are not used [untuned]
+    fit_sample: int = 20_000  # characters: sample for the mean weights of the models [untuned]
+
+
+CORRECTOR = CorrectorConfig()
 
 
 @dataclass(frozen=True)
@@ -39,16 +48,16 @@ class Correction:
     """A corrected text.
 
     Attributes:
-        seen: the text as it was.
-        changes: what was changed, in order; their places are those of ``seen``.
-        rate: how often the reader erred, as a multiple of what the channel says.
-        names: of the models of characters that were asked.
-        weights: their mean weights.
-        uncovered: the share of the text whose language or kind no model covers; it was left unchanged.
-        out_of_time: the stage in which time ran out; None if it did not.
+        observed: The text before the correction.
+        changes: The changes, in order; their positions refer to ``observed``.
+        rate: OCR error rate, as a multiple of the channel's.
+        names: Names of the character models that were used.
+        weights: Their mean weights.
+        uncovered: Share of the text that no model covers; it was left unchanged.
+        out_of_time: Stage that the time limit interrupted; None if there was enough time.
     """
 
-    seen: str
+    observed: str
     changes: tuple[Change, ...]
     rate: float
     names: tuple[str, ...]
@@ -58,16 +67,16 @@ class Correction:
 
     @property
     def text(self) -> str:
-        """The text as it is now."""
-        return self.rewritten(self.changes)
+        """The corrected text."""
+        return self.with_changes(self.changes)
 
-    def rewritten(self, changes: Sequence[Change]) -> str:
-        """The text with some changes."""
-        return apply(self.seen, changes)
+    def with_changes(self, changes: Sequence[Change]) -> str:
+        """Return the observed text with some changes."""
+        return apply_changes(self.observed, changes)
 
 
 class Corrector:
-    """A channel and models of characters; corrects any number of texts."""
+    """A channel and character models; corrects any number of texts."""
 
     def __init__(
         self,
@@ -77,158 +86,180 @@ class Corrector:
         min_log_odds: float = 2.0,
         min_confidence: float = 0.0,
         mark: str | None = None,
-        rewriter: Rescorer | None = None,
-        attested: frozenset[str] = frozenset(),
+        rescorer: Rescorer | None = None,
+        reference_tokens: frozenset[str] = frozenset(),
     ) -> None:
-        """Take what texts are corrected by.
+        """Store the models and the conditions of changes.
 
         Args:
-            channel: how the reader errs.
-            prior: models of characters, of which each text gets those that know it.
-            beam: how a line is searched.
-            min_log_odds: by how many nats the evidence must favour a change.
-            min_confidence: how probable a change must be.
-            mark: what stands for one lost character; None if nothing does.
-            rewriter: language models, which judge what is in doubt.
-            attested: the tokens of reference texts, which a change may write into numbers, addresses and identifiers.
+            channel: The OCR errors.
+            prior: Character models; each text uses those that predict it well.
+            beam: The search over a line.
+            min_log_odds: Minimum log-odds of a change, in nats.
+            min_confidence: Minimum probability of a change.
+            mark: Text that stands for one lost character; None if there are no marks.
+            rescorer: Language models that rescore uncertain spans; None disables rescoring.
+            reference_tokens: Tokens of reference texts; changes of numbers, addresses and identifiers must result in
+                one of them.
         """
         self.channel, self.prior, self.beam = channel, prior, beam or Beam()
-        self.min_log_odds, self.min_confidence, self.mark, self.rewriter = min_log_odds, min_confidence, mark, rewriter
-        self.attested = attested
+        self.min_log_odds, self.min_confidence, self.mark, self.rescorer = min_log_odds, min_confidence, mark, rescorer
+        self.reference_tokens = reference_tokens
 
     def correct(self, text: str, meter: Meter | None = None, ocr_confidence: OcrConfidence | None = None) -> Correction:
         """Correct a text.
 
-        If time runs out, the lines that are done keep their changes, and all others stay as they were seen; what
-        language models have not judged by then is as the models of characters have it. If no line is done, there is
-        nothing to keep, and the OutOfTimeError is raised.
+        At the time limit, finished lines keep their changes and all others stay as observed; without time for
+        rescoring, the result is that of the character models.
 
         Args:
-            text: what was seen.
-            meter: is told of the progress, and says when time is over.
-            ocr_confidence: what the reader said of each character of the text.
+            text: The observed text.
+            meter: Reports progress and enforces the time limit.
+            ocr_confidence: OCR confidence of each character of the text.
+
+        Raises:
+            OutOfTimeError: no line was finished.
         """
-        read = self.folded(text)
-        meter, mixture = meter or Meter(), self.choose(read)
+        normalized = self.normalize_quotes(text)
+        meter, mixture = meter or Meter(), self.fit_mixture(normalized)
         mark = self.mark if self.mark and self.mark in text else None
-        related = self.has_related_references(read, mixture)
-        coverage = Coverage(read, mixture, mark, reference_index=related)
-        pieces = [(start, piece) for start, piece in cut(read) if coverage.covered[start : start + len(piece)].any()]
+        has_references = self.has_related_references(normalized, mixture)
+        coverage = Coverage(normalized, mixture, mark, has_references=has_references)
+        lines = [
+            (start, line)
+            for start, line in split_lines(normalized)
+            if coverage.covered[start : start + len(line)].any()
+        ]
         uncovered = coverage.uncovered_share(text)
-        if not pieces:
+        if not lines:
             return Correction(text, (), 0.0, (), (), uncovered)
-        rate = self.infer_rate(pieces, mixture, ocr_confidence, mark, meter)
-        reference_index = float(mixture.weights[[name == REFERENCES for name in mixture.names]].sum())
-        limits = self.min_log_odds, self.min_confidence
-        acceptance = Acceptance(text, coverage, reference_index if related else 0.0, self.attested, self.mark, *limits)
-        table, found, doubts = self.table(rate, mixture, mark), list[Change](), list[Doubt]()
-        before, done, out_of_time = "\n", 0, None
+        rate = self.infer_rate(lines, mixture, ocr_confidence, mark, meter)
+        reference_weight = float(mixture.weights[[name == REFERENCES for name in mixture.names]].sum())
+        acceptance = Acceptance(
+            text,
+            coverage,
+            reference_weight if has_references else 0.0,
+            self.reference_tokens,
+            self.mark,
+            self.min_log_odds,
+            self.min_confidence,
+        )
+        table, changes, uncertain = self.arc_table(rate, mixture, mark), list[Change](), list[UncertainSpan]()
+        context, done, out_of_time = "\n", 0, None
         names, weights = mixture.names, mixture.weights
         try:
-            for start, piece in meter.steps(pieces):
-                before += read[done:start]
-                steps = table.of(piece, ocr_confidence and ocr_confidence.part(start, start + len(piece)))
-                lattice = self.beam.search(mixture, steps, before)
-                changes = find_changes(text[start : start + len(piece)], lattice, steps)
-                kept = acceptance.keep(moved(change, start) for change in changes)
-                found += kept
-                if self.rewriter is not None:
-                    doubts += [Doubt(start, stretch, steps) for stretch in find_stretches(piece, lattice, steps)]
-                before, done = apply(piece, [moved(one, -start) for one in kept]), start + len(piece)
-            if self.rewriter is not None:
-                with meter.stage("writing again"):
-                    found = acceptance.keep(correct_again(self.rewriter, text, doubts, meter))
-                experts = self.rewriter.experts
-                own = self.beam.scale / (self.beam.scale + WEIGHT)
-                names = (*names, *(one.spec.name for one in experts))
-                weights = np.append(own * weights, np.full(len(experts), (1 - own) / len(experts)))
+            for start, line in meter.steps(lines):
+                context += normalized[done:start]
+                arcs = table.of(line, ocr_confidence and ocr_confidence.part(start, start + len(line)))
+                lattice = self.beam.search(mixture, arcs, context)
+                proposed = find_changes(text[start : start + len(line)], lattice, arcs)
+                accepted = acceptance.select(shift_change(change, start) for change in proposed)
+                changes += accepted
+                if self.rescorer is not None:
+                    uncertain += [UncertainSpan(start, span, arcs) for span in find_stretches(line, lattice, arcs)]
+                context = apply_changes(line, [shift_change(change, -start) for change in accepted])
+                done = start + len(line)
+            if self.rescorer is not None:
+                with meter.stage("rescoring"):
+                    changes = acceptance.select(rescore_corrections(self.rescorer, text, uncertain, meter))
+                experts = self.rescorer.experts
+                prior_weight = self.beam.scale / (self.beam.scale + CORRECTION_RESCORING.language_model_weight)
+                names = (*names, *(expert.spec.name for expert in experts))
+                model_weights = np.full(len(experts), (1 - prior_weight) / len(experts))
+                weights = np.append(prior_weight * weights, model_weights)
         except OutOfTimeError as error:
             if not done:
                 raise
             out_of_time = error.stage
-        return Correction(text, tuple(found), rate, names, tuple(weights.tolist()), uncovered, out_of_time)
+        return Correction(text, tuple(changes), rate, names, tuple(weights.tolist()), uncovered, out_of_time)
 
-    def choose(self, text: str) -> CharNgramMixture:
-        """The models that know a text, with their mean weights in it."""
-        sample = self.unmarked(text[: FITTED // 2] + text[max(FITTED // 2, len(text) - FITTED // 2) :])
-        every = self.prior.fitted(sample or " ")
-        heard = np.flatnonzero(every.weights >= HEARD).tolist()
-        return every if len(heard) == len(every.names) else self.prior.only(heard).fitted(sample or " ")
+    def fit_mixture(self, text: str) -> CharNgramMixture:
+        """Return the models that predict a text well, with their mean weights in it."""
+        half = CORRECTOR.fit_sample // 2
+        sample = self.remove_marks(text[:half] + text[max(half, len(text) - half) :])
+        full = self.prior.fitted(sample or " ")
+        active = np.flatnonzero(full.weights >= CORRECTOR.min_model_weight).tolist()
+        return full if len(active) == len(full.names) else self.prior.only(active).fitted(sample or " ")
 
-    def table(self, rate: float, mixture: CharNgramMixture, mark: str | None) -> ArcTable:
-        """The steps of a reader that errs ``rate`` times as often as the channel says, and of marks."""
-        return ArcTable(self.channel.scale_error_rate(rate), mark, mixture.alphabet.replace(mark, "") if mark else "")
+    def arc_table(self, rate: float, mixture: CharNgramMixture, mark: str | None) -> ArcTable:
+        """Return the arcs of the channel at ``rate`` times its error rate, and of marks."""
+        return ArcTable(self.channel.at_rate(rate), mark, mixture.alphabet.replace(mark, "") if mark else "")
 
     def infer_rate(
         self,
-        pieces: Sequence[tuple[int, str]],
+        lines: Sequence[tuple[int, str]],
         mixture: CharNgramMixture,
         ocr_confidence: OcrConfidence | None,
         mark: str | None,
         meter: Meter,
     ) -> float:
-        """The rate at which as many edits are expected in a sample as the channel says."""
+        """Infer the error rate, as a multiple of the channel's, at which it predicts the expected number of edits."""
         sample, size = list[tuple[int, str]](), 0
-        for number in np.random.default_rng(0).permutation(len(pieces)).tolist():
-            if size >= SAMPLE:
+        for index in np.random.default_rng(0).permutation(len(lines)).tolist():
+            if size >= CORRECTOR.rate_sample:
                 break
-            sample.append(pieces[number])
-            size += len(pieces[number][1])
-        usual = sum(1 - self.channel.keep_prob(character) for _, piece in sample for character in self.unmarked(piece))
+            sample.append(lines[index])
+            size += len(lines[index][1])
+        channel_edits = sum(
+            1 - self.channel.stay(character) for _, line in sample for character in self.remove_marks(line)
+        )
         rate = 1.0
-        for _ in range(ROUNDS):
-            table, edits = self.table(rate, mixture, mark), 0.0
-            for start, piece in sample:
+        for _ in range(CORRECTOR.rate_iterations):
+            table, edits = self.arc_table(rate, mixture, mark), 0.0
+            for start, line in sample:
                 meter.check()
-                steps = table.of(piece, ocr_confidence and ocr_confidence.part(start, start + len(piece)))
-                edits += expected_edits(self.beam.search(mixture, steps, "\n"), steps)
-            rate = float(np.clip((edits + PRIOR) / (usual + PRIOR), *RATES))
+                arcs = table.of(line, ocr_confidence and ocr_confidence.part(start, start + len(line)))
+                edits += expected_edits(self.beam.search(mixture, arcs, "\n"), arcs)
+            ratio = (edits + CORRECTOR.prior_edits) / (channel_edits + CORRECTOR.prior_edits)
+            rate = float(np.clip(ratio, CORRECTOR.min_rate, CORRECTOR.max_rate))
         return rate
 
     def has_related_references(self, text: str, mixture: CharNgramMixture) -> bool:
-        """Whether there are reference texts of the same kind as a text: the other models alone predict it worse."""
-        others = [number for number, name in enumerate(self.prior.names) if name != REFERENCES]
-        sample = self.unmarked(text[:FITTED])
+        """Return whether there are reference texts of the same kind: without them the text is predicted worse."""
+        others = [index for index, name in enumerate(self.prior.names) if name != REFERENCES]
+        sample = self.remove_marks(text[: CORRECTOR.fit_sample])
         if not others or len(others) == len(self.prior.names) or not sample:
             return len(others) < len(self.prior.names)
         without = self.prior.only(others).fitted(sample)
-        return mean_surprisal(sample, without) - mean_surprisal(sample, mixture) >= BENEFIT
+        benefit = mean_surprisal(sample, without) - mean_surprisal(sample, mixture)
+        return benefit >= COVERAGE.min_reference_benefit
 
-    def folded(self, text: str) -> str:
-        """The text as the models read it: straight quotation marks, unless reference texts have curly ones.
+    def normalize_quotes(self, text: str) -> str:
+        """Replace curly quotation marks by straight ones, unless reference texts have curly ones.
 
-        The shipped models were trained on straight ones, and would call every curly one an error.
+        The built-in models were trained on straight ones, and treat every curly one as an error.
         """
-        return text if any("\u2019" in token for token in self.attested) else text.translate(STRAIGHT)
+        has_curly = any("\u2019" in token for token in self.reference_tokens)
+        return text if has_curly else text.translate(STRAIGHT_QUOTES)
 
-    def unmarked(self, text: str) -> str:
-        """A text without its marks."""
+    def remove_marks(self, text: str) -> str:
+        """Return a text without its marks."""
         return text.replace(self.mark, "") if self.mark else text
 
 
-def cut(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a text that are not blank, and where each begins; a long line in pieces that end with a space."""
-    start = 0
+def split_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (start, line) of the lines of a text that are not blank; long lines are split after a space."""
+    line_start = 0
     for part in LINE_END.split(text):
         if part.strip() and not LINE_END.fullmatch(part):
             done = 0
             while done < len(part):
-                stop = min(len(part), done + LONGEST)
+                stop = min(len(part), done + CORRECTOR.max_line_length)
                 space = part.rfind(" ", done, stop)
                 if stop < len(part) and space > done:
                     stop = space + 1
-                yield start + done, part[done:stop]
+                yield line_start + done, part[done:stop]
                 done = stop
-        start += len(part)
+        line_start += len(part)
 
 
-def moved(change: Change, by: int) -> Change:
-    """A change of a part of a text as a change of the text, or the reverse."""
-    return replace(change, start=change.start + by, stop=change.stop + by)
+def shift_change(change: Change, offset: int) -> Change:
+    """Return a change with its positions shifted by an offset."""
+    return replace(change, start=change.start + offset, stop=change.stop + offset)
 
 
-def apply(text: str, changes: Sequence[Change]) -> str:
-    """A text with changes made."""
+def apply_changes(text: str, changes: Sequence[Change]) -> str:
+    """Return a text with changes made."""
     parts, done = [], 0
     for change in changes:
         parts += [text[done : change.start], change.text]

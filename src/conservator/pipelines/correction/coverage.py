@@ -1,20 +1,22 @@
-"""How well the character models know a text, position by position.
+"""Coverage: how well the character models predict a text, position by position.
 
-The surprisal of a character is -log p(character | characters before) under the mixture of models, clipped at CLIP, so
-that it tells which characters are predicted well, and OCR errors count little. Its mean is 0.5 to 0.75 nats in English
-text with OCR errors, and 0.8 to 0.95 in other languages. The covered parts of a text are those of the most probable
-segmentation
+The surprisal of a character is -log p(character | characters before) under the mixture of models, clipped at
+``max_surprisal``. It shows which characters are predicted well, and OCR errors have little influence. Its mean is 0.5
+to 0.75 nats in English text with OCR errors, and 0.8 to 0.95 in other languages. The covered parts of a text are those
+of the most probable segmentation
 
-    max over c in {0, 1}^n of  sum_t c_t RATIO (limit - surprisal_t) - START c_1 - SWITCH |{t: c_t != c_t-1}|
+    max over c in {0, 1}^n of  sum_t c_t ratio (limit - surprisal_t) - start_cost c_1 - switch_cost |{t: c_t != c_t-1}|
 
-in which RATIO (limit - surprisal) is the log-likelihood ratio of two normal distributions with the means of covered and
-uncovered text. Of windows of 400 characters, 94 to 100 % are below LIMIT in most sets of English OCR text, 1 % in ten
-other languages. With reference texts of the same kind the limit is higher, and text with very many OCR errors is
-corrected, too. Reference texts are of the same kind if they lower the mean clipped surprisal by at least BENEFIT: by
-0.017 to 0.06 for newspapers of the same time, and by at most 0.005 for documents in other languages.
+in which ratio (limit - surprisal) is the log-likelihood ratio of two normal distributions with the means of covered and
+uncovered text. Of windows of 400 characters, 94 to 100 % are below ``limit`` in most sets of English OCR text, 1 % in
+ten other languages. With reference texts of the same kind the limit is higher, and text with very many OCR errors is
+corrected, too. Reference texts are of the same kind if they lower the mean clipped surprisal by at least
+``min_reference_benefit``: by 0.017 to 0.06 for newspapers of the same time, and by at most 0.005 for documents in other
+languages.
 """
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,81 +24,93 @@ from numpy.typing import NDArray
 from conservator.experts.char_ngram import CharNgramMixture
 from conservator.numerics import compiled
 
-CLIP = 1.0  # nats
-REACH = 200  # characters on either side, for the local surprisal
-LIMIT = 0.8  # nats, halfway between the means of covered and uncovered text
-REFERENCE_LIMIT = 0.95  # the same with reference texts of this kind
-RATIO = 1.8  # the difference of these means divided by the variance of the clipped surprisal, per nat
-START = 4.0  # nats of evidence that a covered text needs, so that very short texts are left unchanged
-BENEFIT = 0.01  # nats of clipped surprisal
-SWITCH = 25.0  # nats of evidence for a change between covered and uncovered text
-AFTER_MARK = 2  # characters after a mark that are not counted: a mark is no context for them
-
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CoverageConfig:
+    """Constants of the coverage."""
+
+    max_surprisal: float = 1.0  # nats: clipping, so that errors count little [LOG: text-without-language-coverage]
+    radius: int = 200  # characters: on either side, for the local surprisal [LOG: text-without-language-coverage]
+    # nats: halfway between the means of covered and uncovered text [LOG: text-without-language-coverage]
+    limit: float = 0.8
+    reference_limit: float = 0.95  # nats: the same with references [LOG: text-without-language-coverage]
+    # per nat: difference of these means divided by the variance [LOG: text-without-language-coverage]
+    ratio: float = 1.8
+    # nats: evidence that a covered text needs, so that very short texts are unchanged [untuned]
+    start_cost: float = 4.0
+    switch_cost: float = 25.0  # nats: cost of a boundary of covered text [LOG: text-without-language-coverage]
+    min_reference_benefit: float = 0.01  # nats: of clipped surprisal [LOG: text-without-language-coverage]
+    ignored_after_mark: int = 2  # characters: not counted after a mark, which is no context for them [untuned]
+
+
+COVERAGE = CoverageConfig()
 
 
 class Coverage:
     """The local surprisal of a text and the positions that the models cover.
 
     Attributes:
-        surprisal: (n,) the local surprisal at each character, in nats.
-        covered: (n,) True where the models know the text well enough to correct it.
+        surprisal: (n,) local surprisal at each character, in nats.
+        covered: (n,) True where the models predict the text well enough to correct it.
     """
 
     def __init__(
-        self, text: str, mixture: CharNgramMixture, mark: str | None = None, *, reference_index: bool = False
+        self, text: str, mixture: CharNgramMixture, mark: str | None = None, *, has_references: bool = False
     ) -> None:
-        """Measure a text; its marks and the characters next to them are not counted.
+        """Measure a text; its marks and the characters after them are not counted.
 
         Args:
-            text: as it was seen.
-            mixture: the character models.
-            mark: what stands for one lost character; None if nothing does.
-            reference_index: whether there are reference texts of the same kind.
+            text: The observed text.
+            mixture: The character models.
+            mark: Text that stands for one lost character; None if there are no marks.
+            has_references: Whether there are reference texts of the same kind.
         """
-        limit = REFERENCE_LIMIT if reference_index else LIMIT
+        limit = COVERAGE.reference_limit if has_references else COVERAGE.limit
         counted = np.ones(len(text))
-        for found in re.finditer(re.escape(mark), text) if mark else ():
-            counted[found.start() : found.end() + AFTER_MARK] = 0.0
-        clipped = np.minimum(-mixture.log_probs(text), CLIP) * counted
+        for match in re.finditer(re.escape(mark), text) if mark else ():
+            counted[match.start() : match.end() + COVERAGE.ignored_after_mark] = 0.0
+        clipped = np.minimum(-mixture.log_probs(text), COVERAGE.max_surprisal) * counted
         sums, counts = (_window_sums(values) for values in (clipped, counted))
         self.surprisal: Floats = sums / np.maximum(counts, 1.0)
-        self.covered: NDArray[np.bool_] = segment(RATIO * (limit * counted - clipped), START, SWITCH)
+        ratios = COVERAGE.ratio * (limit * counted - clipped)
+        self.covered: NDArray[np.bool_] = segment(ratios, COVERAGE.start_cost, COVERAGE.switch_cost)
 
     def uncovered_share(self, text: str) -> float:
-        """The share of the characters of the text, without blanks, that no model covers."""
-        inked = np.array([not character.isspace() for character in text], dtype=bool)
-        return float((inked & ~self.covered).sum() / max(1, inked.sum()))
+        """Return the share of the characters of the text, without blanks, that no model covers."""
+        is_printed = np.array([not character.isspace() for character in text], dtype=bool)
+        return float((is_printed & ~self.covered).sum() / max(1, is_printed.sum()))
 
 
 def mean_surprisal(text: str, mixture: CharNgramMixture) -> float:
-    """The mean clipped surprisal of a text."""
-    return float(np.minimum(-mixture.log_probs(text), CLIP).mean())
+    """Return the mean clipped surprisal of a text."""
+    return float(np.minimum(-mixture.log_probs(text), COVERAGE.max_surprisal).mean())
 
 
 def _window_sums(values: Floats) -> Floats:
-    """(n,) the sum of the values within REACH of each position."""
+    """(n,) the sum of the values within ``COVERAGE.radius`` of each position."""
     total = np.concatenate([[0.0], np.cumsum(values)])
-    places = np.arange(len(values))
-    sums: Floats = total[np.minimum(places + REACH + 1, len(values))] - total[np.maximum(places - REACH, 0)]
+    positions, radius = np.arange(len(values)), COVERAGE.radius
+    sums: Floats = total[np.minimum(positions + radius + 1, len(values))] - total[np.maximum(positions - radius, 0)]
     return sums
 
 
 @compiled
-def segment(ratios: Floats, start: float, switch: float) -> NDArray[np.bool_]:
+def segment(ratios: Floats, start_cost: float, switch_cost: float) -> NDArray[np.bool_]:
     """(n,) True in the covered parts of the most probable segmentation, given log-likelihood ratios (n,)."""
     size = len(ratios)
-    came_from = np.zeros((size, 2), dtype=np.bool_)  # the state before, for each state
-    scores = np.array([0.0, -start])
-    for place in range(size):
-        stay, switched = scores.copy(), scores - switch
+    came_from = np.zeros((size, 2), dtype=np.bool_)  # the previous state, for each state
+    scores = np.array([0.0, -start_cost])
+    for position in range(size):
+        stay, switched = scores.copy(), scores - switch_cost
         for state in range(2):
-            before = state if place == 0 or stay[state] >= switched[1 - state] else 1 - state
-            came_from[place, state] = before == 1
-            scores[state] = (stay[state] if before == state else switched[before]) + state * ratios[place]
+            before = state if position == 0 or stay[state] >= switched[1 - state] else 1 - state
+            came_from[position, state] = before == 1
+            scores[state] = (stay[state] if before == state else switched[before]) + state * ratios[position]
     covered = np.zeros(size, dtype=np.bool_)
     state = int(scores[1] > scores[0])
-    for place in range(size - 1, -1, -1):
-        covered[place] = state == 1
-        state = int(came_from[place, state])
+    for position in range(size - 1, -1, -1):
+        covered[position] = state == 1
+        state = int(came_from[position, state])
     return covered

@@ -1,6 +1,7 @@
-"""What models of characters leave in doubt, judged by language models."""
+"""Rescoring of uncertain spans of a text with OCR errors, with language models."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -14,117 +15,171 @@ from conservator.decoders.edits.spans import Alternative, Stretch
 from conservator.experts import Meter
 from conservator.pipelines.rescoring import Rescorer
 
-WEIGHT = 0.4  # of the log-probabilities of language models, beside those of the channel and the models of characters
-SURE = 0.95  # the probability of a text from which it is not judged
-ROUNDS = 2
-NEAR = 64  # bytes: what is so near to something that changes is judged again
-
 Floats = NDArray[np.float64]
 
 
-class Doubt(NamedTuple):
-    """A stretch in doubt, of the piece of a text that begins at ``start``, and the steps of that piece."""
+@dataclass(frozen=True)
+class CorrectionRescoringConfig:
+    """Constants of the rescoring."""
 
-    start: int
-    stretch: Stretch
-    steps: LineArcs
+    # weight: log-probabilities of language models, where the channel and the character models have 1
+    # [LOG: ocr-correction]
+    language_model_weight: float = 0.4
+    confidence_threshold: float = 0.95  # probability: spans with a better candidate are kept [LOG: ocr-correction]
+    iterations: int = 2  # iterations: spans near a change are rescored in the second one [untuned]
+    radius_bytes: int = 64  # bytes: distance from a change within which spans are rescored again [untuned]
 
 
-def correct_again(rewriter: Rescorer, text: str, doubts: Sequence[Doubt], meter: Meter) -> list[Change]:
-    """The changes of the likeliest text of each stretch in doubt, by all models together.
+CORRECTION_RESCORING = CorrectionRescoringConfig()
 
-        score(t) = log-probability by the channel and the models of characters + WEIGHT log q(t | the text around it)
+
+class UncertainSpan(NamedTuple):
+    """An uncertain span of a line.
+
+    Attributes:
+        line_start: Start of the line in the text.
+        span: The span in the line, and its candidates.
+        arcs: The arcs of the line.
+    """
+
+    line_start: int
+    span: Stretch
+    arcs: LineArcs
+
+    @property
+    def start(self) -> int:
+        """Start of the span in the text."""
+        return self.line_start + self.span.start
+
+    @property
+    def stop(self) -> int:
+        """End of the span in the text."""
+        return self.line_start + self.span.stop
+
+    @property
+    def scores(self) -> Floats:
+        """(k,) log-probability of each candidate, by the channel and the character models."""
+        return np.array([candidate.score for candidate in self.span.alternatives])
+
+
+def rescore_corrections(
+    rescorer: Rescorer, text: str, uncertain: Sequence[UncertainSpan], meter: Meter
+) -> list[Change]:
+    """Return the changes of the most probable candidate of each uncertain span, by all models together.
+
+        score(t) = log p(t) of the channel and the character models + language_model_weight log q(t | context)
 
     Args:
-        rewriter: the language models, and their weights.
-        text: as it was seen.
-        doubts: in order.
-        meter: counts the tokens that are read.
+        rescorer: The language models and their weights.
+        text: The observed text.
+        uncertain: Uncertain spans, in order.
+        meter: Counts the tokens that are read.
     """
-    choices = [0] * len(doubts)
-    posteriors = [posterior(np.array([one.score for one in doubt.stretch.alternatives])) for doubt in doubts]
-    asked = [number for number, one in enumerate(posteriors) if one.max() < SURE]
-    for _ in meter.steps(range(ROUNDS)):
-        data, spans = write(text, doubts, choices)
-        texts = [tuple(one.text.encode() for one in doubts[number].stretch.alternatives) for number in asked]
-        spots = [Spot(*spans[number], some) for number, some in zip(asked, texts, strict=True)]
-        weights = rewriter.weights(data, np.ones(len(data), dtype=bool), meter) if spots else np.empty((0, 0))
+    choices = [0] * len(uncertain)
+    posteriors = [posterior(span.scores) for span in uncertain]
+    pending = [
+        index for index, probs in enumerate(posteriors) if probs.max() < CORRECTION_RESCORING.confidence_threshold
+    ]
+    for _ in meter.steps(range(CORRECTION_RESCORING.iterations)):
+        data, byte_spans = insert_candidates(text, uncertain, choices)
+        candidates = [
+            tuple(candidate.text.encode() for candidate in uncertain[index].span.alternatives) for index in pending
+        ]
+        spots = [Spot(*byte_spans[index], texts) for index, texts in zip(pending, candidates, strict=True)]
+        weights = rescorer.weights(data, np.ones(len(data), dtype=bool), meter) if spots else np.empty((0, 0))
         changed = []
-        for number, said in zip(asked, judge(rewriter.experts, weights, data, spots, meter), strict=True):
-            own = np.array([one.score for one in doubts[number].stretch.alternatives])
-            posteriors[number] = posterior(own + WEIGHT * said)
-            best = int(np.argmax(posteriors[number]))
-            if best != choices[number]:
-                changed.append(spans[number])
-                choices[number] = best
-        asked = [number for number in asked if any(is_near(spans[number], one) for one in changed)]
+        model_scores = judge(rescorer.experts, weights, data, spots, meter)
+        for index, log_probs in zip(pending, model_scores, strict=True):
+            posteriors[index] = posterior(
+                uncertain[index].scores + CORRECTION_RESCORING.language_model_weight * log_probs
+            )
+            best = int(np.argmax(posteriors[index]))
+            if best != choices[index]:
+                changed.append(byte_spans[index])
+                choices[index] = best
+        pending = [index for index in pending if any(is_near(byte_spans[index], span) for span in changed)]
     return [
         change
-        for doubt, probabilities, choice in zip(doubts, posteriors, choices, strict=True)
-        for change in find_changes(text, doubt, probabilities, choice)
+        for span, probabilities, choice in zip(uncertain, posteriors, choices, strict=True)
+        for change in find_changes(text, span, probabilities, choice)
     ]
 
 
 def posterior(scores: Floats) -> Floats:
-    """Probabilities from scores."""
-    found: Floats = np.exp(scores - np.logaddexp.reduce(scores))
-    return found
+    """Return probabilities (k,), given log-probabilities (k,) up to a constant."""
+    probabilities: Floats = np.exp(scores - np.logaddexp.reduce(scores))
+    return probabilities
 
 
-def is_near(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two different spans are near each other."""
-    return one != other and one[0] - other[1] < NEAR and other[0] - one[1] < NEAR
+def is_near(span: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return whether two different spans are within ``CORRECTION_RESCORING.radius_bytes`` of each other."""
+    radius = CORRECTION_RESCORING.radius_bytes
+    return span != other and span[0] - other[1] < radius and other[0] - span[1] < radius
 
 
-def write(text: str, doubts: Sequence[Doubt], choices: Sequence[int]) -> tuple[bytes, list[tuple[int, int]]]:
-    """The text with what is chosen for each stretch, and where in its bytes the stretches are."""
-    parts, spans, done, size = [], [], 0, 0
-    for doubt, choice in zip(doubts, choices, strict=True):
-        before = text[done : doubt.start + doubt.stretch.start].encode()
-        chosen = doubt.stretch.alternatives[choice].text.encode()
+def insert_candidates(
+    text: str, uncertain: Sequence[UncertainSpan], choices: Sequence[int]
+) -> tuple[bytes, list[tuple[int, int]]]:
+    """Return the text as bytes with the chosen candidate of each span, and the ranges of the spans in it."""
+    parts, byte_spans, done, size = [], [], 0, 0
+    for span, choice in zip(uncertain, choices, strict=True):
+        before = text[done : span.start].encode()
+        chosen = span.span.alternatives[choice].text.encode()
         start = size + len(before)
         size = start + len(chosen)
-        spans.append((start, size))
+        byte_spans.append((start, size))
         parts += [before, chosen]
-        done = doubt.start + doubt.stretch.stop
-    return b"".join([*parts, text[done:].encode()]), spans
+        done = span.stop
+    return b"".join([*parts, text[done:].encode()]), byte_spans
 
 
-def find_changes(text: str, doubt: Doubt, probabilities: Floats, choice: int) -> list[Change]:
-    """The changes that a text of a stretch makes, with their probabilities: of all texts that make them, too."""
-    chosen = doubt.stretch.alternatives[choice]
+def find_changes(text: str, uncertain: UncertainSpan, probabilities: Floats, choice: int) -> list[Change]:
+    """Return the changes that a candidate makes; their probabilities sum over all candidates that make them.
+
+    Args:
+        text: The observed text.
+        uncertain: The span.
+        probabilities: (k,) of its candidates.
+        choice: Index of the candidate.
+    """
     changes = []
-    runs = [find_runs(one, doubt.steps) for one in doubt.stretch.alternatives]
-    first = doubt.start + doubt.stretch.start
-    for start, stop, written in find_runs(chosen, doubt.steps):
-        made = sum(share for share, found in zip(probabilities, runs, strict=True) if (start, stop, written) in found)
-        kept = sum(share for share, found in zip(probabilities, runs, strict=True) if leaves(found, start, stop))
-        log_odds = float(np.log(made) - np.log(kept)) if kept else float("inf")
-        seen = text[first + start : first + stop]
-        changes.append(Change(first + start, first + stop, seen, written, min(1.0, float(made)), log_odds))
+    edits = [find_edits(candidate, uncertain.arcs) for candidate in uncertain.span.alternatives]
+    first = uncertain.start
+    for start, stop, new_text in edits[choice]:
+        made = sum(
+            probability
+            for probability, others in zip(probabilities, edits, strict=True)
+            if (start, stop, new_text) in others
+        )
+        unchanged = sum(
+            probability for probability, others in zip(probabilities, edits, strict=True) if leaves(others, start, stop)
+        )
+        log_odds = float(np.log(made) - np.log(unchanged)) if unchanged else float("inf")
+        observed = text[first + start : first + stop]
+        changes.append(Change(first + start, first + stop, observed, new_text, min(1.0, float(made)), log_odds))
     return changes
 
 
-def find_runs(one: Alternative, steps: LineArcs) -> list[tuple[int, int, str]]:
-    """The runs of edits in a text: where each starts and stops in what was seen, and what it writes.
+def find_edits(candidate: Alternative, arcs: LineArcs) -> list[tuple[int, int, str]]:
+    """Return (start, stop, new text) of each run of edits in a candidate, in positions of its span.
 
-    What fills a mark is a run of its own.
+    The filling of a mark is a separate run.
     """
-    places = list(accumulate((int(steps.widths[step]) for step in one.steps), initial=0))
-    found: list[tuple[int, int, str]] = []
-    edited = False
-    for step, place in zip(one.steps, places, strict=False):
-        if not steps.stays[step]:
-            joins = edited and not steps.fills[step]
-            start, before = (found[-1][0], found.pop()[2]) if joins else (place, "")
-            written = "".join(map(chr, steps.texts[step, : steps.sizes[step]].tolist()))
-            found.append((start, place + int(steps.widths[step]), before + written))
-        edited = not (steps.stays[step] or steps.fills[step])
-    return found
+    positions = list(accumulate((int(arcs.widths[arc]) for arc in candidate.steps), initial=0))
+    edits: list[tuple[int, int, str]] = []
+    is_open = False  # whether the last run can be extended
+    for arc, position in zip(candidate.steps, positions, strict=False):
+        if not arcs.stays[arc]:
+            joins = is_open and not arcs.fills[arc]
+            start, before = (edits[-1][0], edits.pop()[2]) if joins else (position, "")
+            new_text = "".join(map(chr, arcs.texts[arc, : arcs.sizes[arc]].tolist()))
+            edits.append((start, position + int(arcs.widths[arc]), before + new_text))
+        is_open = not (arcs.stays[arc] or arcs.fills[arc])
+    return edits
 
 
-def leaves(runs: Sequence[tuple[int, int, str]], start: int, stop: int) -> bool:
-    """Whether runs of edits leave a stretch as it is; nothing is missing in an empty one."""
+def leaves(edits: Sequence[tuple[int, int, str]], start: int, stop: int) -> bool:
+    """Return whether edits leave a range unchanged; an empty range is changed by an insertion."""
     if start == stop:
-        return all(not begin <= start <= end for begin, end, _ in runs)
-    return all(end <= start or begin >= stop for begin, end, _ in runs)
+        return all(not first <= start <= last for first, last, _ in edits)
+    return all(last <= start or first >= stop for first, last, _ in edits)

@@ -1,4 +1,4 @@
-"""A correction as a restoration: the changed stretches are what was lost, and the models of characters its experts."""
+"""A correction as a restoration, in which the changed spans are the lost text and the character models the experts."""
 
 from dataclasses import replace
 from itertools import accumulate
@@ -13,32 +13,33 @@ from conservator.pipelines.correction.corrector import Correction
 from conservator.results import Notice, Restoration
 from conservator.results.notices import UNKNOWN_LANGUAGE
 
-NOTICED = 0.05  # the share of a text from which a notice says that it was left unchanged
+MIN_UNCOVERED_SHARE = 0.05  # share: a notice reports a larger uncovered part of a text [untuned]
 
 
 def as_restoration(correction: Correction, cost: Cost) -> Restoration:
-    """The restoration that a correction is."""
-    places = list(accumulate((len(character.encode()) for character in correction.seen), initial=0))
-    shown = visible(correction)
-    texts = [change.text.encode() for change in shown]
-    spans = np.array([[places[one.start], places[one.stop]] for one in shown], dtype=np.int64).reshape(-1, 2)
+    """Return a correction as a restoration."""
+    offsets = list(accumulate((len(character.encode()) for character in correction.observed), initial=0))
+    visible = visible_changes(correction)
+    texts = [change.text.encode() for change in visible]
+    spans = np.array([[offsets[change.start], offsets[change.stop]] for change in visible], dtype=np.int64)
+    spans = spans.reshape(-1, 2)
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     longer = lengths - (spans[:, 1] - spans[:, 0])
-    begins = spans[:, 0] + np.cumsum(longer) - longer
-    changed = np.repeat(begins - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-    tokens = np.frombuffer(correction.rewritten(shown).encode(), dtype=np.uint8).astype(np.int16)
-    written = tokens[changed].astype(np.int64)
+    starts = spans[:, 0] + np.cumsum(longer) - longer
+    changed = np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    tokens = np.frombuffer(correction.with_changes(visible).encode(), dtype=np.uint8).astype(np.int16)
+    new_tokens = tokens[changed].astype(np.int64)
     tokens[changed] = LOST
     weights = np.tile(np.array(correction.weights, dtype=np.float64), (len(changed), 1))
     return Restoration(
-        damaged=DamagedDocument(tokens, begins, lengths, spans, np.ones(len(shown), dtype=bool), MARK, None),
+        damaged=DamagedDocument(tokens, starts, lengths, spans, np.ones(len(visible), dtype=bool), MARK, None),
         experts=correction.names,
         positions=changed,
-        read_tokens=written,
-        read_confidence=np.repeat([one.probability for one in shown], lengths).astype(np.float64),
+        read_tokens=new_tokens,
+        read_confidence=np.repeat([change.probability for change in visible], lengths).astype(np.float64),
         read_field=weights.reshape(len(changed), len(correction.names)),
         read_regions=np.full(len(changed), int(np.argmax(correction.weights)) if correction.names else -1),
-        open_positions=np.empty(0, dtype=np.int64),
+        unfilled_positions=np.empty(0, dtype=np.int64),
         alternatives=(),
         changes=correction.changes,
         rate=correction.rate,
@@ -49,34 +50,36 @@ def as_restoration(correction: Correction, cost: Cost) -> Restoration:
 
 
 def coverage_notices(uncovered: float) -> tuple[Notice, ...]:
-    """The notice that a share of a text was left unchanged because no model covers it; none if the share is small."""
-    if uncovered < NOTICED:
+    """Return the notice that a share of a text is unchanged because no model covers it; none if the share is small."""
+    if uncovered < MIN_UNCOVERED_SHARE:
         return ()
     part = "this text" if uncovered == 1 else f"{100 * uncovered:.0f} % of this text"
     left = "it was" if uncovered == 1 else "that part was"
     message = (
         f"the models do not cover the language or kind of {part}, so {left} left unchanged; reference texts of the "
-        "same language and kind (the option like) make corrections possible"
+        "same language and kind make corrections possible"
     )
     return (Notice(UNKNOWN_LANGUAGE, message),)
 
 
-def visible(correction: Correction) -> list[Change]:
-    """The changes, each with text to be seen: one that leaves nothing takes the character before it, or after it."""
-    found: list[Change] = []
+def visible_changes(correction: Correction) -> list[Change]:
+    """Return the changes, each with text to display: a deletion is extended by the character before or after it."""
+    visible: list[Change] = []
     for change in correction.changes:
-        wider = change
+        extended = change
         if not change.text:
-            start = change.start - 1 if change.start > (found[-1].stop if found else 0) else change.start
-            stop = change.stop if start < change.start else min(len(correction.seen), change.stop + 1)
-            before, after = correction.seen[start : change.start], correction.seen[change.stop : stop]
-            wider = replace(change, start=start, stop=stop, seen=before + change.seen + after, text=before + after)
-        if found and wider.start < found[-1].stop:
-            overlap = found[-1].stop - wider.start
-            wider = replace(wider, start=found[-1].stop, seen=wider.seen[overlap:], text=wider.text[overlap:])
-        if wider.text:
-            found.append(wider)
-        elif found and found[-1].stop == wider.start:
-            last = found[-1]
-            found[-1] = replace(last, stop=wider.stop, seen=last.seen + wider.seen)
-    return found
+            start = change.start - 1 if change.start > (visible[-1].stop if visible else 0) else change.start
+            stop = change.stop if start < change.start else min(len(correction.observed), change.stop + 1)
+            before, after = correction.observed[start : change.start], correction.observed[change.stop : stop]
+            extended = replace(change, start=start, stop=stop, seen=before + change.seen + after, text=before + after)
+        if visible and extended.start < visible[-1].stop:
+            overlap = visible[-1].stop - extended.start
+            extended = replace(
+                extended, start=visible[-1].stop, seen=extended.seen[overlap:], text=extended.text[overlap:]
+            )
+        if extended.text:
+            visible.append(extended)
+        elif visible and visible[-1].stop == extended.start:
+            last = visible[-1]
+            visible[-1] = replace(last, stop=extended.stop, seen=last.seen + extended.seen)
+    return visible
