@@ -58,7 +58,7 @@ class Timed(FakeExpert):
         return super().predict(context, at)
 
 
-class TimedWorm(Bookworm):
+class TimedWorm(MemorizingCausalExpert):
     """A language model whose evaluations take a second."""
 
     def __init__(self, text, expert, name="bookworm"):
@@ -71,7 +71,7 @@ class TimedWorm(Bookworm):
 
         def timed(parents, tokens, wanted):
             self.expert.begin()
-            return grow(parents, tokens, wanted)
+            return extend(parents, tokens, wanted)
 
         reading.extend = timed
         return reading
@@ -323,7 +323,7 @@ def test_finished_lines_keep_their_corrections():
 
 def test_without_rescoring_the_result_is_that_of_the_character_models():
     observed = COURT.replace("the", "tbe")
-    rescorer = Rescorer([Bookworm(COURT.encode())])
+    rescorer = Rescorer([MemorizingCausalExpert(COURT.encode())])
     whole = Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rescorer=rescorer).correct(observed)
     plain = Corrector(CHANNEL, PRIOR, min_log_odds=0.0).correct(observed)
     corrector = Corrector(CHANNEL, PRIOR, min_log_odds=0.0, rescorer=rescorer)

@@ -33,7 +33,7 @@ def check(document, result, settings):
     """Check the properties of every restoration."""
     assert result.data.decode() == result.text
     markers = {"mark": settings.get("mark", "\ufffd"), "gap": settings.get("gap")}
-    damaged = read_damaged(document, **markers).settled("invalid")
+    damaged = read_damaged(document, **markers).check_utf8("invalid")
     lost = result.damaged.tokens == LOST
     assert (result.tokens[~lost] == result.damaged.tokens[~lost]).all()
     in_gap = result.damaged.gap_of(np.arange(len(result.tokens))) >= 0
@@ -227,7 +227,7 @@ def test_progress_is_reported_and_may_stop_the_restoration():
         ("a", {"channel": ReplacementChannel(256, 0.1), "alternatives": 1}, "marked gaps"),
         ("a", {"channel": "replacement"}, "known: mask, replacement:RATE"),
         ("a", {"channel": "replacement:often"}, "between 0 and 1"),
-        ("a", {"channel": 0.5}, "a float; it must be a Channel"),
+        ("a", {"channel": 0.5}, "it must be a Channel or the name of a channel, got a float"),
         ("a", {"lost": "all"}, "must be one of auto, bytes, invalid, characters"),
         ("a", {"mark": ""}, "at least one character"),
         ("a", {"evidence_radius": -1}, "number of bytes"),

@@ -176,7 +176,7 @@ class Restorer:
         reference_index = self.reference_index if references is None else read_references(references, options.mark)
         if reference_index is not None and not options.memory:
             raise OptionError("references", "references have no effect without the memory; set memory=True")
-        is_uncertain = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.DOUBTFUL).any())
+        is_uncertain = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.UNCERTAIN).any())
         if is_uncertain and options.alternatives:
             raise OptionError("alternatives", "alternatives need marked gaps; with this channel any byte may change")
         if is_uncertain and options.effort == "best":
@@ -190,12 +190,12 @@ class Restorer:
             restored = self._restore_characters(text, reference_index, options, generator, meter)
             return replace(restored, encoding=source.encoding)
         if not is_uncertain:
-            damaged = damaged.settled(options.lost)
+            damaged = damaged.check_utf8(options.lost)
         with meter.measure() as spent:
             experts = self._select_experts(damaged, channel, options, generator, meter, everywhere=is_uncertain)
             if len(damaged.gaps):
                 # Uncertain bytes that are not valid UTF-8 exclude no gap length: they will be changed.
-                valid = damaged.settled("invalid") if is_uncertain else damaged
+                valid = damaged.check_utf8("invalid") if is_uncertain else damaged
                 texts = memory_texts(damaged, reference_index) if options.memory else []
                 with meter.stage("lengths"):
                     lengths = choose_lengths(Team(experts, meter), valid, options.max_gap, generator, texts)
@@ -321,7 +321,7 @@ class Restorer:
         lost_unit = "characters" if options.lost == "auto" else options.lost
         with meter.measure() as spent:
             expert = make_lexicon_expert(text, reference_index, lost_unit)
-            if not len(text.damaged.places):
+            if not len(text.damaged.positions):
                 return replace(Restoration.untouched(text.source, (expert.spec.name,), Cost()), lost_unit=lost_unit)
             team = Team([expert], meter)
             channel = as_channel("mask", CHARACTERS.size)
@@ -361,7 +361,7 @@ class Restorer:
 
     def _default_engine(self, observation: Observation, options: RestoreOptions) -> Engine:
         """Return the engine for an observation if none was given."""
-        if observation.doubtful.any():
+        if observation.uncertain.any():
             return Bayes(evidence_radius=options.evidence_radius)
         return SubsampledBayes(evidence_radius=options.evidence_radius, chooses=self.select)
 

@@ -122,10 +122,10 @@ def test_characters_keep_the_positions_of_their_bytes(text):
     damaged = read_damaged(text)
     result = as_characters(damaged)
     assert int(result.widths.sum()) == len(damaged.tokens)
-    assert np.flatnonzero(result.damaged.tokens == CHARACTERS.mask).tolist() == result.damaged.places.tolist()
-    wider = damaged.with_widths(np.full(len(damaged.places), 2))
-    assert len(wider.tokens) == len(damaged.tokens) + len(damaged.places)
-    assert wider.sign_of(wider.lost).tolist() == np.repeat(np.arange(len(damaged.places)), 2).tolist()
+    assert np.flatnonzero(result.damaged.tokens == CHARACTERS.mask).tolist() == result.damaged.positions.tolist()
+    wider = damaged.with_widths(np.full(len(damaged.positions), 2))
+    assert len(wider.tokens) == len(damaged.tokens) + len(damaged.positions)
+    assert wider.marker_of(wider.lost).tolist() == np.repeat(np.arange(len(damaged.positions)), 2).tolist()
 
 
 def test_all_forms_of_a_restoration_count_characters():

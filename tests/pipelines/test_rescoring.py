@@ -90,7 +90,10 @@ def test_alternatives_change_nothing_and_start_with_the_text():
 
 def test_two_language_models_have_weight_where_they_predict_the_text():
     half = len(TEXT) // 2
-    first, second = Bookworm(TEXT[:half].encode(), "first"), Bookworm(TEXT[half:].encode(), "second")
+    first, second = (
+        MemorizingCausalExpert(TEXT[:half].encode(), "first"),
+        MemorizingCausalExpert(TEXT[half:].encode(), "second"),
+    )
     result = run(language_models=[first, second], effort="best", memory=False)
     assert result.experts[2:] == ("first", "second")
     assert result.summary.weights[2] > 0
@@ -124,7 +127,7 @@ def test_progress_goes_from_none_to_all():
 def test_the_time_is_estimated():
     document, _ = damaged()
     options = RestoreOptions(effort="best", lost="bytes")
-    restorer = Restorer([FakeExpert(1)], options, language_models=[Bookworm(TEXT.encode())])
+    restorer = Restorer([FakeExpert(1)], options, language_models=[MemorizingCausalExpert(TEXT.encode())])
     assert restorer.estimate_rescoring_seconds(document) > 0
     assert Restorer([FakeExpert(1)]).estimate_rescoring_seconds(document) == 0
 

@@ -46,7 +46,7 @@ def test_fixed_text_replaces_markers(document, data):
     damaged = read_damaged(document, gap="[...]", fixed=fixed)
     assert [tuple(damaged.spans[marker]) for marker in damaged.fixed] == [span.origin for span in fixed_spans]
     for marker, (start, stop, text) in zip(damaged.fixed, fixed, strict=True):
-        first = damaged.places[marker]
+        first = damaged.positions[marker]
         positions = np.arange(first, first + damaged.lengths[marker])
         assert bytes(damaged.tokens[positions].tolist()).decode() == text
         assert {tuple(origin) for origin in damaged.origins(positions)} == {(start, stop)}
@@ -132,10 +132,10 @@ def test_fixed_text_keeps_its_alternatives_and_lines_are_those_of_the_damaged_do
     ("fixed", "message"),
     [
         ([(3, 1, "a")], "fixed: the bytes 3 to 1; ranges must be in order"),
-        ([(0, 2, "a"), (1, 3, "b")], "must be in order, apart"),
+        ([(0, 2, "a"), (1, 3, "b")], "must be in order, disjoint"),
         ([(0, 99, "a")], "within 5 bytes"),
         ([(1, 4, "")], "at least one character"),
-        ([(4, 4, "a")], "apart, not empty, and"),
+        ([(4, 4, "a")], "disjoint, not empty, and"),
         ([(0, 1, "b")], r"fixed: the bytes 0 to 1 are not all lost: b'a' at 0 to 1 is visible text"),
         ([(0, 4, "b")], r"the bytes 0 to 4 are not all lost: b'a' at 0 to 1 is visible"),
         ([(1, 5, "b")], r"the bytes 1 to 5 are not all lost: b'b' at 4 to 5 is visible"),

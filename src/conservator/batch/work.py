@@ -115,7 +115,7 @@ def restore_document(restorer: "Restorer", task: Task, reference_index: "SharedR
         return DocumentResult(UNDAMAGED)
     if not task.is_text and name_format(task.data) is not None:
         return restore_ocr_file(restorer, task.data)
-    source = InputText(task.data, UTF8) if task.is_text else as_source(task.data, restorer.options)
+    source = InputText(task.data, UTF8) if task.is_text else as_input_text(task.data, restorer.options)
     sha256 = hashlib.sha256(source.data.removeprefix(BOM_UTF8)).hexdigest()
     with nullcontext() if reference_index is None else reference_index.without(sha256):
         restoration = restorer.restore(source)
@@ -160,10 +160,10 @@ def to_document_result(restoration: "Restoration", written: bytes, original: byt
     summary = restoration.summary
     lost, confident = summary.lost, summary.confident
     restored = summary.restored
-    if restoration.corrects:
-        from conservator.results import sum_changes
+    if restoration.is_correction:
+        from conservator.results import summarize_changes
 
-        counts = sum_changes(restoration.seen, restoration.changes)
+        counts = summarize_changes(restoration.observed, restoration.changes)
         lost, restored, confident = counts.changes, counts.changes, counts.confident
     weights = zip(restoration.experts, summary.weights, strict=True)
     return DocumentResult(
@@ -172,7 +172,7 @@ def to_document_result(restoration: "Restoration", written: bytes, original: byt
         lost=lost,
         restored=restored,
         confident=confident,
-        unfilled=summary.left_open,
+        unfilled=summary.unfilled,
         expected_accuracy=summary.expected_accuracy,
         notices=notices,
         weights={name: round(weight, 6) for name, weight in weights},

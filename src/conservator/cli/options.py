@@ -78,7 +78,7 @@ TrustRemoteCode = Annotated[
     bool,
     typer.Option("--trust-remote-code", help="Allow pretrained models (hf:) to run the Python code in their folders."),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Random seed.")]
+Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Random seed.")]
 Experts = Annotated[
     str | None,
     typer.Option(
@@ -126,7 +126,7 @@ Gap = Annotated[
     str | None,
     typer.Option(help='Text that stands for a gap: a lost span of unknown length, such as "[...]" (default: none).'),
 ]
-MaxGap = Annotated[int, typer.Option(min=1, max=LONGEST_GAP, help="Maximum length of a gap, in bytes.")]
+MaxGap = Annotated[int, typer.Option(min=1, max=MAX_GAP_BYTES, help="Maximum length of a gap, in bytes.")]
 Lost = Annotated[
     str,
     typer.Option(

@@ -123,7 +123,7 @@ def restore(
             min=0,
             max=100,
             help="Number of alternative texts for each lost span, in the report and the JSON file (default: "
-            f"{SHOWN_ALTERNATIVES} with --report, --json or --gap, else 0). They take time and do not change the "
+            f"{REPORT_ALTERNATIVES} with --report, --json or --gap, else 0). They take time and do not change the "
             "restored text.",
             show_default=False,
         ),
@@ -151,7 +151,7 @@ def restore(
     """
     has_details = report is not None or json is not None or gap is not None
     if alternatives is None:
-        alternatives = SHOWN_ALTERNATIVES if has_details and channel == DEFAULTS.channel else DEFAULTS.alternatives
+        alternatives = REPORT_ALTERNATIVES if has_details and channel == DEFAULTS.channel else DEFAULTS.alternatives
     check_dependent_options(references, language_models, memory=not no_memory, effort=effort)
     with as_usage_errors():
         options = RestoreOptions(
@@ -202,7 +202,7 @@ def restore(
             loaded = load_named(expert_names(experts), device, precision, trust_remote_code=trust_remote_code)
         restorer = Restorer(loaded, options, select=select)
         if effort == "best" and messages.is_terminal:
-            seconds = restorer.seconds_to_rewrite(document)
+            seconds = restorer.estimate_rescoring_seconds(document)
             messages.print(f"rescoring with language models takes about {seconds:.0f} s", soft_wrap=True)
         if references:
             progress("references", 0.0)
@@ -261,7 +261,7 @@ def progress_bar() -> "Iterator[Callable[[str, float], None]]":
 
 def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOptions) -> str:
     """Describe a document without anything to restore or correct."""
-    action = "correct" if restoration.corrects else "restore"
+    action = "correct" if restoration.is_correction else "restore"
     read_as = f" (read as {restoration.encoding})" if restoration.encoding != "utf-8" else ""
     if options.channel != DEFAULTS.channel:
         unit = "byte" if str(options.channel).startswith("replacement") else "character"
@@ -287,8 +287,8 @@ def summary(restoration: "Restoration") -> list[str]:
         )
     if restoration.out_of_time is not None:
         lines.append(describe_timeout(restoration))
-    if counts.left_open and restoration.out_of_time != "decoding":
-        lines.append(f"{counts.left_open} left unfilled{'' if restoration.not_covered else ': confidence too low'}")
+    if counts.unfilled and restoration.out_of_time != "decoding":
+        lines.append(f"{counts.unfilled} left unfilled{'' if restoration.not_covered else ': confidence too low'}")
     lines += describe_unfilled_gaps(restoration)
     if counts.provenance:
         lines.append(f"{counts.provenance} copied by the memory: {', '.join(describe_sources(restoration.sources))}")
@@ -308,11 +308,11 @@ def format_weights(restoration: "Restoration") -> str:
 
 def describe_changes(restoration: "Restoration") -> list[str]:
     """Describe a correction: its size, the changes with the lowest confidence, the model weights and the cost."""
-    from conservator.results import list_changes, sum_changes
+    from conservator.results import list_changes, summarize_changes
 
-    counts = sum_changes(restoration.seen, restoration.changes)
+    counts = summarize_changes(restoration.observed, restoration.changes)
     percentage = 100 * counts.changed / max(1, counts.characters)
-    changes = list_changes(restoration.seen, restoration.changes)
+    changes = list_changes(restoration.observed, restoration.changes)
     least_confident = sorted(changes, key=lambda change: change["probability"])[:LISTED_CHANGES]
     in_order = sorted(least_confident, key=lambda change: change["at"])
     remaining = counts.changes - LISTED_CHANGES
@@ -322,7 +322,7 @@ def describe_changes(restoration: "Restoration") -> list[str]:
         f"{counted(counts.changes, 'correction')}",
         f"{counts.confident} of them with a confidence of at least 90 %; expected accuracy "
         f"{100 * (counts.expected_accuracy or 0):.1f} %",
-        *(describe_change(restoration.seen, change) for change in in_order),
+        *(describe_change(restoration.observed, change) for change in in_order),
         *([f"and {counted(remaining, 'more correction')} with higher confidence"] if remaining > 0 else []),
         *([describe_timeout(restoration)] if restoration.out_of_time is not None else []),
         *(f"warning: {notice.message}" for notice in restoration.notices),
@@ -334,8 +334,8 @@ def describe_changes(restoration: "Restoration") -> list[str]:
 
 def describe_timeout(restoration: "Restoration") -> str:
     """Describe what the time limit cut off."""
-    unfilled, stage = restoration.summary.left_open, restoration.out_of_time or ""
-    models = "character models" if restoration.corrects else "networks and memory"
+    unfilled, stage = restoration.summary.unfilled, restoration.out_of_time or ""
+    models = "character models" if restoration.is_correction else "networks and memory"
     effects = {
         "decoding": f"{counted(unfilled, restoration.unit)} left unfilled"
         if unfilled
@@ -356,10 +356,10 @@ def describe_change(observed: str, change: "dict[str, Any]") -> str:
     last = min(end for end in ends if end >= 0)
     before = observed[max(first, start - CONTEXT_CHARACTERS) : start]
     after = observed[stop : min(last, stop + CONTEXT_CHARACTERS)]
-    old, new = (change[name].replace(" ", "\u2423") for name in ("seen", "text"))  # makes spaces visible
+    old, new = (change[name].replace(" ", "\u2423") for name in ("observed", "text"))  # makes spaces visible
     probability = change["probability"]
     percentage = "over 99" if probability > MAX_LISTED_PROBABILITY else f"{100 * probability:.0f}"
-    log_odds = "" if change["gain"] is None else f", log-odds {change['gain']:.1f}"
+    log_odds = "" if change["log_odds"] is None else f", log-odds {change['log_odds']:.1f}"
     return (
         f"  line {change['line']}: {before}{old}{after} -> {before}{new}{after}  (confidence {percentage} %{log_odds})"
     )
@@ -371,13 +371,13 @@ def describe_loss(restoration: "Restoration") -> str:
     if restoration.unit == "character":
         encoding = "" if restoration.lost_by is None else f" ({restoration.lost_by} text, read as UTF-8)"
         return f"{counted(counts.lost, 'mark')}, each for one lost character outside ASCII{encoding}"
-    return f"{counts.lost} of {counted(counts.bytes, 'byte')} lost, in {counted(counts.places, 'span')}"
+    return f"{counts.lost} of {counted(counts.bytes, 'byte')} lost, in {counted(counts.spans, 'span')}"
 
 
 def describe_unfilled_gaps(restoration: "Restoration") -> list[str]:
     """List the gaps that were left unfilled, each with its best candidates and their probabilities."""
     damaged = restoration.damaged
-    marks = damaged.marker_of(restoration.open_positions)
+    marks = damaged.marker_of(restoration.unfilled_positions)
     gaps = [mark for mark in dict.fromkeys(marks.tolist()) if mark >= 0 and damaged.is_gap[mark]]
     lines = []
     for gap in gaps[:LISTED_GAPS]:

@@ -217,7 +217,7 @@ def select_unfilled(
 
 def count_markers(damaged: DamagedDocument, positions: Ints) -> int:
     """Count the marks and gap markers at lost ``positions`` (k,); a lost byte without a mark counts as one."""
-    markers = damaged.sign_of(positions)
+    markers = damaged.marker_of(positions)
     return len(np.unique(markers[markers >= 0])) + int((markers < 0).sum())
 
 

@@ -68,8 +68,8 @@ class CharacterText:
         """
         tokens = self.damaged.tokens[self.damaged.tokens != CHARACTERS.mask]
         unknown = int((tokens == CHARACTERS.other).sum())
-        is_non_ascii = bool(CHARACTERS.outside[tokens].any())
-        return is_non_ascii or unknown > DETECTION.max_unknown_per_mark * len(self.damaged.places)
+        is_non_ascii = bool(CHARACTERS.non_ascii[tokens].any())
+        return is_non_ascii or unknown > DETECTION.max_unknown_per_mark * len(self.damaged.positions)
 
     def observe(self) -> Observation:
         """Return the whole document as an observation."""
@@ -149,10 +149,10 @@ def as_bytes(
         min_confidence: Characters with a lower confidence are unfilled.
         fill_undetermined: Whether to fill marks if most of the text around them is lost.
     """
-    marks = text.damaged.places
+    marks = text.damaged.positions
     mostly_lost = np.zeros(len(text.damaged.tokens), dtype=bool)
     if not fill_undetermined:
-        mostly_lost[marks] = find_mostly_lost(text.source.tokens)[text.source.places[text.source.marks]]
+        mostly_lost[marks] = find_mostly_lost(text.source.tokens)[text.source.positions[text.source.marks]]
     characters = [CHARACTERS.decode(restored.tokens[position : position + 1]) for position in marks.tolist()]
     widths = text.widths.copy()
     widths[marks] = list(map(len, characters))

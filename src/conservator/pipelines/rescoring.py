@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 class RescoringConfig:
     """Constants of the rescoring of lost bytes.
 
-    Calibration: in a region whose longest run of lost bytes has n bytes, the posterior over candidates is raised to the
+    OcrCalibration: in a region whose longest run of lost bytes has n bytes, the posterior over candidates is raised to the
     power ``inverse_temperature / (1 + temperature_slope (n - 1))``, and the correct text is none of the candidates with
     probability ``min(max_miss_prob, miss_prob + miss_prob_slope (n - 1))``.
     """
@@ -96,10 +96,10 @@ class Rescorer:
         text = "".join(character for character in text if character.isprintable() or character.isspace())
         sample, total = text[: RESCORING.timing_characters], 0.0
         for expert in self.experts:
-            tokens = expert.spec.tokens.cut(sample)
+            tokens = expert.spec.tokens.tokenize(sample)
             for _ in range(2):  # the first run is a warm-up
                 began = time.perf_counter()
-                expert.read().grow(range(len(tokens)), tokens, range(len(tokens)))
+                expert.read().extend(range(len(tokens)), tokens, range(len(tokens)))
                 seconds = time.perf_counter() - began
             context_tokens = min(len(text), lost * BLOCK) * len(tokens) / max(1, len(sample))
             read_tokens = ROUNDS * context_tokens + RESCORING.tokens_per_lost_byte * lost

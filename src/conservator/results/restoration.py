@@ -296,7 +296,7 @@ class Restoration:
     @cached_property
     def fixed(self) -> tuple[Span, ...]:
         """The spans with fixed text, in order."""
-        starts, lengths, origins = self.damaged.places, self.damaged.lengths, self.damaged.spans
+        starts, lengths, origins = self.damaged.positions, self.damaged.lengths, self.damaged.spans
         return tuple(
             Span(
                 int(starts[marker]),
@@ -370,7 +370,7 @@ class Restoration:
         for first, last in runs(unfilled):
             parts.append(tokens[done:first].tobytes())
             previous = -1
-            for marker in self.damaged.sign_of(np.arange(start + first, start + last)).tolist():
+            for marker in self.damaged.marker_of(np.arange(start + first, start + last)).tolist():
                 if marker < 0 or marker != previous:
                     is_gap = marker >= 0 and self.damaged.is_gap[marker]
                     parts.append((self.damaged.gap or "" if is_gap else self.damaged.mark).encode())
@@ -386,7 +386,7 @@ class Restoration:
         Args:
             marker: Index of the gap marker among the markers of ``damaged``.
         """
-        start, gap = int(self.damaged.places[marker]), int(np.searchsorted(self.damaged.gaps, marker))
+        start, gap = int(self.damaged.positions[marker]), int(np.searchsorted(self.damaged.gaps, marker))
         stop = start + int(self.damaged.lengths[marker])
         candidates: tuple[Candidate, ...] = ()
         for span, span_candidates in zip(self.spans, self.alternatives, strict=False):

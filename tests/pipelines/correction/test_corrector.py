@@ -108,7 +108,7 @@ def test_the_public_call():
     with pytest.raises(OptionError, match="fixed: fixed text needs marked gaps"):
         conservator.restore("x", channel="ocr", fixed=[(0, 1, "y")])
     with pytest.raises(OptionError, match="one entry per character: the document has 1, got 3"):
-        conservator.restore("x", channel="ocr", ocr_confidence=OcrConfidence.silent(3))
+        conservator.restore("x", channel="ocr", ocr_confidence=OcrConfidence.uninformative(3))
     with pytest.raises(OptionError, match="ocr_confidence"):
         conservator.restore("x", ocr_confidence=OcrConfidence.uninformative(1))
     with pytest.raises(ConservatorError, match="UTF-8"):
@@ -117,19 +117,22 @@ def test_the_public_call():
 
 def test_ocr_confidences_are_used():
     observed = "The prisoner was in tbe house."
-    confidence = OcrConfidence.silent(len(observed))
+    confidence = OcrConfidence.uninformative(len(observed))
     position = observed.index("tbe") + 1
     assert (
         CORRECTOR.correct(observed).text
         == CORRECTOR.correct(observed, ocr_confidence=confidence).text
         == observed.replace("tbe", "the")
     )
-    confidence.right[position], confidence.wrong[position] = 0.03, -30.0
+    confidence.correct[position], confidence.wrong[position] = 0.03, -30.0
     assert CORRECTOR.correct(observed, ocr_confidence=confidence).text == observed
     other = "The prisoner was in tqe house."  # the channel has no such edit
     assert CORRECTOR.correct(other).text == other
     uncertain = replace(
-        confidence, right=confidence.wrong / 10, wrong=confidence.right, others=tuple((("h", 0.5),) for _ in observed)
+        confidence,
+        correct=confidence.wrong / 10,
+        wrong=confidence.correct,
+        alternatives=tuple((("h", 0.5),) for _ in observed),
     )
     assert CORRECTOR.correct(other, ocr_confidence=uncertain).text == other.replace("tqe", "the")
 

@@ -183,7 +183,7 @@ class Corrector:
 
     def arc_table(self, rate: float, mixture: CharNgramMixture, mark: str | None) -> ArcTable:
         """Return the arcs of the channel at ``rate`` times its error rate, and of marks."""
-        return ArcTable(self.channel.at_rate(rate), mark, mixture.alphabet.replace(mark, "") if mark else "")
+        return ArcTable(self.channel.scale_error_rate(rate), mark, mixture.alphabet.replace(mark, "") if mark else "")
 
     def infer_rate(
         self,
@@ -201,7 +201,7 @@ class Corrector:
             sample.append(lines[index])
             size += len(lines[index][1])
         channel_edits = sum(
-            1 - self.channel.stay(character) for _, line in sample for character in self.remove_marks(line)
+            1 - self.channel.keep_prob(character) for _, line in sample for character in self.remove_marks(line)
         )
         rate = 1.0
         for _ in range(CORRECTOR.rate_iterations):
