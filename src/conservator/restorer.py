@@ -335,7 +335,7 @@ class Restorer:
         """The engine for an observation, if none was given."""
         if observation.doubtful.any():
             return Bayes(evidence_radius=options.evidence_radius)
-        return SubsampledBayes(evidence_radius=options.evidence_radius, chooses=self.selects)
+        return SubsampledBayes(evidence_radius=options.evidence_radius, choose_experts=self.selects)
 
     def rewriter(self, options: RestoreOptions) -> Rescorer | None:
         """Who writes again what networks and memory leave in doubt; None if that is not asked for."""

@@ -1,6 +1,6 @@
 """The baselines by name; each is a function from a ``Setting`` to a ``Composed``."""
 
-from conservator.decoders import Reading
+from conservator.decoders import ContextPolicy
 from conservator.errors import ConservatorError
 from conservator_studies.baselines import constant, local, privileged, routers, shuffled
 from conservator_studies.baselines.composed import Baseline, Composed, composing
@@ -10,7 +10,7 @@ from conservator_studies.baselines.uniform import UniformSetting
 
 __all__ = ["BASELINES", "Baseline", "Composed", "Setting", "UniformSetting", "find_baseline"]
 
-OWN = Reading(domain_threshold=0.05)
+OWN = ContextPolicy(domain_threshold=0.05)
 
 BASELINES: dict[str, Baseline] = {
     "local_bayes": composing(local.bayes),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from conservator.decoders import Reading
+from conservator.decoders import ContextPolicy
 from conservator.experts import Team
 from conservator.field import Inferred
 from conservator_studies.baselines.setting import Setting
@@ -21,12 +21,12 @@ class Composed:
 
     inferred: Inferred
     team: Team
-    reading: Reading | None = None
+    reading: ContextPolicy | None = None
 
 
 Baseline = Callable[[Setting], Composed]
 
 
-def composing(infer: Callable[[Setting], Inferred], reading: Reading | None = None) -> Baseline:
+def composing(infer: Callable[[Setting], Inferred], reading: ContextPolicy | None = None) -> Baseline:
     """The baseline that composes the team of a setting by what ``infer`` returns."""
     return lambda setting: Composed(infer(setting), setting.team, reading)

@@ -10,14 +10,14 @@ from conservator_studies.baselines.setting import Setting
 def within(setting: Setting) -> Inferred:
     """Our composition of a window with its positions in random order."""
     generator, ours = setting.generator(), setting.bayes.composition
-    order = torch.rand(ours.share.shape[:2], generator=generator).argsort(dim=-1)
-    share = ours.share.gather(1, order[..., None].expand_as(ours.share))
-    return Inferred.given(Composition(share, ours.weights), setting.bayes.cost)
+    order = torch.rand(ours.state_probs.shape[:2], generator=generator).argsort(dim=-1)
+    state_probs = ours.state_probs.gather(1, order[..., None].expand_as(ours.state_probs))
+    return Inferred.given(Composition(state_probs, ours.weights), setting.bayes.cost)
 
 
 def across(setting: Setting) -> Inferred:
     """Our composition of another window."""
     ours = setting.bayes.composition
-    if len(ours.share) < 2:
+    if len(ours.state_probs) < 2:
         raise ConservatorError("fields are shuffled across windows: it takes at least two")
-    return Inferred.given(Composition(ours.share.roll(1, dims=0), ours.weights), setting.bayes.cost)
+    return Inferred.given(Composition(ours.state_probs.roll(1, dims=0), ours.weights), setting.bayes.cost)

@@ -102,7 +102,7 @@ class UniformSetting(Setting):
     @cached_property
     def shared(self) -> Inferred:
         """The same with one weight for the whole window."""
-        return Cavities(parts=10, priors=global_prior)(self.leaving_out, self.observation, self.generator())
+        return Cavities(resolution=10, priors=global_prior)(self.leaving_out, self.observation, self.generator())
 
     def ascent(self, smoother: Smoother) -> Inferred:
         """The paper's update and a smoother, on the gradient of cavity evidence."""

@@ -25,7 +25,7 @@ def test_laws_of_different_vocabularies_can_be_pooled(seed, text, weight):
         state = speller.start()
         for byte in text:
             (state,) = speller.advance([state], [byte])
-        laws.append(state.law)
+        laws.append(state.log_probs)
     field = torch.tensor([[weight, 1 - weight]], dtype=torch.float64)
     pool = log_pool(torch.stack(laws)[:, None], field)[0]
     assert float(pool.exp().sum()) == pytest.approx(1)

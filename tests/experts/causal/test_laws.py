@@ -33,10 +33,10 @@ def test_laws_are_exact_where_no_token_begins_with_another(pieces, seed, text):
     states, speller = [], ByteLm(expert)
     state = speller.start()
     for byte in text:
-        states.append(state.law)
+        states.append(state.log_probs)
         (state,) = speller.advance([state], [byte])
     assert torch.allclose(
-        byte_conditionals(expert, text).double().exp(), torch.stack([*states, state.law])[:-1].exp(), atol=1e-5
+        byte_conditionals(expert, text).double().exp(), torch.stack([*states, state.log_probs])[:-1].exp(), atol=1e-5
     )
 
 

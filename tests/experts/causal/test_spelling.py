@@ -32,20 +32,20 @@ def exact(expert, text):
 def test_a_state_of_full_width_is_the_enumeration(expert, text):
     state = spell(ByteLm(expert), text)[-1]
     assert state.log_prob == pytest.approx(exact(expert, text), abs=1e-4)
-    assert state.lost == 0
+    assert state.pruned_nats == 0
     onward = enumerate_texts(expert, [*text, BYTES.mask])
     law = [onward.get(text + bytes([byte]), -math.inf) - state.log_prob for byte in range(BYTES.size)]
-    assert torch.allclose(state.law.exp(), torch.tensor(law, dtype=torch.float64).exp(), atol=1e-5)
+    assert torch.allclose(state.log_probs.exp(), torch.tensor(law, dtype=torch.float64).exp(), atol=1e-5)
 
 
 @given(expert=EXPERTS, text=TEXTS, width=WIDTHS, share=SHARES)
 def test_laws_are_normalised_and_their_sum_is_the_probability_and_the_loss(expert, text, width, share):
     states = spell(ByteLm(expert, width, share), text)
     for state in states:
-        assert float(state.law.exp().sum()) == pytest.approx(1)
-        assert torch.isfinite(state.law).all()
-    total = sum(float(state.law[byte]) for state, byte in zip(states, text, strict=False))
-    assert total == pytest.approx(states[-1].log_prob + states[-1].lost, abs=1e-6)
+        assert float(state.log_probs.exp().sum()) == pytest.approx(1)
+        assert torch.isfinite(state.log_probs).all()
+    total = sum(float(state.log_probs[byte]) for state, byte in zip(states, text, strict=False))
+    assert total == pytest.approx(states[-1].log_prob + states[-1].pruned_nats, abs=1e-6)
 
 
 @given(expert=EXPERTS, text=TEXTS, width=WIDTHS, share=SHARES)
@@ -54,7 +54,7 @@ def test_a_narrow_beam_never_says_too_much(expert, text, width, share):
     for place, state in enumerate(states):
         assert state.log_prob <= exact(expert, text[:place]) + 1e-4
         assert len(state.hypotheses) <= width + 1
-        assert state.lost >= 0
+        assert state.pruned_nats >= 0
 
 
 @given(expert=EXPERTS, texts=st.lists(TEXTS, min_size=1, max_size=5), width=st.none() | WIDTHS)
@@ -67,7 +67,7 @@ def test_a_batch_is_one_by_one(expert, texts, width):
     for text, state in zip(texts, states, strict=True):
         alone = spell(ByteLm(expert, width), text[:length])[-1]
         assert state.log_prob == pytest.approx(alone.log_prob)
-        assert torch.allclose(state.law, alone.law)
+        assert torch.allclose(state.log_probs, alone.log_probs)
 
 
 @given(seed=SEEDS, text=TEXTS)
@@ -77,7 +77,7 @@ def test_a_state_can_be_advanced_twice(seed, text):
     before = state.log_prob
     first, second = speller.advance([state, state], b"ab")
     assert (first.log_prob, second.log_prob) == tuple(
-        pytest.approx(before + float(state.law[byte]), abs=1e-6) for byte in b"ab"
+        pytest.approx(before + float(state.log_probs[byte]), abs=1e-6) for byte in b"ab"
     )
     assert state.log_prob == before
 
@@ -98,7 +98,7 @@ def test_only_canonical_cuts_are_kept_where_they_are_known():
     states = spell(ByteLm(expert), b"aab")
     kept = {hypothesis.last for hypothesis in states[-1].hypotheses if not hypothesis.prefix.text}
     assert kept == {pieces.index(b"aab")}
-    assert states[-1].lost > 0
+    assert states[-1].pruned_nats > 0
     assert states[-1].log_prob < exact(expert, b"aab")
 
 
@@ -116,7 +116,7 @@ def test_an_impossible_text_has_no_law(generator):
     dead = spell(ByteLm(expert), b"aba")[-1]
     assert dead.log_prob == -math.inf
     with pytest.raises(ConservatorError, match="the text is impossible"):
-        assert dead.law is None
+        assert dead.log_probs is None
 
 
 def test_few_laws_are_held_at_once():
@@ -129,7 +129,7 @@ def test_few_laws_are_held_at_once():
 def test_chances_far_below_those_of_other_tokens_keep_their_precision():
     start = torch.tensor([0.0, -60.0, -61.0])
     expert = MarkovExpert([b"a", b"ba", b"bb"], start, torch.zeros(3, 3))
-    law = ByteLm(expert).start().law
+    law = ByteLm(expert).start().log_probs
     assert float(law[ord("b")]) == pytest.approx(-60 + math.log1p(math.exp(-1)), abs=1e-4)
 
 
