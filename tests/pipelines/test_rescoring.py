@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from conservator import RestoreOptions, Restorer
-from conservator.decoders.rescoring import Judged, Rescored
-from conservator.decoders.rescoring.spans import Region
+from conservator.decoders.rescoring import Rescored, SpanPosterior
+from conservator.decoders.rescoring.spans import Span
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts.causal import CausalSpec
 from conservator.pipelines.rescoring import calibrated, longest_run
@@ -135,10 +135,10 @@ def test_the_longest_run_of_neighbours(places, length):
 
 def test_softening_keeps_the_text_and_the_order_of_fills():
     sharp = {b"ab": 0.9, b"cd": 0.08, b"ce": 0.02}
-    region = Region(0, 4, (1, 2))
-    judged = Judged(region, sharp)
+    region = Span(0, 4, (1, 2))
+    judged = SpanPosterior(region, sharp)
     soft = calibrated(Rescored(b"xabx", {1: 0.9, 2: 0.9}, {1: judged, 2: judged}))
-    fills = soft.judged[1].fills
+    fills = soft.posteriors[1].candidates
     assert soft.text == b"xabx"
     assert list(fills) == list(sharp)
     assert sum(fills.values()) == pytest.approx(1 - 0.05)

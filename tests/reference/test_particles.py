@@ -149,10 +149,10 @@ def test_the_presets_are_those_of_the_paper():
 
 def test_unsupported_input_is_refused():
     replaced = ReplacementChannel(SIZE, 0.2).observe(torch.tensor([[0, 1]]))
-    with pytest.raises(ConservatorError, match="no tokens that are doubtful"):
+    with pytest.raises(ConservatorError, match="does not support uncertain"):
         PRESETS["byte"](TEAM, replaced, seeded())
-    with pytest.raises(ConservatorError, match="it must be"):
+    with pytest.raises(ConservatorError, match="must have the shape"):
         PRESETS["byte"](TEAM, OBSERVED, seeded())
     long = CHANNEL.observe(torch.zeros(1, TEAM.context + 1, dtype=torch.long))
-    with pytest.raises(ConservatorError, match="the experts read at most"):
+    with pytest.raises(ConservatorError, match="a sequence may have at most"):
         PRESETS["byte"](TEAM, long, seeded())

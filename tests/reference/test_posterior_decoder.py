@@ -37,5 +37,5 @@ def test_visible_tokens_are_kept_under_the_mask_channel(generator):
 @pytest.mark.parametrize(("rate", "tokens"), [(1.0, [4, 1, 2]), (0.0, [0, 4, 1])])
 def test_an_impossible_token_is_refused_not_overwritten(rate, tokens):
     observed = MaskChannel(4, rate).observe(torch.tensor(tokens))
-    with pytest.raises(ConservatorError, match="position 1 is impossible"):
+    with pytest.raises(ConservatorError, match="position 1 has probability 0"):
         decode_posterior(observed, torch.zeros(3, 4).log_softmax(-1))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.decoders import Candidate, DecodedText
-from conservator.decoders.rescoring import BLOCK, ROUNDS, Judged, Rescored, rewrite
+from conservator.decoders.rescoring import CHUNK_BYTES, ITERATIONS, Rescored, SpanPosterior, rescore
 from conservator.documents import DamagedDocument
 from conservator.errors import ConservatorError
 from conservator.experts import Meter
@@ -68,7 +68,7 @@ class Rescorer:
         energies = dict(zip(places.tolist(), self.balance * laws, strict=True))
         text = tokens.astype(np.uint8).tobytes()
         weights = self.weights(text, damaged.tokens != BYTES.mask, meter)
-        found = calibrated(rewrite(self.experts, weights, text, places, energies, meter))
+        found = calibrated(rescore(self.experts, weights, text, places, energies, meter))
         chosen, confidence = decoded.tokens.copy(), decoded.confidence.copy()
         for number in np.flatnonzero(lost).tolist():
             place = int(positions[number])
@@ -89,8 +89,8 @@ class Rescorer:
                 began = time.perf_counter()
                 one.read().grow(range(len(tokens)), tokens, range(len(tokens)))
                 taken = time.perf_counter() - began
-            evidence_radius = min(len(text), lost * BLOCK) * len(tokens) / max(1, len(text[:MEASURED]))
-            total += (ROUNDS * evidence_radius + LOOKED_AT * lost) * taken / max(1, len(tokens))
+            evidence_radius = min(len(text), lost * CHUNK_BYTES) * len(tokens) / max(1, len(text[:MEASURED]))
+            total += (ITERATIONS * evidence_radius + LOOKED_AT * lost) * taken / max(1, len(tokens))
         return total
 
     def weights(self, text: bytes, visible: NDArray[np.bool_], meter: Meter | None = None) -> Floats:
@@ -116,13 +116,13 @@ def calibrated(found: Rescored) -> Rescored:
     Its posterior is too sure of itself: the models are not the law of the text, regions are judged given others that
     may be wrong, and a fill that the search has dropped may be the true one.
     """
-    soft: dict[int, Judged] = {}
-    for one in found.judged.values():
-        more = longest_run(one.region.open) - 1
-        powers = {fill: share ** (SHARPNESS / (1 + BLUNTER * more)) for fill, share in one.fills.items()}
+    soft: dict[int, SpanPosterior] = {}
+    for one in found.posteriors.values():
+        more = longest_run(one.span.positions) - 1
+        powers = {fill: share ** (SHARPNESS / (1 + BLUNTER * more)) for fill, share in one.candidates.items()}
         total = sum(powers.values()) / (1 - min(FURTHEST, OUTSIDE + FURTHER * more))
-        soft[id(one)] = Judged(one.region, {fill: power / total for fill, power in powers.items()})
-    judged = {place: soft[id(one)] for place, one in found.judged.items()}
+        soft[id(one)] = SpanPosterior(one.span, {fill: power / total for fill, power in powers.items()})
+    judged = {place: soft[id(one)] for place, one in found.posteriors.items()}
     confidence = {place: one.marginal(place, found.text[place]) for place, one in judged.items()}
     return Rescored(found.text, confidence, judged)
 
@@ -155,7 +155,7 @@ class RescoringResult:
         """
         merged = []
         for (start, stop), other in zip(runs(lost), others, strict=True):
-            judged = self.found.fills_of(int(positions[start]), int(positions[stop - 1]) + 1)
+            judged = self.found.candidates_of(int(positions[start]), int(positions[stop - 1]) + 1)
             own = bytes(self.decoded.tokens[start:stop].tolist())
             ordered = sorted(judged.items(), key=lambda one: (one[0] != own, -one[1]))
             merged.append(

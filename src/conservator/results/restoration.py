@@ -464,7 +464,7 @@ def leave_open(
     lost = np.isin(positions, damaged.lost)
     gap_of = damaged.gap_of(positions)
     unsure = decoded.confidence < least
-    unsure[decoded.unread] = True
+    unsure[decoded.not_predicted] = True
     if undetermined is not None:
         unsure |= undetermined
     in_gap = gap_of >= 0

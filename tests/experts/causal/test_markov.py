@@ -56,7 +56,7 @@ def test_tokens_without_text_never_occur():
 
 
 def test_too_many_cuts_are_refused(monkeypatch):
-    monkeypatch.setattr(enumeration, "MAX_NODES", 100)
+    monkeypatch.setattr(enumeration, "LIMIT", 100)
     expert = MarkovExpert([b"a", b"aa"], torch.zeros(2), torch.zeros(2, 2))
     with pytest.raises(ConservatorError, match="more than 100 sequences"):
         enumerate_texts(expert, b"a" * 40)

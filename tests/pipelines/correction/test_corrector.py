@@ -60,7 +60,7 @@ def test_a_clean_text_is_left_alone():
 
 
 def test_a_change_must_gain_enough():
-    wide = Corrector(CHANNEL, CORRECTOR.prior, Beam(width=100, margin=60.0))
+    wide = Corrector(CHANNEL, CORRECTOR.prior, Beam(width=100, prune_nats=60.0))
     gains = [change.log_odds for change in wide.correct(TEXT.replace("morning", "moming")).changes]
     assert len(gains) == 2
     assert 1 < min(gains) < max(gains) < 60

@@ -14,7 +14,7 @@ import numpy as np
 
 from conservator.channels.edits import EditChannel
 from conservator.channels.ocr_confidence import OcrConfidence
-from conservator.decoders.edits import ArcTable, Beam, Change, find_changes, find_stretches
+from conservator.decoders.edits import ArcTable, Beam, Change, find_changes, find_uncertain_spans
 from conservator.decoders.edits.changes import expected_edits
 from conservator.experts.char_ngram import REFERENCES, CharNgramMixture
 from conservator.experts.meter import Meter, OutOfTimeError
@@ -133,13 +133,13 @@ class Corrector:
                 kept = acceptance.keep(moved(change, start) for change in changes)
                 found += kept
                 if self.rewriter is not None:
-                    doubts += [Doubt(start, stretch, steps) for stretch in find_stretches(piece, lattice, steps)]
+                    doubts += [Doubt(start, stretch, steps) for stretch in find_uncertain_spans(piece, lattice, steps)]
                 before, done = apply(piece, [moved(one, -start) for one in kept]), start + len(piece)
             if self.rewriter is not None:
                 with meter.stage("writing again"):
                     found = acceptance.keep(correct_again(self.rewriter, text, doubts, meter))
                 experts = self.rewriter.experts
-                own = self.beam.scale / (self.beam.scale + WEIGHT)
+                own = self.beam.lm_weight / (self.beam.lm_weight + WEIGHT)
                 names = (*names, *(one.spec.name for one in experts))
                 weights = np.append(own * weights, np.full(len(experts), (1 - own) / len(experts)))
         except OutOfTimeError as error:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from conservator.decoders.edits import Change
 from conservator.decoders.edits.arcs import LineArcs
-from conservator.decoders.edits.scoring import Spot, judge
-from conservator.decoders.edits.spans import Alternative, Stretch
+from conservator.decoders.edits.scoring import CandidateSpan, rescore_spans
+from conservator.decoders.edits.spans import SpanText, UncertainSpan
 from conservator.experts import Meter
 from conservator.pipelines.rescoring import Rescorer
 
@@ -26,7 +26,7 @@ class Doubt(NamedTuple):
     """A stretch in doubt, of the piece of a text that begins at ``start``, and the steps of that piece."""
 
     start: int
-    stretch: Stretch
+    stretch: UncertainSpan
     steps: LineArcs
 
 
@@ -47,10 +47,10 @@ def correct_again(rewriter: Rescorer, text: str, doubts: Sequence[Doubt], meter:
     for _ in meter.steps(range(ROUNDS)):
         data, spans = write(text, doubts, choices)
         texts = [tuple(one.text.encode() for one in doubts[number].stretch.alternatives) for number in asked]
-        spots = [Spot(*spans[number], some) for number, some in zip(asked, texts, strict=True)]
+        spots = [CandidateSpan(*spans[number], some) for number, some in zip(asked, texts, strict=True)]
         weights = rewriter.weights(data, np.ones(len(data), dtype=bool), meter) if spots else np.empty((0, 0))
         changed = []
-        for number, said in zip(asked, judge(rewriter.experts, weights, data, spots, meter), strict=True):
+        for number, said in zip(asked, rescore_spans(rewriter.experts, weights, data, spots, meter), strict=True):
             own = np.array([one.score for one in doubts[number].stretch.alternatives])
             posteriors[number] = posterior(own + WEIGHT * said)
             best = int(np.argmax(posteriors[number]))
@@ -105,21 +105,21 @@ def find_changes(text: str, doubt: Doubt, probabilities: Floats, choice: int) ->
     return changes
 
 
-def find_runs(one: Alternative, steps: LineArcs) -> list[tuple[int, int, str]]:
+def find_runs(one: SpanText, steps: LineArcs) -> list[tuple[int, int, str]]:
     """The runs of edits in a text: where each starts and stops in what was seen, and what it writes.
 
     What fills a mark is a run of its own.
     """
-    places = list(accumulate((int(steps.widths[step]) for step in one.steps), initial=0))
+    places = list(accumulate((int(steps.widths[step]) for step in one.arcs), initial=0))
     found: list[tuple[int, int, str]] = []
     edited = False
-    for step, place in zip(one.steps, places, strict=False):
-        if not steps.stays[step]:
-            joins = edited and not steps.fills[step]
+    for step, place in zip(one.arcs, places, strict=False):
+        if not steps.keep[step]:
+            joins = edited and not steps.fills_mark[step]
             start, before = (found[-1][0], found.pop()[2]) if joins else (place, "")
-            written = "".join(map(chr, steps.texts[step, : steps.sizes[step]].tolist()))
+            written = "".join(map(chr, steps.texts[step, : steps.lengths[step]].tolist()))
             found.append((start, place + int(steps.widths[step]), before + written))
-        edited = not (steps.stays[step] or steps.fills[step])
+        edited = not (steps.keep[step] or steps.fills_mark[step])
     return found
 
 

@@ -10,7 +10,7 @@ from conservator.errors import ConservatorError
 from conservator.experts.causal.expert import ROOT, CausalExpert
 from conservator.vocabularies import BYTES
 
-MAX_NODES = 2**16  # nodes: token sequences that are enumerated one by one, for small models [safety limit]
+LIMIT = 2**16  # nodes: token sequences that are enumerated one by one, for small models [safety limit]
 
 
 def enumerate_texts(expert: CausalExpert, pattern: Sequence[int]) -> dict[bytes, float]:
@@ -50,9 +50,9 @@ def enumerate_texts(expert: CausalExpert, pattern: Sequence[int]) -> dict[bytes,
             if len(extended) >= length:
                 stack.append((extended, log_prob + token_log_prob, log_probs, node))
                 continue
-            if nodes > MAX_NODES:
+            if nodes > LIMIT:
                 raise ConservatorError(
-                    f"more than {MAX_NODES} sequences of tokens agree with the pattern: too many to enumerate"
+                    f"more than {LIMIT} sequences of tokens agree with the pattern: too many to enumerate"
                 )
             stack.append((extended, log_prob + token_log_prob, tree.grow([node], [token], [nodes])[0], nodes))
             nodes += 1
