@@ -91,9 +91,9 @@ def random_energies(places, seed):
 
 def exact_scores(expert, text, region, energies):
     """The score of every fill of a region that is the whole text."""
-    pattern = [BYTES.mask if place in region.open else byte for place, byte in enumerate(text)]
+    pattern = [BYTES.mask if place in region.positions else byte for place, byte in enumerate(text)]
     return {
-        region.fill_of(whole): score + sum(energies[place][whole[place]] for place in region.open)
+        region.open_bytes(whole): score + sum(energies[place][whole[place]] for place in region.positions)
         for whole, score in spelt(expert, pattern).items()
     }
 
