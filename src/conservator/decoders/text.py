@@ -26,7 +26,7 @@ class TextDecoderConfig:
 
     folds: int = 5  # folds: of the uncertain tokens, which are hidden in turn [LOG: uncertain-bytes]
     margin_positions: int = 31  # positions: context on either side after iteration 1 [LOG: sampling-the-evidence]
-    min_confidence: float = 0.9  # probability: a more confident token is filled in the first iteration [untuned]
+    min_confidence: float = 0.9  # probability: more confident tokens are filled in at once [untuned]
 
 
 CONFIG = TextDecoderConfig()

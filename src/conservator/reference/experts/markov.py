@@ -44,9 +44,9 @@ class MarkovTokenTree:
         self._log_probs = expert.log_probs
         self._rows = {ROOT: 0}
 
-    def grow(self, parents: Sequence[int], tokens: Sequence[int], asked: Sequence[int]) -> Tensor:
+    def grow(self, parents: Sequence[int], tokens: Sequence[int], nodes: Sequence[int]) -> Tensor:
         """Append k tokens; the conditional after a node depends on its token alone."""
         for parent, token in zip(parents, tokens, strict=True):
             assert parent in self._rows, f"node {parent} was never read"
             self._rows[len(self._rows)] = 1 + token
-        return self._log_probs[[self._rows[node] for node in asked]]
+        return self._log_probs[[self._rows[node] for node in nodes]]
