@@ -64,9 +64,9 @@ def measure(name: str, team: Team, clean: Tensor, labels: Tensor, rate: float, s
     row("copy", observation.tokens)
     for rounds in ROUNDS:
         generator = torch.Generator().manual_seed(seed)
-        inferred = Bayes(rounds=max(1, rounds))(team, observation, generator)
+        inferred = Bayes(iterations=max(1, rounds))(team, observation, generator)
         if rounds == 0:
-            inferred = replace(inferred, doubt=torch.zeros_like(inferred.doubt))
+            inferred = replace(inferred, error_probs=torch.zeros_like(inferred.error_probs))
         decoded = decode_with_channel(team, observation, inferred, FOLDS, generator)
         spent = inferred.cost.evaluations + decoded.cost.evaluations
         row(f"{rounds} rounds of doubt", decoded.tokens, inferred.regions, spent)

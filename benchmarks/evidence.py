@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from conservator.channels import MaskChannel
-from conservator.decoders import Reading
+from conservator.decoders import ContextPolicy
 from conservator.evaluation.provenance import commit, versions
 from conservator.experts import Team, load_experts
 from conservator.field import GLOBAL, Bayes, Inferred
@@ -60,12 +60,12 @@ def main() -> None:
     mixed = mix(read_domains(options.corpora, "eval"), options.windows, seed=options.seed)
     observation = MaskChannel(BYTES.size, 0.2).corrupt(mixed.tokens, torch.Generator().manual_seed(options.seed))
     labels = torch.eye(3, dtype=torch.float64)[mixed.labels]
-    own = Reading(domain_threshold=0.05)
+    own = ContextPolicy(domain_threshold=0.05)
 
     def drawn() -> torch.Generator:
         return torch.Generator().manual_seed(options.seed + 1)
 
-    runs: dict[str, tuple[Callable[[], Inferred], Reading | None]] = {
+    runs: dict[str, tuple[Callable[[], Inferred], ContextPolicy | None]] = {
         "bayes": (lambda: Bayes()(team, observation, drawn()), own),
         "bayes, whole context": (lambda: Bayes(domain_threshold=0.0)(team, observation, drawn()), None),
         "map": (lambda: Maximum()(team, observation, drawn()), None),

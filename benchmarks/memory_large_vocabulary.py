@@ -41,7 +41,7 @@ ONCE = Folds(2)
 QUICK: dict[str, Engine] = {
     **ENGINES,
     "Bayes": Bayes(folds=ONCE),
-    "GLOBAL": replace(GLOBAL, folds=ONCE, parts=3),
+    "GLOBAL": replace(GLOBAL, folds=ONCE, resolution=3),
     "Maximum": Maximum(folds=ONCE),
     "Ascent": Ascent(iterations=1, folds=ONCE),
 }

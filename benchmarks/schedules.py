@@ -72,7 +72,7 @@ def main() -> None:
     for folds in FOLDS:
         run(f"{folds.count} folds x {folds.repeats}", folds=folds)
     for parts in (1, 2, 4):
-        run(f"lattice of {parts} parts", parts=parts)
+        run(f"lattice of {parts} parts", resolution=parts)
     for domain_threshold in (0.0, 0.01, 0.05, 0.2):
         run(f"own context {domain_threshold}", domain_threshold=domain_threshold)
     for name, prior in PRIORS.items():

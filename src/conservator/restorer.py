@@ -363,7 +363,7 @@ class Restorer:
         """Return the engine for an observation if none was given."""
         if observation.uncertain.any():
             return Bayes(evidence_radius=options.evidence_radius)
-        return SubsampledBayes(evidence_radius=options.evidence_radius, chooses=self.select)
+        return SubsampledBayes(evidence_radius=options.evidence_radius, choose_experts=self.select)
 
     def rescorer(self, options: RestoreOptions) -> Rescorer | None:
         """Return the language models of the effort ``best``; None with another effort."""

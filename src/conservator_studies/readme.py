@@ -118,7 +118,7 @@ def make_methods(
     experts: Sequence[Expert], generalists: Sequence[Expert], like: Sequence[tuple[str, str]]
 ) -> dict[str, Method]:
     """The methods by name. Without references, there are none that use them."""
-    global_prior = replace(GLOBAL, parts=4)  # with ten parts, a lattice of six experts has 3003 states
+    global_prior = replace(GLOBAL, resolution=4)  # with ten parts, a lattice of six experts has 3003 states
     methods = {
         PRODUCT: by_restorer(Restorer(experts, select=True)),
         "without_memory": by_restorer(Restorer(experts, RestoreOptions(memory=False), select=True)),

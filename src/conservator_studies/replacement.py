@@ -102,7 +102,7 @@ def infer_all(team: Team, observation: Observation, mixed: Mixtures, seed: int) 
         "single:code": corners[mixed.names.index("code")].expand_as(shared.field).contiguous(),
         "hard_label": corners[mixed.labels],
     }
-    return {OURS: ours} | {name: Inferred.given(field, doubt=ours.doubt) for name, field in fields.items()}
+    return {OURS: ours} | {name: Inferred.given(field, error_probs=ours.error_probs) for name, field in fields.items()}
 
 
 def overturn(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from conservator.channels import Observation
-from conservator.decoders import Reading, predict
+from conservator.decoders import ContextPolicy, predict
 from conservator.errors import ConservatorError
 from conservator.experts import Cost, Team
 from conservator.field import Inferred
@@ -83,7 +83,7 @@ def restore_windows(
     mixed: Mixtures,
     observation: Observation,
     inferred: Inferred,
-    reading: Reading | None = None,
+    reading: ContextPolicy | None = None,
 ) -> Restored:
     """Decode in one step, and compare with the truth."""
     lost = observation.lost

@@ -70,7 +70,7 @@ def fit_scales(read: Sequence[Predictions], observation: Observation) -> Scales:
         found = infer_grid(scaled(read, scales), observation, weights)
         evidence = sum(one.log_evidence for one in found.posteriors)
         trace.append(evidence - float((scales.log() ** 2).sum()) / (2 * SPREAD**2))
-        states = found.composition().share
+        states = found.composition().state_probs
         gradient, hessian = derivatives(read, observation, states, torch.from_numpy(weights), scales)
         # In the logarithms of the scales, of which the prior is normal.
         logs = scales.log()

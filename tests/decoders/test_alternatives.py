@@ -1,4 +1,4 @@
-"""Joint fills against enumeration."""
+"""Joint candidates against enumeration."""
 
 from itertools import pairwise, product
 
@@ -8,7 +8,7 @@ import torch
 
 from conservator.channels import MaskChannel
 from conservator.decoders import DecodedText, best_candidates
-from conservator.decoders.alternatives import LONGEST
+from conservator.decoders.alternatives import CONFIG
 from conservator.documents import LOST
 from conservator.experts import Context, Cost, ExpertSpec, Team, copy_visible
 from conservator.field import Inferred
@@ -19,7 +19,7 @@ CHANNEL = MaskChannel(256, 0.5)
 
 
 class Chain:
-    """A Markov chain over three letters that reads to the left alone: its joint fills can be enumerated."""
+    """A Markov chain over three letters with left context only, whose joint candidates can be enumerated."""
 
     spec = ExpertSpec("chain", BYTES, 64)
 
@@ -31,20 +31,20 @@ class Chain:
     def predict(self, context, at):
         tokens, hidden = context.tokens, context.hidden
         out = torch.zeros(*tokens.shape, 256)
-        for row, flags, said in zip(tokens, hidden, out, strict=True):
-            law = torch.nn.functional.one_hot(row[0], 256).float() if row[0] >= 0 else torch.zeros(256)
-            for place in range(1, len(row)):
-                law = (
-                    law @ self.table.exp()
-                    if flags[place]
-                    else torch.nn.functional.one_hot(row[place].clamp_min(0), 256).float()
+        for row, flags, row_log_probs in zip(tokens, hidden, out, strict=True):
+            probs = torch.nn.functional.one_hot(row[0], 256).float() if row[0] >= 0 else torch.zeros(256)
+            for position in range(1, len(row)):
+                probs = (
+                    probs @ self.table.exp()
+                    if flags[position]
+                    else torch.nn.functional.one_hot(row[position].clamp_min(0), 256).float()
                 )
-                said[place] = law.clamp_min(1e-30).log()
+                row_log_probs[position] = probs.clamp_min(1e-30).log()
         return copy_visible(out[at], context, at)
 
 
-def fills_of(tokens, wanted, text=None):
-    """The fills of every run of lost tokens, all predicted from what is visible, beside those that ``text`` has."""
+def decode_candidates(tokens, count, text=None):
+    """The candidates of every run of lost tokens, all predicted from visible tokens; ``text`` is the decoded text."""
     expert = Chain()
     observation = CHANNEL.observe(torch.tensor([tokens]))
     rows = expert.predict(Context(observation.readable, observation.lost), observation.lost.nonzero(as_tuple=True))
@@ -53,32 +53,34 @@ def fills_of(tokens, wanted, text=None):
     text = greedy if text is None else np.array(text)
     confidence = np.where(np.array(tokens) == LOST, 0.1, 1.0)
     decoded = DecodedText(text, confidence, rows.half(), np.zeros(len(text)), Cost())
-    return expert, best_candidates(Team([expert]), observation, inferred, decoded, wanted)
+    return expert, best_candidates(Team([expert]), observation, inferred, decoded, count)
 
 
-def test_the_best_fills_are_the_best_of_all():
-    expert, found = fills_of([97, LOST, LOST, LOST, 98], 5)
-    every = {}
-    for fill in product(LETTERS, repeat=3):
-        path = (97, *fill)
-        every[bytes(fill)] = float(sum(expert.table[a, b] for a, b in pairwise(path)).exp())
-    best = sorted(every, key=every.get, reverse=True)[:5]
-    assert found[0][0].data == b"aaa"
-    assert [one.data for one in found[0][1:]] == [one for one in best if one != b"aaa"][:4]
-    assert [one.probability for one in found[0]] == pytest.approx([every[one.data] for one in found[0]], rel=1e-3)
+def test_the_best_candidates_are_the_best_of_all_texts():
+    expert, spans = decode_candidates([97, LOST, LOST, LOST, 98], 5)
+    probabilities = {}
+    for letters in product(LETTERS, repeat=3):
+        path = (97, *letters)
+        probabilities[bytes(letters)] = float(sum(expert.table[a, b] for a, b in pairwise(path)).exp())
+    best = sorted(probabilities, key=probabilities.get, reverse=True)[:5]
+    assert spans[0][0].data == b"aaa"
+    assert [candidate.data for candidate in spans[0][1:]] == [data for data in best if data != b"aaa"][:4]
+    assert [candidate.probability for candidate in spans[0]] == pytest.approx(
+        [probabilities[candidate.data] for candidate in spans[0]], rel=1e-3
+    )
 
 
-def test_a_gap_that_is_too_long_has_no_fills():
-    _, found = fills_of([97, *[LOST] * (LONGEST + 1), 98, LOST, 97], 2)
-    assert [len(fills) for fills in found] == [0, 2]
+def test_a_span_that_is_too_long_has_no_candidates():
+    _, spans = decode_candidates([97, *[LOST] * (CONFIG.max_span_positions + 1), 98, LOST, 97], 2)
+    assert [len(candidates) for candidates in spans] == [0, 2]
 
 
-def test_the_fill_that_the_text_has_comes_first():
-    expert, found = fills_of([97, LOST, LOST, LOST, 98], 27)
-    least = found[0][-1].data
-    _, again = fills_of([97, LOST, LOST, LOST, 98], 3, [97, *least, 98])
-    assert again[0][0].data == least
-    path = (97, *least)
+def test_the_decoded_candidate_comes_first():
+    expert, spans = decode_candidates([97, LOST, LOST, LOST, 98], 27)
+    least_likely = spans[0][-1].data
+    _, with_text = decode_candidates([97, LOST, LOST, LOST, 98], 3, [97, *least_likely, 98])
+    assert with_text[0][0].data == least_likely
+    path = (97, *least_likely)
     expected = float(sum(expert.table[a, b] for a, b in pairwise(path)).exp())
-    assert again[0][0].probability == pytest.approx(expected, rel=1e-3)
-    assert len(again[0]) == len({one.data for one in again[0]}) == 3
+    assert with_text[0][0].probability == pytest.approx(expected, rel=1e-3)
+    assert len(with_text[0]) == len({candidate.data for candidate in with_text[0]}) == 3

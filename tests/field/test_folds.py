@@ -1,4 +1,4 @@
-"""Folds: every visible position is hidden once a repeat, and positions far from damage are left alone."""
+"""Folds: every visible position is hidden once per repeat; the evidence radius excludes positions far from damage."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ def seeded(seed=0):
     rate=st.floats(0, 1),
     seed=st.integers(0, 100),
 )
-def test_every_visible_position_is_hidden_once_a_repeat(length, folds, repeats, rate, seed):
+def test_every_visible_position_is_hidden_once_per_repeat(length, folds, repeats, rate, seed):
     visible = torch.rand(3, length, generator=seeded(seed)) >= rate
     schedule = Folds(folds, repeats)
     patterns = schedule.draw(visible, seeded(seed))
@@ -37,13 +37,13 @@ def test_every_visible_position_is_hidden_once_a_repeat(length, folds, repeats, 
 
 @given(length=st.integers(1, 40), rate=st.floats(0, 1), seed=st.integers(0, 100))
 def test_an_excerpt_gets_the_folds_of_the_whole_sequence(length, rate, seed):
-    """What lies outside it is not visible, as far as the folds go."""
-    kept = torch.rand(length, generator=seeded(seed + 1)) < 0.6
-    visible = (torch.rand(2, length, generator=seeded(seed)) >= rate) & kept
-    excerpt = Excerpt(kept.nonzero()[:, 0], length)
+    """Positions outside of the excerpt count as not visible."""
+    in_excerpt = torch.rand(length, generator=seeded(seed + 1)) < 0.6
+    visible = (torch.rand(2, length, generator=seeded(seed)) >= rate) & in_excerpt
+    excerpt = Excerpt(in_excerpt.nonzero()[:, 0], length)
     whole = Folds(3, 2).draw(visible, seeded(seed))
-    part = Folds(3, 2).draw(visible[:, kept], seeded(seed), excerpt)
-    assert torch.equal(part, whole[:, :, kept])
+    part = Folds(3, 2).draw(visible[:, in_excerpt], seeded(seed), excerpt)
+    assert torch.equal(part, whole[:, :, in_excerpt])
 
 
 @given(
@@ -51,22 +51,22 @@ def test_an_excerpt_gets_the_folds_of_the_whole_sequence(length, rate, seed):
     evidence_radius=st.integers(0, 12) | st.none(),
     seed=st.integers(0, 100),
 )
-def test_near_damage_is_within_reach_of_a_lost_position(tokens, evidence_radius, seed):
+def test_near_damage_is_the_evidence_radius_around_lost_positions(tokens, evidence_radius, seed):
     tokens = torch.tensor(tokens)
     lost = (tokens == SIZE).nonzero()[:, 0].tolist()
     expected = [
-        evidence_radius is None or any(abs(place - one) <= evidence_radius for one in lost)
-        for place in range(len(tokens))
+        evidence_radius is None or any(abs(position - lost_position) <= evidence_radius for lost_position in lost)
+        for position in range(len(tokens))
     ]
-    seen = MaskChannel(SIZE, 0.5).observe(tokens[None])
-    assert near_damage(seen, evidence_radius)[0].tolist() == expected
-    kept = torch.rand(len(tokens), generator=seeded(seed)) < 0.7
-    kept[lost] = True  # an excerpt has everything that is lost
-    excerpt = Excerpt(kept.nonzero()[:, 0], len(tokens))
-    if kept.any():
-        part = MaskChannel(SIZE, 0.5).observe(tokens[None, kept], excerpt)
+    observation = MaskChannel(SIZE, 0.5).observe(tokens[None])
+    assert near_damage(observation, evidence_radius)[0].tolist() == expected
+    in_excerpt = torch.rand(len(tokens), generator=seeded(seed)) < 0.7
+    in_excerpt[lost] = True  # an excerpt contains all lost positions
+    excerpt = Excerpt(in_excerpt.nonzero()[:, 0], len(tokens))
+    if in_excerpt.any():
+        part = MaskChannel(SIZE, 0.5).observe(tokens[None, in_excerpt], excerpt)
         assert near_damage(part, evidence_radius)[0].tolist() == [
-            one for one, here in zip(expected, kept, strict=True) if here
+            near for near, included in zip(expected, in_excerpt, strict=True) if included
         ]
     uncertain = ReplacementChannel(SIZE, 0.5).observe(tokens[None])
     assert near_damage(uncertain, evidence_radius).all() == (
@@ -74,21 +74,21 @@ def test_near_damage_is_within_reach_of_a_lost_position(tokens, evidence_radius,
     )
 
 
-def test_what_is_hidden_is_the_pattern_the_damage_and_the_doubt():
+def test_the_pattern_lost_positions_and_uncertain_tokens_are_hidden():
     observation = ReplacementChannel(SIZE, 0.3).observe(torch.tensor([[0, SIZE, 1, 2]]))
     patterns = torch.tensor([[[True, False, False, False], [False, False, True, False]]])
     assert hide(patterns, observation, None, seeded())[0].int().tolist() == [[1, 1, 0, 0], [0, 1, 1, 0]]
-    doubt = torch.tensor([[0.0, 0.0, 0.0, 1.0]])
-    assert hide(patterns, observation, doubt, seeded())[0].int().tolist() == [[1, 1, 0, 1], [0, 1, 1, 1]]
-    drawn = torch.stack([hide(patterns, observation, doubt / 2, seeded(seed))[0, :, 3] for seed in range(400)])
+    error_probs = torch.tensor([[0.0, 0.0, 0.0, 1.0]])
+    assert hide(patterns, observation, error_probs, seeded())[0].int().tolist() == [[1, 1, 0, 1], [0, 1, 1, 1]]
+    drawn = torch.stack([hide(patterns, observation, error_probs / 2, seeded(seed))[0, :, 3] for seed in range(400)])
     assert drawn.double().mean() == pytest.approx(0.5, abs=0.1)
     state = seeded().get_state()
     generator = seeded()
-    hide(patterns, observation, 0 * doubt, generator)  # where nothing is doubted, nothing is drawn
+    hide(patterns, observation, 0 * error_probs, generator)  # without uncertain tokens, nothing is drawn
     assert torch.equal(generator.get_state(), state)
 
 
-def test_no_folds_are_refused():
+def test_a_count_below_one_is_refused():
     for bad in ((0, 1), (1, 0)):
         with pytest.raises(ConservatorError, match="at least 1"):
             Folds(*bad)

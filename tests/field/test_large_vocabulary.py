@@ -9,7 +9,7 @@ import pytest
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "memory_large_vocabulary.py"
 ENGINES = ["Bayes", "GLOBAL", "Maximum", "Ascent", "Particles"]
-# A process for each engine, whose peak is its own; what all of them import is imported once.
+# One process for each engine, because peak memory is measured per process; common imports happen once.
 PROGRAM = f"""
 import os, runpy, sys, traceback
 import conservator.field
@@ -30,14 +30,14 @@ for engine in {ENGINES}:
 
 @pytest.fixture(scope="module")
 def measured():
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    return dict(zip(ENGINES, map(json.loads, done.stdout.splitlines()), strict=True))
+    process = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert process.stderr == ""
+    return dict(zip(ENGINES, map(json.loads, process.stdout.splitlines()), strict=True))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_large_vocabulary_fits_into_a_gigabyte(engine, measured):
     """1,024 tokens of 50,257, three experts: the peak of the whole process, in MB."""
-    found = measured[engine]
-    # What the experts predict of half of a sequence takes 250 MB: less than that would have measured nothing.
-    assert found["before"] + 250 < found["peak"] < 1024
+    memory = measured[engine]
+    # The predictions of half of a sequence take 250 MB; a lower peak would mean that they were not measured.
+    assert memory["before"] + 250 < memory["peak"] < 1024

@@ -1,4 +1,4 @@
-"""Trust: the mixture against its definition, the table against its optimality conditions, the engine with a memory."""
+"""The memory gate: the mixture against its definition, the table against its optimality conditions, the engine."""
 
 import numpy as np
 import pytest
@@ -7,27 +7,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conservator.channels import MaskChannel
-from conservator.decoders import Reading
+from conservator.decoders import ContextPolicy
 from conservator.errors import ConservatorError
 from conservator.experts import Memory, Team
 from conservator.field import Bayes, MemoryGate, choose_experts, fit_memory_gate
-from conservator.field.engines.fit_memory_gate import HIDDEN, like_damage
+from conservator.field.engines.fit_memory_gate import CONFIG as SAMPLE
+from conservator.field.engines.fit_memory_gate import hide_like_damage
 from conservator.field.memory_gate import (
-    SHARES,
-    SHARPNESS,
-    SPREAD,
-    STEPS,
-    STRENGTH,
-    SURE,
-    certainty,
+    CONFIG,
+    INVERSE_TEMPERATURES,
+    MEMORY_WEIGHTS,
     classes_of,
-    fit_sharpness,
+    confidence_nats,
+    fit_inverse_temperature,
     prior_table,
 )
 from conservator.reference import decode_one_step
 from conservator.vocabularies import BYTES
 from support.fakes import FakeExpert, TextExpert
 
+CLASSES, STRENGTH = CONFIG.confidence_classes, CONFIG.prior_strength
 VERSE = "the quick brown fox jumps over the lazy dog; "
 CODE = "x = [y for y in z if y]\n"
 
@@ -46,89 +45,89 @@ def observe(text, rate=0.1, seed=0):
     return MaskChannel(BYTES.size, 0.5).observe(tokens[None])
 
 
-def test_the_composed_law_is_the_mixture_of_pools():
-    composed, memory_weight = rows(6, 5, 0), rows(6, 5, 1)
-    table = np.random.default_rng(0).dirichlet(np.ones(len(SHARES)), 2 * STEPS)
+def test_the_composed_distribution_is_the_mixture_of_pools():
+    composed, memory = rows(6, 5, 0), rows(6, 5, 1)
+    table = np.random.default_rng(0).dirichlet(np.ones(len(MEMORY_WEIGHTS)), 2 * CLASSES)
     expected = torch.zeros(6, 5)
     for position in range(6):
-        own = min(int(-np.log(1 - float(memory_weight[position].exp().max())) / 0.7), STEPS - 1)
-        sure = -np.log(1 - float(composed[position].exp().max())) >= SURE
-        for share, chance in zip(SHARES, table[own + STEPS * int(sure)], strict=True):
-            pool = composed[position].exp() ** (1 - share) * memory_weight[position].exp() ** share
-            expected[position] += chance * pool / pool.sum()
+        step = min(int(-np.log(1 - float(memory[position].exp().max())) / 0.7), CLASSES - 1)
+        confident = -np.log(1 - float(composed[position].exp().max())) >= CONFIG.confident_nats
+        for weight, probability in zip(MEMORY_WEIGHTS, table[step + CLASSES * int(confident)], strict=True):
+            pool = composed[position].exp() ** (1 - weight) * memory[position].exp() ** weight
+            expected[position] += probability * pool / pool.sum()
     gate = MemoryGate(table)
-    torch.testing.assert_close(gate.log_probs(composed, memory_weight).exp(), expected)
-    weight = torch.from_numpy(table @ SHARES)[classes_of(composed, memory_weight)]
-    torch.testing.assert_close(gate.weight(composed, memory_weight), weight)
+    torch.testing.assert_close(gate.log_probs(composed, memory).exp(), expected)
+    weight = torch.from_numpy(table @ MEMORY_WEIGHTS)[classes_of(composed, memory)]
+    torch.testing.assert_close(gate.weight(composed, memory), weight)
 
 
-def test_certainty():
-    law = torch.tensor([[0.25] * 4, [0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    found = certainty(law.clamp_min(1e-30).log())
-    np.testing.assert_allclose(found[:2], [-np.log(0.75), np.log(2)], rtol=1e-6)
-    assert torch.isfinite(found).all()
+def test_confidence_in_nats():
+    probs = torch.tensor([[0.25] * 4, [0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    nats = confidence_nats(probs.clamp_min(1e-30).log())
+    np.testing.assert_allclose(nats[:2], [-np.log(0.75), np.log(2)], rtol=1e-6)
+    assert torch.isfinite(nats).all()
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 300))
 @settings(max_examples=30)
 def test_the_table_meets_its_optimality_conditions(seed, count):
-    """At the maximum of a concave objective on the simplex, the gradient is the same for all shares."""
+    """At the maximum of a concave objective on the simplex, the gradient is the same for all weights."""
     rng = np.random.default_rng(seed)
-    evidence, classes = rng.normal(0, 2, (count, len(SHARES))), rng.integers(0, 2 * STEPS, count)
+    evidence, classes = rng.normal(0, 2, (count, len(MEMORY_WEIGHTS))), rng.integers(0, 2 * CLASSES, count)
     table = fit_memory_gate(evidence, classes).table
     np.testing.assert_allclose(table.sum(axis=1), 1)
     gradient = STRENGTH * prior_table() / table
     likelihood = np.exp(evidence)
     mixed = (table[classes] * likelihood).sum(axis=1, keepdims=True)
     np.add.at(gradient, classes, likelihood / mixed)
-    total = STRENGTH + np.bincount(classes, minlength=2 * STEPS)
+    total = STRENGTH + np.bincount(classes, minlength=2 * CLASSES)
     assert np.abs(table * (gradient / total[:, None] - 1)).max() < 1e-3
 
 
 def test_without_evidence_the_table_is_the_prior():
-    table = fit_memory_gate(np.zeros((0, len(SHARES))), np.zeros(0, dtype=np.int64)).table
+    table = fit_memory_gate(np.zeros((0, len(MEMORY_WEIGHTS))), np.zeros(0, dtype=np.int64)).table
     np.testing.assert_allclose(table, prior_table())
-    means = prior_table() @ SHARES
-    assert (np.diff(means[:STEPS]) > 0).all()
-    assert (means[STEPS:] < means[:STEPS]).all()
+    means = prior_table() @ MEMORY_WEIGHTS
+    assert (np.diff(means[:CLASSES]) > 0).all()
+    assert (means[CLASSES:] < means[:CLASSES]).all()
 
 
 @pytest.mark.parametrize("right", [True, False])
-def test_a_memory_that_is_right_gains_trust_and_one_that_is_wrong_loses_it(right):
-    evidence = np.tile(np.linspace(-4, 0, len(SHARES)) * (1 if right else -1), (200, 1))
-    found = fit_memory_gate(evidence, np.full(200, 5)).table @ SHARES
-    before = prior_table() @ SHARES
-    assert (found[5] > 0.9) if right else (found[5] < 0.05)
-    np.testing.assert_allclose(np.delete(found, 5), np.delete(before, 5))
+def test_an_accurate_memory_gains_weight_and_a_wrong_one_loses_it(right):
+    evidence = np.tile(np.linspace(-4, 0, len(MEMORY_WEIGHTS)) * (1 if right else -1), (200, 1))
+    mean_weights = fit_memory_gate(evidence, np.full(200, 5)).table @ MEMORY_WEIGHTS
+    prior_weights = prior_table() @ MEMORY_WEIGHTS
+    assert (mean_weights[5] > 0.9) if right else (mean_weights[5] < 0.05)
+    np.testing.assert_allclose(np.delete(mean_weights, 5), np.delete(prior_weights, 5))
 
 
-def test_bayes_infers_the_others_as_without_a_memory():
+def test_bayes_infers_the_other_experts_as_without_a_memory():
     experts, observation = (
         [TextExpert(VERSE, name="verse"), TextExpert(CODE, name="code")],
         observe(VERSE * 4 + CODE * 4),
     )
     alone = Bayes()(Team(experts), observation, seeded())
     team = Team([*experts, Memory().condition(observation)])
-    found = Bayes()(team, observation, seeded())
-    assert torch.equal(found.field[..., :2], alone.field)
-    assert (found.field[..., 2] == 0).all()
-    assert found.composition.gate is not None
+    inferred = Bayes()(team, observation, seeded())
+    assert torch.equal(inferred.field[..., :2], alone.field)
+    assert (inferred.field[..., 2] == 0).all()
+    assert inferred.composition.gate is not None
     assert alone.composition.gate is None
     predictions = torch.stack([rows(3, 256, seed) for seed in range(3)])
     where = torch.zeros(3, dtype=torch.long), torch.tensor([1, 5, 100])
     others = alone.composition.log_probs(predictions[:2], *where)
-    expected = found.composition.gate.log_probs(others, predictions[2])
-    torch.testing.assert_close(found.composition.log_probs(predictions, *where), expected)
+    expected = inferred.composition.gate.log_probs(others, predictions[2])
+    torch.testing.assert_close(inferred.composition.log_probs(predictions, *where), expected)
 
 
 def test_a_memory_alone_has_all_of_the_weight():
     observation = observe(VERSE * 4)
-    found = Bayes()(Team([Memory().condition(observation)]), observation, seeded())
-    assert (found.field == 1).all()
-    assert found.cost.evaluations == 0
+    inferred = Bayes()(Team([Memory().condition(observation)]), observation, seeded())
+    assert (inferred.field == 1).all()
+    assert inferred.cost.evaluations == 0
 
 
-def test_a_memory_is_no_network_and_stands_last():
+def test_a_memory_is_the_last_expert_and_counts_no_network_evaluations():
     observation = observe(VERSE)
     memory = Memory().condition(observation)
     team = Team([FakeExpert(), memory])
@@ -140,22 +139,22 @@ def test_a_memory_is_no_network_and_stands_last():
             Team(experts)
 
 
-def test_experts_that_say_nothing_are_not_chosen():
+def test_experts_without_weight_are_not_chosen():
     experts = [FakeExpert(3), TextExpert(VERSE * 4, name="verse"), FakeExpert(4), TextExpert(CODE * 8, name="code")]
     observation = observe(VERSE * 16 + CODE * 30)
     team = Team(experts)
-    found = choose_experts(team, observation, seeded())
-    assert found.names == ("verse", "code")
-    assert found.meter is team.meter
+    chosen = choose_experts(team, observation, seeded())
+    assert chosen.names == ("verse", "code")
+    assert chosen.meter is team.meter
     assert choose_experts(Team(experts[:1]), observation, seeded()).names == ("fake3",)
 
 
-def test_choosing_costs_one_evaluation_of_each_window_by_each_expert():
+def test_choosing_costs_one_evaluation_per_window_and_expert():
     experts = [TextExpert(VERSE, 64, name="verse"), TextExpert(CODE, 64, name="code")]
     observation = observe("a" * 20_000, rate=0.01)
     team = Team(experts)
     choose_experts(team, observation, seeded())
-    windows = 16 * (512 // 48 + 3)  # stretches, and the windows that overlap each
+    windows = 16 * (512 // 48 + 3)  # spans, and the windows that overlap each
     assert team.meter.evaluations <= 2 * windows
 
 
@@ -164,50 +163,51 @@ def test_a_document_without_visible_text_gets_all_experts():
     assert len(choose_experts(Team([FakeExpert(0), FakeExpert(1)]), lost, seeded())) == 2
 
 
-def test_a_memory_reads_text_that_is_hidden_from_others():
+def test_a_memory_reads_text_that_is_hidden_from_other_experts():
     experts, observation = (
         [TextExpert(VERSE, name="verse"), TextExpert(CODE, name="code")],
         observe(VERSE * 4 + CODE * 4),
     )
     team = Team([*experts, Memory().condition(observation)])
     composition = Bayes()(team, observation, seeded()).composition
-    hidden = Reading(domain_threshold=0.2).hidden_from(composition)
+    hidden = ContextPolicy(domain_threshold=0.2).hidden_from(composition)
     assert hidden.shape == (*observation.tokens.shape, 3)
     assert hidden[..., :2].any()
     assert not hidden[..., 2].any()
-    decoded = decode_one_step(team, observation, composition, Reading(domain_threshold=0.2))
+    decoded = decode_one_step(team, observation, composition, ContextPolicy(domain_threshold=0.2))
     assert (decoded.tokens[~observation.lost] == observation.tokens[~observation.lost]).all()
 
 
-def test_a_law_that_is_too_sure_is_made_less_sure():
-    """Tokens drawn from a law, and predicted by a sharper one: the sharpness undoes it."""
-    law = rows(4000, 6, 3, sharp=1.0)
-    tokens = torch.multinomial(law.exp(), 1, generator=seeded(4))
-    sharp = torch.log_softmax(1.6 * law, dim=-1)
+def test_an_overconfident_distribution_is_flattened():
+    """Tokens drawn from a distribution, and predicted by a sharper one: the inverse temperature reverts it."""
+    log_probs = rows(4000, 6, 3, sharp=1.0)
+    tokens = torch.multinomial(log_probs.exp(), 1, generator=seeded(4))
+    sharp = torch.log_softmax(1.6 * log_probs, dim=-1)
+    powers = INVERSE_TEMPERATURES
     evidence = np.stack(
-        [torch.log_softmax(power * sharp, dim=-1).gather(1, tokens)[:, 0].double().numpy() for power in SHARPNESS], 1
+        [torch.log_softmax(power * sharp, dim=-1).gather(1, tokens)[:, 0].double().numpy() for power in powers], 1
     )
-    found = fit_sharpness(evidence)
-    assert abs(found - 1 / 1.6) <= 0.1
-    posterior = evidence.sum(0) - 0.5 * (np.log(SHARPNESS) / SPREAD) ** 2
-    assert posterior[SHARPNESS.tolist().index(found)] == posterior.max()
-    assert fit_sharpness(np.zeros((0, len(SHARPNESS)))) == 1.0
-    composed, memory_weight = rows(6, 5, 0), rows(6, 5, 1)
-    plain = MemoryGate(prior_table()).log_probs(composed, memory_weight)
-    expected = torch.log_softmax(found * plain, dim=-1)
-    torch.testing.assert_close(MemoryGate(prior_table(), found).log_probs(composed, memory_weight), expected)
+    fitted = fit_inverse_temperature(evidence)
+    assert abs(fitted - 1 / 1.6) <= 0.1
+    posterior = evidence.sum(0) - 0.5 * (np.log(powers) / CONFIG.log_temperature_std) ** 2
+    assert posterior[powers.tolist().index(fitted)] == posterior.max()
+    assert fit_inverse_temperature(np.zeros((0, len(powers)))) == 1.0
+    composed, memory = rows(6, 5, 0), rows(6, 5, 1)
+    plain = MemoryGate(prior_table()).log_probs(composed, memory)
+    expected = torch.log_softmax(fitted * plain, dim=-1)
+    torch.testing.assert_close(MemoryGate(prior_table(), fitted).log_probs(composed, memory), expected)
 
 
-def test_what_is_hidden_is_like_the_damage():
+def test_positions_are_hidden_in_runs_like_the_damage():
     tokens = torch.zeros(1, 900, dtype=torch.long)
     for start in (100, 400, 650):
         tokens[0, start : start + 8] = BYTES.mask
     observation = MaskChannel(BYTES.size, 0.5).observe(tokens)
     sample = ~observation.lost & (torch.arange(900) < 600)
-    found = like_damage(observation, sample, seeded())
-    assert not (found & ~sample).any()
-    assert sample.sum() / HIDDEN <= found.sum() < sample.sum() / 3
-    edges = torch.diff(found[0].int()).abs().sum() / 2
-    assert found.sum() / edges > 5  # mostly runs of eight
+    hidden = hide_like_damage(observation, sample, seeded())
+    assert not (hidden & ~sample).any()
+    assert sample.sum() / SAMPLE.hidden_period <= hidden.sum() < sample.sum() / 3
+    edges = torch.diff(hidden[0].int()).abs().sum() / 2
+    assert hidden.sum() / edges > 5  # mostly runs of eight
     none_lost = MaskChannel(BYTES.size, 0.5).observe(torch.zeros(1, 600, dtype=torch.long))
-    assert like_damage(none_lost, torch.ones(1, 600, dtype=torch.bool), seeded()).sum() == 100
+    assert hide_like_damage(none_lost, torch.ones(1, 600, dtype=torch.bool), seeded()).sum() == 100

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from conservator import RestoreOptions, Restorer
-from conservator.decoders.rescoring import Judged, Rescored
-from conservator.decoders.rescoring.spans import Region
+from conservator.decoders.rescoring import Rescored, SpanPosterior
+from conservator.decoders.rescoring.spans import Span
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts.causal import CausalSpec
 from conservator.pipelines.rescoring import calibrate_posterior, longest_run

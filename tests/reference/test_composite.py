@@ -1,4 +1,4 @@
-"""Composite evidence as a function of the field: closed forms, its gradient, and what is kept for it."""
+"""Composite evidence as a function of the field: closed forms, its gradient, and the buffer of predictions."""
 
 import numpy as np
 import pytest
@@ -30,22 +30,22 @@ def masked(length, seed=0, rate=0.3):
 
 @pytest.mark.parametrize("channel", [MaskChannel(SIZE, 0.3), ReplacementChannel(SIZE, 0.3)])
 def test_factorised_experts_have_their_exact_evidence(channel):
-    """What a position is says nothing of another: hiding folds changes nothing, and C is the paper's L."""
+    """Positions are independent: hiding folds has no effect, and C is the paper's L."""
     table = torch.randn(3, 12, SIZE, generator=seeded())
     experts = [CategoricalExpert(rows, f"{number}") for number, rows in enumerate(table)]
     observation = channel.corrupt(torch.randint(SIZE, (12,), generator=seeded(1)), seeded(2))
     log_probs = torch.stack([expert.log_marginals for expert in experts])
     exact, team = FactorisedEvidence(log_probs, observation), Team(experts)
     with team.meter.measure() as spent:
-        found = CompositeEvidence.gather(team, observation, Folds(4, 2), seeded())
+        results = CompositeEvidence.gather(team, observation, Folds(4, 2), seeded())
     assert spent.cost.evaluations == 3 * 8
-    lost = observation.lost.sum() * np.log(0.3)  # a lost position says that it was lost, whatever the field
+    lost = observation.lost.sum() * np.log(0.3)  # the likelihood of an erasure does not depend on the field
     for field in (torch.full((12, 3), 1 / 3).double(), torch.rand(12, 3, generator=seeded()).double().softmax(-1)):
-        value, gradient = found.value_and_gradient(field)
+        value, gradient = results.value_and_gradient(field)
         expected, expected_gradient = exact.value_and_gradient(field)
         torch.testing.assert_close(value + lost, expected, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(gradient, expected_gradient, rtol=1e-4, atol=1e-5)
-    fields = [infer_field(evidence, tolerance=1e-5).field[~observation.lost] for evidence in (exact, found)]
+    fields = [infer_field(evidence, tolerance=1e-5).field[~observation.lost] for evidence in (exact, results)]
     torch.testing.assert_close(*fields, rtol=0, atol=0.02)
 
 
@@ -65,12 +65,12 @@ def test_the_composite_gradient_agrees_with_finite_differences():
     evidence = CompositeEvidence.gather(bigrams(), observation, Folds(2, 2), seeded())
     field = torch.rand(6, 2, generator=seeded(), dtype=torch.float64).softmax(-1)
     _, gradient = evidence.value_and_gradient(field)
-    for place in range(6):
+    for position in range(6):
         for expert in range(2):
             step = torch.zeros_like(field)
-            step[place, expert] = 1e-5
+            step[position, expert] = 1e-5
             up, down = (evidence.value_and_gradient(field + sign * step)[0] for sign in (1, -1))
-            assert float((up - down) / 2e-5) == pytest.approx(float(gradient[place, expert]), abs=1e-6)
+            assert float((up - down) / 2e-5) == pytest.approx(float(gradient[position, expert]), abs=1e-6)
 
 
 def test_without_the_prior_term_the_gradient_is_the_posterior_mean():
@@ -88,22 +88,22 @@ def test_without_the_prior_term_the_gradient_is_the_posterior_mean():
     assert count == int((~observation.lost).sum())
 
 
-def test_what_is_kept_on_disk_is_what_is_kept_in_memory(monkeypatch):
+def test_predictions_on_disk_equal_predictions_in_memory(monkeypatch):
     observation, field = ReplacementChannel(SIZE, 0.2).observe(masked(40).tokens), torch.full((40, 2), 0.5).double()
-    monkeypatch.setattr("conservator.experts.team.TEAM_CONFIG", TeamConfig(part_bytes=300))  # a few positions at a time
-    found = []
+    monkeypatch.setattr("conservator.experts.team.PART", 300)  # a few positions at a time
+    results = []
     for limit in (2**20, 1000, 0):
-        monkeypatch.setattr("conservator.reference.evidence.spill_buffer.IN_MEMORY", limit)
+        monkeypatch.setattr("conservator.reference.evidence.spill_buffer.MAX_MEMORY_BYTES", limit)
         evidence = CompositeEvidence.gather(bigrams(), observation, Folds(2, 2), seeded())
-        for _ in range(2):  # it is read again and again
-            found.append((*evidence.value_and_gradient(field), evidence.kept(field)))
-    for one in found[1:]:
-        assert all(torch.equal(ours, theirs) for ours, theirs in zip(one, found[0], strict=True))
+        for _ in range(2):  # the buffer is iterated repeatedly
+            results.append((*evidence.value_and_gradient(field), evidence.correct_probs(field)))
+    for result in results[1:]:
+        assert all(torch.equal(ours, theirs) for ours, theirs in zip(result, results[0], strict=True))
 
 
-def test_what_does_not_fit_into_the_budget_is_refused(monkeypatch):
-    monkeypatch.setattr("conservator.reference.evidence.spill_buffer.LARGEST", 1000)
+def test_predictions_beyond_the_limit_are_refused(monkeypatch):
+    monkeypatch.setattr("conservator.reference.evidence.spill_buffer.MAX_TOTAL_BYTES", 1000)
     expert = BigramExpert(torch.zeros(2), torch.zeros(2, 2))
     observation = MaskChannel(2, 0.1).observe(torch.zeros(64, dtype=torch.long))
-    with pytest.raises(ConservatorError, match="more than 1000 bytes"):
+    with pytest.raises(ConservatorError, match="at most 1000 bytes"):
         CompositeEvidence.gather(Team([expert] * 3), observation, Folds(5), seeded())

@@ -27,7 +27,7 @@ def test_schedule_weighted_scores_sum_to_the_negative_log_likelihood(bigram):
 
 
 def test_scores_of_a_factorised_expert_are_token_log_densities(generator):
-    """Scored at revealed positions too, without the schedule weight, they are half of that."""
+    """Without the schedule weight, and with revealed positions scored, they are half of that."""
     expert = CategoricalExpert(torch.randn(4, 3, generator=generator))
     sequences = all_sequences(3, 4)
     tokens = -expert.log_marginals[torch.arange(4), sequences]

@@ -94,18 +94,18 @@ def test_the_surrogate_is_a_minorant_that_touches(kind, experts, count, seed):
     """Lemma 1 (minorant): L(b) - L(a) >= M(b | a) - M(a | a), and both have the same gradient at a."""
     generator = seeded(seed)
     evidence = contextual(kind, experts, count, generator)
-    here, there = random_field(experts, generator), random_field(experts, generator)
+    first, second = random_field(experts, generator), random_field(experts, generator)
 
     def surrogate(field):
-        posterior, _ = evidence.log_posterior(here)
-        law = evidence._frequency @ posterior.exp()
+        posterior, _ = evidence.log_posterior(first)
+        posterior_mean = evidence._frequency @ posterior.exp()
         energy = torch.einsum("li,ils->s", field, evidence.energies)
-        return law @ energy - torch.logsumexp(energy, dim=0)
+        return posterior_mean @ energy - torch.logsumexp(energy, dim=0)
 
-    value, gradient = evidence.value_and_gradient(here)
-    gain = evidence.value_and_gradient(there)[0] - value
-    assert gain >= surrogate(there) - surrogate(here) - 1e-12
-    torch.testing.assert_close(torch.autograd.functional.jacobian(surrogate, here), gradient)
+    value, gradient = evidence.value_and_gradient(first)
+    gain = evidence.value_and_gradient(second)[0] - value
+    assert gain >= surrogate(second) - surrogate(first) - 1e-12
+    torch.testing.assert_close(torch.autograd.functional.jacobian(surrogate, first), gradient)
 
 
 @given(experts=st.integers(1, 4), seed=st.integers(0, 10_000))
@@ -148,8 +148,8 @@ def test_a_masked_position_has_no_gradient(generator):
     assert (contextual[[1, 3]].abs() > 1e-3).all()
 
 
-def test_frequencies_stand_for_the_observations(generator):
-    """Equation (evidence) written out observation by observation."""
+def test_frequencies_represent_the_observations(generator):
+    """Equation (evidence), computed observation by observation."""
     tables = torch.randn(2, LENGTH, SIZE, generator=generator, dtype=torch.float64).log_softmax(-1)
     channel = ReplacementChannel(SIZE, 0.3)
     observed = channel.corrupt(torch.randint(SIZE, (50, LENGTH), generator=generator), generator)
@@ -159,7 +159,7 @@ def test_frequencies_stand_for_the_observations(generator):
     torch.testing.assert_close(value, by_hand)
 
 
-def test_adding_a_constant_to_an_expert_changes_nothing(generator):
+def test_adding_a_constant_to_an_expert_has_no_effect(generator):
     """Expert-specific offsets cancel in the evidence correction; scales do not."""
     models = [BigramExpert.random(SIZE, 1.0, generator) for _ in range(2)]
     sequences = all_sequences(SIZE, LENGTH)
@@ -174,8 +174,8 @@ def test_adding_a_constant_to_an_expert_changes_nothing(generator):
     assert (gradients[0] - gradients[2]).abs().max() > 0.01
 
 
-def test_one_observation_is_read_as_it_stands(generator):
-    """N = 1 and a vocabulary larger than it: no frequencies of symbols, the same evidence."""
+def test_a_single_observation_is_not_counted(generator):
+    """N = 1 and a larger vocabulary: the evidence is the same without frequencies of symbols."""
     tables = torch.randn(2, LENGTH, SIZE, generator=generator, dtype=torch.float64).log_softmax(-1)
     observed = ReplacementChannel(SIZE, 0.3).observe(torch.tensor([0, 2, 1, 1]))
     repeated = ReplacementChannel(SIZE, 0.3).observe(torch.tensor([0, 2, 1, 1]).expand(SIZE + 1, -1))
@@ -184,7 +184,7 @@ def test_one_observation_is_read_as_it_stands(generator):
     torch.testing.assert_close(once, often)
 
 
-def test_experts_in_float32_are_taken(generator):
+def test_experts_in_float32_are_supported(generator):
     """The type that learned experts return."""
     tables = torch.randn(2, LENGTH, SIZE, generator=generator).log_softmax(-1)
     observed = MaskChannel(SIZE, 0.3).observe(torch.tensor([[0, 1, 3, 2]]))
@@ -213,10 +213,10 @@ def test_observations_and_experts_must_fit(tokens, change, message):
         EnumeratedEvidence(torch.zeros(2, LENGTH, len(sequences)) + change, sequences, observed)
 
 
-def test_energies_must_be_of_the_sequences():
+def test_energies_must_fit_the_sequences():
     observed = ReplacementChannel(SIZE, 0.3).observe(torch.zeros(1, LENGTH, dtype=torch.long))
     sequences = all_sequences(SIZE, LENGTH)
-    with pytest.raises(ConservatorError, match="do not fit"):
+    with pytest.raises(ConservatorError, match="must have the shapes"):
         EnumeratedEvidence(torch.zeros(2, LENGTH, len(sequences) - 1), sequences, observed)
 
 

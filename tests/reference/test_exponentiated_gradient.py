@@ -1,4 +1,4 @@
-"""The update (mw), its stopping rule, and what it converges to."""
+"""The update (mw), its stopping rule, and its limit."""
 
 import itertools
 
@@ -22,34 +22,34 @@ def random_evidence(seed, experts=2, rate=0.3):
 
 
 @given(seed=st.integers(0, 10_000), experts=st.integers(1, 4))
-def test_evidence_never_falls_and_rows_stay_on_the_simplex(seed, experts):
-    found = infer_field(random_evidence(seed, experts), max_evaluations=1000)
-    assert found.converged == (found.gap <= 1e-6)
-    assert found.gap <= (1e-6 if experts <= 2 else 1e-3)  # three and more can be ill-conditioned
-    assert all(after >= before - 1e-12 for before, after in itertools.pairwise(found.trace))
-    assert found.value == found.trace[-1]
-    assert len(found.trace) <= found.evaluations
-    torch.testing.assert_close(found.field.sum(1), torch.ones(6, dtype=torch.float64))
-    assert (found.field >= 0).all()
+def test_evidence_never_decreases_and_rows_stay_on_the_simplex(seed, experts):
+    solution = infer_field(random_evidence(seed, experts), max_evaluations=1000)
+    assert solution.converged == (solution.gap <= 1e-6)
+    assert solution.gap <= (1e-6 if experts <= 2 else 1e-3)  # three or more can be ill-conditioned
+    assert all(after >= before - 1e-12 for before, after in itertools.pairwise(solution.trace))
+    assert solution.value == solution.trace[-1]
+    assert len(solution.trace) <= solution.evaluations
+    torch.testing.assert_close(solution.field.sum(1), torch.ones(6, dtype=torch.float64))
+    assert (solution.field >= 0).all()
 
 
 @given(seed=st.integers(0, 10_000))
 def test_the_optimum_is_that_of_a_scalar_search(seed):
-    """With two experts and a mask channel each position is concave on [0, 1]: the gap bounds what is missing."""
+    """With two experts and a mask channel each position is concave on [0, 1]: the gap bounds the error."""
     generator = torch.Generator().manual_seed(seed)
     tables = torch.randn(2, 3, 5, generator=generator, dtype=torch.float64).log_softmax(-1)
     observed = MaskChannel(5, 0.2).corrupt(torch.randint(5, (30, 3), generator=generator), generator)
     evidence = FactorisedEvidence(tables, observed)
-    found = infer_field(evidence)
+    solution = infer_field(evidence)
 
-    def loss(weight, place):
-        field = found.field.clone()
-        field[place] = torch.tensor([weight, 1 - weight])
+    def loss(weight, position):
+        field = solution.field.clone()
+        field[position] = torch.tensor([weight, 1 - weight])
         return -float(evidence.value_and_gradient(field)[0])
 
-    for place in range(3):
-        best = minimize_scalar(loss, bounds=(0, 1), args=(place,), method="bounded", options={"xatol": 1e-7})
-        assert -found.value <= best.fun + 1e-6
+    for position in range(3):
+        best = minimize_scalar(loss, bounds=(0, 1), args=(position,), method="bounded", options={"xatol": 1e-7})
+        assert -solution.value <= best.fun + 1e-6
 
 
 def test_one_step_is_the_multiplicative_update():
@@ -82,7 +82,7 @@ def test_the_update_solves_the_mirror_problem_without_smoothing(seed, experts, e
         assert reached(torch.softmax(update.log() + noise, dim=1)) <= reached(update) + 1e-12
 
 
-def test_a_step_that_lowers_the_evidence_is_refused():
+def test_a_step_that_decreases_the_evidence_is_rejected():
     evidence = random_evidence(1)
     state = init(evidence, eta=1e4)
     after, info = step(state, evidence)
@@ -91,28 +91,28 @@ def test_a_step_that_lowers_the_evidence_is_refused():
     assert torch.equal(after.field, state.field)
 
 
-def test_the_iteration_limit_is_said():
-    found = infer_field(random_evidence(1), max_evaluations=3)
-    assert not found.converged
-    assert found.evaluations == 3
-    assert found.gap > 1e-6
+def test_the_iteration_limit_is_reported():
+    solution = infer_field(random_evidence(1), max_evaluations=3)
+    assert not solution.converged
+    assert solution.evaluations == 3
+    assert solution.gap > 1e-6
 
 
 def test_one_expert_has_a_field_of_ones():
-    found = infer_field(random_evidence(0, experts=1))
-    assert torch.equal(found.field, torch.ones(6, 1, dtype=torch.float64))
-    assert found.evaluations == 1
+    solution = infer_field(random_evidence(0, experts=1))
+    assert torch.equal(solution.field, torch.ones(6, 1, dtype=torch.float64))
+    assert solution.evaluations == 1
 
 
-def test_a_tolerance_that_cannot_be_met_does_no_harm():
-    """Step sizes grow where nothing is left to gain: they must not overflow into a field of nan."""
+def test_an_unreachable_tolerance_gives_a_finite_field():
+    """Step sizes grow at the maximum: they must not overflow and make the field nan."""
     generator = torch.Generator().manual_seed(0)
     tables = torch.randn(2, 5, 4, generator=generator).log_softmax(-1)
     observed = MaskChannel(4, 0.3).corrupt(torch.randint(4, (1, 5), generator=generator), generator)
-    found = infer_field(FactorisedEvidence(tables, observed), tolerance=0.0, max_evaluations=6000)
-    assert not found.converged
-    assert 0 < found.gap < 1e-9
-    assert torch.isfinite(found.field).all()
+    solution = infer_field(FactorisedEvidence(tables, observed), tolerance=0.0, max_evaluations=6000)
+    assert not solution.converged
+    assert 0 < solution.gap < 1e-9
+    assert torch.isfinite(solution.field).all()
 
 
 def test_an_impossible_observation_is_refused():

@@ -11,7 +11,7 @@ from conservator.channels import MaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Predictions
 from conservator.reference import CompositeEvidence, maximise
-from conservator.reference.evidence.spill_buffer import Store
+from conservator.reference.evidence.spill_buffer import SpillBuffer
 from conservator.reference.solvers.maximum import variation
 
 SIZE = 4
@@ -24,7 +24,7 @@ def seeded(seed=0):
 def known_evidence(log_probs, observation):
     """The evidence of ``log_probs`` (m, L, V) at the visible positions."""
     position = (~observation.lost).nonzero()[:, 0]
-    predictions = Store()
+    predictions = SpillBuffer()
     predictions.add(Predictions(torch.zeros_like(position), position, log_probs[:, position]))
     return CompositeEvidence(predictions, observation, len(log_probs), 1), position
 
@@ -37,23 +37,23 @@ def test_the_maximum_is_that_of_a_convex_solver(seed, experts, length, tau):
     tokens = torch.randint(SIZE, (length,), generator=seeded(seed))
     observation = MaskChannel(SIZE, 0.3).corrupt(tokens, seeded(seed + 1))
     evidence, position = known_evidence(log_probs, observation)
-    found = maximise(evidence, tau, tolerance=1e-4)
-    assert found.converged
-    assert (found.field >= 0).all()
-    np.testing.assert_allclose(found.field.sum(dim=1), 1)
+    solution = maximise(evidence, tau, tolerance=1e-4)
+    assert solution.converged
+    assert (solution.field >= 0).all()
+    np.testing.assert_allclose(solution.field.sum(dim=1), 1)
     field, table = cvxpy.Variable((length, experts)), log_probs.double().numpy()
     terms = [
-        field[place] @ table[:, place, observation.tokens[place]] - cvxpy.log_sum_exp(table[:, place].T @ field[place])
-        for place in position.tolist()
+        field[index] @ table[:, index, observation.tokens[index]] - cvxpy.log_sum_exp(table[:, index].T @ field[index])
+        for index in position.tolist()
     ]
     penalty = tau * cvxpy.sum(cvxpy.abs(field[1:] - field[:-1])) if length > 1 else 0
     constraints = [field >= 0, cvxpy.sum(field, axis=1) == 1]
     problem = cvxpy.Problem(cvxpy.Maximize(sum(terms, cvxpy.Constant(0)) - penalty), constraints)
     problem.solve(solver=cvxpy.CLARABEL)
     optimum = problem.value + len(position) * np.log(0.7)
-    assert optimum - found.gap - 1e-5 <= found.value <= optimum + 1e-5
-    assert found.value == pytest.approx(
-        float(evidence.value_and_gradient(found.field)[0]) - tau * variation(found.field.numpy())
+    assert optimum - solution.gap - 1e-5 <= solution.value <= optimum + 1e-5
+    assert solution.value == pytest.approx(
+        float(evidence.value_and_gradient(solution.field)[0]) - tau * variation(solution.field.numpy())
     )
 
 

@@ -1,4 +1,4 @@
-"""The paper's Algorithm 1 on experts whose every law is known."""
+"""The paper's Algorithm 1 on experts with known distributions."""
 
 from dataclasses import replace
 
@@ -32,10 +32,10 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def sampler_law(lam, tokens, hidden, steps):
-    """The exact law of the sampler's result over all sequences, by following every branch."""
+def sampler_distribution(lam, tokens, hidden, steps):
+    """The exact distribution of the sampler over all sequences, by enumeration of its branches."""
     sequences = all_sequences(SIZE, LENGTH)
-    index = {tuple(row): place for place, row in enumerate(sequences.tolist())}
+    index = {tuple(row): position for position, row in enumerate(sequences.tolist())}
     states = {(tuple(tokens.tolist()), tuple(hidden.tolist())): 1.0}
     for step in range(steps):
         following = {}
@@ -44,50 +44,50 @@ def sampler_law(lam, tokens, hidden, steps):
             log_probs = [table_of(e, torch.tensor([values]), torch.tensor([lost]))[0] for e in EXPERTS]
             pool = torch.softmax(sum(lam[:, [i]] * log_probs[i] for i in range(2)), dim=-1)
             branches = [((), (), 1.0)]
-            for place in range(LENGTH):
+            for position in range(LENGTH):
                 grown = []
-                for done, still, share in branches:
-                    if not lost[place]:
-                        grown.append(((*done, values[place]), (*still, False), share))
+                for decided, still_hidden, weight_so_far in branches:
+                    if not lost[position]:
+                        grown.append(((*decided, values[position]), (*still_hidden, False), weight_so_far))
                         continue
                     if reveal < 1:
-                        grown.append(((*done, 0), (*still, True), share * (1 - reveal)))
+                        grown.append(((*decided, 0), (*still_hidden, True), weight_so_far * (1 - reveal)))
                     for token in range(SIZE):
-                        chance = share * reveal * float(pool[place, token])
-                        grown.append(((*done, token), (*still, False), chance))
+                        probability = weight_so_far * reveal * float(pool[position, token])
+                        grown.append(((*decided, token), (*still_hidden, False), probability))
                 branches = grown
-            for done, still, share in branches:
-                following[done, still] = following.get((done, still), 0.0) + weight * share
+            for decided, still_hidden, weight_so_far in branches:
+                following[decided, still_hidden] = following.get((decided, still_hidden), 0.0) + weight * weight_so_far
         states = following
-    law = torch.zeros(len(sequences), dtype=torch.float64)
+    distribution = torch.zeros(len(sequences), dtype=torch.float64)
     for (values, _), weight in states.items():
-        law[index[values]] += weight
-    return sequences, law
+        distribution[index[values]] += weight
+    return sequences, distribution
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
-def test_particles_follow_the_law_of_the_sampler(steps):
+def test_particles_follow_the_distribution_of_the_sampler(steps):
     count = 20_000
     for hidden in (OBSERVED.lost, torch.ones(LENGTH, dtype=torch.bool)):
         tokens = OBSERVED.tokens.masked_fill(hidden, 0)
-        sequences, law = sampler_law(UNIFORM, tokens, hidden, steps)
-        assert law.sum() == pytest.approx(1)
+        sequences, distribution = sampler_distribution(UNIFORM, tokens, hidden, steps)
+        assert distribution.sum() == pytest.approx(1)
         drawn = draw_particles(TEAM, UNIFORM, tokens.expand(count, -1), hidden.expand(count, -1), steps, seeded())
-        found = (drawn[:, None] == sequences).all(-1).double().mean(0)
-        assert (found - law).abs().max() < 5 * (0.25 / count) ** 0.5
+        frequencies = (drawn[:, None] == sequences).all(-1).double().mean(0)
+        assert (frequencies - distribution).abs().max() < 5 * (0.25 / count) ** 0.5
         assert torch.equal(drawn[:, ~hidden], tokens[~hidden].expand(count, -1))
 
 
 def exact_gradient(settings):
-    """The mean of the estimate: denoising scores averaged over all maskings, under the sampler's law."""
+    """The mean of the estimate: denoising scores averaged over all maskings, under the sampler's distribution."""
     sequences = all_sequences(SIZE, LENGTH)
     scores = torch.stack([expected_denoising_score(e, sequences, schedule_weight=False) for e in EXPERTS], dim=-1)
     everything = torch.ones(LENGTH, dtype=torch.bool)
-    seen = OBSERVED.tokens.masked_fill(OBSERVED.lost, 0)
-    _, posterior = sampler_law(UNIFORM, seen, OBSERVED.lost, settings.steps)
-    _, prior = sampler_law(UNIFORM, torch.zeros(LENGTH, dtype=torch.long), everything, settings.steps)
-    law = prior - posterior if settings.prior_term else -posterior
-    return torch.einsum("x,xli->li", law, scores)
+    visible_tokens = OBSERVED.tokens.masked_fill(OBSERVED.lost, 0)
+    _, posterior = sampler_distribution(UNIFORM, visible_tokens, OBSERVED.lost, settings.steps)
+    _, prior = sampler_distribution(UNIFORM, torch.zeros(LENGTH, dtype=torch.long), everything, settings.steps)
+    distribution = prior - posterior if settings.prior_term else -posterior
+    return torch.einsum("x,xli->li", distribution, scores)
 
 
 @pytest.mark.parametrize("prior_term", [True, False])
@@ -139,20 +139,20 @@ def test_a_step_is_the_papers_update():
     torch.testing.assert_close(field, expected / expected.sum(1, keepdim=True))
 
 
-def test_the_presets_are_the_papers():
+def test_the_presets_are_those_of_the_paper():
     table = {"byte": (30, 48, 4, 1.0, 0.6), "1.3B": (12, 24, 2, 0.5, 0.4), "7B": (6, 8, 2, 0.5, 0.2)}
     table["natural"] = (12, 24, 2, 0.5, 0.3)
     for name, row in table.items():
-        one = PRESETS[name]
-        assert (one.iterations, one.particles, one.samples, one.eta, one.smoother.tau) == row
+        preset = PRESETS[name]
+        assert (preset.iterations, preset.particles, preset.samples, preset.eta, preset.smoother.tau) == row
 
 
-def test_what_it_cannot_take_is_said():
+def test_unsupported_input_is_refused():
     replaced = ReplacementChannel(SIZE, 0.2).observe(torch.tensor([[0, 1]]))
-    with pytest.raises(ConservatorError, match="no tokens that are doubtful"):
+    with pytest.raises(ConservatorError, match="does not support uncertain"):
         PRESETS["byte"](TEAM, replaced, seeded())
-    with pytest.raises(ConservatorError, match="it must be"):
+    with pytest.raises(ConservatorError, match="must have the shape"):
         PRESETS["byte"](TEAM, OBSERVED, seeded())
     long = CHANNEL.observe(torch.zeros(1, TEAM.context + 1, dtype=torch.long))
-    with pytest.raises(ConservatorError, match="the experts read at most"):
+    with pytest.raises(ConservatorError, match="a sequence may have at most"):
         PRESETS["byte"](TEAM, long, seeded())

@@ -11,16 +11,16 @@ def test_the_mode_and_its_probability_by_hand(generator):
     log_probs = torch.randn(7, 4, generator=generator, dtype=torch.float64).log_softmax(-1)
     observed = channel.corrupt(torch.randint(4, (20, 7), generator=generator), generator)
     decoded = decode_posterior(observed, log_probs)
-    overturned = 0
+    replaced = 0
     for row in range(20):
-        for place in range(7):
-            seen = int(observed.tokens[row, place])
-            joint = [float(log_probs[place, v].exp()) * (0.4 * (v == seen) + 0.15) for v in range(4)]
+        for position in range(7):
+            observed_token = int(observed.tokens[row, position])
+            joint = [float(log_probs[position, v].exp()) * (0.4 * (v == observed_token) + 0.15) for v in range(4)]
             best = max(range(4), key=joint.__getitem__)
-            assert decoded.tokens[row, place] == best
-            assert abs(decoded.confidence[row, place] - joint[best] / sum(joint)) < 1e-12
-            overturned += best != seen
-    assert overturned > 0
+            assert decoded.tokens[row, position] == best
+            assert abs(decoded.confidence[row, position] - joint[best] / sum(joint)) < 1e-12
+            replaced += best != observed_token
+    assert replaced > 0
 
 
 def test_visible_tokens_are_kept_under_the_mask_channel(generator):
@@ -37,5 +37,5 @@ def test_visible_tokens_are_kept_under_the_mask_channel(generator):
 @pytest.mark.parametrize(("rate", "tokens"), [(1.0, [4, 1, 2]), (0.0, [0, 4, 1])])
 def test_an_impossible_token_is_refused_not_overwritten(rate, tokens):
     observed = MaskChannel(4, rate).observe(torch.tensor(tokens))
-    with pytest.raises(ConservatorError, match="position 1 is impossible"):
+    with pytest.raises(ConservatorError, match="position 1 has probability 0"):
         decode_posterior(observed, torch.zeros(3, 4).log_softmax(-1))

@@ -1,4 +1,4 @@
-"""Decoding from noise: evidence stays, the source is shared, and the law of many steps."""
+"""Decoding from noise: visible tokens are kept, the source is shared, and the distribution after many steps."""
 
 import pytest
 import torch
@@ -26,8 +26,8 @@ def alone(rows=1, experts=1):
     return Composition.of_field(torch.full((rows, LENGTH, experts), 1 / experts, dtype=torch.float64))
 
 
-def law_of_samples(expert, observation, steps, start, sources=20):
-    """(V, V, V) how often each sequence is drawn, over several sources."""
+def sample_frequencies(expert, observation, steps, start, sources=20):
+    """(V, V, V) relative frequency of each sequence, over several sources."""
     counts = torch.zeros(SIZE, SIZE, SIZE, dtype=torch.float64)
     generator = seeded()
     for seed in range(sources):
@@ -36,26 +36,26 @@ def law_of_samples(expert, observation, steps, start, sources=20):
     return counts / counts.sum()
 
 
-def distance(one, other):
+def distance(first, second):
     """The total variation distance."""
-    return float((one - other).abs().sum()) / 2
+    return float((first - second).abs().sum()) / 2
 
 
-def test_with_nothing_observed_many_steps_draw_from_the_expert():
+def test_without_observations_many_steps_draw_from_the_expert():
     expert, nothing = random_expert(1, 2.0), observed(SIZE, SIZE, SIZE, rows=ROWS)
-    one, many = (distance(law_of_samples(expert, nothing, n, 0.0), expert.log_joint.exp()) for n in (1, 64))
-    assert one > 0.3  # positions are drawn independently
+    first, many = (distance(sample_frequencies(expert, nothing, n, 0.0), expert.log_joint.exp()) for n in (1, 64))
+    assert first > 0.3  # positions are drawn independently
     assert many < 0.08
 
 
 def test_with_evidence_many_steps_approach_the_posterior():
-    """Not all the way: the expert does not know that what is visible is right."""
+    """The limit is not exact: the expert does not condition on visible tokens being correct."""
     expert, evidence = random_expert(2, 2.0), observed(1, SIZE, SIZE, rows=ROWS)
     posterior = expert.log_joint.exp().clone()
     posterior[[0, 2]] = 0
     posterior /= posterior.sum()
-    one, many = (distance(law_of_samples(expert, evidence, n, 1 / 3), posterior) for n in (1, 32))
-    assert one > 0.25
+    first, many = (distance(sample_frequencies(expert, evidence, n, 1 / 3), posterior) for n in (1, 32))
+    assert first > 0.25
     assert many < 0.12
 
 
@@ -63,31 +63,31 @@ def test_one_step_takes_the_most_likely_token_of_the_pool_at_t_dec():
     experts, observation = [random_expert(0), random_expert(1)], observed(2, SIZE, SIZE)
     state = filled(Context(observation.readable, observation.lost), SIZE, 8)
     pool = torch.stack([uniform_table(expert, state, 0.9)[0] for expert in experts]).mean(0)
-    law = torch.softmax(pool, dim=-1)
-    found = decode_uniform(experts, observation, alone(experts=2), seeded(), seed=8)
-    assert found.tokens[0].tolist() == [2, *law[1:].argmax(-1).tolist()]
-    assert found.confidence[0].tolist() == pytest.approx([1, *law[1:].max(-1).values.tolist()], abs=1e-5)
-    assert found.cost.evaluations == 2
+    probs = torch.softmax(pool, dim=-1)
+    decoded = decode_uniform(experts, observation, alone(experts=2), seeded(), seed=8)
+    assert decoded.tokens[0].tolist() == [2, *probs[1:].argmax(-1).tolist()]
+    assert decoded.confidence[0].tolist() == pytest.approx([1, *probs[1:].max(-1).values.tolist()], abs=1e-5)
+    assert decoded.cost.evaluations == 2
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5])
-def test_evidence_stays_after_every_step(steps):
+def test_visible_tokens_are_kept_after_every_step(steps):
     observation = MaskChannel(SIZE, 0.5).corrupt(SEQUENCES, seeded())
-    found = decode_uniform([random_expert(0, 3.0)], observation, alone(27), seeded(), steps=steps)
+    decoded = decode_uniform([random_expert(0, 3.0)], observation, alone(27), seeded(), steps=steps)
     drawn = sample_uniform([random_expert(0, 3.0)], observation, alone(27), seeded(), steps=steps, start=0.2)
-    for tokens in (found.tokens, drawn):
+    for tokens in (decoded.tokens, drawn):
         assert torch.equal(tokens[~observation.lost], SEQUENCES[~observation.lost])
         assert (tokens < SIZE).all()
-    assert (found.confidence[~observation.lost] == 1).all()
+    assert (decoded.confidence[~observation.lost] == 1).all()
 
 
 def test_the_same_seed_and_generator_give_the_same_tokens():
     observation = MaskChannel(SIZE, 0.7).corrupt(SEQUENCES, seeded())
-    one, same = (decode_uniform([random_expert(0)], observation, alone(27), seeded(3), steps=4) for _ in range(2))
-    assert torch.equal(one.tokens, same.tokens)
+    first, same = (decode_uniform([random_expert(0)], observation, alone(27), seeded(3), steps=4) for _ in range(2))
+    assert torch.equal(first.tokens, same.tokens)
 
 
 @pytest.mark.parametrize(("steps", "start"), [(0, 0.5), (1, 1.0), (3, -0.1)])
-def test_impossible_times_are_refused(steps, start):
-    with pytest.raises(ConservatorError, match="at least one"):
+def test_invalid_times_are_refused(steps, start):
+    with pytest.raises(ConservatorError, match="steps must be at least 1"):
         decode_uniform([random_expert(0)], observed(0, 1, SIZE), alone(), seeded(), steps=steps, start=start)

@@ -1,13 +1,13 @@
-"""Decoders: from an inferred composition to tokens."""
+"""Decoders: from an inferred composition to text."""
 
 from conservator.decoders.alternatives import Candidate, best_candidates
-from conservator.decoders.predict import Reading, predict
+from conservator.decoders.predict import ContextPolicy, predict
 from conservator.decoders.text import DecodedText, decode_text
 
 __all__ = [
     "Candidate",
+    "ContextPolicy",
     "DecodedText",
-    "Reading",
     "best_candidates",
     "decode_text",
     "predict",

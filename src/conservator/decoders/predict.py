@@ -1,4 +1,4 @@
-"""Decoders of lost tokens: in one step, or in several steps that condition on the tokens filled in before."""
+"""Predict lost tokens with a composition of experts: the first step of every decoder."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,18 +12,21 @@ from conservator.field import Composition
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Which text each expert conditions on while lost tokens are decoded.
+class ContextPolicy:
+    """The text that each expert conditions on while lost tokens are decoded.
 
     Attributes:
-        domain_threshold: text is hidden from an expert where its mean weight is below this, because experts were trained on
-            pure documents. With 0, every expert conditions on all visible text.
+        domain_threshold: text is hidden from an expert where its mean weight is below this, because experts are trained
+            on pure documents. With 0, every expert conditions on all visible text.
     """
 
     domain_threshold: float = 0.0
 
     def hidden_from(self, composition: Composition) -> Tensor | None:
-        """(N, L, m) True where text is hidden from an expert; None if nothing is. One that recalls reads everything."""
+        """Return (N, L, m) True where text is hidden from an expert; None if no text is hidden.
+
+        Text is never hidden from a retrieval expert.
+        """
         if self.domain_threshold <= 0:
             return None
         hidden = composition.mean() < self.domain_threshold
@@ -35,7 +38,7 @@ def predict(
     tokens: Tensor,
     hidden: Tensor,
     composition: Composition,
-    reading: Reading | None = None,
+    policy: ContextPolicy | None = None,
     excerpt: Excerpt | None = None,
     margin: int | None = None,
 ) -> Iterator[tuple[Predictions, Tensor]]:
@@ -46,22 +49,22 @@ def predict(
         tokens: (N, L).
         hidden: (N, L).
         composition: the inferred composition.
-        reading: which text each expert conditions on.
-        excerpt: which positions of a longer sequence these are.
-        margin: how many positions are read on either side of those that are predicted, as in ``Team.read``.
+        policy: the text that each expert conditions on; None for all visible text.
+        excerpt: the positions of a longer sequence that are given.
+        margin: the context on either side of the predicted positions, in positions, as in ``Team.read``.
 
     Yields:
-        The experts' predictions at some hidden positions, and the log-probabilities (n, V) of their composition.
+        The experts' predictions at n hidden positions, and the log-probabilities (n, V) of their composition.
     """
-    hidden_from = (reading or Reading()).hidden_from(composition)
-    read = team.read(
+    hidden_from = (policy or ContextPolicy()).hidden_from(composition)
+    batches = team.read(
         tokens,
         hidden[:, None],
         hidden[:, None],
         hidden_from=hidden_from,
         excerpt=excerpt,
-        active=composition.asked(),
+        asked=composition.active_experts(),
         margin=margin,
     )
-    for found in read:
-        yield found, composition.log_probs(found.log_probs, found.sequence, found.position)
+    for predictions in batches:
+        yield predictions, composition.log_probs(predictions.log_probs, predictions.sequence, predictions.position)

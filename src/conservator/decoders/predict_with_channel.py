@@ -1,4 +1,4 @@
-"""The channel-aware decoder for learned experts: a doubtful token may be overturned."""
+"""The channel-aware predictions of learned experts: an uncertain token may be replaced."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from conservator.channels import Observation
-from conservator.decoders.predict import Reading
+from conservator.decoders.predict import ContextPolicy
 from conservator.experts import Predictions, Team
 from conservator.field import Folds, Inferred, hide
 
@@ -17,30 +17,31 @@ def predict_with_channel(
     inferred: Inferred,
     folds: int,
     generator: torch.Generator,
-    reading: Reading | None = None,
+    policy: ContextPolicy | None = None,
 ) -> Iterator[tuple[Predictions, Tensor]]:
-    """Predict every doubtful or lost position from the others.
+    """Predict every uncertain or lost position from the others.
 
-    A doubtful position is predicted while its fold is hidden. Every other doubtful token is hidden with the probability
-    that it is wrong.
+    An uncertain position is predicted while its fold is hidden. Every other uncertain token is hidden with the
+    probability that it is wrong.
 
     Args:
         team: m experts.
         observation: (N, L).
         inferred: its inferred composition.
-        folds: the number of folds of the doubtful positions, which are hidden in turn.
+        folds: the number of folds of the uncertain positions, which are hidden in turn.
         generator: the source of all randomness.
-        reading: which text each expert conditions on.
+        policy: the text that each expert conditions on; None for all visible text.
 
     Yields:
-        The experts' predictions at some positions, and the log-probabilities (n, V) of their composition, without the
+        The experts' predictions at n positions, and the log-probabilities (n, V) of their composition, without the
         likelihood of the observed tokens.
     """
     team.check(observation)
     patterns = Folds(folds).draw(observation.uncertain, generator, observation.excerpt)
-    wanted = torch.cat([patterns, observation.lost[:, None]], dim=1)
-    hidden = hide(wanted, observation, inferred.doubt, generator)
-    hidden_from = (reading or Reading()).hidden_from(inferred.composition)
-    for found in team.read(observation.tokens, hidden, wanted, hidden_from=hidden_from, excerpt=observation.excerpt):
-        log_probs = inferred.composition.log_probs(found.log_probs, found.sequence, found.position)
-        yield found, log_probs.double()
+    predicted = torch.cat([patterns, observation.lost[:, None]], dim=1)
+    hidden = hide(predicted, observation, inferred.error_probs, generator)
+    hidden_from = (policy or ContextPolicy()).hidden_from(inferred.composition)
+    batches = team.read(observation.tokens, hidden, predicted, hidden_from=hidden_from, excerpt=observation.excerpt)
+    for predictions in batches:
+        index = (predictions.sequence, predictions.position)
+        yield predictions, inferred.composition.log_probs(predictions.log_probs, *index).double()

@@ -1,4 +1,4 @@
-"""The decoder of documents: the most likely text, by experts and channel, that the vocabulary's constraint allows."""
+"""The decoder of documents: the most likely text, given experts and channel, that the constraint allows."""
 
 import math
 from collections.abc import Iterator
@@ -17,10 +17,19 @@ from conservator.experts import Cost, OutOfTimeError, Predictions, Team
 from conservator.field import Inferred
 from conservator.vocabularies import Constraint
 
-FOLDS = 5  # the number of folds of the doubtful tokens, which are hidden in turn
-NEARBY = 8  # lost tokens whose distance is at most this are chosen one after the other
-AGAIN = 31  # positions that are read on either side of a token that is predicted again
-SURE = 0.9  # the confidence from which a token is filled in without waiting for others
+NEIGHBOUR_DISTANCE = 8  # positions: lost tokens at most this far apart are decoded one after the other [untuned]
+
+
+@dataclass(frozen=True)
+class TextDecoderConfig:
+    """Parameters of the iterative decoder."""
+
+    folds: int = 5  # folds: of the uncertain tokens, which are hidden in turn [LOG: uncertain-bytes]
+    margin_positions: int = 31  # positions: context on either side after iteration 1 [LOG: sampling-the-evidence]
+    min_confidence: float = 0.9  # probability: more confident tokens are filled in at once [untuned]
+
+
+CONFIG = TextDecoderConfig()
 
 
 @dataclass(frozen=True)
@@ -29,11 +38,11 @@ class DecodedText:
 
     Attributes:
         tokens: (L,) the text.
-        confidence: (L,) the probability of each token, given that the text is allowed; 1 where it was known.
-        log_probs: (n, V) float16, the last predictions for the n lost or doubtful tokens, in their order.
-        memory_weight: (L,) the weight of an expert that recalls text in the last prediction of each token; 0 if none does.
+        confidence: (L,) the probability of each token, given that the text is allowed; 1 at known tokens.
+        log_probs: (n, V) float16, the last predictions for the n lost or uncertain tokens, in their order.
+        memory_weight: (L,) the weight of the retrieval expert in the last prediction of each token; 0 without one.
         cost: network evaluations and seconds.
-        unread: (k,) the lost or doubtful positions that were never predicted, because time ran out.
+        not_predicted: (k,) the lost or uncertain positions without a prediction, because time ran out.
         out_of_time: the stage in which time ran out; None if it did not.
     """
 
@@ -42,171 +51,179 @@ class DecodedText:
     log_probs: Tensor
     memory_weight: NDArray[np.float64]
     cost: Cost
-    unread: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    not_predicted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     out_of_time: str | None = None
 
 
 def decode_text(team: Team, observation: Observation, inferred: Inferred, generator: torch.Generator) -> DecodedText:
-    """Choose all lost and doubtful tokens of a document (1, L): a most likely text that is allowed.
+    """Choose all lost and uncertain tokens of a document (1, L): a most likely text that is allowed.
 
-    All lost tokens are predicted from the known ones. In every group of lost tokens near each other, the surer half is
-    filled in; the rest is predicted again, given what is filled in, until nothing is left. So a run of n tokens is
-    chosen in about log2 n rounds, and a token with no other near it at once. What is filled in may be wrong. So with c
-    the probability that all that was filled in near a token is right, the confidence of a token v is
+    All lost tokens are predicted from the known ones. In every group of neighbouring lost tokens, the more confident
+    half is filled in; the rest is predicted again, given the tokens filled in, until no token is left. A run of n
+    tokens takes about log2 n iterations, and a token without lost neighbours takes one. Tokens that were filled in may
+    be wrong. With c the probability that all tokens filled in near a token are correct, the confidence of a token v is
 
         c p(v | visible, filled in) + (1 - c) p(v | visible)
 
-    With doubtful tokens there is one round.
+    With uncertain tokens there is one iteration.
 
-    If time runs out, what is left is filled in at once, by the last prediction of each token. What was never predicted
-    is ``unread``: there a lost token is a stand-in, and a doubtful one stays as it was seen, if the constraint allows
-    it. If nothing was predicted, there is nothing to keep, and the OutOfTimeError is raised.
+    If time runs out, the remaining tokens are filled in at once, by their last predictions. Positions without a
+    prediction are listed in ``not_predicted``: a lost token is a placeholder there, and an uncertain token is kept as
+    observed if the constraint allows it. Without any prediction, the OutOfTimeError is raised.
 
     Args:
         team: m experts.
         observation: the document.
         inferred: its inferred composition.
-        generator: draws which doubtful tokens are hidden together.
+        generator: draws the folds of uncertain tokens.
     """
     draft = Draft(team, observation, inferred)
     out_of_time: str | None = None
     with team.meter.measure() as spent:
         try:
-            for number in team.meter.steps(range(rounds_for(np.flatnonzero(draft.left)))):
-                margin = AGAIN if number else None
-                for found, log_probs in _predictions(
-                    team, observation, inferred, draft.text, draft.left, generator, margin
+            for iteration in team.meter.steps(range(max_iterations(np.flatnonzero(draft.pending)))):
+                margin = CONFIG.margin_positions if iteration else None
+                for predictions, log_probs in _predict_pending(
+                    team, observation, inferred, draft.text, draft.pending, generator, margin
                 ):
-                    draft.put(found, log_probs)
+                    draft.update(predictions, log_probs)
                 draft.fill(all_at_once=bool(observation.uncertain.any()))
-                if not draft.left.any():
+                if not draft.pending.any():
                     break
         except OutOfTimeError as error:
-            if draft.unread[draft.left].all():
+            if draft.not_predicted[draft.pending].all():
                 raise
             out_of_time = error.stage
             draft.fill(all_at_once=True)
-    unread = np.flatnonzero(draft.unread)
-    return DecodedText(draft.text, draft.confidence, draft.laws, draft.memory_weight, spent.cost, unread, out_of_time)
+    not_predicted = np.flatnonzero(draft.not_predicted)
+    return DecodedText(
+        draft.text, draft.confidence, draft.log_probs, draft.memory_weight, spent.cost, not_predicted, out_of_time
+    )
 
 
 class Draft:
-    """A document (1, L) while it is decoded.
+    """A partially decoded document (1, L).
 
     Attributes:
-        text: (L,) what is known or filled in, else the mask.
-        left: (L,) True where a token is to be filled in.
-        unread: (L,) True where none was predicted yet.
-        confidence: (L,) of what is filled in; 1 elsewhere.
-        laws: (n, V) the last predictions for the n lost or doubtful tokens; uniform where there is none.
-        memory_weight: (L,) the weight of an expert that recalls text in them.
+        text: (L,) tokens that are known or filled in, else the mask.
+        pending: (L,) True where a token is still to be filled in.
+        not_predicted: (L,) True at lost or uncertain positions without a prediction.
+        confidence: (L,) the confidence of tokens that are filled in; 1 elsewhere.
+        log_probs: (n, V) the last predictions for the n lost or uncertain tokens; uniform without a prediction.
+        memory_weight: (L,) the weight of the retrieval expert in them.
     """
 
     def __init__(self, team: Team, observation: Observation, inferred: Inferred) -> None:
-        """Take a document of which nothing is predicted."""
+        """Start a document without predictions."""
         size, mask, constraint = team.vocabulary.size, team.vocabulary.mask, team.vocabulary.constraint
         if constraint is None:
-            raise ConservatorError("the vocabulary of these experts has no text, so no text can be decoded")
+            raise ConservatorError(
+                "decoding a text needs experts over bytes or characters; this vocabulary has no text"
+            )
         self.observation, self.inferred, self.constraint = observation, inferred, constraint
-        choose = (observation.lost | observation.uncertain)[0]
-        self.text = observation.readable[0].masked_fill(choose, mask).numpy()
-        self.left = choose.numpy().copy()
-        self.unread = self.left.copy()
+        decoded = (observation.lost | observation.uncertain)[0]
+        self.text = observation.readable[0].masked_fill(decoded, mask).numpy()
+        self.pending = decoded.numpy().copy()
+        self.not_predicted = self.pending.copy()
         self.confidence, self.memory_weight = np.ones(len(self.text)), np.zeros(len(self.text))
-        self.laws = torch.full((int(choose.sum()), size), -math.log(size), dtype=torch.float16)
-        self._row = (choose.cumsum(0) - 1).numpy()
-        self._seen = observation.tokens[0].masked_fill(observation.hidden[0], mask).numpy()
-        self._candidates = constraint.initial_candidates(self._seen[self.left])
-        self._first: Tensor | None = None  # the laws after the first round
+        self.log_probs = torch.full((int(decoded.sum()), size), -math.log(size), dtype=torch.float16)
+        self._row = (decoded.cumsum(0) - 1).numpy()
+        self._observed = observation.tokens[0].masked_fill(observation.hidden[0], mask).numpy()
+        self._candidates = constraint.initial_candidates(self._observed[self.pending])
+        self._first: Tensor | None = None  # the log-probabilities after the first iteration
 
-    def put(self, found: Predictions, log_probs: Tensor) -> None:
-        """Take predictions, and the log-probabilities (n, V) of their composition."""
-        weight = self.inferred.composition.recall_weight(found.log_probs, found.sequence, found.position)
-        place = found.position.numpy()
-        self.memory_weight[place] = weight.numpy()
-        self.unread[place] = False
-        self._candidates.put(self._row[place], self.constraint.make_candidates(log_probs))
-        self.laws[self._row[place]] = log_probs.half()
+    def update(self, predictions: Predictions, log_probs: Tensor) -> None:
+        """Store predictions, and the log-probabilities (n, V) of their composition."""
+        index = (predictions.sequence, predictions.position)
+        weight = self.inferred.composition.memory_weight(predictions.log_probs, *index)
+        positions = predictions.position.numpy()
+        self.memory_weight[positions] = weight.numpy()
+        self.not_predicted[positions] = False
+        self._candidates.put(self._row[positions], self.constraint.make_candidates(log_probs))
+        self.log_probs[self._row[positions]] = log_probs.half()
 
     def fill(self, *, all_at_once: bool) -> None:
-        """Fill in what is left, or of each group the surer half."""
-        places = np.flatnonzero(self.left)
-        rows, unread = self._row[places], self.unread[places]
-        text = sealed(self.constraint, self.text, self.observation)
-        tokens, certain = self.constraint.best(text, self._candidates[rows])
+        """Fill in all pending tokens, or the more confident half of each group."""
+        positions = np.flatnonzero(self.pending)
+        rows, not_predicted = self._row[positions], self.not_predicted[positions]
+        text = close_at_cuts(self.constraint, self.text, self.observation)
+        tokens, probability = self.constraint.best(text, self._candidates[rows])
         if self._first is None:
-            self._first = self.laws.clone()
-        before = self._first[rows, tokens].double().exp().numpy()
-        stays = tokens[unread] == self._seen[places[unread]]
-        right_as_seen = 1 - self.inferred.doubt[0].numpy()[places[unread]]
-        self.confidence[places[unread]] = np.where(stays, right_as_seen, before[unread])
-        right = chance_of_neighbours(self.confidence)[places]
-        filled = np.full(len(places), True) if all_at_once else surer_half(places, certain)
-        self.text[places[filled]] = tokens[filled]
-        read = filled & ~unread
-        self.confidence[places[read]] = (right * certain + (1 - right) * before)[read]
-        self.left[places[filled]] = False
+            self._first = self.log_probs.clone()
+        first_probability = self._first[rows, tokens].double().exp().numpy()
+        keep = tokens[not_predicted] == self._observed[positions[not_predicted]]
+        observed_correct = 1 - self.inferred.error_probs[0].numpy()[positions[not_predicted]]
+        self.confidence[positions[not_predicted]] = np.where(keep, observed_correct, first_probability[not_predicted])
+        context_correct = prob_neighbours_correct(self.confidence)[positions]
+        filled = np.full(len(positions), True) if all_at_once else more_confident_half(positions, probability)
+        self.text[positions[filled]] = tokens[filled]
+        predicted = filled & ~not_predicted
+        mixed = context_correct * probability + (1 - context_correct) * first_probability
+        self.confidence[positions[predicted]] = mixed[predicted]
+        self.pending[positions[filled]] = False
 
 
-def rounds_for(places: NDArray[np.int64]) -> int:
-    """The most rounds that the lost ``places`` (n,) can take: those of their largest group."""
-    return int(np.bincount(group_of(places)).max(initial=0)).bit_length()
+def max_iterations(positions: NDArray[np.int64]) -> int:
+    """Return the largest number of iterations for the lost ``positions`` (n,), which is that of their largest group."""
+    return int(np.bincount(group_of(positions)).max(initial=0)).bit_length()
 
 
-def group_of(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n,) the number of the group that each of the ascending ``places`` is in."""
-    return np.cumsum(np.diff(places, prepend=places[:1]) > NEARBY)
+def group_of(positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return (n,) the index of the group that contains each of the ascending ``positions``."""
+    return np.cumsum(np.diff(positions, prepend=positions[:1]) > NEIGHBOUR_DISTANCE)
 
 
-def surer_half(places: NDArray[np.int64], certain: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(n,) which of the lost ``places`` are filled in: of each group the surer half, and all that are sure."""
-    group = group_of(places)
-    order = np.lexsort((-certain, group))
+def more_confident_half(positions: NDArray[np.int64], probability: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return (n,) the lost ``positions`` to fill in: the more confident half of each group, and all confident ones."""
+    group = group_of(positions)
+    order = np.lexsort((-probability, group))
     size = np.bincount(group)
-    rank = np.empty(len(places), dtype=np.int64)
-    rank[order] = np.arange(len(places)) - np.repeat(np.cumsum(size) - size, size)
-    found: NDArray[np.bool_] = (rank < (size[group] + 1) // 2) | (certain >= SURE)
-    return found
+    rank = np.empty(len(positions), dtype=np.int64)
+    rank[order] = np.arange(len(positions)) - np.repeat(np.cumsum(size) - size, size)
+    chosen: NDArray[np.bool_] = (rank < (size[group] + 1) // 2) | (probability >= CONFIG.min_confidence)
+    return chosen
 
 
-def chance_of_neighbours(confidence: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(L,) the probability that all tokens near each position are right, as if they were independent."""
+def prob_neighbours_correct(confidence: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return (L,) the probability that all tokens near each position are correct, assuming independence."""
     total = np.cumsum(np.log(np.maximum(confidence, 1e-9)))
-    total = np.concatenate([np.zeros(NEARBY + 1), total, np.full(NEARBY, total[-1] if len(total) else 0.0)])
-    near = total[2 * NEARBY + 1 :] - total[: -2 * NEARBY - 1]
-    chance: NDArray[np.float64] = np.exp(np.minimum(near, 0.0))
-    return chance
+    distance = NEIGHBOUR_DISTANCE
+    total = np.concatenate([np.zeros(distance + 1), total, np.full(distance, total[-1] if len(total) else 0.0)])
+    log_prob = total[2 * distance + 1 :] - total[: -2 * distance - 1]
+    probability: NDArray[np.float64] = np.exp(np.minimum(log_prob, 0.0))
+    return probability
 
 
-def sealed(constraint: Constraint, tokens: NDArray[np.int64], observation: Observation) -> NDArray[np.int64]:
-    """The tokens (L,) of a document; those of an excerpt are changed at its cuts, so that it is allowed alone."""
+def close_at_cuts(constraint: Constraint, tokens: NDArray[np.int64], observation: Observation) -> NDArray[np.int64]:
+    """Return the tokens (L,) of a document, changed at the cuts of an excerpt so that the excerpt is allowed alone."""
     return tokens if observation.excerpt is None else constraint.close_at_cuts(tokens, observation.excerpt.cuts.numpy())
 
 
 def apply_erasure_likelihood(observation: Observation, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
-    """Predictions (n, V) at lost positions, given that they were lost: a channel may lose some tokens more often."""
+    """Condition predictions (n, V) on the erasure of their positions: a channel may erase some tokens more often."""
     if not observation.likelihood.erasure_is_informative:
         return log_probs
     return observation[sequence, position].likelihood.log_posterior(log_probs.double()).to(log_probs.dtype)
 
 
-def _predictions(
+def _predict_pending(
     team: Team,
     observation: Observation,
     inferred: Inferred,
     text: NDArray[np.int64],
-    left: NDArray[np.bool_],
+    pending: NDArray[np.bool_],
     generator: torch.Generator,
     margin: int | None,
 ) -> Iterator[tuple[Predictions, Tensor]]:
-    """Yield predictions at the n positions that are ``left``, and the log-probabilities (n, V) of their tokens."""
+    """Yield predictions at n ``pending`` positions, and the log-probabilities (n, V) of their tokens."""
     if not observation.uncertain.any():
-        hidden = torch.from_numpy(left)[None]
+        hidden = torch.from_numpy(pending)[None]
         tokens = torch.from_numpy(text)[None]
-        excerpt = observation.excerpt
-        for found, log_probs in predict(team, tokens, hidden, inferred.composition, excerpt=excerpt, margin=margin):
-            yield found, apply_erasure_likelihood(observation, log_probs, found.sequence, found.position)
+        excerpt, composition = observation.excerpt, inferred.composition
+        for predictions, log_probs in predict(team, tokens, hidden, composition, excerpt=excerpt, margin=margin):
+            index = (predictions.sequence, predictions.position)
+            yield predictions, apply_erasure_likelihood(observation, log_probs, *index)
         return
-    for found, log_probs in predict_with_channel(team, observation, inferred, FOLDS, generator):
-        seen = observation[found.sequence, found.position]
-        yield found, seen.likelihood.log_posterior(log_probs)
+    for predictions, log_probs in predict_with_channel(team, observation, inferred, CONFIG.folds, generator):
+        observed = observation[predictions.sequence, predictions.position]
+        yield predictions, observed.likelihood.log_posterior(log_probs)

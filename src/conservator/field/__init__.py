@@ -1,4 +1,4 @@
-"""The composition field: its evidence, its gradient, the engines that infer it, and the smoothers."""
+"""The composition field: evidence on a weight grid, Markov priors, and the engines that infer the posterior."""
 
 from conservator.field.causal import infer_causal_field
 from conservator.field.composition import Composition
@@ -7,7 +7,7 @@ from conservator.field.folds import DEFAULT, Folds, hide
 from conservator.field.forward_backward import posterior
 from conservator.field.grid_evidence import GridEvidence, grid_evidence
 from conservator.field.grid_posterior import GridPosterior, default_priors, global_prior, grid_posterior
-from conservator.field.leave_one_out import leave_out
+from conservator.field.leave_one_out import leave_one_out_posterior
 from conservator.field.memory_gate import MemoryGate, fit_memory_gate
 from conservator.field.pool import log_pool
 from conservator.field.selection import choose_experts
@@ -37,7 +37,7 @@ __all__ = [
     "hide",
     "infer_causal_field",
     "laplace",
-    "leave_out",
+    "leave_one_out_posterior",
     "log_pool",
     "posterior",
     "simplex_grid",

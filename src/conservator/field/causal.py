@@ -1,4 +1,4 @@
-"""The field over causal experts: every visible byte is predicted from its left, so one pass each tells them apart."""
+"""The field over causal experts: the evidence is how each predicts the visible tokens from their left context."""
 
 from collections.abc import Sequence
 
@@ -10,33 +10,36 @@ from torch import Tensor
 from conservator.field.grid_posterior import GridPosterior, grid_posterior
 from conservator.field.weight_grid import MarkovPrior, simplex_grid
 
-STEPS = 10  # steps of the lattice from one expert to another
+RESOLUTION = 10  # grid steps: the weights of the grid are multiples of 1/RESOLUTION [untuned]
 
 
 def infer_causal_field(
-    laws: Sequence[Tensor],
+    log_probs: Sequence[Tensor],
     tokens: NDArray[np.int64],
     visible: NDArray[np.bool_],
     priors: Sequence[MarkovPrior] | None = None,
 ) -> GridPosterior:
-    """The posterior of the field over m causal experts, given the visible tokens of a text.
+    """Compute the posterior of the field over m causal experts, given the visible tokens of a text.
 
         e_l(s) = log pi_{w_s}(x_l | x_<l),   with the pool pi_w(v) proportional to prod_i q_i(v | x_<l)^{w_i}
 
-    Each position is predicted given those before it, so the evidence of a composition is an exact chain rule; only the
-    lost tokens among those before it are guesses.
+    Every position is predicted from the positions before it, so the evidence of a composition is an exact chain rule.
+    Lost tokens in the left context are replaced by their best guess.
 
     Args:
-        laws: of each expert (L, V), log q_i(x_l = v | x_<l).
-        tokens: (L,) the text, with the best guess at lost places.
+        log_probs: (L, V) log q_i(x_l = v | x_<l) of each expert.
+        tokens: (L,) the text, with the best guess at lost positions.
         visible: (L,) True where a token is known.
-        priors: from which the one with the highest evidence is chosen; the default ones if none are given.
+        priors: candidate priors; the prior with the highest evidence is used. None for the default priors.
     """
-    weights = simplex_grid(len(laws), STEPS)
+    weights = simplex_grid(len(log_probs), RESOLUTION)
     emissions = np.zeros((len(tokens), len(weights)))
-    picked = np.stack([one.gather(1, torch.from_numpy(tokens)[:, None])[:, 0].double().numpy() for one in laws], axis=1)
-    for number, weight in enumerate(weights):
-        pooled = sum(float(share) * one.double() for share, one in zip(weight, laws, strict=True))
+    index = torch.from_numpy(tokens)[:, None]
+    observed = np.stack([rows.gather(1, index)[:, 0].double().numpy() for rows in log_probs], axis=1)
+    for state, weight in enumerate(weights):
+        pooled = sum(
+            float(expert_weight) * rows.double() for expert_weight, rows in zip(weight, log_probs, strict=True)
+        )
         normaliser = torch.as_tensor(pooled).logsumexp(dim=1).numpy()
-        emissions[visible, number] = (picked @ weight - normaliser)[visible]
+        emissions[visible, state] = (observed @ weight - normaliser)[visible]
     return grid_posterior(emissions, np.asarray(weights), priors)

@@ -1,4 +1,4 @@
-"""Folds: which visible positions are hidden together, so that the experts' predictions of them are evidence."""
+"""Folds: sets of visible positions that are hidden together. The experts' predictions of them are the evidence."""
 
 from dataclasses import dataclass, replace
 
@@ -11,11 +11,11 @@ from conservator.errors import ConservatorError
 
 @dataclass(frozen=True)
 class Folds:
-    """Partition the visible positions at random into folds, several times over.
+    """Partition the visible positions at random into folds, and repeat the partition.
 
     Attributes:
-        count: B, the number of folds of a partition. Each fold is hidden once, so that a share 1/B of the visible
-            positions is hidden at a time.
+        count: B, the number of folds of a partition. Each fold is hidden once, so 1/B of the visible positions is
+            hidden at a time.
         repeats: the number of partitions; the evidence of a position is the mean over them.
     """
 
@@ -25,16 +25,18 @@ class Folds:
     def __post_init__(self) -> None:
         """Check the two numbers."""
         if self.count < 1 or self.repeats < 1:
-            raise ConservatorError(f"{self.count} folds, {self.repeats} repeats; both must be at least 1")
+            raise ConservatorError(
+                f"count and repeats of folds must be at least 1, got {self.count} and {self.repeats}"
+            )
 
     @property
     def patterns(self) -> int:
-        """The number of patterns, that is how often a window is read."""
+        """The number of patterns, which is the number of passes over a window."""
         return self.count * self.repeats
 
     @property
-    def once(self) -> "Folds":
-        """As many folds, but a single partition."""
+    def single_repeat(self) -> "Folds":
+        """The same number of folds with a single partition."""
         return replace(self, repeats=1)
 
     def draw(self, visible: Tensor, generator: torch.Generator, excerpt: Excerpt | None = None) -> Tensor:
@@ -43,63 +45,66 @@ class Folds:
         Args:
             visible: (N, L) True at the positions to hide in turn.
             generator: the source of all randomness.
-            excerpt: which positions of a longer sequence these are. Random numbers are drawn for the whole sequence,
-                so that the folds do not depend on which part of it is read.
+            excerpt: the positions of a longer sequence that are given. Random numbers are drawn for the whole sequence,
+                so the folds do not depend on the excerpt.
 
         Returns:
             (N, patterns, L) True where a pattern hides a visible position. Each visible position is hidden by
             ``repeats`` patterns, and the folds of a partition differ in size by at most one.
         """
-        chosen = []
+        patterns = []
         for _ in range(self.repeats):
             if excerpt is None:
                 order = torch.rand(visible.shape, generator=generator)
             else:
                 order = torch.rand((len(visible), excerpt.length), generator=generator)[:, excerpt.positions]
             rank = order.masked_fill(~visible, 2.0).argsort(dim=-1).argsort(dim=-1)
-            # A random first fold, so that sequences with few visible positions do not always use the same folds.
+            # A random first fold: sequences with few visible positions should not always use the same folds.
             first = torch.randint(self.count, (len(visible), 1), generator=generator)
             fold = ((rank + first) % self.count).masked_fill(~visible, -1)
-            chosen.append(fold[:, None] == torch.arange(self.count)[:, None])
-        return torch.cat(chosen, dim=1)
+            patterns.append(fold[:, None] == torch.arange(self.count)[:, None])
+        return torch.cat(patterns, dim=1)
 
 
-# The best setting on tuning data (docs/LOG.md): with half of the text hidden, the evidence distinguishes experts well.
+# The best setting on tuning data: with half of the text hidden, the evidence separates experts well.
+# folds and repeats: three random halvings of the visible positions [LOG: folds-and-priors]
 DEFAULT = Folds(count=2, repeats=3)
 
 
-def hide(patterns: Tensor, observation: Observation, doubt: Tensor | None, generator: torch.Generator) -> Tensor:
-    """(N, K, L) the positions that are hidden from the experts under each pattern.
+def hide(patterns: Tensor, observation: Observation, error_probs: Tensor | None, generator: torch.Generator) -> Tensor:
+    """Return (N, K, L) the positions that are hidden from the experts under each pattern.
 
-    These are the positions of the pattern, those that have no token to read, and a random part of the doubtful ones.
+    Hidden are the positions of the pattern, positions without an observed token, and a random subset of the uncertain
+    positions.
 
     Args:
         patterns: (N, K, L).
         observation: (N, L).
-        doubt: (N, L) the probability with which a token is hidden because it may be wrong; None for 0.
-        generator: draws which doubtful tokens are hidden.
+        error_probs: (N, L) the probability with which an uncertain token is hidden; None for 0.
+        generator: draws the uncertain tokens that are hidden.
     """
     hidden = patterns | observation.hidden[:, None]
-    if doubt is not None and (doubt > 0).any():
-        hidden = hidden | (torch.rand(patterns.shape, generator=generator) < doubt[:, None])
+    if error_probs is not None and (error_probs > 0).any():
+        hidden = hidden | (torch.rand(patterns.shape, generator=generator) < error_probs[:, None])
     return hidden
 
 
 def near_damage(observation: Observation, evidence_radius: int | None) -> Tensor:
-    """(N, L) True within ``evidence_radius`` positions of a lost one.
+    """Return (N, L) True within ``evidence_radius`` positions of a lost position.
 
-    It is True everywhere in a sequence with a doubtful position, and in all sequences if ``evidence_radius`` is None.
+    All positions of a sequence with an uncertain position are True. If ``evidence_radius`` is None, all positions of
+    all sequences are True.
     """
     everywhere = observation.uncertain.any(-1, keepdim=True).expand(observation.tokens.shape)
     if evidence_radius is None:
         return torch.ones_like(everywhere)
-    excerpt, found = observation.excerpt, everywhere.clone()
-    positions = torch.arange(found.shape[1]) if excerpt is None else excerpt.positions
+    excerpt, near = observation.excerpt, everywhere.clone()
+    positions = torch.arange(near.shape[1]) if excerpt is None else excerpt.positions
     for row, lost in enumerate(observation.lost):
-        places = positions[lost]
-        if len(places) and not everywhere[row, 0]:
-            following = torch.searchsorted(places, positions)
-            after = places[following.clamp(max=len(places) - 1)] - positions
-            before = positions - places[(following - 1).clamp(min=0)]
-            found[row] = (after.abs() <= evidence_radius) | (before.abs() <= evidence_radius)
-    return found
+        lost_positions = positions[lost]
+        if len(lost_positions) and not everywhere[row, 0]:
+            following = torch.searchsorted(lost_positions, positions)
+            after = lost_positions[following.clamp(max=len(lost_positions) - 1)] - positions
+            before = positions - lost_positions[(following - 1).clamp(min=0)]
+            near[row] = (after.abs() <= evidence_radius) | (before.abs() <= evidence_radius)
+    return near

@@ -1,4 +1,4 @@
-"""The exact posterior of lattice fields, under the Markov prior with the highest evidence."""
+"""The exact posterior of fields on a weight grid, under the Markov prior with the highest evidence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,23 +14,40 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class PriorConfig:
+    """Parameters of the default priors."""
+
+    # probability per position: change of the domain segment, for segments of about 3000, 1000 and 300 positions
+    # [LOG: folds-and-priors]
+    segment_jumps: tuple[float, ...] = (0.0003, 0.001, 0.003)
+    resample: float = 0.2  # probability per position: new composition in a segment [LOG: folds-and-priors]
+    vertex_prob: float = 0.95  # probability: a segment uses its own expert alone [LOG: folds-and-priors]
+    # probability per position: change of a composition without domain segments [LOG: out-of-domain-text]
+    sticky_jumps: tuple[float, ...] = (0.01, 0.03, 0.1)
+
+
+CONFIG = PriorConfig()
+
+
+@dataclass(frozen=True)
 class GridPosterior:
-    """The posterior of a field on a lattice.
+    """The posterior of a field on a weight grid.
 
     Attributes:
         field: (L, m) the posterior mean of the composition, rows on the simplex.
-        regions: (L, m) the posterior probability that a position is the text of each expert, under the most likely
-            prior with regions; if there is none, as ``owners``.
-        owners: (L, m) the same under the prior that was chosen; equal to ``field`` if that prior has no regions.
-        states: (L, S) the posterior of the lattice states.
-        prior: the name of the prior that was chosen.
+        regions: (L, m) the posterior probability that a position belongs to a domain segment of each expert, under the
+            most likely prior with domain segments; without such a prior, equal to ``domain_probs``.
+        domain_probs: (L, m) the same probability under the chosen prior; equal to ``field`` if that prior has no domain
+            segments.
+        states: (L, S) the posterior of the grid states.
+        prior: the name of the chosen prior.
         log_evidence: the log evidence of the chosen prior, in nats.
-        evidences: prior -> log evidence, for all priors that were tried.
+        evidences: prior name -> log evidence, for all candidate priors.
     """
 
     field: Array
     regions: Array
-    owners: Array
+    domain_probs: Array
     states: Array
     prior: str
     log_evidence: float
@@ -38,19 +55,18 @@ class GridPosterior:
 
 
 def global_prior(weights: Array) -> list[MarkovPrior]:
-    """The prior of one composition for the whole sequence."""
+    """Return the prior with one composition for the whole sequence."""
     return [constant(weights)]
 
 
 def default_priors(weights: Array) -> list[MarkovPrior]:
-    """The priors from which the one with the highest evidence is chosen.
+    """Return the candidate priors of the engines. The prior with the highest evidence is used.
 
-    They are: one composition for the whole sequence; regions of one expert's text, of about 300, 1000 or 3000
-    positions; and compositions without regions that last for about 10, 30 or 100 positions, for text that is like no
-    single expert's.
+    Candidates: one composition for the whole sequence; domain segments of about 300, 1000 or 3000 positions; and
+    compositions without domain segments that last for about 10, 30 or 100 positions, for out-of-domain text.
     """
-    regions = [two_level(weights, jump, 0.2, 0.95) for jump in (0.0003, 0.001, 0.003)]
-    return [constant(weights), *regions, *(sticky(weights, jump) for jump in (0.01, 0.03, 0.1))]
+    segments = [two_level(weights, jump, CONFIG.resample, CONFIG.vertex_prob) for jump in CONFIG.segment_jumps]
+    return [constant(weights), *segments, *(sticky(weights, jump) for jump in CONFIG.sticky_jumps)]
 
 
 def grid_posterior(
@@ -61,33 +77,34 @@ def grid_posterior(
 ) -> GridPosterior:
     """Choose the prior with the highest evidence, and return the posterior under it.
 
-    Only a prior with regions attributes each position to an expert. ``regions`` is therefore the posterior under the
-    most likely prior with regions, even if another prior was chosen.
+    Only a prior with domain segments attributes each position to an expert. ``regions`` is therefore the posterior
+    under the most likely prior with domain segments, even if another prior is chosen.
 
     Args:
-        emissions: (L, S) the log-likelihood of the observation at each position in each lattice state.
-        weights: (S, m) the lattice.
-        priors: the priors to choose from. The states of a prior are those of the lattice, or if it has regions, those
-            of the lattice once for each region.
-        skipped: (L,) how many positions are left out before each of these.
+        emissions: (L, S) the log-likelihood of the observation at each position in each grid state.
+        weights: (S, m) the grid.
+        priors: candidate priors; None for the default priors. The states of a prior are the grid states, or one copy of
+            the grid states for each expert if the prior has domain segments.
+        skipped: (L,) the number of positions that are omitted before each position.
     """
     priors = default_priors(weights) if priors is None else priors
-    states = len(weights)
-    if emissions.ndim != 2 or emissions.shape[1] != states or not np.isfinite(emissions.max(axis=1)).all():
+    state_count = len(weights)
+    if emissions.ndim != 2 or emissions.shape[1] != state_count or not np.isfinite(emissions.max(axis=1)).all():
         raise ConservatorError(
-            f"the emissions have the shape {emissions.shape}; they must be (L, {states}), and no position impossible"
+            f"emissions must have the shape (L, {state_count}) and a finite value at every position, "
+            f"got the shape {emissions.shape}"
         )
     if not priors:
-        raise ConservatorError("no priors to choose from")
+        raise ConservatorError("priors must contain at least one prior, got an empty sequence")
     evidences: dict[str, float] = {}
-    chosen, attributing = "", (False, -np.inf)  # whether the prior has regions, and its evidence
+    chosen, attributing = "", (False, -np.inf)  # whether the prior has domain segments, and its evidence
     for prior in priors:
-        levels = len(prior.weights) // states
-        evidence, law = posterior(np.tile(emissions, (1, levels)) if levels > 1 else emissions, prior, skipped)
+        levels = len(prior.weights) // state_count
+        evidence, probs = posterior(np.tile(emissions, (1, levels)) if levels > 1 else emissions, prior, skipped)
         evidences[prior.name] = evidence
         if not chosen or evidence > evidences[chosen]:
-            chosen, field, owners = prior.name, law @ prior.weights, law @ prior.regions
-            shares = law.reshape(len(law), -1, states).sum(axis=1)
+            chosen, field, domain_probs = prior.name, probs @ prior.weights, probs @ prior.regions
+            states = probs.reshape(len(probs), -1, state_count).sum(axis=1)
         if (levels > 1, evidence) > attributing:
-            attributing, regions = (levels > 1, evidence), law @ prior.regions
-    return GridPosterior(field, regions, owners, shares, chosen, evidences[chosen], evidences)
+            attributing, regions = (levels > 1, evidence), probs @ prior.regions
+    return GridPosterior(field, regions, domain_probs, states, chosen, evidences[chosen], evidences)

@@ -1,16 +1,17 @@
-"""Trust: which share of the weight an expert that recalls text gets, by how sure it is.
+"""The memory gate: the weight of the retrieval expert as a function of its confidence.
 
-Such an expert is right at some positions and knows nothing of others, whatever the region. So its weight b is drawn
-anew at every position, from a distribution that depends on how sure it is there, and on whether the other experts are
-sure. These share the rest of the weight; their composition predicts q. With the class c_l of a position l:
+A retrieval expert is accurate at some positions and uninformative at others, independently of the domain segment. Its
+weight b is therefore drawn anew at every position, from a distribution that depends on its confidence there and on the
+confidence of the other experts. The other experts share the weight 1 - b; their composition predicts q. With the class
+c_l of a position l:
 
-    pi_b(v) proportional to q_l(v)^(1 - b) p_l(v)^b,    composed law: sum_b p(b | c_l) pi_b(v)
+    pi_b(v) proportional to q_l(v)^(1 - b) p_l(v)^b,    composed distribution: sum_b p(b | c_l) pi_b(v)
 
-The table p(b | c) maximises the evidence of visible positions times a Dirichlet prior. The logarithm of that is concave
-in the table, and EM finds its maximum.
+The table p(b | c) maximises the evidence of visible positions times a Dirichlet prior. The logarithm of this objective
+is concave in the table, and EM finds its maximum.
 
-On text that is unlike every expert's, all of them may be too sure. So the composed law is raised to a power, its
-sharpness, which the evidence of the same positions chooses; below 1 it makes the law less sure.
+On out-of-domain text, all experts may be overconfident. The composed distribution is therefore raised to a power, its
+inverse temperature, which maximises the evidence of the same positions. A value below 1 flattens the distribution.
 """
 
 import math
@@ -24,98 +25,119 @@ from torch import Tensor
 
 Array = NDArray[np.float64]
 
-SHARES = np.arange(9) / 8  # the values of b
-STEP = 0.7  # nats of certainty, -log(1 - max_v p(v)), in a class
-STEPS = 12  # classes of certainty, if the others are unsure, and as many if they are sure
-SURE = 1.2  # nats of certainty from which the others are sure
-# The mean of b in the first class, and how it rises from class to class, before anything is seen. Both are what
-# documents told that were held out when experts were trained.
-UNSURE_MEANS, SURE_MEANS = (0.20, 0.05), (0.05, 0.06)
-STRENGTH = 10.0  # how many positions of each class the prior counts for
-SHARPNESS = np.arange(10, 21) / 20  # the values to choose from
-SPREAD = 0.25  # the standard deviation of the logarithm of the sharpness, before anything is seen
-ITERATIONS = 200
-TOLERANCE = 1e-6
+MEMORY_WEIGHTS = np.arange(9) / 8  # weight: the values of b [untuned]
+# dimensionless: candidates for the inverse temperature, never above 1 [LOG: sampling-the-evidence]
+INVERSE_TEMPERATURES = np.arange(10, 21) / 20
+
+
+@dataclass(frozen=True)
+class MemoryGateConfig:
+    """Classes, priors and the EM of the memory gate. Confidence is -log(1 - max_v p(v)), in nats."""
+
+    class_width_nats: float = 0.7  # nats: confidence of the memory per class [untuned]
+    confidence_classes: int = 12  # classes: of the confidence of the memory [untuned]
+    confident_nats: float = 1.2  # nats: the other experts are confident from this confidence on [untuned]
+    # weight: prior mean of b in the first class and its increase per class, if the others are not confident
+    # [LOG: memory-expert]
+    prior_mean_others_uncertain: tuple[float, float] = (0.20, 0.05)
+    # weight: prior mean of b in the first class and its increase per class, if the others are confident
+    # [LOG: memory-expert]
+    prior_mean_others_confident: tuple[float, float] = (0.05, 0.06)
+    prior_strength: float = 10.0  # positions: pseudo-count of the prior in each class [untuned]
+    log_temperature_std: float = 0.25  # nats: prior standard deviation of log inverse temperature [untuned]
+    max_iterations: int = 200  # iterations: of EM [numerical]
+    tolerance: float = 1e-6  # probability: EM stops at a smaller change of the table [numerical]
+
+
+CONFIG = MemoryGateConfig()
 
 
 @dataclass(frozen=True)
 class MemoryGate:
-    """The distribution p(b | c) of the weight of an expert that recalls.
+    """The distribution p(b | c) of the weight of a retrieval expert.
 
     Attributes:
-        table: (2 * STEPS, B) one row for each class.
-        sharpness: the power of the composed law.
+        table: (2 * confidence_classes, B) one row for each class.
+        inverse_temperature: the power of the composed distribution.
     """
 
     table: Array
-    sharpness: float = 1.0
+    inverse_temperature: float = 1.0
 
-    def weight(self, composed: Tensor, memory_weight: Tensor) -> Tensor:
-        """The mean weight of the expert, where it predicts ``memory_weight`` and the others ``composed`` (n, V): (n,)."""
-        return torch.from_numpy(self.table @ SHARES)[classes_of(composed, memory_weight)]
+    def weight(self, composed: Tensor, memory: Tensor) -> Tensor:
+        """Return the mean weight of the retrieval expert: (n,).
 
-    def log_probs(self, composed: Tensor, memory_weight: Tensor) -> Tensor:
-        """What all experts together predict, where the one recalls ``memory_weight`` and the others ``composed`` (n, V)."""
-        chance = torch.from_numpy(self.table)[classes_of(composed, memory_weight)].to(composed.dtype)
+        Args:
+            composed: (n, V) log-probabilities of the composition of the other experts.
+            memory: (n, V) log-probabilities of the retrieval expert.
+        """
+        return torch.from_numpy(self.table @ MEMORY_WEIGHTS)[classes_of(composed, memory)]
+
+    def log_probs(self, composed: Tensor, memory: Tensor) -> Tensor:
+        """Return the log-probabilities (n, V) of all experts together. Arguments as in ``weight``."""
+        weight_probs = torch.from_numpy(self.table)[classes_of(composed, memory)].to(composed.dtype)
         total = torch.zeros_like(composed)
-        for number, pool in enumerate(shared_pools(composed, memory_weight)):
-            total += chance[:, number, None] * pool.exp()
-        law = total.clamp_min(torch.finfo(total.dtype).tiny).log()
-        return law if self.sharpness == 1.0 else torch.log_softmax(self.sharpness * law, dim=-1)
+        for number, pool in enumerate(pools_by_weight(composed, memory)):
+            total += weight_probs[:, number, None] * pool.exp()
+        log_probs = total.clamp_min(torch.finfo(total.dtype).tiny).log()
+        if self.inverse_temperature == 1.0:
+            return log_probs
+        return torch.log_softmax(self.inverse_temperature * log_probs, dim=-1)
 
 
-def classes_of(composed: Tensor, memory_weight: Tensor) -> Tensor:
-    """(n,) the class of each position."""
-    own = (certainty(memory_weight) / STEP).long().clamp(max=STEPS - 1)
-    return own + STEPS * (certainty(composed) >= SURE)
+def classes_of(composed: Tensor, memory: Tensor) -> Tensor:
+    """Return (n,) the class of each position. Arguments as in ``MemoryGate.weight``."""
+    steps = (confidence_nats(memory) / CONFIG.class_width_nats).long().clamp(max=CONFIG.confidence_classes - 1)
+    return steps + CONFIG.confidence_classes * (confidence_nats(composed) >= CONFIG.confident_nats)
 
 
-def certainty(log_probs: Tensor) -> Tensor:
-    """-log(1 - max_v p(v)) of each row of predictions (n, V): (n,)."""
+def confidence_nats(log_probs: Tensor) -> Tensor:
+    """Return -log(1 - max_v p(v)) of each row of predictions (n, V): (n,)."""
     return -torch.log1p(-log_probs.double().max(dim=-1).values.exp().clamp(max=1 - 1e-12))
 
 
-def shared_pools(composed: Tensor, memory_weight: Tensor) -> Iterator[Tensor]:
-    """The normalised pool (n, V) of two predictions for each share b of the second."""
-    for share in SHARES.tolist():
-        yield torch.log_softmax((1 - share) * composed + share * memory_weight, dim=-1)
+def pools_by_weight(composed: Tensor, memory: Tensor) -> Iterator[Tensor]:
+    """Yield the normalised pool (n, V) of two predictions for each weight b of the second."""
+    for weight in MEMORY_WEIGHTS.tolist():
+        yield torch.log_softmax((1 - weight) * composed + weight * memory, dim=-1)
 
 
 def prior_table() -> Array:
-    """p(b | c) before anything is seen: binomial."""
-    count, steps = len(SHARES) - 1, np.arange(len(SHARES))
-    ways = np.array([math.comb(count, step) for step in steps.tolist()])
-    means = [first + rise * np.arange(STEPS) for first, rise in (UNSURE_MEANS, SURE_MEANS)]
+    """Return the prior of p(b | c): binomial, with a mean that increases with the confidence of the memory."""
+    trials, successes = len(MEMORY_WEIGHTS) - 1, np.arange(len(MEMORY_WEIGHTS))
+    combinations = np.array([math.comb(trials, count) for count in successes.tolist()])
+    prior_means = (CONFIG.prior_mean_others_uncertain, CONFIG.prior_mean_others_confident)
+    means = [first + increase * np.arange(CONFIG.confidence_classes) for first, increase in prior_means]
     mean = np.concatenate(means)[:, None]
-    return ways * mean**steps * (1 - mean) ** (count - steps)
+    return combinations * mean**successes * (1 - mean) ** (trials - successes)
 
 
 def fit_memory_gate(evidence: Array, classes: NDArray[np.int64]) -> MemoryGate:
-    """Infer the table from n visible positions.
+    """Fit the table to n visible positions.
 
     Args:
-        evidence: (n, B) the log-likelihood of what was observed, for each share b.
+        evidence: (n, B) the log-likelihood of the observation, for each weight b.
         classes: (n,) the class of each position.
     """
     prior = prior_table()
     likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True, initial=-np.inf))
     table = prior
-    for _ in range(ITERATIONS):
+    for _ in range(CONFIG.max_iterations):
         posterior = table[classes] * likelihood
         posterior /= posterior.sum(axis=1, keepdims=True)
-        counts = STRENGTH * prior
+        counts = CONFIG.prior_strength * prior
         np.add.at(counts, classes, posterior)
         before, table = table, counts / counts.sum(axis=1, keepdims=True)
-        if np.abs(table - before).max() < TOLERANCE:
+        if np.abs(table - before).max() < CONFIG.tolerance:
             break
     return MemoryGate(table)
 
 
-def fit_sharpness(evidence: Array) -> float:
-    """The most likely sharpness.
+def fit_inverse_temperature(evidence: Array) -> float:
+    """Return the inverse temperature with the highest posterior.
 
     Args:
-        evidence: (n, len(SHARPNESS)) the log-likelihood of what was observed at n visible positions, for each value.
+        evidence: (n, len(INVERSE_TEMPERATURES)) the log-likelihood of n visible positions, for each candidate.
     """
-    prior = -0.5 * (np.log(SHARPNESS) / SPREAD) ** 2
-    return float(SHARPNESS[np.argmax(evidence.sum(axis=0) + prior)])
+    prior = -0.5 * (np.log(INVERSE_TEMPERATURES) / CONFIG.log_temperature_std) ** 2
+    return float(INVERSE_TEMPERATURES[np.argmax(evidence.sum(axis=0) + prior)])

@@ -21,9 +21,9 @@ def log_pool(log_probs: Tensor, field: Tensor) -> Tensor:
 
 
 def log_pool_at(log_probs: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Compose experts with one weight at all positions.
+    """Compose experts with the same weight at all positions.
 
-    If one expert has all of the weight, its predictions are returned as they are.
+    If a single expert has non-zero weight, its predictions are returned unchanged.
 
     Args:
         log_probs: (m, n, V).

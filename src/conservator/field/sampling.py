@@ -1,36 +1,46 @@
-"""Samples of the visible text: short stretches, spread over a document, that are enough to tell who knows it."""
+"""Samples of the visible text: short spans, spread over a document, that identify the relevant experts."""
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from conservator.channels import Observation
 
-STRETCH = 96  # positions
-MARGIN = 16  # positions that are read on either side of a stretch
-PERIOD = 640  # positions: of a long document, one stretch of each so many is taken
-FEWEST = 20  # stretches of a shorter document, as long as they do not overlap
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """Size and distance of the sampled spans."""
+
+    span_positions: int = 96  # positions: length of a sampled span [LOG: sampling-the-evidence]
+    margin_positions: int = 16  # positions: context on either side of a span [LOG: sampling-the-evidence]
+    max_period: int = 640  # positions: distance of span starts in a long document [LOG: sampling-the-evidence]
+    min_spans: int = 20  # spans: of a shorter document, if they do not overlap [untuned]
+
+
+CONFIG = SamplingConfig()
 
 
 def positions_of(observation: Observation) -> Tensor:
-    """(L,) the positions in the whole sequence that an observation (N, L) covers."""
+    """Return (L,) the positions in the whole sequence that an observation (N, L) covers."""
     excerpt = observation.excerpt
     return torch.arange(observation.tokens.shape[1]) if excerpt is None else excerpt.positions
 
 
-def stretches(wanted: Tensor, observation: Observation) -> Tensor:
-    """(L,) the number of the stretch that each position of a sample is in; -1 outside of the sample.
+def sample_spans(eligible: Tensor, observation: Observation) -> Tensor:
+    """Return (L,) the index of the sampled span that contains each position; -1 outside of the sample.
 
     Args:
-        wanted: (N, L) what the sample may contain.
+        eligible: (N, L) True where the sample may be taken.
         observation: (N, L).
     """
-    places, any_row = positions_of(observation), wanted.any(dim=0)
-    period = min(PERIOD, max(STRETCH, int(any_row.sum()) // FEWEST))
-    inside = any_row & (places % period < STRETCH)
-    return (places // period).masked_fill(~inside, -1)
+    positions, any_row = positions_of(observation), eligible.any(dim=0)
+    period = min(CONFIG.max_period, max(CONFIG.span_positions, int(any_row.sum()) // CONFIG.min_spans))
+    inside = any_row & (positions % period < CONFIG.span_positions)
+    return (positions // period).masked_fill(~inside, -1)
 
 
-def spread(stretch: Tensor, most: int) -> Tensor:
-    """(L,) True in at most so many stretches, spread evenly over all."""
-    found = stretch[stretch >= 0].unique()
-    return torch.isin(stretch, found[torch.linspace(0, len(found) - 1, min(len(found), most)).round().long()])
+def spread(span_index: Tensor, max_spans: int) -> Tensor:
+    """Return (L,) True in at most ``max_spans`` sampled spans, evenly spread over all of them."""
+    spans = span_index[span_index >= 0].unique()
+    return torch.isin(span_index, spans[torch.linspace(0, len(spans) - 1, min(len(spans), max_spans)).round().long()])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from conservator.channels import Channel, Excerpt, Observation
 from conservator.decoders import Candidate, DecodedText, best_candidates, decode_text
-from conservator.decoders.alternatives import MARGIN
+from conservator.decoders.alternatives import MAX_WINDOW_POSITIONS
 from conservator.documents import DamagedDocument
 from conservator.experts import Cost, Expert, MemoryExpert, MemorySource, OutOfTimeError, Team
 from conservator.experts.causal import CausalExpert
@@ -52,7 +52,9 @@ def observe(
     lost, tokens = damaged.lost, torch.from_numpy(damaged.tokens)
     excerpt: Excerpt | None = None
     if evidence_radius is not None and not everywhere and len(tokens) > team.context:
-        excerpt = excerpt_around(lost, evidence_radius, max(evidence_radius, MARGIN), len(tokens), team.context)
+        excerpt = excerpt_around(
+            lost, evidence_radius, max(evidence_radius, MAX_WINDOW_POSITIONS), len(tokens), team.context
+        )
         if len(excerpt.positions) == len(tokens):
             excerpt = None
         else:

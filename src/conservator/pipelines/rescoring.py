@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.decoders import Candidate, DecodedText
-from conservator.decoders.rescoring import BLOCK, ROUNDS, Judged, Rescored, rewrite
+from conservator.decoders.rescoring import CHUNK_BYTES, ITERATIONS, Rescored, SpanPosterior, rescore
 from conservator.documents import DamagedDocument
 from conservator.errors import ConservatorError
 from conservator.experts import Meter

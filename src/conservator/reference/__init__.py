@@ -1,6 +1,20 @@
-"""The paper's Algorithm 1, smoothers, exact and enumerable evidence, and oracles for tests.
+"""Reference implementation of the paper's algorithms, and exact oracles for tests.
 
-The product does not import this package. Studies and tests do.
+The product does not import this package; studies and tests do. ``docs/paper_to_code.md`` maps every equation.
+
+- ``engines``: Algorithm 1 with particles, equation (est_gradient) (``Particles``); point estimates of the field from
+  composite evidence (``Ascent``, ``Maximum``); uniform sources (``Cavities``).
+- ``evidence``: equations (evidence) and (gradient) for factorised experts, equations (seq_evidence) and (seq_gradient)
+  for enumerable experts, composite evidence, and the denoising score of equation (dscore).
+- ``solvers``: exponentiated gradient, equation (mw), alone and with smoothing (lines 1 to 7 of Algorithm 1); the
+  certified maximum of evidence minus total variation.
+- ``smoothing``: the proximal map of equations (prox) and (tv), and the paper's variants.
+- ``decoders``: the one-step decoder of equation (decode), the iterative decoder, the channel posterior, and the decoder
+  for uniform sources.
+- ``uniform``: energies and scores of experts with a uniform source (appendix "The uniform-source mismatch").
+- ``experts``: experts with exact conditionals, for simulations and as oracles.
+- ``local_gain``: the gain of local over global weights, estimated without decoding (section "Naturally mixed
+  documents").
 """
 
 from conservator.reference.decoders import (

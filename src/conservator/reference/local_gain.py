@@ -1,9 +1,9 @@
-"""What local weights gain over one weight for the whole sequence, foretold from the damaged text alone.
+"""Gain of local weights over a global weight, estimated from the damaged text alone, before decoding.
 
-Visible tokens that are hidden from the experts are tests: local weights predict them, and one weight does, both before
-anything is decoded. Neither may have seen the token. So the field is inferred from tokens that are hidden together, of
-which no expert read another one, and the evidence of the token itself is left out, of the posterior at its position and
-of the choice of the prior there.
+Visible tokens that are hidden from the experts are the test set: local weights and a global weight predict them.
+Neither may depend on the token itself. The field is therefore inferred from tokens that are hidden together, so that no
+expert reads any of them, and the evidence of the token is excluded from the posterior at its position and from the
+choice of the prior (leave-one-out).
 """
 
 from collections.abc import Callable, Sequence
@@ -21,27 +21,28 @@ from conservator.experts import Predictions, Team
 from conservator.field.composition import Composition
 from conservator.field.folds import Folds, hide
 from conservator.field.grid_posterior import GridPosterior, default_priors, global_prior, grid_posterior
-from conservator.field.leave_one_out import leave_out, left_out_evidence
+from conservator.field.leave_one_out import leave_one_out_evidence, leave_one_out_posterior
 from conservator.field.pool import log_pool_at
 from conservator.field.sampling import positions_of
 from conservator.field.weight_grid import MarkovPrior, simplex_grid
 
 Array = NDArray[np.float64]
 Priors = Callable[[Array], Sequence[MarkovPrior]]
-HALF = Folds(2)
-LARGEST = 40  # states of the lattice of one weight; it has the most parts, up to ten, that keep it smaller
-FINEST = 10
+HALVES = Folds(2)
+MAX_STATES = 40  # states: of the grid of the global weight [untuned]
+MAX_RESOLUTION = 10  # grid steps: of the global weight, unless MAX_STATES requires fewer [untuned]
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """How much better local weights predict n visible tokens that were hidden than one weight does.
+    """Comparison of local weights and a global weight on n hidden visible tokens.
 
     Attributes:
-        sequence: (n,) which sequence.
-        position: (n,) which position in it.
-        nats: (n,) the log-probability of the token under local weights, minus that under one weight.
-        right: (n,) whether local weights find it likeliest, minus whether one weight does: -1, 0 or 1.
+        sequence: (n,) index of the sequence.
+        position: (n,) position in the sequence.
+        nats: (n,) the log-probability of the token under local weights, minus that under the global weight.
+        right: (n,) whether the token is the argmax under local weights, minus whether it is under the global weight:
+            -1, 0 or 1.
     """
 
     sequence: Tensor
@@ -51,71 +52,72 @@ class HeldOut:
 
 
 def read_folds(
-    team: Team, observation: Observation, generator: torch.Generator, folds: Folds = HALF
+    team: Team, observation: Observation, generator: torch.Generator, folds: Folds = HALVES
 ) -> list[list[Predictions]]:
     """Predict every visible token of an observation (N, L) while it is hidden.
 
     Args:
-        team: m experts, none of which recalls.
-        observation: of a channel that leaves no token in doubt.
-        generator: draws which tokens are hidden together.
-        folds: which ones.
+        team: m experts, without a retrieval expert.
+        observation: from a channel without uncertain tokens.
+        generator: draws the folds.
+        folds: the partitions of the visible positions.
 
     Returns:
         The experts' predictions, a list for each set of tokens that are hidden together.
     """
     team.check(observation)
     if observation.uncertain.any():
-        raise ConservatorError(
-            "the gain of local weights is foretold by visible tokens that are known; some are doubtful"
-        )
+        raise ConservatorError("the gain estimate needs a mask channel; the observation has uncertain tokens")
     patterns = folds.draw(~observation.lost, generator, observation.excerpt)
     hidden = hide(patterns, observation, None, generator)
-    both = zip(patterns.split(1, dim=1), hidden.split(1, dim=1), strict=True)
-    return [list(team.read(observation.tokens, gone, one, excerpt=observation.excerpt)) for one, gone in both]
+    pairs = zip(patterns.split(1, dim=1), hidden.split(1, dim=1), strict=True)
+    return [list(team.read(observation.tokens, mask, pattern, excerpt=observation.excerpt)) for pattern, mask in pairs]
 
 
 def held_out_gain(
-    read: Sequence[Sequence[Predictions]], observation: Observation, parts: int = 2, priors: Priors = default_priors
+    folds: Sequence[Sequence[Predictions]],
+    observation: Observation,
+    resolution: int = 2,
+    priors: Priors = default_priors,
 ) -> HeldOut:
-    """How local weights and one weight predict each visible token, from tokens that were hidden with it.
+    """Predict each visible token by local weights and by a global weight, from the tokens that were hidden with it.
 
     Args:
-        read: what ``read_folds`` returns.
+        folds: the result of ``read_folds``.
         observation: (N, L).
-        parts: the weights of the lattice of local weights are k / parts.
-        priors: of local weights, as a function of the lattice; the one with the highest evidence is taken.
+        resolution: the local weights are k / resolution.
+        priors: candidate priors of local weights, as a function of the grid; the one with the highest evidence is used.
     """
-    found: list[tuple[Tensor, ...]] = []
-    for together in read:
-        if not together:
+    columns: list[tuple[Tensor, ...]] = []
+    for fold in folds:
+        if not fold:
             continue
-        experts = len(together[0].log_probs)
-        local = infer_grid(together, observation, simplex_grid(experts, parts), priors)
-        shared = infer_grid(together, observation, simplex_grid(experts, finest_resolution(experts)), global_prior)
-        composed = [one.left_out() for one in (local, shared)]
-        for part in together:
-            place = (part.sequence, part.position)
-            truth = observation.tokens[place]
-            laws = [one.log_probs(part.log_probs, *place) for one in composed]
-            nats = [law.gather(-1, truth[:, None])[:, 0].double() for law in laws]
-            right = [(law.argmax(-1) == truth).double() for law in laws]
-            found.append((*place, nats[0] - nats[1], right[0] - right[1]))
-    if not found:
-        raise ConservatorError("nothing is visible, so that nothing foretells what local weights gain")
-    sequence, position, *gains = (torch.cat(column) for column in zip(*found, strict=True))
+        experts = len(fold[0].log_probs)
+        local = infer_grid(fold, observation, simplex_grid(experts, resolution), priors)
+        shared = infer_grid(fold, observation, simplex_grid(experts, finest_resolution(experts)), global_prior)
+        compositions = [fields.leave_one_out() for fields in (local, shared)]
+        for predictions in fold:
+            index = (predictions.sequence, predictions.position)
+            truth = observation.tokens[index]
+            log_probs = [composition.log_probs(predictions.log_probs, *index) for composition in compositions]
+            nats = [rows.gather(-1, truth[:, None])[:, 0].double() for rows in log_probs]
+            right = [(rows.argmax(-1) == truth).double() for rows in log_probs]
+            columns.append((*index, nats[0] - nats[1], right[0] - right[1]))
+    if not columns:
+        raise ConservatorError("the gain cannot be estimated: the observation has no visible token")
+    sequence, position, *gains = (torch.cat(column) for column in zip(*columns, strict=True))
     return HeldOut(sequence, position, *gains)
 
 
 @dataclass(frozen=True)
 class GridFields:
-    """The posteriors of the fields of N sequences on a lattice, under each of the priors to choose from.
+    """The posteriors of the fields of N sequences on a weight grid, under each candidate prior.
 
     Attributes:
         posteriors: one for each sequence, under the prior with the highest evidence.
-        candidates: (N, P) one for each prior.
-        emissions: (N, L, S) the evidence that they follow from.
-        weights: (S, m) the lattice.
+        candidates: (N, P) one for each sequence and prior.
+        emissions: (N, L, S) the evidence.
+        weights: (S, m) the grid.
     """
 
     posteriors: tuple[GridPosterior, ...]
@@ -124,46 +126,52 @@ class GridFields:
     weights: Array
 
     def composition(self) -> Composition:
-        """The composition of all positions, by all evidence."""
-        return self._of([one.states for one in self.posteriors])
+        """Return the composition of all positions, given all evidence."""
+        return self._of([posterior.states for posterior in self.posteriors])
 
-    def left_out(self) -> Composition:
-        """At each position, the composition by the evidence of all others, which choose the prior, too."""
-        found = []
+    def leave_one_out(self) -> Composition:
+        """Return the composition at each position, given the evidence of all others, which also choose the prior."""
+        all_states = []
         for candidates, rows in zip(self.candidates, self.emissions, strict=True):
-            others = [one.log_evidence - left_out_evidence(one.states, rows) for one in candidates]
-            best = np.argmax(others, axis=0)[:, None]
-            states = np.stack([leave_out(one.states, rows) for one in candidates])
-            found.append(np.take_along_axis(states, best[None, :, :], axis=0)[0])
-        return self._of(found)
+            evidence = [
+                candidate.log_evidence - leave_one_out_evidence(candidate.states, rows) for candidate in candidates
+            ]
+            best = np.argmax(evidence, axis=0)[:, None]
+            states = np.stack([leave_one_out_posterior(candidate.states, rows) for candidate in candidates])
+            all_states.append(np.take_along_axis(states, best[None, :, :], axis=0)[0])
+        return self._of(all_states)
 
     def _of(self, states: Sequence[Array]) -> Composition:
         return Composition.of_states(torch.from_numpy(np.stack(states)), torch.from_numpy(self.weights))
 
 
 def infer_grid(
-    read: Sequence[Predictions], observation: Observation, weights: Array, priors: Priors = default_priors
+    batches: Sequence[Predictions], observation: Observation, weights: Array, priors: Priors = default_priors
 ) -> GridFields:
     """Infer the fields of an observation (N, L) from predictions of its visible tokens, each predicted once."""
-    emissions = score_states(read, observation, weights)
+    emissions = score_states(batches, observation, weights)
     skipped, chains = np.diff(positions_of(observation).numpy(), prepend=-1) - 1, priors(weights)
     candidates = tuple(tuple(grid_posterior(rows, weights, [chain], skipped) for chain in chains) for rows in emissions)
-    best = tuple(max(some, key=lambda one: one.log_evidence) for some in candidates)
+    best = tuple(max(posteriors, key=lambda posterior: posterior.log_evidence) for posteriors in candidates)
     return GridFields(best, candidates, emissions, weights)
 
 
 def finest_resolution(experts: int) -> int:
-    """The parts of the lattice of one weight."""
-    return max(parts for parts in range(1, FINEST + 1) if parts == 1 or comb(experts + parts - 1, parts) <= LARGEST)
+    """Return the resolution of the grid of the global weight."""
+    return max(
+        resolution
+        for resolution in range(1, MAX_RESOLUTION + 1)
+        if resolution == 1 or comb(experts + resolution - 1, resolution) <= MAX_STATES
+    )
 
 
-def score_states(read: Sequence[Predictions], observation: Observation, weights: Array) -> Array:
-    """(N, L, S) the log-probability of each token that was predicted, in each state; 0 elsewhere."""
+def score_states(batches: Sequence[Predictions], observation: Observation, weights: Array) -> Array:
+    """Return (N, L, S) the log-probability of each predicted token in each grid state; 0 elsewhere."""
     emissions = torch.zeros(*observation.tokens.shape, len(weights), dtype=torch.float64)
-    for part in read:
-        place = (part.sequence, part.position)
-        truth = observation.tokens[place][:, None]
+    for predictions in batches:
+        index = (predictions.sequence, predictions.position)
+        truth = observation.tokens[index][:, None]
         for state, weight in enumerate(torch.from_numpy(weights)):
-            pool, _ = log_pool_at(part.log_probs, weight)
-            emissions[(*place, torch.tensor(state))] = pool.gather(-1, truth)[:, 0].double()
+            pool, _ = log_pool_at(predictions.log_probs, weight)
+            emissions[(*index, torch.tensor(state))] = pool.gather(-1, truth)[:, 0].double()
     return emissions.numpy()

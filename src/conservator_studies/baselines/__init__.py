@@ -1,6 +1,6 @@
 """Baselines by name. Each baseline is a function from a ``Setting`` to a ``Composed``."""
 
-from conservator.decoders import Reading
+from conservator.decoders import ContextPolicy
 from conservator.errors import ConservatorError
 from conservator_studies.baselines import constant, local, privileged, routers, shuffled
 from conservator_studies.baselines.composed import Baseline, Composed, composing

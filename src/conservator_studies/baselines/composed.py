@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from conservator.decoders import Reading
+from conservator.decoders import ContextPolicy
 from conservator.experts import Team
 from conservator.field import Inferred
 from conservator_studies.baselines.setting import Setting

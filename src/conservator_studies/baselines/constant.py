@@ -94,5 +94,5 @@ def best_single_posterior(setting: Setting) -> Inferred:
 def field_average(setting: Setting) -> Inferred:
     """Mean of the inferred composition over each window, used at all of its positions."""
     ours = setting.bayes.composition
-    share = ours.share.mean(dim=1, keepdim=True).expand_as(ours.share)
-    return Inferred.given(Composition(share, ours.weights), setting.bayes.cost)
+    state_probs = ours.state_probs.mean(dim=1, keepdim=True).expand_as(ours.state_probs)
+    return Inferred.given(Composition(state_probs, ours.weights), setting.bayes.cost)

@@ -10,9 +10,9 @@ from conservator_studies.baselines.setting import Setting
 def within(setting: Setting) -> Inferred:
     """Inferred composition with the positions of each window in random order."""
     generator, ours = setting.generator(), setting.bayes.composition
-    order = torch.rand(ours.share.shape[:2], generator=generator).argsort(dim=-1)
-    share = ours.share.gather(1, order[..., None].expand_as(ours.share))
-    return Inferred.given(Composition(share, ours.weights), setting.bayes.cost)
+    order = torch.rand(ours.state_probs.shape[:2], generator=generator).argsort(dim=-1)
+    state_probs = ours.state_probs.gather(1, order[..., None].expand_as(ours.state_probs))
+    return Inferred.given(Composition(state_probs, ours.weights), setting.bayes.cost)
 
 
 def across(setting: Setting) -> Inferred:

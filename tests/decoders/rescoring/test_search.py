@@ -1,4 +1,4 @@
-"""The search for fills, against the enumeration of every sequence of tokens."""
+"""The search for candidates, against the enumeration of all token sequences."""
 
 import math
 
@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator.decoders.rescoring.score_texts import explain
-from conservator.decoders.rescoring.search import Limits, Trunk, search
-from conservator.decoders.rescoring.spans import Region
+from conservator.decoders.rescoring.score_texts import score_texts
+from conservator.decoders.rescoring.search import PrefixTree, SearchLimits, search
+from conservator.decoders.rescoring.spans import Span
 from conservator.experts import Meter
 from conservator.vocabularies import BYTES
 from support.causal_experts import EXPERTS, SEEDS, PathDependentExpert, exact_scores, random_potentials, text_log_probs
 
-EXACT = Limits(far=math.inf, width=10**9)
+EXACT = SearchLimits(prune_nats=math.inf, width=10**9)
 TEXTS = st.lists(st.sampled_from(b"abc"), min_size=1, max_size=6).map(bytes)
 
 
@@ -22,102 +22,117 @@ def draw_open(data, text):
     return tuple(sorted(data.draw(st.sets(st.integers(0, len(text) - 1), min_size=1, max_size=4))))
 
 
-def found_by(expert, text, region, energies, limits):
-    trunk = Trunk(expert, text, Meter())
-    return search(trunk, text, [region], energies, limits)[0]
+def search_span(expert, text, span, log_potentials, limits):
+    tree = PrefixTree(expert, text, Meter())
+    return search(tree, text, [span], log_potentials, limits)[0]
 
 
 @given(EXPERTS, TEXTS, SEEDS, st.data())
-def test_without_limits_every_fill_gets_its_exact_score(expert, text, seed, data):
-    region = Region(0, len(text), draw_open(data, text))
-    energies = random_potentials(region.open, seed)
-    found, oracle = found_by(expert, text, region, energies, EXACT), exact_scores(expert, text, region, energies)
-    if len(oracle) == 1:  # then nothing is left to be decided
-        assert set(found) == set(oracle)
+def test_without_limits_every_candidate_gets_its_exact_score(expert, text, seed, data):
+    span = Span(0, len(text), draw_open(data, text))
+    log_potentials = random_potentials(span.positions, seed)
+    candidates, oracle = (
+        search_span(expert, text, span, log_potentials, EXACT),
+        exact_scores(expert, text, span, log_potentials),
+    )
+    if len(oracle) == 1:  # the search stops, because there is only one candidate
+        assert set(candidates) == set(oracle)
     else:
-        assert found == pytest.approx(oracle, abs=1e-4)
+        assert candidates == pytest.approx(oracle, abs=1e-4)
 
 
 @given(EXPERTS, TEXTS, SEEDS, st.integers(1, 3), st.floats(0.5, 6), st.data())
-def test_a_limited_search_never_overrates_a_fill_and_finds_some(expert, text, seed, width, far, data):
-    region = Region(0, len(text), draw_open(data, text))
-    energies = random_potentials(region.open, seed)
-    found = found_by(expert, text, region, energies, Limits(far, width))
-    oracle = exact_scores(expert, text, region, energies)
-    assert set(found) <= set(oracle)
-    if len(found) > 1:  # a single fill may be scored before its end
-        assert all(score <= oracle[fill] + 1e-4 for fill, score in found.items())
+def test_a_limited_search_never_overestimates_a_score(expert, text, seed, width, prune_nats, data):
+    span = Span(0, len(text), draw_open(data, text))
+    log_potentials = random_potentials(span.positions, seed)
+    candidates = search_span(expert, text, span, log_potentials, SearchLimits(prune_nats, width))
+    oracle = exact_scores(expert, text, span, log_potentials)
+    assert set(candidates) <= set(oracle)
+    if len(candidates) > 1:  # a single candidate may be scored before the end of the span
+        assert all(score <= oracle[candidate] + 1e-4 for candidate, score in candidates.items())
 
 
 @given(EXPERTS, TEXTS, TEXTS, SEEDS, st.data())
-def test_a_region_is_judged_given_the_text_before_it(expert, before, text, seed, data):
+def test_a_span_is_scored_given_the_text_before_it(expert, before, text, seed, data):
     start = len(before)
-    whole = before + text
-    trunk = Trunk(expert, whole, Meter())
-    if start not in trunk.borders:
+    full_text = before + text
+    tree = PrefixTree(expert, full_text, Meter())
+    if start not in tree.boundaries:
         return
-    region = Region(start, len(whole), tuple(start + place for place in draw_open(data, text)))
-    energies = random_potentials(region.open, seed)
-    found = search(trunk, whole, [region], energies, EXACT)[0]
-    cut = trunk.tokens[: trunk.node_at(start)]
+    span = Span(start, len(full_text), tuple(start + position for position in draw_open(data, text)))
+    log_potentials = random_potentials(span.positions, seed)
+    candidates = search(tree, full_text, [span], log_potentials, EXACT)[0]
+    prefix = tree.tokens[: tree.node_at(start)]
 
     class After:
         spec = expert.spec
 
         def read(self):
-            return Shifted(expert.read(), cut)
+            return Shifted(expert.read(), prefix)
 
-    pattern = [BYTES.mask if place in region.open else whole[place] for place in range(start, len(whole))]
+    pattern = [
+        BYTES.mask if position in span.positions else full_text[position] for position in range(start, len(full_text))
+    ]
     oracle = {
-        region.fill_of(written): score + sum(energies[place][written[place - start]] for place in region.open)
-        for written, score in text_log_probs(After(), pattern).items()
+        span.open_bytes(span_bytes): score
+        + sum(log_potentials[position][span_bytes[position - start]] for position in span.positions)
+        for span_bytes, score in spelt(After(), pattern).items()
     }
     if len(oracle) > 1:
-        assert found == pytest.approx(oracle, abs=1e-4)
+        assert candidates == pytest.approx(oracle, abs=1e-4)
 
 
 class Shifted:
-    """A reading in which some tokens stand before every text."""
+    """A token tree in which a fixed prefix precedes every text."""
 
-    def __init__(self, reading, cut):
-        self.reading, self.first = reading, len(cut)
-        reading.extend(range(len(cut)), cut, [])
+    def __init__(self, token_tree, prefix):
+        self.tree, self.first = token_tree, len(prefix)
+        token_tree.extend(range(len(prefix)), prefix, [])
 
-    def extend(self, parents, tokens, asked):
+    def extend(self, parents, tokens, nodes):
         move = lambda nodes: [node + self.first for node in nodes]  # noqa: E731
-        return self.reading.extend(move(parents), tokens, move(asked))
+        return self.tree.extend(move(parents), tokens, move(nodes))
 
 
 @given(EXPERTS, TEXTS, st.lists(TEXTS, min_size=1, max_size=4))
-def test_texts_are_explained_along_their_cut(expert, before, texts):
-    trunk = Trunk(expert, before, Meter())
+def test_texts_are_scored_with_their_canonical_tokenization(expert, before, texts):
+    tree = PrefixTree(expert, before, Meter())
     end = len(before)
-    scores = explain(trunk, [(Region(end, end + len(text), (end,)), text) for text in texts])
+    scores = score_texts(tree, [(Span(end, end + len(text), (end,)), text) for text in texts])
     for text, score in zip(texts, scores, strict=True):
-        path = [*trunk.tokens, *expert.spec.tokens.tokenize(text.decode())]
-        reading = expert.read()
-        laws = reading.extend(range(len(path)), path, range(len(path)))
-        expected = sum(float(laws[place][path[place]]) for place in range(len(trunk.tokens), len(path)))
+        path = [*tree.tokens, *expert.spec.tokens.tokenize(text.decode())]
+        token_tree = expert.read()
+        log_probs = token_tree.extend(range(len(path)), path, range(len(path)))
+        expected = sum(float(log_probs[position][path[position]]) for position in range(len(tree.tokens), len(path)))
         assert score == pytest.approx(expected, abs=1e-4)
 
 
-def test_several_regions_are_searched_side_by_side_as_one_by_one():
+def test_spans_in_a_batch_get_the_same_candidates_as_single_spans():
     expert = PathDependentExpert([b"a", b"b", b"ab", b"ba"], 3)
     text = b"abbaabab"
-    trunk = Trunk(expert, text, Meter())
-    borders = trunk.borders.tolist()
-    regions = [Region(borders[0], borders[2], (1,)), Region(borders[2], borders[-1], (borders[2], len(text) - 1))]
-    energies = random_potentials(range(len(text)), 0)
-    both = search(trunk, text, regions, energies, EXACT)
-    for region, fills in zip(regions, both, strict=True):
-        assert fills == pytest.approx(search(Trunk(expert, text, Meter()), text, [region], energies, EXACT)[0])
+    tree = PrefixTree(expert, text, Meter())
+    boundaries = tree.boundaries.tolist()
+    spans = [
+        Span(boundaries[0], boundaries[2], (1,)),
+        Span(boundaries[2], boundaries[-1], (boundaries[2], len(text) - 1)),
+    ]
+    log_potentials = random_potentials(range(len(text)), 0)
+    batched = search(tree, text, spans, log_potentials, EXACT)
+    for span, candidates in zip(spans, batched, strict=True):
+        assert candidates == pytest.approx(
+            search(PrefixTree(expert, text, Meter()), text, [span], log_potentials, EXACT)[0]
+        )
 
 
-def test_what_stands_in_the_text_is_not_read_twice():
+def test_tokens_of_the_text_are_evaluated_once():
     expert = PathDependentExpert([b"a", b"b"], 5)
     meter = Meter()
-    trunk = Trunk(expert, b"aaaaaa", meter)
+    tree = PrefixTree(expert, b"aaaaaa", meter)
     search(
-        trunk, b"aaaaaa", [Region(0, 6, (5,))], {5: np.where(np.arange(BYTES.size) == ord("a"), 0.0, -99.0)}, Limits()
+        tree,
+        b"aaaaaa",
+        [Span(0, 6, (5,))],
+        {5: np.where(np.arange(BYTES.size) == ord("a"), 0.0, -99.0)},
+        SearchLimits(),
     )
-    assert meter.evaluations == len(trunk.tokens)
+    assert meter.evaluations == len(tree.tokens)

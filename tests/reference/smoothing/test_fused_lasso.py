@@ -1,4 +1,4 @@
-"""The scalar fused lasso: against a convex solver, its optimality conditions, and its laws."""
+"""The scalar fused lasso: against a convex solver, its optimality conditions, and its properties."""
 
 import importlib.util
 import math
@@ -17,7 +17,7 @@ from conservator.errors import ConservatorError
 from conservator.reference.smoothing import fused_lasso
 from conservator.reference.smoothing.fused_lasso import fused_lasso_kernel
 
-# As a module with a name: numba's cache, which the next run of the tests reads, looks the kernel up by it.
+# The module needs a name: numba's cache finds the kernel by it in the next run of the tests.
 PLACE = Path(__file__).parents[3] / "benchmarks" / "smoothing.py"
 SPEC = importlib.util.spec_from_file_location("benchmark_of_smoothing", PLACE)
 benchmark = sys.modules["benchmark_of_smoothing"] = importlib.util.module_from_spec(SPEC)
@@ -40,7 +40,7 @@ def test_it_minimises_the_objective(length, tau, seed):
 
 @given(signals, strengths)
 def test_the_optimality_conditions_hold(values, tau):
-    """The cumulated residual stays within [-tau, tau], ends at 0, and sits on the side of every jump."""
+    """The cumulated residual stays within [-tau, tau], ends at 0, and is at the bound at every jump."""
     solution = fused_lasso(values, tau)
     dual = np.cumsum(values - solution)
     assert abs(dual[-1]) < 1e-9
@@ -52,7 +52,7 @@ def test_the_optimality_conditions_hold(values, tau):
 
 @given(signals, strengths)
 def test_compiled_and_plain_code_agree(values, tau):
-    """Not idle: numba 0.68 was seen to compile a loop of another algorithm wrongly (docs/LOG.md)."""
+    """numba 0.68 miscompiled a loop of another algorithm (docs/LOG.md)."""
     if len(values) > 1 and tau > 0:
         plain = getattr(fused_lasso_kernel, "py_func", fused_lasso_kernel)(values, tau)
         np.testing.assert_allclose(fused_lasso_kernel(values, tau), plain, atol=1e-12)
@@ -88,7 +88,7 @@ def test_the_direct_algorithm_finds_the_same(length, tau, seed):
     np.testing.assert_allclose(benchmark.direct(values, tau), fused_lasso(values, tau), atol=1e-9)
 
 
-def test_an_offset_costs_no_digits():
+def test_an_offset_does_not_reduce_precision():
     values = np.random.default_rng(0).normal(size=50)
     np.testing.assert_allclose(fused_lasso(values + 1e6, 0.5) - 1e6, fused_lasso(values, 0.5), atol=1e-9)
 

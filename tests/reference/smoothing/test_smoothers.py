@@ -1,4 +1,4 @@
-"""The laws of every smoother, in one list, and the proximal maps against a convex solver."""
+"""Properties of every smoother, in one list, and the proximal maps against a convex solver."""
 
 import math
 
@@ -28,7 +28,7 @@ shapes = given(length=st.integers(1, 40), experts=st.integers(1, 5), seed=st.int
 
 
 def random_field(length, experts, seed):
-    """Rows on the simplex: some regions of one expert, some noise, some exact vertices."""
+    """Rows on the simplex: domain segments, noise, and exact vertices."""
     random = np.random.default_rng(seed)
     regions = np.eye(experts)[np.repeat(random.integers(experts, size=length), random.integers(1, 9))[:length]]
     noise = random.dirichlet(np.full(experts, 0.7), size=length)
@@ -64,11 +64,11 @@ def objective(field, target, tau):
 
 
 @exact
-def test_the_gap_bounds_what_any_other_field_can_gain(length, experts, seed, tau):
+def test_the_gap_bounds_the_improvement_of_any_other_field(length, experts, seed, tau):
     field = random_field(length, experts, seed)
     smoothed = TotalVariation(tau)(field)
-    for other in (field, random_field(length, experts, seed + 1), PerColumn(tau)(field).field):
-        assert objective(smoothed.field, field, tau) <= objective(other, field, tau) + smoothed.gap + 1e-12
+    for alternative in (field, random_field(length, experts, seed + 1), PerColumn(tau)(field).field):
+        assert objective(smoothed.field, field, tau) <= objective(alternative, field, tau) + smoothed.gap + 1e-12
 
 
 @smoothers
@@ -90,7 +90,7 @@ def test_permuting_experts_permutes_columns(smoother, length, experts, seed):
 
 @smoothers
 @shapes
-def test_a_constant_field_stays(smoother, length, experts, seed):
+def test_a_constant_field_is_unchanged(smoother, length, experts, seed):
     field = np.broadcast_to(random_field(1, experts, seed), (length, experts))
     np.testing.assert_allclose(smoother(field).field, field, atol=1e-9)
 
@@ -147,7 +147,7 @@ def test_a_warm_start_of_another_shape_is_refused(kind, length, experts):
 
 
 @smoothers
-def test_rounding_off_the_simplex_is_mended(smoother):
+def test_rounding_errors_off_the_simplex_are_corrected(smoother):
     field = np.array([[1 + 5e-7, -5e-7, 0.0], [0.0, 1.0, 0.0]])
     for part in (field, field[:, :2]):
         smoothed = smoother(part).field
@@ -156,7 +156,7 @@ def test_rounding_off_the_simplex_is_mended(smoother):
 
 
 @smoothers
-def test_any_layout_of_the_array_will_do(smoother):
+def test_any_memory_layout_is_supported(smoother):
     field = random_field(20, 3, 0)
     field.setflags(write=False)
     expected = smoother(field).field
@@ -194,7 +194,7 @@ def test_the_moving_average_by_hand():
 
 @given(experts=st.integers(1, 6), seed=st.integers(0, 1000))
 def test_projection_is_the_nearest_point_of_the_simplex(experts, seed):
-    """Against the optimality conditions: p = max(x - t, 0) for one t a column, summing to 1."""
+    """Against the optimality conditions: p = max(x - t, 0) with one t per column, summing to 1."""
     points = np.random.default_rng(seed).normal(size=(experts, 8)) * 2
     projected = project_to_simplex(points)
     np.testing.assert_allclose(projected.sum(axis=0), 1)
@@ -221,13 +221,13 @@ def test_a_bad_moving_average_is_refused(tau, width):
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        (np.array([[0.5, 0.5], [0.7, 0.7]]), "row 1 of the field"),
-        (np.array([[1.5, -0.5]]), "row 0 of the field"),
-        (np.array([[math.nan, 1.0]]), "row 0 of the field"),
+        (np.array([[0.5, 0.5], [0.7, 0.7]]), "on the simplex, got .* in row 1"),
+        (np.array([[1.5, -0.5]]), "on the simplex, got .* in row 0"),
+        (np.array([[math.nan, 1.0]]), "on the simplex, got .* in row 0"),
         (np.zeros(3), "shape"),
         (np.zeros((0, 2)), "shape"),
     ],
 )
-def test_what_is_not_a_field_is_refused(smoother, field, message):
+def test_invalid_fields_are_refused(smoother, field, message):
     with pytest.raises(ConservatorError, match=message):
         smoother(field)

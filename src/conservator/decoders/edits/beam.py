@@ -1,12 +1,12 @@
-"""A beam over the clean texts that may have been seen as a line.
+"""A beam search over the clean texts of an observed line.
 
-A hypothesis is a clean beginning of the line. Its score is the log-probability of the channel plus ``scale`` times that
-of the prior. Hypotheses at the same place that end in the same ``order - 1`` characters are merged: the beam is a
-lattice, whose paths are all texts that were not pruned. At most MISSING clean steps in a row take nothing of what is
-seen.
+A hypothesis is a clean prefix of the line. Its score is the log-probability of the channel plus ``lm_weight`` times
+that of the prior. Hypotheses at the same position that end in the same ``order - 1`` characters are merged, so the beam
+is a lattice, whose paths are all texts that were not pruned. At most MAX_MISSING consecutive arcs have width 0: they
+insert missing characters.
 
-With one model of characters a merge is exact, because the model sees no more than these characters. With several
-models it is an approximation: the weights of the mixture depend on all characters before, and merged hypotheses
+With one character n-gram model a merge is exact, because the model depends on these characters alone. With several
+models it is an approximation: the weights of the mixture depend on all earlier characters, and merged hypotheses
 continue with the weights of the best of them.
 """
 
@@ -22,80 +22,81 @@ from conservator.experts.char_ngram.model import CharNgramMixture, code_points, 
 from conservator.experts.char_ngram.trie import Trie
 from conservator.numerics import add_logs, compiled
 
-MISSING = 2
+MAX_MISSING = 2  # arcs: in a row that insert missing characters [untuned]
+_HASH_FACTOR = 1000003  # factor: of the hash of a history [definition]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 class Lattice(NamedTuple):
-    """The hypotheses about a line, and the arcs between them.
+    """The hypotheses (nodes) of a line, and the edges between them.
 
     Attributes:
-        places: (H,) how much of the line each hypothesis covers.
-        ahead: (H,) the log of the sum over its beginnings.
-        behind: (H,) the log of the sum over its ends; -inf if it was pruned.
-        best: (H,) the arc into it on the best path; -1 at the root.
-        starts, stops: (A,) the hypotheses that each arc joins.
-        steps: (A,) the step that it takes.
-        scores: (A,) its score.
+        positions: (H,) the number of observed characters that each hypothesis covers.
+        alpha: (H,) forward log-probability: the log of the sum over paths to it.
+        beta: (H,) backward log-probability: the log of the sum over paths to the end; -inf if it was pruned.
+        best_edges: (H,) the edge into it on the best path; -1 at the root.
+        sources, targets: (E,) the hypotheses that each edge connects.
+        arcs: (E,) the index of the arc of each edge in ``LineArcs``.
+        scores: (E,) the score of each edge.
         last: the hypothesis at the end of the best path.
     """
 
-    places: Ints
-    ahead: Floats
-    behind: Floats
-    best: Ints
-    starts: Ints
-    stops: Ints
-    steps: Ints
+    positions: Ints
+    alpha: Floats
+    beta: Floats
+    best_edges: Ints
+    sources: Ints
+    targets: Ints
+    arcs: Ints
     scores: Floats
     last: int
 
-    def path(self) -> list[int]:
-        """The arcs of the best path."""
-        found = []
+    def best_path(self) -> list[int]:
+        """Return the edges of the best path."""
+        edges = []
         node = self.last
-        while self.best[node] >= 0:
-            found.append(int(self.best[node]))
-            node = int(self.starts[found[-1]])
-        return found[::-1]
+        while self.best_edges[node] >= 0:
+            edges.append(int(self.best_edges[node]))
+            node = int(self.sources[edges[-1]])
+        return edges[::-1]
 
 
 @dataclass(frozen=True)
 class Beam:
-    """How a line is searched.
+    """Configuration of the beam search.
 
     Attributes:
-        width: the most hypotheses at a place.
-        margin: how far below the best at its place one may be, in nats.
-        scale: the weight of the prior beside the channel.
+        width: the largest number of hypotheses per position.
+        prune_nats: hypotheses this far below the best of their position are pruned.
+        lm_weight: the weight of the prior relative to the channel.
     """
 
-    width: int = 16
-    margin: float = 9.0
-    scale: float = 0.9
+    width: int = 16  # hypotheses: per position [LOG: ocr-correction]
+    prune_nats: float = 9.0  # nats: below the best hypothesis of a position [LOG: ocr-correction]
+    lm_weight: float = 0.9  # weight: of the prior; at 1 more characters are harmed [LOG: ocr-correction]
 
-    def search(self, mixture: CharNgramMixture, steps: LineArcs, history: str) -> Lattice:
-        """The lattice of a line, given its steps and the text before it."""
+    def search(self, mixture: CharNgramMixture, arcs: LineArcs, history: str) -> Lattice:
+        """Return the lattice of a line, given its arcs and the text before it."""
         before = code_points(history[-(mixture.trie.order - 1) :])
-        room = 64 * self.width * len(steps.begins)
+        capacity = 64 * self.width * len(arcs.offsets)
         while True:
-            found = search(
+            lattice = search(
                 mixture.trie,
                 mixture.roots,
                 mixture.weights,
                 mixture.share,
-                steps,
+                arcs,
                 before,
                 self.width,
-                self.margin,
-                self.scale,
-                room,
+                self.prune_nats,
+                self.lm_weight,
+                capacity,
             )
-            if found.last >= 0:
-                return found
-            room *= 2
+            if lattice.last >= 0:
+                return lattice
+            capacity *= 2
 
 
 @compiled
@@ -104,130 +105,140 @@ def search(
     roots: Ints,
     weights: Floats,
     share: float,
-    steps: LineArcs,
+    line_arcs: LineArcs,
     before: Ints,
     width: int,
-    margin: float,
-    scale: float,
-    room: int,
+    prune_nats: float,
+    lm_weight: float,
+    capacity: int,
 ) -> Lattice:
-    """Search with room for so many arcs; ``last`` is -1 if that was too little."""
-    length, reach = len(steps.begins) - 2, trie.order - 1
-    places, levels = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
-    histories, spans = np.zeros((room, reach), dtype=np.int64), np.zeros(room, dtype=np.int64)
-    mixed = np.zeros((room, len(weights)))
-    ahead, top = np.full(room, -np.inf), np.full(room, -np.inf)
-    best, keys = np.full(room, -1, dtype=np.int64), np.zeros(room, dtype=np.int64)
-    starts, stops = np.zeros(room, dtype=np.int64), np.zeros(room, dtype=np.int64)
-    taken, scores = np.zeros(room, dtype=np.int64), np.zeros(room)
-    heads, following = np.full((length + 1, MISSING + 1), -1, dtype=np.int64), np.full(room, -1, dtype=np.int64)
-    highest = np.full(length + 1, -np.inf)
-    behind = np.full(room, -np.inf)
-    nodes, arcs = 1, 0
-    ahead[0] = top[0] = highest[0] = 0.0
+    """Search with memory for ``capacity`` nodes and edges; ``last`` is -1 if the search needs more."""
+    length, context = len(line_arcs.offsets) - 2, trie.order - 1
+    positions, levels = np.zeros(capacity, dtype=np.int64), np.zeros(capacity, dtype=np.int64)
+    histories = np.zeros((capacity, context), dtype=np.int64)
+    history_lengths = np.zeros(capacity, dtype=np.int64)
+    mixture_weights = np.zeros((capacity, len(weights)))
+    alpha, best_score = np.full(capacity, -np.inf), np.full(capacity, -np.inf)
+    best_edges, keys = np.full(capacity, -1, dtype=np.int64), np.zeros(capacity, dtype=np.int64)
+    sources, targets = np.zeros(capacity, dtype=np.int64), np.zeros(capacity, dtype=np.int64)
+    edge_arcs, scores = np.zeros(capacity, dtype=np.int64), np.zeros(capacity)
+    # Nodes at the same position and level are a linked list.
+    heads = np.full((length + 1, MAX_MISSING + 1), -1, dtype=np.int64)
+    next_nodes = np.full(capacity, -1, dtype=np.int64)
+    best_at = np.full(length + 1, -np.inf)
+    beta = np.full(capacity, -np.inf)
+    nodes, edges = 1, 0
+    alpha[0] = best_score[0] = best_at[0] = 0.0
     histories[0, : len(before)] = before
-    spans[0] = len(before)
-    mixed[0] = weights
+    history_lengths[0] = len(before)
+    mixture_weights[0] = weights
     heads[0, 0] = 0
-    text, now = np.zeros(reach + MAX_EDIT_CHARS, dtype=np.int64), np.zeros(len(weights))
-    first, firsts = np.zeros((len(roots), trie.order), dtype=np.int64), np.zeros(len(roots), dtype=np.int64)
-    later, laters = first.copy(), firsts.copy()  # contexts of the first character of a step, and of those after it
-    alive = np.zeros(room, dtype=np.int64)
-    for place in range(length + 1):
-        for level in range(MISSING + 1):
+    text, current_weights = np.zeros(context + MAX_EDIT_CHARS, dtype=np.int64), np.zeros(len(weights))
+    # Contexts of the first character of an arc, and of its later characters.
+    first = np.zeros((len(roots), trie.order), dtype=np.int64)
+    first_counts = np.zeros(len(roots), dtype=np.int64)
+    later, later_counts = first.copy(), first_counts.copy()
+    alive = np.zeros(capacity, dtype=np.int64)
+    for position in range(length + 1):
+        for level in range(MAX_MISSING + 1):
             count = 0
-            node = heads[place, level]
+            node = heads[position, level]
             while node >= 0:
-                if top[node] >= highest[place] - margin:
+                if best_score[node] >= best_at[position] - prune_nats:
                     alive[count] = node
                     count += 1
-                node = following[node]
+                node = next_nodes[node]
             if count > width:
-                order = np.argsort(-top[alive[:count]])
+                order = np.argsort(-best_score[alive[:count]])
                 alive[:width] = alive[:count][order[:width]]
                 count = width
             for number in range(count):
                 node = alive[number]
-                find_all(trie, roots, histories[node, : spans[node]], first, firsts)
-                for step in range(steps.begins[place], steps.begins[place + 1]):
-                    if steps.widths[step] == 0 and level == MISSING:
+                find_all(trie, roots, histories[node, : history_lengths[node]], first, first_counts)
+                for arc in range(line_arcs.offsets[position], line_arcs.offsets[position + 1]):
+                    if line_arcs.widths[arc] == 0 and level == MAX_MISSING:
                         continue
-                    goal = place + steps.widths[step]
-                    if top[node] + steps.chances[step] < highest[goal] - margin:
+                    target_position = position + line_arcs.widths[arc]
+                    if best_score[node] + line_arcs.log_probs[arc] < best_at[target_position] - prune_nats:
                         continue
-                    size = steps.sizes[step]
-                    span = spans[node]
+                    size = line_arcs.lengths[arc]
+                    span = history_lengths[node]
                     text[:span] = histories[node, :span]
-                    now[:] = mixed[node]
-                    said = 0.0
-                    for one in range(size):
-                        character = steps.texts[step, one]
-                        if one == 0:
-                            said += np.log(mix(trie, first, firsts, weights, share, character, now))
+                    current_weights[:] = mixture_weights[node]
+                    log_prior = 0.0
+                    for index in range(size):
+                        character = line_arcs.texts[arc, index]
+                        if index == 0:
+                            log_prior += np.log(
+                                mix(trie, first, first_counts, weights, share, character, current_weights)
+                            )
                         else:
-                            begin = max(0, span + one - reach)
-                            find_all(trie, roots, text[begin : span + one], later, laters)
-                            said += np.log(mix(trie, later, laters, weights, share, character, now))
-                        text[span + one] = character
-                    score = steps.chances[step] + scale * said
-                    reached = top[node] + score
-                    if reached < highest[goal] - margin:
+                            begin = max(0, span + index - context)
+                            find_all(trie, roots, text[begin : span + index], later, later_counts)
+                            log_prior += np.log(
+                                mix(trie, later, later_counts, weights, share, character, current_weights)
+                            )
+                        text[span + index] = character
+                    score = line_arcs.log_probs[arc] + lm_weight * log_prior
+                    total = best_score[node] + score
+                    if total < best_at[target_position] - prune_nats:
                         continue
-                    if nodes >= room or arcs >= room:
-                        return Lattice(places, ahead, behind, best, starts, stops, taken, scores, -1)
-                    stage = level + 1 if steps.widths[step] == 0 else 0
-                    left = max(0, span + size - reach)
+                    if nodes >= capacity or edges >= capacity:
+                        return Lattice(positions, alpha, beta, best_edges, sources, targets, edge_arcs, scores, -1)
+                    target_level = level + 1 if line_arcs.widths[arc] == 0 else 0
+                    left = max(0, span + size - context)
                     key = np.int64(0)
-                    for one in range(left, span + size):
-                        key = (key * 1000003) ^ text[one]
-                    other = heads[goal, stage]
-                    while other >= 0 and not (
-                        keys[other] == key and same(histories[other], spans[other], text[left : span + size])
+                    for index in range(left, span + size):
+                        key = (key * _HASH_FACTOR) ^ text[index]
+                    target = heads[target_position, target_level]
+                    while target >= 0 and not (
+                        keys[target] == key
+                        and same(histories[target], history_lengths[target], text[left : span + size])
                     ):
-                        other = following[other]
-                    if other < 0:
-                        other = nodes
+                        target = next_nodes[target]
+                    if target < 0:
+                        target = nodes
                         nodes += 1
-                        places[other], levels[other], keys[other] = goal, stage, key
-                        spans[other] = span + size - left
-                        histories[other, : spans[other]] = text[left : span + size]
-                        following[other] = heads[goal, stage]
-                        heads[goal, stage] = other
-                    starts[arcs], stops[arcs], taken[arcs], scores[arcs] = node, other, step, score
-                    ahead[other] = add_logs(ahead[other], ahead[node] + score)
-                    if reached > top[other]:
-                        top[other] = reached
-                        best[other] = arcs
-                        mixed[other] = now
-                        highest[goal] = max(highest[goal], reached)
-                    arcs += 1
+                        positions[target], levels[target], keys[target] = target_position, target_level, key
+                        history_lengths[target] = span + size - left
+                        histories[target, : history_lengths[target]] = text[left : span + size]
+                        next_nodes[target] = heads[target_position, target_level]
+                        heads[target_position, target_level] = target
+                    sources[edges], targets[edges], edge_arcs[edges], scores[edges] = node, target, arc, score
+                    alpha[target] = add_logs(alpha[target], alpha[node] + score)
+                    if total > best_score[target]:
+                        best_score[target] = total
+                        best_edges[target] = edges
+                        mixture_weights[target] = current_weights
+                        best_at[target_position] = max(best_at[target_position], total)
+                    edges += 1
     last = -1
-    for level in range(MISSING + 1):
+    for level in range(MAX_MISSING + 1):
         node = heads[length, level]
         while node >= 0:
-            behind[node] = 0.0
-            if last < 0 or top[node] > top[last]:
+            beta[node] = 0.0
+            if last < 0 or best_score[node] > best_score[last]:
                 last = node
-            node = following[node]
-    for arc in range(arcs - 1, -1, -1):
-        behind[starts[arc]] = add_logs(behind[starts[arc]], scores[arc] + behind[stops[arc]])
+            node = next_nodes[node]
+    for edge in range(edges - 1, -1, -1):
+        beta[sources[edge]] = add_logs(beta[sources[edge]], scores[edge] + beta[targets[edge]])
     return Lattice(
-        places[:nodes],
-        ahead[:nodes],
-        behind[:nodes],
-        best[:nodes],
-        starts[:arcs],
-        stops[:arcs],
-        taken[:arcs],
-        scores[:arcs],
+        positions[:nodes],
+        alpha[:nodes],
+        beta[:nodes],
+        best_edges[:nodes],
+        sources[:edges],
+        targets[:edges],
+        edge_arcs[:edges],
+        scores[:edges],
         last,
     )
 
 
 @compiled
-def same(history: Ints, span: int, text: Ints) -> bool:
-    """Whether a history is a text."""
-    equal = span == len(text)
-    for one in range(span if equal else 0):
-        equal &= history[one] == text[one]
+def same(history: Ints, length: int, text: Ints) -> bool:
+    """Whether the first ``length`` characters of a history are a text."""
+    equal = length == len(text)
+    for index in range(length if equal else 0):
+        equal &= history[index] == text[index]
     return equal

@@ -1,6 +1,6 @@
-"""The changes of a best path, with their probability and what each gains over the text as it was seen.
+"""The changes of the best path, with their probability and their log-odds against the observed text.
 
-What is written for a mark is a change of its own; its gain is infinite, since a mark never was in the text.
+A character that replaces a mark is a change of its own. Its log-odds are infinite, because a mark is never clean text.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from conservator.decoders.edits.beam import Lattice
 
 @dataclass(frozen=True)
 class Change:
-    """A stretch of a line that another text is likelier for.
+    """A span of a line with a more likely text.
 
     Attributes:
-        start: where it begins in what was seen.
-        stop: where it ends.
-        seen: what was seen there.
-        text: what it becomes.
-        probability: of this change, with all that may stand around it.
-        log_odds: its log-probability minus that of the stretch as it was seen; infinite if that was pruned.
+        start: the start of the span in the observed line.
+        stop: the end of the span.
+        seen: the observed text of the span.
+        text: the new text of the span.
+        probability: the probability of this change, summed over the texts around it.
+        log_odds: its log-probability minus that of the observed text; infinite if the observed text was pruned.
     """
 
     start: int
@@ -33,89 +33,89 @@ class Change:
     log_odds: float
 
 
-def find_changes(line: str, lattice: Lattice, steps: LineArcs) -> list[Change]:
-    """The changes of the best path: runs of edits with nothing between them that stays, and what fills a mark."""
-    taken = lattice.steps[lattice.path()].tolist()
-    if all(steps.stays[step] for step in taken):
+def find_changes(line: str, lattice: Lattice, arcs: LineArcs) -> list[Change]:
+    """Return the changes of the best path: maximal runs of edits, and each character that replaces a mark."""
+    best_path = lattice.arcs[lattice.best_path()].tolist()
+    if all(arcs.keep[arc] for arc in best_path):
         return []
-    arcs = Arcs(lattice)
-    found: list[Change] = []
-    place = 0
+    edges = EdgeIndex(lattice)
+    changes: list[Change] = []
+    position = 0
     run: list[int] = []
     start = 0
-    for step in [*taken, None]:
-        if run and (step is None or steps.stays[step] or steps.fills[step] or steps.fills[run[-1]]):
-            found.append(_change(line[start:place], arcs, steps, start, run))
+    for arc in [*best_path, None]:
+        if run and (arc is None or arcs.keep[arc] or arcs.fills_mark[arc] or arcs.fills_mark[run[-1]]):
+            changes.append(_change(line[start:position], edges, arcs, start, run))
             run = []
-        if step is not None and not steps.stays[step]:
+        if arc is not None and not arcs.keep[arc]:
             if not run:
-                start = place
-            run.append(step)
-        if step is not None:
-            place += int(steps.widths[step])
-    return found
+                start = position
+            run.append(arc)
+        if arc is not None:
+            position += int(arcs.widths[arc])
+    return changes
 
 
-def _change(seen: str, arcs: "Arcs", steps: LineArcs, start: int, run: Sequence[int]) -> Change:
-    """The change that some steps make of what was seen."""
-    stop = start + len(seen)
-    text = "".join(chr(one) for step in run for one in steps.texts[step, : steps.sizes[step]])
-    made = arcs.log_mass(start, run)
-    if steps.fills[run[0]]:
-        return Change(start, stop, seen, text, float(np.exp(min(0.0, made))), np.inf)
-    stays = [_stay(steps, place) for place in range(start, stop)]
-    kept = arcs.log_mass(start, stays) if stays else arcs.log_unbroken(start, steps)
-    return Change(start, stop, seen, text, float(np.exp(min(0.0, made))), float(made - kept))
+def _change(observed: str, edges: "EdgeIndex", arcs: LineArcs, start: int, run: Sequence[int]) -> Change:
+    """Return the change that a run of arcs makes of the observed text."""
+    stop = start + len(observed)
+    text = "".join(chr(character) for arc in run for character in arcs.texts[arc, : arcs.lengths[arc]])
+    log_prob = edges.log_prob(start, run)
+    if arcs.fills_mark[run[0]]:
+        return Change(start, stop, observed, text, float(np.exp(min(0.0, log_prob))), np.inf)
+    keep_run = [_keep_arc(arcs, position) for position in range(start, stop)]
+    log_keep = edges.log_prob(start, keep_run) if keep_run else edges.log_prob_none_missing(start, arcs)
+    return Change(start, stop, observed, text, float(np.exp(min(0.0, log_prob))), float(log_prob - log_keep))
 
 
-def _stay(steps: LineArcs, place: int) -> int:
-    """The step that leaves the character at a place as it is."""
-    here = np.arange(steps.begins[place], steps.begins[place + 1])
-    return int(here[steps.stays[here]][0])
+def _keep_arc(arcs: LineArcs, position: int) -> int:
+    """Return the arc that keeps the character at a position."""
+    starting = np.arange(arcs.offsets[position], arcs.offsets[position + 1])
+    return int(starting[arcs.keep[starting]][0])
 
 
-class Arcs:
-    """The arcs of a lattice by the hypothesis and the step that they start with."""
+class EdgeIndex:
+    """The edges of a lattice by their source hypothesis and their arc."""
 
     def __init__(self, lattice: Lattice) -> None:
-        """Take the lattice."""
+        """Index the edges of a lattice that lead to its end."""
         self.lattice = lattice
-        ends = lattice.behind[lattice.stops] > -np.inf
-        kept = np.flatnonzero(ends)
-        pairs = zip(lattice.starts[kept].tolist(), lattice.steps[kept].tolist(), strict=True)
-        self.arcs = dict(zip(pairs, kept.tolist(), strict=True))
-        self.total = float(lattice.behind[0])
+        reaches_end = lattice.beta[lattice.targets] > -np.inf
+        edges = np.flatnonzero(reaches_end)
+        pairs = zip(lattice.sources[edges].tolist(), lattice.arcs[edges].tolist(), strict=True)
+        self.edges = dict(zip(pairs, edges.tolist(), strict=True))
+        self.total = float(lattice.beta[0])
 
-    def log_mass(self, start: int, steps: Sequence[int]) -> float:
-        """The log of the probability of all paths that take these steps from a place on."""
+    def log_prob(self, start: int, run: Sequence[int]) -> float:
+        """Return the log-probability of all paths with this run of arcs from a position on."""
         lattice = self.lattice
-        found = [-np.inf]
-        for node in np.flatnonzero((lattice.places == start) & (lattice.behind > -np.inf)).tolist():
-            score, now = float(lattice.ahead[node]), node
-            for step in steps:
-                arc = self.arcs.get((now, step))
-                if arc is None:
+        scores = [-np.inf]
+        for node in np.flatnonzero((lattice.positions == start) & (lattice.beta > -np.inf)).tolist():
+            score, current = float(lattice.alpha[node]), node
+            for arc in run:
+                edge = self.edges.get((current, arc))
+                if edge is None:
                     break
-                score += float(lattice.scores[arc])
-                now = int(lattice.stops[arc])
+                score += float(lattice.scores[edge])
+                current = int(lattice.targets[edge])
             else:
-                found.append(score + float(lattice.behind[now]))
-        return float(np.logaddexp.reduce(found)) - self.total
+                scores.append(score + float(lattice.beta[current]))
+        return float(np.logaddexp.reduce(scores)) - self.total
 
-    def log_unbroken(self, place: int, steps: LineArcs) -> float:
-        """The log of the probability that nothing is missing before a place."""
+    def log_prob_none_missing(self, position: int, arcs: LineArcs) -> float:
+        """Return the log-probability that no character is missing before a position."""
         lattice = self.lattice
-        nodes = np.flatnonzero((lattice.places == place) & (lattice.behind > -np.inf))
-        incoming = lattice.best[nodes]
-        nodes = nodes[(incoming < 0) | (steps.widths[lattice.steps[incoming]] > 0)]
-        found = [-np.inf, *(lattice.ahead[nodes] if place == lattice.places.max() else [])]
-        onward = np.isin(lattice.starts, nodes) & (steps.widths[lattice.steps] > 0)
-        found += (lattice.ahead[lattice.starts] + lattice.scores + lattice.behind[lattice.stops])[onward].tolist()
-        return float(np.logaddexp.reduce(found)) - self.total
+        nodes = np.flatnonzero((lattice.positions == position) & (lattice.beta > -np.inf))
+        incoming = lattice.best_edges[nodes]
+        nodes = nodes[(incoming < 0) | (arcs.widths[lattice.arcs[incoming]] > 0)]
+        scores = [-np.inf, *(lattice.alpha[nodes] if position == lattice.positions.max() else [])]
+        outgoing = np.isin(lattice.sources, nodes) & (arcs.widths[lattice.arcs] > 0)
+        scores += (lattice.alpha[lattice.sources] + lattice.scores + lattice.beta[lattice.targets])[outgoing].tolist()
+        return float(np.logaddexp.reduce(scores)) - self.total
 
 
-def expected_edits(lattice: Lattice, steps: LineArcs) -> float:
-    """How many edits are expected in a line."""
-    made = ~(steps.stays | steps.fills)[lattice.steps]
-    mass = lattice.ahead[lattice.starts] + lattice.scores + lattice.behind[lattice.stops] - lattice.behind[0]
-    return float(np.exp(mass[made]).sum())
+def expected_edits(lattice: Lattice, arcs: LineArcs) -> float:
+    """Return the expected number of edits of a line."""
+    is_edit = ~(arcs.keep | arcs.fills_mark)[lattice.arcs]
+    log_prob = lattice.alpha[lattice.sources] + lattice.scores + lattice.beta[lattice.targets] - lattice.beta[0]
+    return float(np.exp(log_prob[is_edit]).sum())

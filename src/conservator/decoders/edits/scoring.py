@@ -1,4 +1,4 @@
-"""Texts that may stand in places of a text, judged by language models."""
+"""Score candidate texts for spans of a text with language models."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.decoders.rescoring.score_texts import explain
-from conservator.decoders.rescoring.search import Trunk
-from conservator.decoders.rescoring.spans import BLOCK, CONTEXT, JUDGES, Region, begins_word, whole_character
+from conservator.decoders.rescoring.score_texts import score_texts
+from conservator.decoders.rescoring.search import PrefixTree
+from conservator.decoders.rescoring.spans import CONFIG, Span, begins_word, next_character_start
 from conservator.errors import ConservatorError
 from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert
@@ -17,76 +17,81 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Spot(NamedTuple):
-    """A place of a text, in bytes, and the texts that may stand there."""
+class CandidateSpan(NamedTuple):
+    """A span of a text, in bytes, and its candidate texts."""
 
     start: int
     stop: int
     texts: tuple[bytes, ...]
 
 
-def judge(
-    experts: Sequence[CausalExpert], weights: Floats, text: bytes, spots: Sequence[Spot], meter: Meter
+def rescore_spans(
+    experts: Sequence[CausalExpert], weights: Floats, text: bytes, spans: Sequence[CandidateSpan], meter: Meter
 ) -> list[Floats]:
-    """For each spot, the log-probability of its texts by the pool of language models, up to a constant.
+    """Return the log-probabilities of the texts of each span under the pool of language models, up to a constant.
 
         score(t) = sum_i lambda_i log q_i(t and the words after it | text before it)
 
-    Other spots are as they are in the text. Where a model cannot read the text, all texts have the same score.
+    Other spans have their text in ``text``. If a model cannot tokenize the text, all texts get the same score.
 
     Args:
         experts: m causal experts.
-        weights: (L, m) lambda, the weight of each at each byte of the text.
+        weights: (L, m) lambda, the weight of each expert at each byte of the text.
         text: valid UTF-8.
-        spots: in order, apart from each other.
-        meter: counts the tokens that are read, and reports progress.
+        spans: in order, without overlap.
+        meter: counts the evaluated tokens, and reports progress.
     """
-    longest = min((one.spec.max_length for one in experts if one.spec.max_length is not None), default=None)
-    found: list[Floats] = []
-    for begin, end, part in meter.steps(list(find_blocks(text, spots, longest))):
-        here = [Spot(one.start - begin, one.stop - begin, one.texts) for one in part]
+    max_bytes = min((expert.spec.max_length for expert in experts if expert.spec.max_length is not None), default=None)
+    scores: list[Floats] = []
+    for begin, end, part in meter.steps(list(split_text(text, spans, max_bytes))):
+        moved = [CandidateSpan(span.start - begin, span.stop - begin, span.texts) for span in part]
         try:
-            trunks = [Trunk(one, text[begin:end], meter) for one in experts]
-            found += judge_block(trunks, weights[begin:end], text[begin:end], here)
-        except ConservatorError:  # a control character, say, for which a model has no token
-            found += [np.zeros(len(one.texts)) for one in part]
-    return found
+            trees = [PrefixTree(expert, text[begin:end], meter) for expert in experts]
+            scores += score_chunk(trees, weights[begin:end], text[begin:end], moved)
+        except ConservatorError:  # for example, a control character for which a model has no token
+            scores += [np.zeros(len(span.texts)) for span in part]
+    return scores
 
 
-def judge_block(trunks: Sequence[Trunk], weights: Floats, text: bytes, spots: Sequence[Spot]) -> list[Floats]:
-    """The scores of the texts of each spot in a block that was read."""
-    borders = trunks[0].borders
-    for trunk in trunks[1:]:
-        borders = np.intersect1d(borders, trunk.borders)
-    words = np.array([border for border in borders.tolist() if begins_word(text, border)])
-    jobs, shares = [], []
-    for spot in spots:
-        first = int(words[np.searchsorted(words, spot.start, side="right") - 1])
-        last = int(words[np.searchsorted(words, min(spot.stop + JUDGES, len(text)))])
-        region = Region(first, last, (spot.start,))
-        jobs += [(region, text[first : spot.start] + one + text[spot.stop : last]) for one in spot.texts]
-        shares += [weights[first:last].mean(axis=0)] * len(spot.texts)
-    scores = np.stack([explain(trunk, jobs) for trunk in trunks], axis=1)
-    pooled = (np.array(shares) * scores).sum(axis=1)
-    return np.split(pooled, np.cumsum([len(one.texts) for one in spots])[:-1])
+def score_chunk(
+    trees: Sequence[PrefixTree], weights: Floats, text: bytes, spans: Sequence[CandidateSpan]
+) -> list[Floats]:
+    """Return the scores of the texts of each span of a chunk."""
+    boundaries = trees[0].boundaries
+    for tree in trees[1:]:
+        boundaries = np.intersect1d(boundaries, tree.boundaries)
+    words = np.array([boundary for boundary in boundaries.tolist() if begins_word(text, boundary)])
+    jobs, job_weights = [], []
+    for span in spans:
+        first = int(words[np.searchsorted(words, span.start, side="right") - 1])
+        last = int(words[np.searchsorted(words, min(span.stop + CONFIG.right_context_bytes, len(text)))])
+        scored = Span(first, last, (span.start,))
+        jobs += [(scored, text[first : span.start] + candidate + text[span.stop : last]) for candidate in span.texts]
+        job_weights += [weights[first:last].mean(axis=0)] * len(span.texts)
+    scores = np.stack([score_texts(tree, jobs) for tree in trees], axis=1)
+    pooled = (np.array(job_weights) * scores).sum(axis=1)
+    return np.split(pooled, np.cumsum([len(span.texts) for span in spans])[:-1])
 
 
-def find_blocks(text: bytes, spots: Sequence[Spot], longest: int | None) -> Iterator[tuple[int, int, list[Spot]]]:
-    """Where each part of a text that is read at once begins and ends, and the spots in it.
+def split_text(
+    text: bytes, spans: Sequence[CandidateSpan], max_bytes: int | None
+) -> Iterator[tuple[int, int, list[CandidateSpan]]]:
+    """Yield the start and the end of each chunk of a text, and the spans in it.
 
     Args:
         text: the text.
-        spots: in order.
-        longest: about the most bytes that are read at once; None for any.
+        spans: in order.
+        max_bytes: approximate largest size of a chunk; None for no limit.
     """
-    share = 1.0 if longest is None else min(1.0, longest / (BLOCK + 2 * CONTEXT))
+    full_size = CONFIG.chunk_bytes + 2 * CONFIG.left_context_bytes
+    fraction = 1.0 if max_bytes is None else min(1.0, max_bytes / full_size)
     first = 0
-    while first < len(spots):
+    while first < len(spans):
         last = first + 1
-        while last < len(spots) and spots[last].stop - spots[first].start <= share * BLOCK:
+        while last < len(spans) and spans[last].stop - spans[first].start <= fraction * CONFIG.chunk_bytes:
             last += 1
-        near = max(0, spots[first].start - int(share * CONTEXT))
-        begin = whole_character(text, near) if near else 0
-        end = whole_character(text, min(len(text), spots[last - 1].stop + 2 * JUDGES))
-        yield begin, end, list(spots[first:last])
+        begin = max(0, spans[first].start - int(fraction * CONFIG.left_context_bytes))
+        begin = next_character_start(text, begin) if begin else 0
+        end = next_character_start(text, min(len(text), spans[last - 1].stop + 2 * CONFIG.right_context_bytes))
+        yield begin, end, list(spans[first:last])
         first = last

@@ -1,5 +1,6 @@
-"""The stretches of a line that are in doubt, and the clean texts that a lattice has for each of them."""
+"""The uncertain spans of a line, and the candidate clean texts that a lattice has for each of them."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -9,109 +10,120 @@ from numpy.typing import NDArray
 from conservator.decoders.edits.arcs import LineArcs
 from conservator.decoders.edits.beam import Lattice
 
-FIRM = 0.999  # the probability with which a space that ends a stretch stays, and nothing is missing at it
-SURE = 0.98  # the probability of staying from which a character is not in doubt
-FAR = 14.0  # nats: steps that are less probable than this are left out
-MOST = 6  # clean texts of a stretch
-CLOSE = 5.0  # nats: clean texts that are less likely than the best by more than this are left out
+
+@dataclass(frozen=True)
+class UncertainSpanConfig:
+    """Which spans are uncertain, and how many texts each of them has."""
+
+    min_space_keep_prob: float = 0.999  # probability: a space that ends a span is kept, with none missing [untuned]
+    min_keep_prob: float = 0.98  # probability: a character kept with at least this is not uncertain [untuned]
+    prune_nats: float = 14.0  # nats: edges with a lower log-probability are ignored [untuned]
+    max_texts: int = 6  # texts: per span [LOG: ocr-correction]
+    max_score_gap_nats: float = 5.0  # nats: texts this far below the best are dropped [LOG: ocr-correction]
 
 
-class Alternative(NamedTuple):
-    """A clean text for a stretch.
+CONFIG = UncertainSpanConfig()
+
+
+class SpanText(NamedTuple):
+    """A candidate clean text of a span.
 
     Attributes:
         text: the text.
-        steps: those that write it, in the likeliest way.
-        score: its log-probability, with all that may stand before and after it.
+        arcs: the arcs of its most likely path.
+        score: its log-probability, summed over the texts before and after it.
     """
 
     text: str
-    steps: tuple[int, ...]
+    arcs: tuple[int, ...]
     score: float
 
 
-class Stretch(NamedTuple):
-    """A stretch of a line between spaces that are sure, with the clean texts that are likeliest, the best first.
+class UncertainSpan(NamedTuple):
+    """A span of a line between confident spaces, with its most likely clean texts, the best first.
 
-    The text as it was seen is one of them, unless the search has pruned it.
+    The observed text is one of them, unless the search has pruned it.
     """
 
     start: int
     stop: int
-    alternatives: tuple[Alternative, ...]
+    alternatives: tuple[SpanText, ...]
 
 
-def find_stretches(line: str, lattice: Lattice, steps: LineArcs) -> list[Stretch]:
-    """The stretches of a line in which some character may not stay as it is."""
-    mass = lattice.ahead[lattice.starts] + lattice.scores + lattice.behind[lattice.stops] - lattice.behind[0]
-    likely = np.flatnonzero(mass > -FAR)
-    staying, missing = np.zeros(len(line) + 1), np.zeros(len(line) + 1)
-    for total, some in ((staying, steps.stays), (missing, steps.widths == 0)):
-        arcs = likely[some[lattice.steps[likely]]]
-        np.add.at(total, lattice.places[lattice.starts[arcs]], np.exp(mass[arcs]))
-    firm = [
-        place
-        for place, character in enumerate(line)
-        if character == " " and staying[place] > FIRM and missing[place : place + 2].max() < 1 - FIRM
+def find_uncertain_spans(line: str, lattice: Lattice, arcs: LineArcs) -> list[UncertainSpan]:
+    """Return the spans of a line that contain a character with a low probability of being kept."""
+    log_prob = lattice.alpha[lattice.sources] + lattice.scores + lattice.beta[lattice.targets] - lattice.beta[0]
+    likely = np.flatnonzero(log_prob > -CONFIG.prune_nats)
+    keep_prob, missing_prob = np.zeros(len(line) + 1), np.zeros(len(line) + 1)
+    for total, selected in ((keep_prob, arcs.keep), (missing_prob, arcs.widths == 0)):
+        edges = likely[selected[lattice.arcs[likely]]]
+        np.add.at(total, lattice.positions[lattice.sources[edges]], np.exp(log_prob[edges]))
+    max_missing = 1 - CONFIG.min_space_keep_prob
+    boundaries = [
+        position
+        for position, character in enumerate(line)
+        if character == " "
+        and keep_prob[position] > CONFIG.min_space_keep_prob
+        and missing_prob[position : position + 2].max() < max_missing
     ]
-    found = []
-    cuts = sorted({0, *firm, len(line)})
-    for start, stop in pairwise(cuts):
-        if staying[start:stop].min() < SURE or missing[start : stop + 1].max() > 1 - SURE:
-            found.append(Stretch(start, stop, best_texts(line, lattice, steps, likely, start, stop)))
-    return found
+    spans = []
+    for start, stop in pairwise(sorted({0, *boundaries, len(line)})):
+        missing = missing_prob[start : stop + 1].max()
+        if keep_prob[start:stop].min() < CONFIG.min_keep_prob or missing > 1 - CONFIG.min_keep_prob:
+            spans.append(UncertainSpan(start, stop, best_texts(line, lattice, arcs, likely, start, stop)))
+    return spans
 
 
 def best_texts(
-    line: str, lattice: Lattice, steps: LineArcs, arcs: NDArray[np.int64], start: int, stop: int
-) -> tuple[Alternative, ...]:
-    """The likeliest clean texts of a stretch, and the text as it was seen; arcs are in the order of the search."""
-    places = lattice.places
-    inside = (places[lattice.starts[arcs]] >= start) & (places[lattice.stops[arcs]] <= stop)
-    ends = stop == len(line)
-    if not ends:  # what is missing before a firm space is none of the stretch
-        inside &= places[lattice.starts[arcs]] < stop
-    begun: dict[int, dict[str, Alternative]] = {}  # hypothesis -> the texts up to it
-    written = {}
-    now, texts = -1, []
-    for arc in arcs[inside].tolist():
-        node, step = int(lattice.starts[arc]), int(lattice.steps[arc])
-        if node != now:
-            if places[node] == start and node not in begun and not (start and _misses(lattice, steps, node)):
-                begun[node] = {"": Alternative("", (), float(lattice.ahead[node]))}
-            now, texts = node, _likeliest(begun.get(node, {}))
-        if step not in written:
-            written[step] = "".join(map(chr, steps.texts[step, : steps.sizes[step]].tolist()))
-        there = begun.setdefault(int(lattice.stops[arc]), {})
-        for one in texts:
-            score = one.score + float(lattice.scores[arc])
-            _add(there, Alternative(one.text + written[step], (*one.steps, step), score))
-    ended: dict[str, Alternative] = {}
-    for node, found in begun.items():
-        if places[node] == stop:
-            after = float((0 if ends else lattice.behind[node]) - lattice.behind[0])
-            for one in found.values():
-                _add(ended, one._replace(score=one.score + after))
-    likeliest = _likeliest(ended)
-    best = [one for one in likeliest if one.score >= likeliest[0].score - CLOSE]
-    seen = ended.get(line[start:stop])
-    return (*best, *([seen] if seen is not None and seen not in best else []))
+    line: str, lattice: Lattice, arcs: LineArcs, edges: NDArray[np.int64], start: int, stop: int
+) -> tuple[SpanText, ...]:
+    """Return the most likely clean texts of a span, and the observed text; edges are in the order of the search."""
+    positions = lattice.positions
+    inside = (positions[lattice.sources[edges]] >= start) & (positions[lattice.targets[edges]] <= stop)
+    ends_line = stop == len(line)
+    if not ends_line:  # characters missing before the space at the end belong to the next span
+        inside &= positions[lattice.sources[edges]] < stop
+    prefixes: dict[int, dict[str, SpanText]] = {}  # hypothesis -> the texts up to it
+    text_of = {}
+    current, texts = -1, []
+    for edge in edges[inside].tolist():
+        node, arc = int(lattice.sources[edge]), int(lattice.arcs[edge])
+        if node != current:
+            if positions[node] == start and node not in prefixes and not (start and _is_missing(lattice, arcs, node)):
+                prefixes[node] = {"": SpanText("", (), float(lattice.alpha[node]))}
+            current, texts = node, _most_likely(prefixes.get(node, {}))
+        if arc not in text_of:
+            text_of[arc] = "".join(map(chr, arcs.texts[arc, : arcs.lengths[arc]].tolist()))
+        target = prefixes.setdefault(int(lattice.targets[edge]), {})
+        for prefix in texts:
+            score = prefix.score + float(lattice.scores[edge])
+            _add(target, SpanText(prefix.text + text_of[arc], (*prefix.arcs, arc), score))
+    complete: dict[str, SpanText] = {}
+    for node, node_texts in prefixes.items():
+        if positions[node] == stop:
+            log_suffix = float((0 if ends_line else lattice.beta[node]) - lattice.beta[0])
+            for candidate in node_texts.values():
+                _add(complete, candidate._replace(score=candidate.score + log_suffix))
+    ranked = _most_likely(complete)
+    best = [candidate for candidate in ranked if candidate.score >= ranked[0].score - CONFIG.max_score_gap_nats]
+    observed = complete.get(line[start:stop])
+    return (*best, *([observed] if observed is not None and observed not in best else []))
 
 
-def _misses(lattice: Lattice, steps: LineArcs, node: int) -> bool:
-    """Whether the last step to a hypothesis writes what is missing."""
-    return bool(steps.widths[lattice.steps[lattice.best[node]]] == 0)
+def _is_missing(lattice: Lattice, arcs: LineArcs, node: int) -> bool:
+    """Whether the last arc to a hypothesis inserts a missing character."""
+    return bool(arcs.widths[lattice.arcs[lattice.best_edges[node]]] == 0)
 
 
-def _likeliest(texts: dict[str, Alternative]) -> list[Alternative]:
-    """The likeliest of some texts, the best first."""
-    return sorted(texts.values(), key=lambda one: (-one.score, one.text))[:MOST]
+def _most_likely(texts: dict[str, SpanText]) -> list[SpanText]:
+    """Return the most likely texts, the best first."""
+    return sorted(texts.values(), key=lambda candidate: (-candidate.score, candidate.text))[: CONFIG.max_texts]
 
 
-def _add(texts: dict[str, Alternative], one: Alternative) -> None:
-    """Add another way to write a text; the steps are those of the likelier way."""
-    other = texts.get(one.text)
+def _add(texts: dict[str, SpanText], candidate: SpanText) -> None:
+    """Add a path of a text: its probability is added, and the arcs are those of the more likely path."""
+    other = texts.get(candidate.text)
     if other is not None:
-        likelier = one if one.score > other.score else other
-        one = likelier._replace(score=float(np.logaddexp(one.score, other.score)))
-    texts[one.text] = one
+        more_likely = candidate if candidate.score > other.score else other
+        candidate = more_likely._replace(score=float(np.logaddexp(candidate.score, other.score)))
+    texts[candidate.text] = candidate

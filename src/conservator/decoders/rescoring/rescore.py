@@ -1,4 +1,4 @@
-"""A text with some bytes open, written again by causal experts: the posterior of whole fills, region by region."""
+"""Rescore a text with causal experts: the posterior of the joint candidates of each span."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,182 +6,196 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.decoders.rescoring.score_texts import explain
-from conservator.decoders.rescoring.search import Energies, Limits, Trunk, search
-from conservator.decoders.rescoring.spans import Block, Region, find_blocks, find_regions
+from conservator.decoders.rescoring.score_texts import score_texts
+from conservator.decoders.rescoring.search import LogPotentials, PrefixTree, SearchLimits, search
+from conservator.decoders.rescoring.spans import Chunk, Span, find_chunks, find_spans
 from conservator.errors import ConservatorError
 from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert
 
-ROUNDS = 2
-SETTLED = 0.99  # the probability from which a fill is not looked at again
-BEFORE, AFTER = 16, 48  # bytes around a changed one in which open bytes are looked at again
+
+@dataclass(frozen=True)
+class RescoreConfig:
+    """Iterations of rescoring."""
+
+    iterations: int = 2  # iterations: over the text [untuned]
+    final_probability: float = 0.99  # probability: a candidate with at least this is not rescored again [untuned]
+    before_change_bytes: int = 16  # bytes: open bytes this far before a changed byte are rescored again [untuned]
+    after_change_bytes: int = 48  # bytes: open bytes this far after a changed byte are rescored again [untuned]
+
+
+CONFIG = RescoreConfig()
+ITERATIONS = CONFIG.iterations
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Fills = dict[bytes, float]  # fill -> its probability
+CandidateProbs = dict[bytes, float]  # candidate -> its probability
+CandidateScores = dict[bytes, float]  # candidate -> its unnormalised log-probability
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A region and the posterior of its fills, the most probable first; positions are those of the whole text."""
+class SpanPosterior:
+    """A span and the posterior of its candidates, the most probable first; positions are those of the whole text."""
 
-    region: Region
-    fills: Fills
+    span: Span
+    candidates: CandidateProbs
 
-    def marginal(self, place: int, byte: int) -> float:
-        """The probability of a byte at an open place."""
-        number = self.region.open.index(place)
-        return sum(share for fill, share in self.fills.items() if fill[number] == byte)
+    def marginal(self, position: int, byte: int) -> float:
+        """Return the probability of a byte at an open position."""
+        index = self.span.positions.index(position)
+        return sum(probability for candidate, probability in self.candidates.items() if candidate[index] == byte)
 
 
 @dataclass(frozen=True)
 class Rescored:
-    """A text that was written again.
+    """A rescored text.
 
     Attributes:
-        text: with the most probable fill of each region.
-        confidence: position -> the posterior probability of its byte, for each open position that was judged.
-        judged: position -> the region in which it was judged last.
+        text: with the most probable candidate of each span.
+        confidence: position -> the posterior probability of its byte, for each open position that was rescored.
+        posteriors: position -> the posterior of the span in which it was rescored last.
     """
 
     text: bytes
     confidence: dict[int, float]
-    judged: dict[int, Judged]
+    posteriors: dict[int, SpanPosterior]
 
-    def fills_of(self, start: int, stop: int) -> Fills:
-        """The posterior of the bytes from ``start`` to ``stop``, if they were judged together; else nothing."""
-        one = self.judged.get(start)
-        if one is None or any(self.judged.get(place) is not one for place in range(start, stop)):
+    def candidates_of(self, start: int, stop: int) -> CandidateProbs:
+        """Return the posterior of the bytes from ``start`` to ``stop``; empty unless they belong to one span."""
+        posterior = self.posteriors.get(start)
+        if posterior is None or any(self.posteriors.get(position) is not posterior for position in range(start, stop)):
             return {}
-        first = one.region.open.index(start)
-        found: Fills = {}
-        for fill, probability in one.fills.items():
-            part = fill[first : first + stop - start]
-            found[part] = found.get(part, 0.0) + probability
-        return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+        first = posterior.span.positions.index(start)
+        marginals: CandidateProbs = {}
+        for candidate, probability in posterior.candidates.items():
+            part = candidate[first : first + stop - start]
+            marginals[part] = marginals.get(part, 0.0) + probability
+        return dict(sorted(marginals.items(), key=lambda item: (-item[1], item[0])))
 
 
-def rewrite(
+def rescore(
     experts: Sequence[CausalExpert],
     weights: Floats,
     text: bytes,
-    places: Ints,
-    energies: Energies,
+    positions: Ints,
+    log_potentials: LogPotentials,
     meter: Meter,
-    limits: Limits | None = None,
+    limits: SearchLimits | None = None,
 ) -> Rescored:
-    """Choose the open bytes of a text again, as whole fills of regions.
+    """Choose the open bytes of a text again, as joint candidates of spans.
 
-    A fill has the score of the paper's sequence-level pool: the energies of its bytes by two-sided experts, and for
-    each causal expert, by its weight, the log-probability of the region with the fill in it. Its visible bytes to the
-    right have their say, because the expert must explain them.
+    The score of a candidate is that of the paper's sequence-level pool: the log-potentials of its bytes by masked
+    experts, and for each causal expert, times its weight, the log-probability of the span with the candidate inserted.
+    The right context enters the score, because the expert must predict it.
 
-        score(fill) = sum_i lambda_i log q_i(region with the fill | text before it) + sum of the energies of its bytes
+        score(candidate) = sum_i lambda_i log q_i(span with the candidate | text before it) + sum of log-potentials
 
-    Within a region, the posterior over fills is exact up to the limits of the search. Other regions are as they were
-    chosen before; what that leaves in doubt is looked at again in a second round.
+    Within a span, the posterior over candidates is exact up to the limits of the search. Other spans have their current
+    text. Spans that are still uncertain, or close to a change, are rescored in a second iteration.
 
     Args:
         experts: m causal experts.
-        weights: (L, m) lambda, the weight of each at each byte of the text.
-        text: with the best guess so far at open places; valid UTF-8.
-        places: (n,) the open places, ascending.
-        energies: for each open place.
-        meter: counts tokens that are read as evaluations, and reports progress.
-        limits: of the search; those of ``Limits`` if none are given.
+        weights: (L, m) lambda, the weight of each expert at each byte of the text.
+        text: with the best guess so far at open bytes; valid UTF-8.
+        positions: (n,) the positions of open bytes, ascending.
+        log_potentials: for each open position.
+        meter: counts evaluated tokens, and reports progress.
+        limits: of the search; None for the defaults of ``SearchLimits``.
     """
-    limits = limits or Limits()
-    longest = min((one.spec.max_length for one in experts if one.spec.max_length is not None), default=None)
-    judged: dict[int, Judged] = {}
+    limits = limits or SearchLimits()
+    max_bytes = min((expert.spec.max_length for expert in experts if expert.spec.max_length is not None), default=None)
+    posteriors: dict[int, SpanPosterior] = {}
     confidence: dict[int, float] = {}
-    data, left = bytearray(text), places
-    for _ in meter.steps(range(ROUNDS)):
-        again: list[Ints] = [places[:0]]
-        for block in meter.steps(find_blocks(left, bytes(data), longest)):
-            for one in judge(experts, weights, bytes(data), block, energies, limits, meter):
-                fill, probability = next(iter(one.fills.items()))
-                if probability < SETTLED:
-                    again.append(np.array(one.region.open))
-                for number, place in enumerate(one.region.open):
-                    judged[place] = one
-                    confidence[place] = one.marginal(place, fill[number])
-                    if data[place] != fill[number]:
-                        data[place] = fill[number]
-                        again.append(places[(places >= place - BEFORE) & (places <= place + AFTER)])
-        left = np.unique(np.concatenate(again))
-    return Rescored(bytes(data), confidence, judged)
+    data, remaining = bytearray(text), positions
+    for _ in meter.steps(range(CONFIG.iterations)):
+        again: list[Ints] = [positions[:0]]
+        for chunk in meter.steps(find_chunks(remaining, bytes(data), max_bytes)):
+            for posterior in rescore_chunk(experts, weights, bytes(data), chunk, log_potentials, limits, meter):
+                best, probability = next(iter(posterior.candidates.items()))
+                if probability < CONFIG.final_probability:
+                    again.append(np.array(posterior.span.positions))
+                for index, position in enumerate(posterior.span.positions):
+                    posteriors[position] = posterior
+                    confidence[position] = posterior.marginal(position, best[index])
+                    if data[position] != best[index]:
+                        data[position] = best[index]
+                        near = positions >= position - CONFIG.before_change_bytes
+                        near &= positions <= position + CONFIG.after_change_bytes
+                        again.append(positions[near])
+        remaining = np.unique(np.concatenate(again))
+    return Rescored(bytes(data), confidence, posteriors)
 
 
-def judge(
+def rescore_chunk(
     experts: Sequence[CausalExpert],
     weights: Floats,
     text: bytes,
-    block: Block,
-    energies: Energies,
-    limits: Limits,
+    chunk: Chunk,
+    log_potentials: LogPotentials,
+    limits: SearchLimits,
     meter: Meter,
-) -> list[Judged]:
-    """The posterior of the fills of each region of a block, given the rest of the text.
+) -> list[SpanPosterior]:
+    """Return the posterior of the candidates of each span of a chunk, given the rest of the text.
 
-    Every expert searches for fills; where there are several, all of them score what any of them found. A block that
-    some expert cannot read is left as it is.
+    Every expert searches for candidates; with several experts, each scores the candidates of all. A chunk that an
+    expert cannot tokenize is left unchanged.
     """
-    part = text[block.begin : block.end]
-    here = {place - block.begin: energies[place] for place in (block.places + block.begin).tolist()}
+    part = text[chunk.begin : chunk.end]
+    moved = {position - chunk.begin: log_potentials[position] for position in (chunk.positions + chunk.begin).tolist()}
     try:
-        trunks = [Trunk(one, part, meter) for one in experts]
-    except ConservatorError:  # a control character, say, for which a model has no token
+        trees = [PrefixTree(expert, part, meter) for expert in experts]
+    except ConservatorError:  # for example, a control character for which a model has no token
         return []
-    borders = trunks[0].borders
-    for trunk in trunks[1:]:
-        borders = np.intersect1d(borders, trunk.borders)
-    regions = find_regions(block.places, part, borders)
-    found = [search(trunk, part, regions, here, limits) for trunk in trunks]
-    if len(trunks) == 1:
-        scored = found[0]
+    boundaries = trees[0].boundaries
+    for tree in trees[1:]:
+        boundaries = np.intersect1d(boundaries, tree.boundaries)
+    spans = find_spans(chunk.positions, part, boundaries)
+    by_expert = [search(tree, part, spans, moved, limits) for tree in trees]
+    if len(trees) == 1:
+        scored = by_expert[0]
     else:
-        scored = together(trunks, weights[block.begin : block.end], part, regions, found, here)
-    judged = []
-    for region, scores in zip(regions, scored, strict=True):
-        allowed = {fill: score for fill, score in scores.items() if is_text(region.filled(part, fill))}
+        scored = score_jointly(trees, weights[chunk.begin : chunk.end], part, spans, by_expert, moved)
+    posteriors = []
+    for span, scores in zip(spans, scored, strict=True):
+        allowed = {candidate: score for candidate, score in scores.items() if is_utf8(span.insert(part, candidate))}
         if allowed:
-            moved = tuple(place + block.begin for place in region.open)
-            whole = Region(region.start + block.begin, region.end + block.begin, moved)
-            judged.append(Judged(whole, posterior(allowed)))
-    return judged
+            positions = tuple(position + chunk.begin for position in span.positions)
+            in_text = Span(span.start + chunk.begin, span.end + chunk.begin, positions)
+            posteriors.append(SpanPosterior(in_text, normalise(allowed)))
+    return posteriors
 
 
-def together(
-    trunks: Sequence[Trunk],
+def score_jointly(
+    trees: Sequence[PrefixTree],
     weights: Floats,
     text: bytes,
-    regions: Sequence[Region],
-    found: Sequence[Sequence[Fills]],
-    energies: Energies,
-) -> list[Fills]:
-    """The scores, by all experts with their weights, of every fill that any of them found."""
-    fills = [sorted(set().union(*one)) for one in zip(*found, strict=True)]
-    jobs = [(number, fill) for number, choices in enumerate(fills) for fill in choices]
-    jobs = [(number, fill) for number, fill in jobs if is_text(regions[number].filled(text, fill))]
-    texts = [(regions[number], regions[number].filled(text, fill)) for number, fill in jobs]
-    share = np.array([weights[region.start : region.end].mean(axis=0) for region in regions]).reshape(len(regions), -1)
-    scored: list[Fills] = [{} for _ in regions]
-    rows = np.stack([explain(trunk, texts) for trunk in trunks])
-    for (number, fill), row in zip(jobs, rows.T, strict=True):
-        other = sum(energies[place][byte] for place, byte in zip(regions[number].open, fill, strict=True))
-        scored[number][fill] = float(share[number] @ row + other)
+    spans: Sequence[Span],
+    by_expert: Sequence[Sequence[CandidateScores]],
+    log_potentials: LogPotentials,
+) -> list[CandidateScores]:
+    """Return the scores, by all experts with their weights, of the candidates of all experts."""
+    candidates = [sorted(set().union(*span_scores)) for span_scores in zip(*by_expert, strict=True)]
+    jobs = [(number, candidate) for number, choices in enumerate(candidates) for candidate in choices]
+    jobs = [(number, candidate) for number, candidate in jobs if is_utf8(spans[number].insert(text, candidate))]
+    texts = [(spans[number], spans[number].insert(text, candidate)) for number, candidate in jobs]
+    span_weights = np.array([weights[span.start : span.end].mean(axis=0) for span in spans]).reshape(len(spans), -1)
+    scored: list[CandidateScores] = [{} for _ in spans]
+    rows = np.stack([score_texts(tree, texts) for tree in trees])
+    for (number, candidate), row in zip(jobs, rows.T, strict=True):
+        pairs = zip(spans[number].positions, candidate, strict=True)
+        potential = sum(log_potentials[position][byte] for position, byte in pairs)
+        scored[number][candidate] = float(span_weights[number] @ row + potential)
     return scored
 
 
-def posterior(scores: Fills) -> Fills:
-    """The fills with their probabilities, the most probable first."""
+def normalise(scores: CandidateScores) -> CandidateProbs:
+    """Return the candidates with their probabilities, the most probable first."""
     total = np.logaddexp.reduce(list(scores.values()))
-    ordered = sorted(scores.items(), key=lambda one: (-one[1], one[0]))
-    return {fill: float(np.exp(score - total)) for fill, score in ordered}
+    ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    return {candidate: float(np.exp(score - total)) for candidate, score in ordered}
 
 
-def is_text(data: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
     """Whether bytes are valid UTF-8."""
     try:
         data.decode()

@@ -1,130 +1,141 @@
-"""Regions: the stretches of a text that are written again, each with the text that judges it."""
+"""Spans of a text that are rescored, each with the right context that its candidates must predict."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-TOGETHER = 3  # lost bytes that are at most this far apart are chosen together
-JUDGES = 8  # bytes after the last lost byte that a fill must explain, at least
-BACK = 32  # bytes: a region begins at most this far before its first lost byte
-CONTEXT = 1024  # bytes that are read before the first region of a block
-CHARACTER = 4  # the most bytes of a character
-BLOCK = 2048  # bytes from the first to the last region that are read together
+
+@dataclass(frozen=True)
+class SpanConfig:
+    """Sizes of spans and chunks."""
+
+    joint_distance_bytes: int = 3  # bytes: open bytes this close are chosen together [LOG: language-models]
+    right_context_bytes: int = 8  # bytes: minimum right context that a candidate predicts [LOG: language-models]
+    max_left_bytes: int = 32  # bytes: a span starts at most this far before its first open byte [untuned]
+    left_context_bytes: int = 1024  # bytes: left context of the first span of a chunk [untuned]
+    max_character_bytes: int = 4  # bytes: of a UTF-8 character [definition]
+    chunk_bytes: int = 2048  # bytes: from the first to the last span of a chunk [untuned]
+
+
+CONFIG = SpanConfig()
+CHUNK_BYTES = CONFIG.chunk_bytes
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Region:
-    """A stretch of text in which some bytes are open.
+class Span:
+    """A span of text with open bytes, which are to be chosen.
 
     Attributes:
-        start: where it begins; tokens begin there, whatever the open bytes are.
-        end: where it ends; the bytes after the last open one judge the fills.
-        open: the positions of the bytes to be chosen, ascending.
+        start: the start of the span; a token starts there, whatever the open bytes are.
+        end: the end of the span; the bytes after the last open one are the right context.
+        positions: the positions of the open bytes, ascending.
     """
 
     start: int
     end: int
-    open: tuple[int, ...]
+    positions: tuple[int, ...]
 
     @property
     def stop(self) -> int:
         """The position after the last open byte."""
-        return self.open[-1] + 1
+        return self.positions[-1] + 1
 
-    def fill_of(self, data: bytes) -> bytes:
-        """The open bytes in a text of the region."""
-        return bytes(data[place - self.start] for place in self.open)
+    def open_bytes(self, data: bytes) -> bytes:
+        """Return the open bytes in a text of the span."""
+        return bytes(data[position - self.start] for position in self.positions)
 
-    def filled(self, text: bytes, fill: bytes) -> bytes:
-        """The text of the region, within ``text``, with its open bytes filled in."""
+    def insert(self, text: bytes, candidate: bytes) -> bytes:
+        """Return the text of the span within ``text``, with a candidate for its open bytes."""
         data = bytearray(text[self.start : self.end])
-        for place, byte in zip(self.open, fill, strict=True):
-            data[place - self.start] = byte
+        for position, byte in zip(self.positions, candidate, strict=True):
+            data[position - self.start] = byte
         return bytes(data)
 
 
-def find_regions(places: Ints, text: bytes, borders: Ints) -> list[Region]:
-    """Group the open places of a text into regions that begin and end at words, if a word is near.
+def find_spans(positions: Ints, text: bytes, boundaries: Ints) -> list[Span]:
+    """Group the open bytes of a text into spans that begin and end at words, if a word boundary is near.
 
     Args:
-        places: (n,) the open places, ascending.
-        text: with the best guess at open places.
-        borders: ascending, where tokens begin, in the cut of each expert; the first is 0, the last the text's end.
+        positions: (n,) the positions of open bytes, ascending.
+        text: with the best guess at open bytes.
+        boundaries: ascending, the token boundaries that all experts share; the first is 0, the last the text's end.
     """
-    words = np.array([border for border in borders.tolist() if begins_word(text, border)])
+    words = np.array([boundary for boundary in boundaries.tolist() if begins_word(text, boundary)])
     groups: list[tuple[int, list[int]]] = []
-    for place in places.tolist():
-        start = last_before(words, place)
-        if place - start > BACK:
-            start = last_before(borders, place)
-        if groups and (start < groups[-1][1][-1] + 1 or place - groups[-1][1][-1] <= TOGETHER):
-            groups[-1][1].append(place)
+    for position in positions.tolist():
+        start = last_before(words, position)
+        if position - start > CONFIG.max_left_bytes:
+            start = last_before(boundaries, position)
+        if groups and (start < groups[-1][1][-1] + 1 or position - groups[-1][1][-1] <= CONFIG.joint_distance_bytes):
+            groups[-1][1].append(position)
         else:
-            groups.append((start, [place]))
-    found = []
-    for start, open_places in groups:
-        judged = min(open_places[-1] + 1 + JUDGES, len(text))
-        end = int(words[np.searchsorted(words, judged)])
-        if end > judged + JUDGES:
-            end = int(borders[np.searchsorted(borders, judged)])
-        found.append(Region(start, end, tuple(open_places)))
-    return found
+            groups.append((start, [position]))
+    spans = []
+    for start, group in groups:
+        context_end = min(group[-1] + 1 + CONFIG.right_context_bytes, len(text))
+        end = int(words[np.searchsorted(words, context_end)])
+        if end > context_end + CONFIG.right_context_bytes:
+            end = int(boundaries[np.searchsorted(boundaries, context_end)])
+        spans.append(Span(start, end, tuple(group)))
+    return spans
 
 
-def last_before(borders: Ints, place: int) -> int:
-    """The last border before a place, so that the byte before the place is in the region; the first if there is none.
+def last_before(boundaries: Ints, position: int) -> int:
+    """Return the last boundary before a position; the first boundary if there is none.
 
-    What stands at the place may belong to the token before it.
+    The boundary is strictly before the position, because the open byte may belong to the token before it.
     """
-    return int(borders[max(0, int(np.searchsorted(borders, place)) - 1)])
+    return int(boundaries[max(0, int(np.searchsorted(boundaries, position)) - 1)])
 
 
-def begins_word(text: bytes, place: int) -> bool:
-    """Whether a word begins at a place, or the space before it; or the text begins or ends there."""
-    return place in (0, len(text)) or text[place] in b" \n\t" or text[place - 1] in b"\n\t"
+def begins_word(text: bytes, position: int) -> bool:
+    """Whether a word, or the space before it, begins at a position; also True at both ends of the text."""
+    return position in (0, len(text)) or text[position] in b" \n\t" or text[position - 1] in b"\n\t"
 
 
 @dataclass(frozen=True)
-class Block:
-    """A part of a text that is read at once.
+class Chunk:
+    """A part of a text that is processed at once.
 
     Attributes:
-        begin: where it begins in the text.
-        end: where it ends.
-        places: the open places in it, counted from ``begin``.
+        begin: its start in the text.
+        end: its end in the text.
+        positions: the positions of open bytes in it, relative to ``begin``.
     """
 
     begin: int
     end: int
-    places: Ints
+    positions: Ints
 
 
-def find_blocks(places: Ints, text: bytes, longest: int | None) -> list[Block]:
-    """Cut a text into blocks around its open places; each but the first begins with text that gives it context.
+def find_chunks(positions: Ints, text: bytes, max_bytes: int | None) -> list[Chunk]:
+    """Split a text into chunks around its open bytes; all but the first begin with left context.
 
     Args:
-        places: (n,) the open places, ascending.
-        text: the text; characters are not cut.
-        longest: the most bytes of a block, if that is enough for one region; None for any.
+        positions: (n,) the positions of open bytes, ascending.
+        text: the text; characters are not split.
+        max_bytes: the largest size of a chunk, if one span fits into it; None for no limit.
     """
-    around = BACK + 2 * JUDGES + 2 * CHARACTER
-    share = 1.0 if longest is None else min(1.0, max(0, longest - around) / (BLOCK + CONTEXT))
-    blocks: list[Block] = []
-    left = places
-    while len(left):
-        here = left[left <= left[0] + int(BLOCK * share)]
-        begin = whole_character(text, max(0, int(here[0]) - BACK - int(CONTEXT * share)))
-        end = whole_character(text, min(len(text), int(here[-1]) + 1 + 2 * JUDGES))
-        blocks.append(Block(begin, end, here - begin))
-        left = left[len(here) :]
-    return blocks
+    overhead = CONFIG.max_left_bytes + 2 * CONFIG.right_context_bytes + 2 * CONFIG.max_character_bytes
+    full_size = CONFIG.chunk_bytes + CONFIG.left_context_bytes
+    fraction = 1.0 if max_bytes is None else min(1.0, max(0, max_bytes - overhead) / full_size)
+    chunks: list[Chunk] = []
+    remaining = positions
+    while len(remaining):
+        group = remaining[remaining <= remaining[0] + int(CONFIG.chunk_bytes * fraction)]
+        left_context = CONFIG.max_left_bytes + int(CONFIG.left_context_bytes * fraction)
+        begin = next_character_start(text, max(0, int(group[0]) - left_context))
+        end = next_character_start(text, min(len(text), int(group[-1]) + 1 + 2 * CONFIG.right_context_bytes))
+        chunks.append(Chunk(begin, end, group - begin))
+        remaining = remaining[len(group) :]
+    return chunks
 
 
-def whole_character(text: bytes, place: int) -> int:
-    """The first place from ``place`` on at which a character begins, or the text ends."""
-    while place < len(text) and text[place] & 0xC0 == 0x80:
-        place += 1
-    return place
+def next_character_start(text: bytes, position: int) -> int:
+    """Return the first position from ``position`` on at which a character begins or the text ends."""
+    while position < len(text) and text[position] & 0xC0 == 0x80:
+        position += 1
+    return position

@@ -11,25 +11,26 @@ from conservator.errors import ConservatorError
 from conservator.experts import Cost, Team
 from conservator.field.composition import Composition
 
-ROUNDS = 3  # how often evidence is gathered and the doubt about tokens updated, if some tokens are doubtful
+UNCERTAIN_ITERATIONS = 3  # iterations: evidence and error probabilities with uncertain tokens [LOG: uncertain-bytes]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an engine found the field of one sequence.
+    """Statistics of the inference of one sequence.
 
     Attributes:
-        log_evidence: the log evidence of the observation, or the objective that was maximised, in nats; None if the
-            engine has neither.
+        log_evidence: the log evidence of the observation, or the maximised objective, in nats; None if the engine has
+            neither.
         prior: the name of the prior with the highest evidence; "" for an engine without priors.
-        evidences: prior -> its log evidence, for all priors that were tried.
-        converged: whether the solver met its tolerance; None if it has none.
-        gap: how far the objective may be from its optimum; None if that is not known.
+        evidences: prior name -> log evidence, for all candidate priors.
+        converged: whether the solver met its tolerance; None without a solver.
+        gap: upper bound of the distance of the objective from its optimum; None if unknown.
         changes: the largest change of a weight in each iteration.
-        cross_entropy: -log p of a visible token that was hidden, in nats, on average; None if none was.
+        cross_entropy: mean negative log-probability of hidden visible tokens, in nats; None if none was hidden.
         cross_entropy_error: the standard error of that mean; None if fewer than two tokens were hidden.
-        local_gain: by how much local weights predict such a token better than one weight for the whole sequence, in nats, on
-            average; neither has seen it. 0 if a single expert of several has a say; None if there is nothing to tell.
+        local_gain: improvement of local over global weights in the mean log-probability of hidden visible tokens, in
+            nats; the experts did not read these tokens. 0 if a single expert of several is active; None with one expert
+            or without hidden tokens.
     """
 
     log_evidence: float | None = None
@@ -49,13 +50,13 @@ class Inferred:
 
     Attributes:
         composition: the distribution of the field, which decoders use.
-        field: (N, L, m) the mean weights, rows on the simplex. An expert that recalls has the weight 0 here, because
-            its weight follows from what it predicts: see ``composition.gate``.
-        regions: (N, L, m) the probability that each position is the text of each expert: the slow level of a two-level
-            prior, else the field.
-        doubt: (N, L) the probability that an observed token is wrong; 0 where it is known.
+        field: (N, L, m) the mean weights, rows on the simplex. The weight of a retrieval expert is 0 here, because it
+            depends on its predictions: see ``composition.gate``.
+        regions: (N, L, m) the probability that each position belongs to a domain segment of each expert: the slow level
+            of a two-level prior, else the field.
+        error_probs: (N, L) the probability that an observed token is wrong; 0 at known tokens.
         scored: (N, L) True where evidence was gathered, and at lost positions.
-        informed: (N,) False for a sequence without visible positions, whose field follows from the prior alone.
+        has_visible: (N,) False for a sequence without visible positions, whose field follows from the prior alone.
         outcomes: one for each sequence.
         cost: network evaluations and seconds.
     """
@@ -63,24 +64,26 @@ class Inferred:
     composition: Composition
     field: Tensor
     regions: Tensor
-    doubt: Tensor
+    error_probs: Tensor
     scored: Tensor
-    informed: Tensor
+    has_visible: Tensor
     outcomes: tuple[Outcome, ...]
     cost: Cost
 
     @classmethod
-    def given(cls, belief: Tensor | Composition, cost: Cost | None = None, doubt: Tensor | None = None) -> "Inferred":
-        """Wrap a field (N, L, m) or a composition that was found without an engine."""
-        composition = belief if isinstance(belief, Composition) else Composition.of_field(belief)
+    def given(
+        cls, weights: Tensor | Composition, cost: Cost | None = None, error_probs: Tensor | None = None
+    ) -> "Inferred":
+        """Wrap a field (N, L, m) or a composition that was not inferred by an engine."""
+        composition = weights if isinstance(weights, Composition) else Composition.of_field(weights)
         mean = composition.mean()
         everywhere = torch.ones(mean.shape[:2], dtype=torch.bool)
-        doubt = torch.zeros(mean.shape[:2], dtype=torch.float64) if doubt is None else doubt
-        return cls(composition, mean, mean, doubt, everywhere, everywhere[:, 0], (), cost or Cost())
+        error_probs = torch.zeros(mean.shape[:2], dtype=torch.float64) if error_probs is None else error_probs
+        return cls(composition, mean, mean, error_probs, everywhere, everywhere[:, 0], (), cost or Cost())
 
 
 class Engine(Protocol):
-    """Infers the composition of damaged sequences.
+    """Infer the composition of damaged sequences.
 
     An engine is a frozen record of its settings. The same generator state gives the same result.
     """
@@ -93,18 +96,20 @@ def check_batch(team: Team, observation: Observation) -> None:
     """Raise unless the observation is a batch (N, L) of the team's tokens."""
     team.check(observation)
     if observation.tokens.ndim != 2 or 0 in observation.tokens.shape:
-        raise ConservatorError(f"the observation has the shape {tuple(observation.tokens.shape)}; it must be (N, L)")
+        raise ConservatorError(
+            f"the observation must have the shape (N, L) with N, L >= 1, got {tuple(observation.tokens.shape)}"
+        )
 
 
-def informed(observation: Observation) -> Tensor:
-    """(N,) whether anything is visible."""
+def has_visible(observation: Observation) -> Tensor:
+    """Return (N,) whether a sequence has visible positions."""
     return ~observation.lost.all(-1)
 
 
-def rounds_for(observation: Observation, rounds: int | None = None) -> int:
-    """How often evidence is gathered: ``rounds`` times; for None once if every visible token is known, else ROUNDS."""
-    if rounds is None:
-        return ROUNDS if observation.uncertain.any() else 1
-    if rounds < 1:
-        raise ConservatorError(f"{rounds} rounds; at least one is needed")
-    return rounds
+def iterations_for(observation: Observation, iterations: int | None = None) -> int:
+    """Return the number of iterations; None for 1 if no token is uncertain, else UNCERTAIN_ITERATIONS."""
+    if iterations is None:
+        return UNCERTAIN_ITERATIONS if observation.uncertain.any() else 1
+    if iterations < 1:
+        raise ConservatorError(f"iterations must be at least 1, got {iterations}")
+    return iterations

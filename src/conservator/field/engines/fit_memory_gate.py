@@ -1,7 +1,7 @@
-"""The weight of an expert that recalls: inferred from a part of the visible positions, hidden at once."""
+"""Infer the weight of the retrieval expert from a subset of the visible positions, which is hidden at once."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -14,28 +14,36 @@ from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred
 from conservator.field.folds import Folds, hide
 from conservator.field.memory_gate import (
-    SHARES,
-    SHARPNESS,
+    INVERSE_TEMPERATURES,
+    MEMORY_WEIGHTS,
     MemoryGate,
     classes_of,
+    fit_inverse_temperature,
     fit_memory_gate,
-    fit_sharpness,
-    shared_pools,
+    pools_by_weight,
 )
 from conservator.field.sampling import positions_of
 
-HIDDEN = 6  # one of so many positions of a stretch is hidden
-MOVES = 64  # the lost positions are moved at most so many times
-STRETCH = 384  # positions
-MARGIN = 48  # positions that are read on either side of a stretch
-STRETCHES = 3  # the most that are read; they are spread over the sequence
+
+@dataclass(frozen=True)
+class GateSampleConfig:
+    """The positions from which the memory gate is inferred."""
+
+    hidden_period: int = 6  # positions: one of this number of sampled positions is hidden [untuned]
+    max_shifts: int = 64  # shifts: random shifts of the lost positions [untuned]
+    span_positions: int = 384  # positions: length of a span [untuned]
+    margin_positions: int = 48  # positions: context on either side of a span [untuned]
+    max_spans: int = 3  # spans: evenly spread over the sequence [untuned]
+
+
+CONFIG = GateSampleConfig()
 
 
 def with_memory_gate(
     inferred: Inferred, team: Team, observation: Observation, scored: Tensor, generator: torch.Generator
 ) -> Inferred:
-    """Add the expert that recalls, the last of the ``team``, to the inferred composition of the others."""
-    gate = infer_memory_gate(team, observation, inferred.composition, scored, inferred.doubt, generator)
+    """Add the retrieval expert, which is the last of the ``team``, to the inferred composition of the others."""
+    gate = infer_memory_gate(team, observation, inferred.composition, scored, inferred.error_probs, generator)
     return replace(
         inferred,
         composition=replace(inferred.composition, gate=gate),
@@ -49,83 +57,79 @@ def infer_memory_gate(
     observation: Observation,
     composition: Composition,
     scored: Tensor,
-    doubt: Tensor,
+    error_probs: Tensor,
     generator: torch.Generator,
 ) -> MemoryGate:
-    """Infer how much the last expert of a team is to be trusted, given the composition of the others.
+    """Infer the weight of the retrieval expert of a team, given the composition of the others.
 
     Args:
-        team: the last of its experts recalls.
+        team: its last expert is the retrieval expert.
         observation: (N, L).
         composition: of the other experts.
-        scored: (N, L) where evidence is gathered.
-        doubt: (N, L) the probability that an observed token is wrong.
-        generator: draws which positions are hidden.
+        scored: (N, L) True where evidence is gathered.
+        error_probs: (N, L) the probability that an observed token is wrong.
+        generator: draws the positions that are hidden.
     """
-    sample = spread(~observation.lost & scored, observation, STRETCHES)
-    pattern = like_damage(observation, sample, generator)[:, None]
-    hidden = hide(pattern, observation, doubt, generator)
-    found = []
-    read = team.read(
+    sample = spread_sample(~observation.lost & scored, observation, CONFIG.max_spans)
+    pattern = hide_like_damage(observation, sample, generator)[:, None]
+    hidden = hide(pattern, observation, error_probs, generator)
+    batches = []
+    predicted = team.read(
         observation.tokens,
         hidden,
         pattern,
         excerpt=observation.excerpt,
-        active=functional.pad(composition.asked(), (0, 1), value=True),
-        margin=MARGIN,
+        asked=functional.pad(composition.active_experts(), (0, 1), value=True),
+        margin=CONFIG.margin_positions,
     )
-    for part in read:
-        composed = composition.log_probs(part.log_probs[:-1], part.sequence, part.position)
-        found.append((observation[part.sequence, part.position], composed, part.log_probs[-1]))
-    if not found:
-        return fit_memory_gate(np.zeros((0, len(SHARES))), np.zeros(0, dtype=np.int64))
-    evidence = torch.cat([evidence_of(seen, shared_pools(*laws)) for seen, *laws in found])
-    classes = torch.cat([classes_of(*laws) for _, *laws in found])
+    for predictions in predicted:
+        index = (predictions.sequence, predictions.position)
+        composed = composition.log_probs(predictions.log_probs[:-1], *index)
+        batches.append((observation[index], composed, predictions.log_probs[-1]))
+    if not batches:
+        return fit_memory_gate(np.zeros((0, len(MEMORY_WEIGHTS))), np.zeros(0, dtype=np.int64))
+    evidence = torch.cat([log_evidence(observed, pools_by_weight(*log_probs)) for observed, *log_probs in batches])
+    classes = torch.cat([classes_of(*log_probs) for _, *log_probs in batches])
     gate = fit_memory_gate(evidence.numpy(), classes.numpy())
-    together = [(seen, gate.log_probs(*laws)) for seen, *laws in found]
-    sharper = torch.cat([evidence_of(seen, sharpened(law)) for seen, law in together])
-    return replace(gate, sharpness=fit_sharpness(sharper.numpy()))
+    gated = [(observed, gate.log_probs(*log_probs)) for observed, *log_probs in batches]
+    tempered = torch.cat([log_evidence(observed, at_temperatures(log_probs)) for observed, log_probs in gated])
+    return replace(gate, inverse_temperature=fit_inverse_temperature(tempered.numpy()))
 
 
-def evidence_of(seen: Observation, laws: Iterable[Tensor]) -> Tensor:
-    """(n, k) the log-likelihood of what was observed at n positions, under each of k laws (n, V)."""
-    return torch.stack([seen.likelihood.log_evidence(law).double() for law in laws], dim=-1)
+def log_evidence(observed: Observation, candidates: Iterable[Tensor]) -> Tensor:
+    """Return (n, k) the log-likelihood of n observations under each of k distributions (n, V)."""
+    return torch.stack([observed.likelihood.log_evidence(log_probs).double() for log_probs in candidates], dim=-1)
 
 
-def sharpened(law: Tensor) -> Iterator[Tensor]:
-    """The law (n, V) raised to each power to choose from."""
-    for power in SHARPNESS.tolist():
-        yield torch.log_softmax(power * law, dim=-1)
+def at_temperatures(log_probs: Tensor) -> Iterator[Tensor]:
+    """Yield the distribution (n, V) at each candidate inverse temperature."""
+    for power in INVERSE_TEMPERATURES.tolist():
+        yield torch.log_softmax(power * log_probs, dim=-1)
 
 
-def like_damage(observation: Observation, sample: Tensor, generator: torch.Generator) -> Tensor:
-    """(N, L) the part of a ``sample`` of an observation that is hidden, about one position of HIDDEN.
+def hide_like_damage(observation: Observation, sample: Tensor, generator: torch.Generator) -> Tensor:
+    """Return (N, L) the subset of a ``sample`` that is hidden, about one of ``hidden_period`` positions.
 
-    It consists of the lost positions, moved by random distances, so that runs of lost positions are hidden as runs. If
-    nothing is lost, it is drawn at random.
+    The lost positions are shifted by random distances, so that runs of lost positions are hidden as runs. If no
+    position is lost, the subset is drawn at random.
     """
     if not observation.lost.any():
-        return Folds(HIDDEN).draw(sample, generator, observation.excerpt)[:, 0]
-    places, excerpt = positions_of(observation), observation.excerpt
-    lost = torch.zeros(len(sample), len(places) if excerpt is None else excerpt.length, dtype=torch.bool)
-    lost[:, places] = observation.lost
-    found = torch.zeros_like(sample)
-    for _ in range(MOVES):
+        return Folds(CONFIG.hidden_period).draw(sample, generator, observation.excerpt)[:, 0]
+    positions, excerpt = positions_of(observation), observation.excerpt
+    lost = torch.zeros(len(sample), len(positions) if excerpt is None else excerpt.length, dtype=torch.bool)
+    lost[:, positions] = observation.lost
+    hidden = torch.zeros_like(sample)
+    for _ in range(CONFIG.max_shifts):
         distance = int(torch.randint(1, lost.shape[1] + 1, (1,), generator=generator))
-        found |= lost.roll(distance, dims=1)[:, places] & sample
-        if HIDDEN * found.sum() >= sample.sum():
+        hidden |= lost.roll(distance, dims=1)[:, positions] & sample
+        if CONFIG.hidden_period * hidden.sum() >= sample.sum():
             break
-    return found
+    return hidden
 
 
-def stretches_of(observation: Observation) -> Tensor:
-    """(L,) which stretch of the sequence each position of an observation (N, L) is in, counted from 0."""
-    return positions_of(observation) // STRETCH
-
-
-def spread(wanted: Tensor, observation: Observation, most: int) -> Tensor:
-    """The ``wanted`` positions (N, L) in at most so many stretches, spread evenly over those that have any."""
-    stretch = stretches_of(observation)
-    found = stretch[wanted.any(dim=0)].unique()
-    chosen = found[torch.linspace(0, len(found) - 1, min(len(found), most)).round().long()]
-    return wanted & torch.isin(stretch, chosen)
+def spread_sample(eligible: Tensor, observation: Observation, max_spans: int) -> Tensor:
+    """Return the ``eligible`` positions (N, L) in at most ``max_spans`` evenly spread spans."""
+    span_index = positions_of(observation) // CONFIG.span_positions
+    spans = span_index[eligible.any(dim=0)].unique()
+    chosen = spans[torch.linspace(0, len(spans) - 1, min(len(spans), max_spans)).round().long()]
+    return eligible & torch.isin(span_index, chosen)

@@ -1,4 +1,4 @@
-"""The engine ``SubsampledBayes``: the posterior of lattice fields, as ``Bayes`` infers it, from a sample of the text."""
+"""The engine ``SubsampledBayes``: the posterior of fields on a weight grid, from a sample of the text."""
 
 from dataclasses import dataclass, replace
 
@@ -12,92 +12,107 @@ from conservator.errors import ConservatorError
 from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.engines.bayes import Priors, stack
-from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed
+from conservator.field.engines.engine import Inferred, Outcome, check_batch, has_visible
 from conservator.field.engines.fit_memory_gate import with_memory_gate
 from conservator.field.folds import hide, near_damage
 from conservator.field.grid_evidence import grid_evidence
 from conservator.field.grid_posterior import GridPosterior, default_priors, grid_posterior
-from conservator.field.leave_one_out import left_out_evidence
-from conservator.field.sampling import MARGIN, positions_of, spread, stretches
-from conservator.field.selection import HALF, STRETCHES, with_weight
+from conservator.field.leave_one_out import leave_one_out_evidence
+from conservator.field.sampling import CONFIG as SAMPLING
+from conservator.field.sampling import positions_of, sample_spans, spread
+from conservator.field.selection import CONFIG as SELECTION
+from conservator.field.selection import HALVES, experts_with_weight
 from conservator.field.weight_grid import constant, simplex_grid
 
-LONG = 2**16  # positions; of a longer text, the posterior is not computed at each
-BETWEEN = 32  # positions from one place without evidence to the next at which it is computed then
-SAY = 0.1  # the mean weight below which an expert has no say at a position, and is not asked
+
+@dataclass(frozen=True)
+class SubsampledBayesConfig:
+    """Limits of the posterior of long texts, and the pruning of experts."""
+
+    max_dense_positions: int = 2**16  # positions: a longer text is thinned before the posterior [safety limit]
+    stride_positions: int = 32  # positions: distance of positions without evidence in a thinned text [untuned]
+    min_expert_weight: float = 0.1  # weight: below it, an expert is skipped at a position [LOG: sampling-the-evidence]
+
+
+CONFIG = SubsampledBayesConfig()
 
 
 @dataclass(frozen=True)
 class SubsampledBayes:
-    """The exact posterior of fields on a lattice, given the evidence of a sample of the visible text.
+    """The exact posterior of fields on a weight grid, given the evidence of a sample of the visible text.
 
-    The sample consists of short stretches, spread over the text near damage. One half of them is hidden, once. Between
-    stretches the Markov prior carries the evidence on: regions are longer than the distance from stretch to stretch.
-    It costs a fraction of one pass, where ``Bayes`` costs six. It takes no doubtful tokens.
+    The sample consists of short spans, spread over the text near damage. One half of the sample is hidden, once.
+    Between spans the Markov prior interpolates the evidence, because domain segments are longer than the distance
+    between spans. The cost is a fraction of one pass; ``Bayes`` needs six passes. Uncertain tokens are not supported.
 
     Attributes:
-        parts: the weights of the lattice are k / parts.
-        priors: the priors to choose from, as a function of the lattice.
-        evidence_radius: how far from lost positions evidence is gathered; None gathers it everywhere.
-        chooses: whether experts that have nothing to say about a part of the sample are not asked about the rest, and
-            have no weight anywhere; for one sequence.
+        resolution: the weights of the grid are k / resolution.
+        priors: candidate priors, as a function of the grid.
+        evidence_radius: evidence is gathered within this distance of lost positions; None for all positions.
+        choose_experts: whether experts with negligible weight in a part of the sample are skipped in the rest of the
+            sample and get no weight anywhere; for a single sequence.
     """
 
-    parts: int = 2
+    resolution: int = 2
     priors: Priors = default_priors
     evidence_radius: int | None = None
-    chooses: bool = False
+    choose_experts: bool = False
 
     def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
         """Infer the composition of an observation (N, L)."""
         check_batch(team, observation)
         if observation.uncertain.any():
-            raise ConservatorError("a survey takes no doubtful tokens; the engine Bayes does")
+            raise ConservatorError("SubsampledBayes does not support uncertain tokens; use the engine Bayes")
         if team.is_retrieval and len(team) == 1:
             return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))
         models, scored = team.without_retrieval(), near_damage(observation, self.evidence_radius)
         with team.meter.measure() as spent:
             emissions, pattern, chosen = self._gather(models, observation, ~observation.lost & scored, generator)
-            weights = simplex_grid(len(chosen), self.parts)
-            kept = torch.ones(pattern.shape[1], dtype=torch.bool)
-            if len(kept) > LONG:  # where there is evidence or something is lost, and at some places between
-                kept = (pattern | observation.lost).any(dim=0) | (torch.arange(len(kept)) % BETWEEN == 0)
-            skipped = np.diff(positions_of(observation)[kept].numpy(), prepend=-1) - 1
-            priors, nearest = self.priors(weights), kept.cumsum(0) - 1
-            posteriors = [grid_posterior(rows[kept].numpy(), weights, priors, skipped) for rows in emissions]
+            weights = simplex_grid(len(chosen), self.resolution)
+            dense = torch.ones(pattern.shape[1], dtype=torch.bool)
+            if len(dense) > CONFIG.max_dense_positions:  # positions with evidence, lost positions, and a regular grid
+                regular = torch.arange(len(dense)) % CONFIG.stride_positions == 0
+                dense = (pattern | observation.lost).any(dim=0) | regular
+            skipped = np.diff(positions_of(observation)[dense].numpy(), prepend=-1) - 1
+            priors, nearest = self.priors(weights), dense.cumsum(0) - 1
+            posteriors = [grid_posterior(rows[dense].numpy(), weights, priors, skipped) for rows in emissions]
             columns = torch.eye(len(models), dtype=torch.float64)[chosen]  # from chosen experts to all
-            lattice, states = torch.from_numpy(weights) @ columns, stack([one.states for one in posteriors])
-            share = Composition.of_states(states, lattice).pruned(SAY).share
-            composition = Composition.of_states(share[:, nearest], lattice)
-            surprises = [cross_entropy(one, observation[row], pattern[row]) for row, one in enumerate(posteriors)]
-            errors = [
-                cross_entropy_error(one.states, rows[kept].numpy(), hidden[kept].numpy())
-                for one, rows, hidden in zip(posteriors, emissions, pattern, strict=True)
+            grid, states = torch.from_numpy(weights) @ columns, stack([posterior.states for posterior in posteriors])
+            state_probs = Composition.of_states(states, grid).pruned(CONFIG.min_expert_weight).state_probs
+            composition = Composition.of_states(state_probs[:, nearest], grid)
+            entropies = [
+                cross_entropy(posterior, observation[row], pattern[row]) for row, posterior in enumerate(posteriors)
             ]
-            shared = [grid_posterior(rows[kept].numpy(), weights, [constant(weights)], skipped) for rows in emissions]
+            errors = [
+                cross_entropy_error(posterior.states, rows[dense].numpy(), hidden[dense].numpy())
+                for posterior, rows, hidden in zip(posteriors, emissions, pattern, strict=True)
+            ]
+            global_posteriors = [
+                grid_posterior(rows[dense].numpy(), weights, [constant(weights)], skipped) for rows in emissions
+            ]
             gains = [
-                local_gain(one.states, other.states, rows[kept].numpy(), hidden[kept].numpy())
+                local_gain(local.states, shared.states, rows[dense].numpy(), hidden[dense].numpy())
                 if len(models) > 1
                 else None
-                for one, other, rows, hidden in zip(posteriors, shared, emissions, pattern, strict=True)
+                for local, shared, rows, hidden in zip(posteriors, global_posteriors, emissions, pattern, strict=True)
             ]
             inferred = Inferred(
                 composition,
                 composition.mean(),
-                stack([one.regions for one in posteriors])[:, nearest] @ columns,
+                stack([posterior.regions for posterior in posteriors])[:, nearest] @ columns,
                 torch.zeros(observation.tokens.shape, dtype=torch.float64),
                 scored | observation.lost,
-                informed(observation),
+                has_visible(observation),
                 tuple(
                     Outcome(
-                        one.log_evidence,
-                        one.prior,
-                        one.evidences,
-                        cross_entropy=nats,
+                        posterior.log_evidence,
+                        posterior.prior,
+                        posterior.evidences,
+                        cross_entropy=entropy,
                         cross_entropy_error=error,
-                        local_gain=more,
+                        local_gain=gain,
                     )
-                    for one, nats, error, more in zip(posteriors, surprises, errors, gains, strict=True)
+                    for posterior, entropy, error, gain in zip(posteriors, entropies, errors, gains, strict=True)
                 ),
                 spent.cost,
             )
@@ -106,50 +121,54 @@ class SubsampledBayes:
         return replace(inferred, cost=spent.cost)
 
     def _gather(
-        self, team: Team, observation: Observation, wanted: Tensor, generator: torch.Generator
+        self, team: Team, observation: Observation, eligible: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Tensor, list[int]]:
-        """The evidence (N, L, S) of a sample of the ``wanted`` positions, the sample (N, L), and whom it is about."""
-        stretch = stretches(wanted, observation)
-        weights, chosen = simplex_grid(len(team), self.parts), list(range(len(team)))
-        pattern = HALF.draw(wanted & (stretch >= 0), generator, observation.excerpt)[:, :1]
+        """Gather the evidence of a sample of the ``eligible`` positions.
+
+        Returns:
+            (N, L, S) the evidence, (N, L) the sample, and the indices of the chosen experts.
+        """
+        span_index, margin = sample_spans(eligible, observation), SAMPLING.margin_positions
+        weights, chosen = simplex_grid(len(team), self.resolution), list(range(len(team)))
+        pattern = HALVES.draw(eligible & (span_index >= 0), generator, observation.excerpt)[:, :1]
         hidden = hide(pattern, observation, None, generator)
-        first = pattern & spread(stretch, STRETCHES) if self.chooses and len(team) > 1 else pattern
-        found = grid_evidence(team, observation, first, hidden, torch.from_numpy(weights), margin=MARGIN).emissions
-        if self.chooses and len(team) > 1 and first.any():
+        choosing = self.choose_experts and len(team) > 1
+        first = pattern & spread(span_index, SELECTION.max_spans) if choosing else pattern
+        emissions = grid_evidence(team, observation, first, hidden, torch.from_numpy(weights), margin=margin).emissions
+        if choosing and first.any():
             predicted = first[0, 0]
-            chosen = with_weight(found[0, predicted].numpy(), weights, stretch[predicted].numpy())
+            chosen = experts_with_weight(emissions[0, predicted].numpy(), weights, span_index[predicted].numpy())
             others = np.delete(weights, chosen, axis=1).any(axis=1)
-            weights, found = weights[~others][:, chosen], found[..., torch.from_numpy(~others)]
+            weights, emissions = weights[~others][:, chosen], emissions[..., torch.from_numpy(~others)]
             rest = pattern & ~first
             if rest.any():
-                few = Team([team.experts[number] for number in chosen], team.meter)
-                found += grid_evidence(
-                    few, observation, rest, hidden, torch.from_numpy(weights), margin=MARGIN
-                ).emissions
-        return found, pattern[:, 0], chosen
+                smaller = Team([team.experts[number] for number in chosen], team.meter)
+                grid = torch.from_numpy(weights)
+                emissions += grid_evidence(smaller, observation, rest, hidden, grid, margin=margin).emissions
+        return emissions, pattern[:, 0], chosen
 
 
-def cross_entropy(found: GridPosterior, observation: Observation, hidden: Tensor) -> float | None:
-    """-log p of a visible token that was ``hidden`` (L,), in nats, on average; None if none was."""
+def cross_entropy(posterior: GridPosterior, observation: Observation, hidden: Tensor) -> float | None:
+    """Return the mean negative log-probability of the ``hidden`` (L,) visible tokens, in nats; None without any."""
     if not hidden.any():
         return None
-    kept = float(observation[hidden].log_same().sum())  # what the channel adds, whatever the token is
-    return (kept - found.log_evidence) / int(hidden.sum())
+    log_same = float(observation[hidden].log_same().sum())  # the channel's contribution, the same for every token
+    return (log_same - posterior.log_evidence) / int(hidden.sum())
 
 
 def cross_entropy_error(
     states: NDArray[np.float64], emissions: NDArray[np.float64], hidden: NDArray[np.bool_]
 ) -> float | None:
-    """The standard error of the mean surprise over the ``hidden`` tokens (L,); None if fewer than two were hidden.
+    """Return the standard error of the mean over the ``hidden`` tokens; None if fewer than two are hidden.
 
     Args:
-        states: (L, S) the posterior of the lattice states.
+        states: (L, S) the posterior of the grid states.
         emissions: (L, S) the evidence for each state.
         hidden: (L,).
     """
     if hidden.sum() < 2:
         return None
-    nats = left_out_evidence(states[hidden], emissions[hidden])
+    nats = leave_one_out_evidence(states[hidden], emissions[hidden])
     return float(nats.std(ddof=1) / np.sqrt(len(nats)))
 
 
@@ -159,18 +178,18 @@ def local_gain(
     emissions: NDArray[np.float64],
     hidden: NDArray[np.bool_],
 ) -> float | None:
-    """By how much local weights predict a ``hidden`` token (L,) better than one weight, in nats, on average.
+    """Return the improvement of local over global weights in the mean log-probability of ``hidden`` tokens, in nats.
 
-    Both predict it from the evidence of all other hidden tokens, whose experts did not read it either. None if nothing
-    was hidden.
+    Both predict a token from the evidence of all other hidden tokens. The experts did not read the token. None without
+    hidden tokens.
 
     Args:
-        local: (L, S) the posterior of the lattice states.
-        shared: (L, S) that of one composition for the whole sequence.
+        local: (L, S) the posterior of the grid states.
+        shared: (L, S) the posterior with one composition for the whole sequence.
         emissions: (L, S) the evidence for each state.
         hidden: (L,).
     """
     if not hidden.any():
         return None
     rows = emissions[hidden]
-    return float((left_out_evidence(local[hidden], rows) - left_out_evidence(shared[hidden], rows)).mean())
+    return float((leave_one_out_evidence(local[hidden], rows) - leave_one_out_evidence(shared[hidden], rows)).mean())

@@ -13,7 +13,7 @@ import numpy as np
 
 from conservator.channels.edits import EditChannel
 from conservator.channels.ocr_confidence import OcrConfidence
-from conservator.decoders.edits import ArcTable, Beam, Change, find_changes, find_stretches
+from conservator.decoders.edits import ArcTable, Beam, Change, find_changes, find_uncertain_spans
 from conservator.decoders.edits.changes import expected_edits
 from conservator.experts.char_ngram import REFERENCES, CharNgramMixture
 from conservator.experts.meter import Meter, OutOfTimeError

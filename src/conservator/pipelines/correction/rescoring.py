@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from conservator.decoders.edits import Change
 from conservator.decoders.edits.arcs import LineArcs
-from conservator.decoders.edits.scoring import Spot, judge
-from conservator.decoders.edits.spans import Alternative, Stretch
+from conservator.decoders.edits.scoring import CandidateSpan, rescore_spans
+from conservator.decoders.edits.spans import SpanText, UncertainSpan
 from conservator.experts import Meter
 from conservator.pipelines.rescoring import Rescorer
 

@@ -1,9 +1,9 @@
-"""Decode with the likelihood of the channel: an observed token may be replaced."""
+"""Decode with the likelihood of the channel: an observed token may be replaced (appendix "Decoders")."""
 
 import torch
 
 from conservator.channels import Observation
-from conservator.decoders.predict import Reading
+from conservator.decoders.predict import ContextPolicy
 from conservator.decoders.predict_with_channel import predict_with_channel
 from conservator.experts import Team
 from conservator.field import Inferred
@@ -17,7 +17,7 @@ def decode_with_channel(
     inferred: Inferred,
     folds: int,
     generator: torch.Generator,
-    reading: Reading | None = None,
+    policy: ContextPolicy | None = None,
 ) -> Decoded:
     """Decode x_l = argmax_v c_l(v) p(v | other tokens), with p the posterior predictive of the composition.
 
@@ -26,8 +26,8 @@ def decode_with_channel(
     restored = observation.readable
     confidence = torch.ones(restored.shape, dtype=torch.float64)
     with team.meter.measure() as spent:
-        for found, log_probs in predict_with_channel(team, observation, inferred, folds, generator, reading):
-            place = (found.sequence, found.position)
-            local = decode_posterior(observation[place], log_probs)
-            restored[place], confidence[place] = local.tokens, local.confidence
+        for predictions, log_probs in predict_with_channel(team, observation, inferred, folds, generator, policy):
+            index = (predictions.sequence, predictions.position)
+            decoded = decode_posterior(observation[index], log_probs)
+            restored[index], confidence[index] = decoded.tokens, decoded.confidence
     return Decoded(restored, confidence, spent.cost)

@@ -1,4 +1,4 @@
-"""What a decoder returns."""
+"""The result of a decoder."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ class Decoded:
 
     Attributes:
         tokens: (..., L) the most likely token at every position.
-        confidence: (..., L) its probability; 1 where the token was known.
+        confidence: (..., L) its probability; 1 at known tokens.
         cost: network evaluations and seconds.
     """
 

@@ -1,4 +1,4 @@
-"""The channel-aware posterior decoder: it may overturn an observed token."""
+"""The channel-aware posterior decoder: it may replace an observed token."""
 
 import torch
 from torch import Tensor
@@ -18,6 +18,6 @@ def decode_posterior(observation: Observation, log_probs: Tensor) -> Decoded:
     impossible = torch.isneginf(observation.likelihood.log_evidence(log_probs))
     if impossible.any():
         position = impossible.nonzero()[0].tolist()[-1]
-        raise ConservatorError(f"the token at position {position} is impossible under the channel and the experts")
+        raise ConservatorError(f"the token at position {position} has probability 0 under the channel and the experts")
     confidence, tokens = observation.likelihood.log_posterior(log_probs).max(dim=-1)
     return Decoded(tokens, confidence.exp())

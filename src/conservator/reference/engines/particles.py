@@ -9,7 +9,7 @@ from conservator.channels import Observation
 from conservator.errors import ConservatorError
 from conservator.experts import At, Context, Predictions, Team
 from conservator.field.composition import Composition
-from conservator.field.engines.engine import Inferred, Outcome, check_batch, informed
+from conservator.field.engines.engine import Inferred, Outcome, check_batch, has_visible
 from conservator.field.pool import log_pool
 from conservator.reference.evidence.denoising import denoising_score
 from conservator.reference.smoothing import MovingAverage, PerColumn, Smoother
@@ -18,7 +18,7 @@ from conservator.reference.solvers.smoothed_ascent import ascend
 
 @dataclass(frozen=True)
 class Particles:
-    """Algorithm 1 up to its decoder (table "settings"), on sequences without doubtful tokens.
+    """Algorithm 1 up to its decoder (table "settings"), on sequences without uncertain tokens.
 
     It costs R x m x 2P x (T + K) network evaluations per sequence (half of that without the prior term).
 
@@ -29,8 +29,8 @@ class Particles:
         steps: T, the number of steps of the sampler; the paper does not give it.
         eta: the step size.
         smoother: Smooth_tau.
-        prior_term: whether the expectation under unclamped particles is subtracted; without it, what remains is the
-            posterior term alone.
+        prior_term: whether the expectation under unclamped particles is subtracted; False keeps the posterior term
+            alone.
         shared: one weight for the whole sequence: the gradient is the mean over positions.
     """
 
@@ -47,10 +47,14 @@ class Particles:
         """Infer the composition of an observation (N, L)."""
         check_batch(team, observation)
         if observation.uncertain.any():
-            raise ConservatorError("Algorithm 1 clamps what is visible: it takes no tokens that are doubtful")
+            raise ConservatorError(
+                "Algorithm 1 clamps visible tokens and does not support uncertain ones; use the engine Bayes"
+            )
         length = observation.tokens.shape[1]
         if length > team.context:
-            raise ConservatorError(f"the sequence has {length} positions; the experts read at most {team.context}")
+            raise ConservatorError(
+                f"a sequence may have at most {team.context} positions for these experts, got {length}"
+            )
         fields, outcomes = [], []
         with team.meter.measure() as spent:
             for row in team.meter.steps(range(len(observation.tokens))):
@@ -58,19 +62,21 @@ class Particles:
                 fields.append(field)
                 outcomes.append(Outcome(changes=changes))
         lam, everywhere = torch.stack(fields), torch.ones_like(observation.lost)
-        doubt = torch.zeros(observation.tokens.shape, dtype=torch.float64)
+        error_probs = torch.zeros(observation.tokens.shape, dtype=torch.float64)
         composition = Composition.of_field(lam)
-        return Inferred(composition, lam, lam, doubt, everywhere, informed(observation), tuple(outcomes), spent.cost)
+        return Inferred(
+            composition, lam, lam, error_probs, everywhere, has_visible(observation), tuple(outcomes), spent.cost
+        )
 
     def evaluations(self, experts: int) -> int:
-        """How many network evaluations a sequence takes that is read at once."""
+        """Return the number of network evaluations of one sequence."""
         kinds = 2 if self.prior_term else 1
         return self.iterations * experts * kinds * self.particles * (self.steps + self.samples)
 
     def infer_one(
         self, team: Team, observation: Observation, generator: torch.Generator
     ) -> tuple[Tensor, tuple[float, ...]]:
-        """The field (L, m) of one sequence (L,), and the largest change of a weight in each iteration."""
+        """Infer the field (L, m) of one sequence (L,); also return the largest change of a weight in each iteration."""
         return ascend(
             lambda lam: estimate_gradient(team, lam, observation, self, generator),
             (len(observation.tokens), len(team)),
@@ -83,11 +89,11 @@ class Particles:
 
 PRESETS = {
     "byte": Particles(),
-    "reduced": Particles(12, 8, 2, steps=6),  # our reduction of the byte settings, at a thirtieth of their cost
+    "reduced": Particles(12, 8, 2, steps=6),  # our reduction of the byte settings, at 1/30 of their cost
     "1.3B": Particles(12, 24, 2, eta=0.5, smoother=PerColumn(0.4)),
     "7B": Particles(6, 8, 2, eta=0.5, smoother=PerColumn(0.2)),
     "natural": Particles(12, 24, 2, eta=0.5, smoother=MovingAverage(0.3)),
-    # A tenth of the particles' cost, for a CPU.
+    # A tenth of the cost, for a CPU.
     "1.3B, reduced": Particles(12, 4, 2, steps=6, eta=0.5, smoother=PerColumn(0.4)),
     "natural, reduced": Particles(12, 4, 2, steps=6, eta=0.5, smoother=MovingAverage(0.3)),
 }
@@ -104,40 +110,45 @@ def draw_particles(
     """Sample sequences from the composed logits, from noise to data in ``steps`` equal steps of kappa.
 
     A hidden token is revealed in the step from kappa to kappa' with probability (kappa' - kappa) / (1 - kappa), and
-    drawn from the pool of the experts' predictions at that time. Visible tokens stay as they are.
+    drawn from the pool of the experts' predictions at that time. Visible tokens are kept.
 
     Args:
         team: m experts.
         lam: (L, m) the field.
         tokens: (B, L) the visible tokens; any symbol where hidden.
-        hidden: (B, L) True where a token is to be drawn.
+        hidden: (B, L) True where a token is drawn.
         steps: T.
         generator: the source of all randomness.
     """
     rows = team.max_batch_size(len(lam))
     if len(tokens) > rows:
-        parts = zip(tokens.split(rows), hidden.split(rows), strict=True)
-        return torch.cat([draw_particles(team, lam, *part, steps, generator) for part in parts])
+        batches = zip(tokens.split(rows), hidden.split(rows), strict=True)
+        return torch.cat([draw_particles(team, lam, *batch, steps, generator) for batch in batches])
     tokens, hidden = tokens.masked_fill(hidden, 0), hidden.clone()
     for step in range(steps):
-        # argmax_v p(v) / e_v with exponential e_v is a draw from p; only revealed positions have to be predicted.
-        race = torch.empty(*tokens.shape, team.vocabulary.size).exponential_(1, generator=generator)
+        # argmax_v p(v) / e_v with exponential e_v draws from p; only revealed positions have to be predicted.
+        exponentials = torch.empty(*tokens.shape, team.vocabulary.size).exponential_(1, generator=generator)
         reveal = hidden & (torch.rand(tokens.shape, generator=generator) < 1 / (steps - step))
         at = reveal.nonzero(as_tuple=True)
-        race = race[at]
+        exponentials = exponentials[at]
         kappa = torch.full((len(tokens),), step / steps)
-        tokens[at] = gumbel_argmax(team, lam, Context(tokens, hidden, kappa), at, race)
+        tokens[at] = gumbel_argmax(team, lam, Context(tokens, hidden, kappa), at, exponentials)
         hidden = hidden & ~reveal
     return tokens
 
 
-def gumbel_argmax(team: Team, lam: Tensor, context: Context, at: At, race: Tensor) -> Tensor:
-    """(n,) argmax_v pi(v) / race(v) at the positions ``at``, with pi the pool at the field ``lam`` (L, m)."""
-    winners, rows = torch.empty(len(race), dtype=torch.long), torch.arange(len(race))
-    for part in Predictions(rows, at[1], team.predict(context, at)).parts():  # counted by the rows of the race
-        pool = log_pool(part.log_probs, lam[part.position]).exp()
-        winners[part.sequence] = (pool / race[part.sequence]).argmax(-1)
-    return winners
+def gumbel_argmax(team: Team, lam: Tensor, context: Context, at: At, exponentials: Tensor) -> Tensor:
+    """Draw tokens (n,) from the pool pi at the field ``lam`` (L, m), at the positions ``at``.
+
+    A draw is argmax_v pi(v) / e_v with independent exponential e_v, the rows of ``exponentials`` (n, V).
+    """
+    drawn, rows = torch.empty(len(exponentials), dtype=torch.long), torch.arange(len(exponentials))
+    for batch in Predictions(
+        rows, at[1], team.predict(context, at)
+    ).parts():  # ``sequence`` is the row of ``exponentials``
+        pool = log_pool(batch.log_probs, lam[batch.position]).exp()
+        drawn[batch.sequence] = (pool / exponentials[batch.sequence]).argmax(-1)
+    return drawn
 
 
 def estimate_gradient(
@@ -147,7 +158,7 @@ def estimate_gradient(
     settings: Particles,
     generator: torch.Generator,
 ) -> Tensor:
-    """Equation (est_gradient): (L, m), with alpha_i = 1, for a sequence (L,)."""
+    """Estimate the gradient (L, m), equation (est_gradient) with alpha_i = 1, for a sequence (L,)."""
     length = observation.tokens.shape[-1]
     shape = (settings.particles, length)
     clamped = draw_particles(
@@ -163,17 +174,17 @@ def estimate_gradient(
         everything = torch.ones(shape, dtype=torch.bool)
         nothing = torch.zeros(shape, dtype=torch.long)
         particles.append(draw_particles(team, lam, nothing, everything, settings.steps, generator))
-    both = torch.cat(particles)
-    alone = [team.subset([number]) for number in range(len(team))]
+    sequences = torch.cat(particles)
+    teams = [team.alone(number) for number in range(len(team))]
     scores = torch.stack(
         [
             torch.cat(
                 [
-                    denoising_score(one, part, settings.samples, generator)
-                    for part in both.split(one.max_batch_size(length))
+                    denoising_score(single, batch, settings.samples, generator)
+                    for batch in sequences.split(single.max_batch_size(length))
                 ]
             )
-            for one in alone
+            for single in teams
         ],
         dim=-1,
     )

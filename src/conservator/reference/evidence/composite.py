@@ -1,9 +1,9 @@
-"""Composite evidence: the log-likelihood of each visible position, predicted while it is hidden from the experts.
+"""Composite evidence: the log-likelihood of each visible position, predicted while hidden from the experts.
 
-    C(lambda; y) = sum over visible l of  log sum_v c_l(v) pi_{lambda_l}(v | what fold b(l) leaves visible)
+    C(lambda; y) = sum over visible l of  log sum_v c_l(v) pi_{lambda_l}(v | visible positions without fold b(l))
 
 Its gradient has the paper's form, posterior mean minus prior mean. Each mean is an exact sum over the tokens of one
-position, so there is no sampler and no particle noise.
+position, without a sampler or particle noise.
 """
 
 import torch
@@ -14,7 +14,7 @@ from conservator.channels.likelihood import pick
 from conservator.experts import Team
 from conservator.field.folds import Folds, hide
 from conservator.field.pool import log_pool
-from conservator.reference.evidence.spill_buffer import Store
+from conservator.reference.evidence.spill_buffer import SpillBuffer
 
 
 class CompositeEvidence:
@@ -24,11 +24,11 @@ class CompositeEvidence:
         dC/dlambda_{l,i} = E_gamma[a_i] - E_pi[a_i]
 
     a_i(v) is the log-probability that expert i predicts for token v, and gamma(v) is proportional to c_l(v) pi(v). The
-    predictions are kept, which takes 4 m V bytes for each position and repeat. Under a mask channel C is concave.
+    predictions are stored, which takes 4 m V bytes for each position and repeat. Under a mask channel C is concave.
     """
 
     def __init__(
-        self, predictions: Store, observation: Observation, experts: int, repeats: int, *, prior_term: bool = True
+        self, predictions: SpillBuffer, observation: Observation, experts: int, repeats: int, *, prior_term: bool = True
     ) -> None:
         """Take the experts' predictions for an observation (L,).
 
@@ -36,8 +36,8 @@ class CompositeEvidence:
             predictions: of every visible position, once for each repeat.
             observation: the sequence.
             experts: m.
-            repeats: how often each position was predicted; the evidence is the mean over them.
-            prior_term: False leaves E_pi[a_i] out of the gradient (the value stays that of the evidence).
+            repeats: the number of predictions of each position; the evidence is the mean over them.
+            prior_term: False omits E_pi[a_i] from the gradient (the value is still that of the evidence).
         """
         self.predictions, self.observation = predictions, observation
         self.experts, self.repeats, self.prior_term = experts, repeats, prior_term
@@ -49,34 +49,34 @@ class CompositeEvidence:
         observation: Observation,
         folds: Folds,
         generator: torch.Generator,
-        doubt: Tensor | None = None,
+        error_probs: Tensor | None = None,
         *,
         prior_term: bool = True,
     ) -> "CompositeEvidence":
         """Predict every visible position of an observation (L,) while its fold is hidden.
 
-        ``doubt`` (L,) is the probability with which a token is hidden because it may be wrong.
+        ``error_probs`` (L,) is the probability with which an uncertain token is hidden; None for 0.
         """
         team.check(observation)
         batch = observation[None]
         patterns = folds.draw(~batch.lost, generator, batch.excerpt)
-        hidden = hide(patterns, batch, None if doubt is None else doubt[None], generator)
-        predictions = Store()
-        for found in team.read(batch.tokens, hidden, patterns, excerpt=batch.excerpt):
-            predictions.add(found)
+        hidden = hide(patterns, batch, None if error_probs is None else error_probs[None], generator)
+        predictions = SpillBuffer()
+        for part in team.read(batch.tokens, hidden, patterns, excerpt=batch.excerpt):
+            predictions.add(part)
         return cls(predictions, observation, len(team), folds.repeats, prior_term=prior_term)
 
     @classmethod
     def by_cavity(cls, team: Team, observation: Observation, *, prior_term: bool = True) -> "CompositeEvidence":
-        """Predict every visible position of an observation (L,) from all others, in one pass and without folds.
+        """Predict every visible position of an observation (L,) from all other positions, in one pass.
 
-        The experts of the team are ``LeaveOneOut``: they have a uniform source.
+        The experts of the team must be ``LeaveOneOut`` experts, which have a uniform source.
         """
         team.check(observation)
         batch = observation[None]
-        predictions = Store()
-        for found in team.read(batch.readable, batch.hidden[:, None], ~batch.lost[:, None], excerpt=batch.excerpt):
-            predictions.add(found)
+        predictions = SpillBuffer()
+        for part in team.read(batch.readable, batch.hidden[:, None], ~batch.lost[:, None], excerpt=batch.excerpt):
+            predictions.add(part)
         return cls(predictions, observation, len(team), 1, prior_term=prior_term)
 
     @property
@@ -85,25 +85,28 @@ class CompositeEvidence:
         return len(self.observation.tokens), self.experts
 
     def value_and_gradient(self, field: Tensor) -> tuple[Tensor, Tensor]:
-        """Return C in nats and its gradient (L, m); rows of positions that were not predicted are 0."""
+        """Return C in nats and its gradient (L, m); rows of positions without predictions are 0."""
         value = torch.zeros((), dtype=torch.float64)
         gradient = torch.zeros(self.shape, dtype=torch.float64)
         for position, rows in self.predictions:
             likelihood, log_probs = self.observation[position].likelihood, rows.double()
             pool = log_pool(log_probs, field[position])
             value = value + likelihood.log_evidence(pool).sum() / self.repeats
-            law = likelihood.log_posterior(pool).exp()
+            expectation = likelihood.log_posterior(pool).exp()
             if self.prior_term:
-                law = law - pool.exp()
-            local = torch.einsum("nv,inv->ni", law, log_probs) / self.repeats
+                expectation = expectation - pool.exp()
+            local = torch.einsum("nv,inv->ni", expectation, log_probs) / self.repeats
             gradient.index_add_(0, position, local.detach())
         return value, gradient
 
-    def kept(self, field: Tensor) -> Tensor:
-        """(L,) the probability that the observed token is right, under the pool at ``field``; 0 if not predicted."""
+    def correct_probs(self, field: Tensor) -> Tensor:
+        """Return (L,) the probability, under the pool at ``field``, that the observed token is correct.
+
+        It is 0 at positions without predictions.
+        """
         total = torch.zeros(len(self.observation.tokens), dtype=torch.float64)
         for position, rows in self.predictions:
-            seen, pool = self.observation[position], log_pool(rows.double(), field[position])
-            own = seen.log_same() + pick(pool, seen.readable) - seen.likelihood.log_evidence(pool)
-            total.index_add_(0, position, own.exp())
+            observed, pool = self.observation[position], log_pool(rows.double(), field[position])
+            log_correct = observed.log_same() + pick(pool, observed.readable) - observed.likelihood.log_evidence(pool)
+            total.index_add_(0, position, log_correct.exp())
         return total / self.repeats

@@ -10,17 +10,17 @@ from conservator.reference.experts.sequences import LIMIT
 
 
 def denoising_score(team: Team, tokens: Tensor, samples: int, generator: torch.Generator) -> Tensor:
-    """The K-sample denoising score of candidate sequences under the one expert of a team, at every position.
+    """Compute the K-sample denoising score of candidate sequences under the single expert of a team.
 
         DScore_{i,l}(x) = (1/K) sum_k -log p_i(x_l | x_{t_k}),   t_k uniform, kappa(t) = t
 
-    Revealed positions are scored too, as in the paper; an expert copies the token there, so their score is 0.
+    Revealed positions are scored too, as in the paper; experts copy visible tokens, so their score is 0.
     The times are stratified: one in each of K equal intervals, in random order for every sequence.
 
     Args:
-        team: one expert.
+        team: a single expert.
         tokens: (B, L) candidate sequences.
-        samples: K, the number of times a sequence is noised.
+        samples: K, the number of noised copies of a sequence.
         generator: the source of all randomness.
 
     Returns:
@@ -39,11 +39,11 @@ def denoising_score(team: Team, tokens: Tensor, samples: int, generator: torch.G
 
 
 def expected_denoising_score(expert: Expert, tokens: Tensor, *, schedule_weight: bool) -> Tensor:
-    """The denoising score, exactly averaged over time and maskings, at every position.
+    """Compute the denoising score, exactly averaged over time and maskings, at every position.
 
     With t uniform and kappa(t) = t, the pattern that hides the set H of L positions has probability
     B(L - |H| + 1, |H| + 1), and the score of equation (dscore), which also scores revealed positions
-    (at 0, because experts copy), is
+    (at 0, because experts copy visible tokens), is
 
         E_{i,l}(x) = sum over H containing l of  B(L - |H| + 1, |H| + 1) * -log p_i(x_l | x outside H)
 
@@ -52,7 +52,7 @@ def expected_denoising_score(expert: Expert, tokens: Tensor, *, schedule_weight:
     scores sum to -log q_i(x) (the any-order decomposition of section "Denoising losses").
 
     Args:
-        expert: any expert; it is evaluated on 2^L - 1 patterns.
+        expert: any expert; it is evaluated on all 2^L - 1 maskings.
         tokens: (B, L) candidate sequences.
         schedule_weight: False for the deployed score, True for the schedule-weighted one.
 
@@ -60,9 +60,11 @@ def expected_denoising_score(expert: Expert, tokens: Tensor, *, schedule_weight:
         (B, L) scores in nats.
     """
     batch, length = tokens.shape
-    patterns = all_sequences(2, length).bool()[1:]  # without the first, which hides nothing
+    patterns = all_sequences(2, length).bool()[1:]  # without the empty masking
     if batch * len(patterns) > LIMIT:
-        raise ConservatorError(f"{len(patterns)} maskings of {batch} sequences are too many to enumerate")
+        raise ConservatorError(
+            f"{len(patterns)} maskings of {batch} sequences are too many to enumerate; the limit is {LIMIT}"
+        )
     rows = tokens.repeat_interleave(len(patterns), dim=0)
     hidden = patterns.repeat(batch, 1)
     at = hidden.nonzero(as_tuple=True)
@@ -70,9 +72,9 @@ def expected_denoising_score(expert: Expert, tokens: Tensor, *, schedule_weight:
     losses = torch.zeros(rows.shape, dtype=predicted.dtype)
     losses[at] = -predicted.gather(-1, rows[at][:, None])[:, 0]
     losses = losses.reshape(batch, len(patterns), length)
-    lost = patterns.sum(dim=1).to(torch.float64)
-    ones = lost if schedule_weight else lost + 1
-    weights = torch.exp(_log_beta(length - lost + 1, ones))
+    hidden_count = patterns.sum(dim=1).to(torch.float64)
+    shape_hidden = hidden_count if schedule_weight else hidden_count + 1
+    weights = torch.exp(_log_beta(length - hidden_count + 1, shape_hidden))
     return torch.einsum("p,bpl->bl", weights, losses.to(torch.float64))
 
 

@@ -14,24 +14,25 @@ class EnumeratedEvidence:
         Q_lambda(x) = exp(sum_{l,i} lambda_{l,i} phi_{i,l}(x)) / Z(lambda)
         L(lambda)   = (1/N) sum_n log sum_x p_c(y^(n) | x) Q_lambda(x)
 
-    The channel has to be memoryless here, which Proposition 1 does not require.
+    The channel must be memoryless here; Proposition 1 does not require that.
     """
 
     def __init__(self, energies: Tensor, sequences: Tensor, observation: Observation) -> None:
         """Take ``energies`` phi (m, L, S) on ``sequences`` (S, L) and an observation (N, L) or (L,)."""
         self.energies = check_energies(energies)
         if energies.shape[1:] != sequences.T.shape:
-            raise ConservatorError(f"energies {tuple(energies.shape)} do not fit sequences {tuple(sequences.shape)}")
+            shapes = f"{tuple(energies.shape)} and {tuple(sequences.shape)}"
+            raise ConservatorError(f"energies and sequences must have the shapes (m, L, S) and (S, L), got {shapes}")
         observed = check_observations(observation, sequences.shape[1], observation.vocab_size)
         if observed.likelihood.symbols:  # equal observations are counted once
-            _, which, count = torch.unique(observed.tokens, dim=0, return_inverse=True, return_counts=True)
-            first = torch.zeros(len(count), dtype=torch.long).scatter_(0, which, torch.arange(len(which)))
+            _, index, count = torch.unique(observed.tokens, dim=0, return_inverse=True, return_counts=True)
+            first = torch.zeros(len(count), dtype=torch.long).scatter_(0, index, torch.arange(len(index)))
             observed = observed[first]
         else:
             count = torch.ones(len(observed.tokens), dtype=torch.long)
         local = observed.likelihood.table()  # (distinct observations, L, V)
-        places = torch.arange(sequences.shape[1])
-        self._log_channel = local[:, places, sequences].sum(-1)  # (distinct observations, S)
+        positions = torch.arange(sequences.shape[1])
+        self._log_channel = local[:, positions, sequences].sum(-1)  # (distinct observations, S)
         self._frequency = count.to(local.dtype) / count.sum()
 
     @property

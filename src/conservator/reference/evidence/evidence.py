@@ -21,10 +21,10 @@ class Evidence(Protocol):
 
 
 def check_observations(observation: Observation, length: int, vocab_size: int) -> Observation:
-    """Return observations as (N, L) with N >= 1; raise unless they fit experts of that length and vocabulary."""
+    """Return observations as (N, L) with N >= 1; raise unless length and vocabulary match the experts."""
     tokens = torch.atleast_2d(observation.tokens)
     if tokens.ndim != 2 or len(tokens) == 0:
-        raise ConservatorError(f"the observations have the shape {tuple(tokens.shape)}; it must be (N, L) with N >= 1")
+        raise ConservatorError(f"observations must have the shape (N, L) with N >= 1, got {tuple(tokens.shape)}")
     if tokens.shape[1] != length:
         raise ConservatorError(f"the observations have {tokens.shape[1]} positions, the experts {length}")
     if observation.vocab_size != vocab_size:
@@ -36,6 +36,6 @@ def check_energies(energies: Tensor) -> Tensor:
     """Return ``energies`` (m, L, ...) as float64; raise unless they are finite, as the propositions assume."""
     if energies.ndim != 3 or not torch.isfinite(energies).all():
         raise ConservatorError(
-            f"the experts' energies, of shape {tuple(energies.shape)}, must be finite and (m, L, ...)"
+            f"energies of experts must be finite, with the shape (m, L, ...), got the shape {tuple(energies.shape)}"
         )
     return energies.double()

@@ -14,7 +14,7 @@ class FactorisedEvidence:
         L(lambda) = sum_l (1/N) sum_n log sum_v c_{n,l}(v) pi_{lambda_l,l}(v)
 
     The positions decouple. If there are more observations than symbols, and the likelihood depends on the symbol alone,
-    only the frequencies of the symbols are needed: the cost is O(min(N, symbols) L V).
+    only the frequencies of the symbols matter: the cost is O(min(N, symbols) L V).
     """
 
     def __init__(self, log_probs: Tensor, observation: Observation) -> None:
@@ -22,14 +22,14 @@ class FactorisedEvidence:
         self.log_probs = check_energies(log_probs)
         _, length, vocab_size = log_probs.shape
         observed = check_observations(observation, length, vocab_size)
-        share = torch.full(observed.tokens.shape, 1 / len(observed.tokens), dtype=torch.float64)
+        frequency = torch.full(observed.tokens.shape, 1 / len(observed.tokens), dtype=torch.float64)
         symbols = max(observed.likelihood.symbols, int(observed.tokens.max()) + 1)
-        if len(share) <= symbols or not observed.likelihood.symbols:
-            self._likelihood, self._frequency = observed.likelihood, share
+        if len(frequency) <= symbols or not observed.likelihood.symbols:
+            self._likelihood, self._frequency = observed.likelihood, frequency
             return
         # For every symbol and position, one observation with that symbol represents all of them.
-        self._frequency = torch.zeros(symbols, length, dtype=torch.float64).scatter_add_(0, observed.tokens, share)
-        rows = torch.arange(len(share))[:, None].expand(share.shape)
+        self._frequency = torch.zeros(symbols, length, dtype=torch.float64).scatter_add_(0, observed.tokens, frequency)
+        rows = torch.arange(len(frequency))[:, None].expand(frequency.shape)
         first = torch.zeros(symbols, length, dtype=torch.long).scatter_(0, observed.tokens, rows)
         self._likelihood = observed.likelihood[first, torch.arange(length)]
 
@@ -43,8 +43,8 @@ class FactorisedEvidence:
         """Return L and equation (gradient): the mean of a_i = log pi_i under gamma minus that under the pool."""
         prior = log_pool(self.log_probs, field)
         evidence = self._likelihood.log_evidence(prior)
-        seen = self._frequency > 0  # elsewhere the symbol never occurs, and the likelihood is that of another symbol
-        value = torch.where(seen, self._frequency * evidence, 0.0).sum()
+        occurs = self._frequency > 0  # the likelihood of a symbol that does not occur is that of another symbol
+        value = torch.where(occurs, self._frequency * evidence, 0.0).sum()
         posterior = self._likelihood.log_posterior(prior).exp()
-        posterior = torch.where(seen[..., None], self._frequency[..., None] * posterior, 0.0).sum(0)
+        posterior = torch.where(occurs[..., None], self._frequency[..., None] * posterior, 0.0).sum(0)
         return value, torch.einsum("lv,ilv->li", posterior - prior.exp(), self.log_probs)

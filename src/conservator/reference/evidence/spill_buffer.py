@@ -1,4 +1,4 @@
-"""A store of predictions that are used repeatedly: in memory, or in a temporary file if they are too large."""
+"""A buffer of predictions that are used repeatedly: in memory, and in a temporary file beyond a limit."""
 
 import tempfile
 import weakref
@@ -12,36 +12,36 @@ from torch import Tensor
 from conservator.errors import ConservatorError
 from conservator.experts import Predictions
 
-IN_MEMORY = 2**26  # bytes that are kept in memory
-LARGEST = 2**35  # bytes that are kept at most, in memory and in the file
+MAX_MEMORY_BYTES = 2**26  # bytes: predictions in memory [safety limit]
+MAX_TOTAL_BYTES = 2**35  # bytes: predictions in memory and in the file [safety limit]
 
 
-class Store:
-    """Parts of predictions, in the order in which they were added."""
+class SpillBuffer:
+    """Batches of predictions, in the order in which they were added."""
 
     def __init__(self) -> None:
-        """Make an empty store."""
+        """Make an empty buffer."""
         self.size = 0
         self._parts: list[tuple[Tensor, Tensor | None, tuple[int, ...]]] = []
         self._file: IO[Any] | None = None
 
-    def add(self, found: Predictions) -> None:
-        """Keep the predictions of a single sequence."""
-        rows = found.log_probs
+    def add(self, predictions: Predictions) -> None:
+        """Add predictions of a single sequence."""
+        rows = predictions.log_probs
         self.size += rows.numel() * rows.element_size()
-        if self.size > LARGEST:
-            raise ConservatorError(f"the predictions take more than {LARGEST} bytes; take fewer positions at a time")
-        if self.size <= IN_MEMORY:
-            self._parts.append((found.position, rows.clone(), tuple(rows.shape)))
+        if self.size > MAX_TOTAL_BYTES:
+            raise ConservatorError(f"predictions may take at most {MAX_TOTAL_BYTES} bytes; use shorter sequences")
+        if self.size <= MAX_MEMORY_BYTES:
+            self._parts.append((predictions.position, rows.clone(), tuple(rows.shape)))
             return
         if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when the store is deleted)
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when the buffer is deleted)
             weakref.finalize(self, self._file.close)
-        self._parts.append((found.position, None, tuple(rows.shape)))
+        self._parts.append((predictions.position, None, tuple(rows.shape)))
         rows.contiguous().numpy().tofile(self._file)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """The positions (n,) and log-probabilities (m, n, V) of each part."""
+        """Yield the positions (n,) and log-probabilities (m, n, V) of each batch."""
         if self._file is not None:
             self._file.seek(0)
         for position, rows, shape in self._parts:

@@ -1,4 +1,4 @@
-"""The contextual expert that is exact at any length: a normalised bigram-energy model."""
+"""A contextual expert with exact conditionals at any length: a normalised bigram-energy model."""
 
 import torch
 from torch import Tensor
@@ -13,8 +13,8 @@ class BigramExpert:
         q(x) = exp(sum_l phi_l(x)) / Z,   phi_0(x) = initial[x_0],   phi_l(x) = transition[x_{l-1}, x_l]
 
     Its conditionals given any set of visible tokens follow from sum-product messages along the chain, so
-    ``predict`` is the Bayes-optimal mask-source denoiser of q: an exact reference for estimators.
-    The cost is O(L V^2) per sequence; it is meant for small V.
+    ``predict`` is the Bayes-optimal mask-source denoiser of q, an exact reference for estimators.
+    The cost is O(L V^2) per sequence, which is meant for small V.
     """
 
     def __init__(self, initial: Tensor, transition: Tensor, name: str = "bigram") -> None:
@@ -48,14 +48,14 @@ class BigramExpert:
         free = torch.zeros(batch, length, self.spec.vocabulary.size, dtype=torch.float64)
         candidates = torch.arange(self.spec.vocabulary.size)
         agrees = hidden[..., None] | (tokens[..., None] == candidates)
-        seen = torch.where(agrees, free, IMPOSSIBLE)  # log [v agrees with the token, if visible]
-        forward = [self.initial + seen[:, 0]]
+        log_agrees = torch.where(agrees, free, IMPOSSIBLE)  # log [v agrees with the token, if visible]
+        forward = [self.initial + log_agrees[:, 0]]
         for position in range(1, length):
             step = forward[-1][:, :, None] + self.transition
-            forward.append(torch.logsumexp(step, dim=1) + seen[:, position])
+            forward.append(torch.logsumexp(step, dim=1) + log_agrees[:, position])
         backward = [free[:, 0]]
         for position in range(length - 1, 0, -1):
-            step = self.transition + (backward[-1] + seen[:, position])[:, None, :]
+            step = self.transition + (backward[-1] + log_agrees[:, position])[:, None, :]
             message = torch.logsumexp(step, dim=2)
             backward.append(message.masked_fill(padding[:, position, None], 0.0))  # the chain ends before padding
         joint = torch.stack(forward, dim=1)[at] + torch.stack(backward[::-1], dim=1)[at]

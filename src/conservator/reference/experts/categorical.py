@@ -1,4 +1,4 @@
-"""The position-factorised expert of the simulator: its conditionals ignore the context."""
+"""The position-factorised expert of the simulator, whose conditionals do not depend on the context."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""The causal expert that is exact and tiny: a Markov chain over tokens, for tests and for teaching."""
+"""A small causal expert with exact probabilities: a Markov chain over tokens."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,16 @@ from conservator.vocabularies import Tokens
 
 
 class MarkovExpert:
-    """A chain over V tokens, each of which stands for some bytes; several cuts can spell one text.
+    """A chain over V tokens, each with its token bytes; a text may have several tokenizations.
 
         q(t_1 ... t_n) = start[t_1] prod_i transition[t_{i-1}, t_i]
 
-    There is no last token: a text is the beginning of an endless stream of tokens, and its probability is that the
-    stream begins with it.
+    There is no end token: a text is a prefix of an infinite stream of tokens, and its probability is the probability of
+    this prefix.
     """
 
     def __init__(self, pieces: Sequence[bytes], start: Tensor, transition: Tensor, name: str = "markov") -> None:
-        """Make the expert of the bytes of each token and the energies ``start`` (V,), ``transition`` (V, V)."""
+        """Make the expert from the token bytes ``pieces`` and the energies ``start`` (V,), ``transition`` (V, V)."""
         self.spec = CausalSpec(name, Tokens(pieces))
         self.log_probs = torch.log_softmax(torch.cat([start[None], transition]).to(torch.float32), dim=-1)
 
@@ -32,21 +32,21 @@ class MarkovExpert:
         return cls(pieces, energies[0], energies[1:], name)
 
     def read(self) -> "MarkovTokenTree":
-        """Begin to read."""
+        """Return an empty token tree."""
         return MarkovTokenTree(self)
 
 
 class MarkovTokenTree:
-    """What a chain has read: of each node, the row of its law."""
+    """The token tree of a chain: each node has a row of the table of conditionals."""
 
     def __init__(self, expert: MarkovExpert) -> None:
-        """Begin at the root, after which the law is that of the start."""
+        """Start at the root, where the conditional is the initial distribution."""
         self._log_probs = expert.log_probs
         self._rows = {ROOT: 0}
 
-    def extend(self, parents: Sequence[int], tokens: Sequence[int], asked: Sequence[int]) -> Tensor:
-        """Read k tokens more; the law after a node depends on its token alone."""
+    def extend(self, parents: Sequence[int], tokens: Sequence[int], nodes: Sequence[int]) -> Tensor:
+        """Append k tokens; the conditional after a node depends on its token alone."""
         for parent, token in zip(parents, tokens, strict=True):
             assert parent in self._rows, f"node {parent} was never read"
             self._rows[len(self._rows)] = 1 + token
-        return self._log_probs[[self._rows[node] for node in asked]]
+        return self._log_probs[[self._rows[node] for node in nodes]]

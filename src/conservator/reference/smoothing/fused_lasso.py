@@ -1,4 +1,4 @@
-"""The scalar fused lasso, exactly, in linear time."""
+"""The scalar fused lasso, equation (tv) for two experts: exact, in linear time."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,8 @@ from conservator.numerics import compiled
 def fused_lasso(values: NDArray[np.float64], tau: float) -> NDArray[np.float64]:
     """Minimise 1/2 sum_l (a_l - values_l)^2 + tau sum_{l >= 2} |a_l - a_{l-1}|.
 
-    Dynamic programming over the derivative of the value function, which is piecewise linear and is clipped to
-    [-tau, tau] from one position to the next (Johnson, "A dynamic programming algorithm for the fused lasso
+    The method is dynamic programming over the derivative of the value function, which is piecewise linear and clipped
+    to [-tau, tau] from one position to the next (Johnson, "A dynamic programming algorithm for the fused lasso
     and L0-segmentation", 2013). Each position adds two knots and a knot is removed at most once, so the cost is
     linear for every input; the direct algorithm that the paper cites (Condat 2013) solves the same problem
     faster on noise, but takes superlinear time on long ramps (``benchmarks/smoothing.py``).
@@ -25,12 +25,12 @@ def fused_lasso(values: NDArray[np.float64], tau: float) -> NDArray[np.float64]:
     """
     values = np.ascontiguousarray(values, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
-        raise ConservatorError(f"the fused lasso takes a finite vector, not one of shape {values.shape}")
+        raise ConservatorError(f"values must be a finite vector, got the shape {values.shape}")
     tau = check_tau(tau)
     if tau == 0 or len(values) < 2:
         return values.copy()
     mean = values.mean()
-    centred = values - mean  # a large offset would cost precision
+    centred = values - mean  # a large offset would reduce precision
     if tau >= flat_from(centred):
         return np.full_like(values, mean)
     smooth: NDArray[np.float64] = mean + fused_lasso_kernel(centred, tau)
@@ -38,20 +38,20 @@ def fused_lasso(values: NDArray[np.float64], tau: float) -> NDArray[np.float64]:
 
 
 def flat_from(centred: NDArray[np.float64]) -> float:
-    """The least tau at which the fused lasso of values with mean 0 (along the first axis) is constant."""
+    """Return the smallest tau at which the fused lasso of values with mean 0 (along the first axis) is constant."""
     return float(np.abs(np.cumsum(centred, axis=0)).max())
 
 
 def check_tau(tau: float) -> float:
     """Return the smoothing strength; raise unless it is at least 0 (nan is not)."""
     if not tau >= 0:
-        raise ConservatorError(f"the smoothing strength tau is {tau}; it must be at least 0")
+        raise ConservatorError(f"the smoothing strength tau must be at least 0, got {tau}")
     return float(tau)
 
 
 @compiled
 def fused_lasso_kernel(values: NDArray[np.float64], tau: float) -> NDArray[np.float64]:
-    """The dynamic program for at least two values and 0 < tau < infinity.
+    """Run the dynamic program for at least two values and 0 < tau < infinity.
 
     The derivative of the value function at position l is slope * b + offset left of its first knot; crossing
     a knot adds the knot's slope and offset. ``low[l]`` and ``high[l]`` are where it reaches -tau and tau:

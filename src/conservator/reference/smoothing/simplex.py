@@ -1,4 +1,4 @@
-"""The proximal map of total variation on the simplex, equation (prox), for three experts and more."""
+"""The proximal map of total variation on the simplex, equation (prox), for three or more experts."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ def project_to_simplex(points: Array) -> Array:
 def simplex_prox_kernel(
     target: Array, tau: float, tolerance: float, max_iterations: int, start: Array, dual: Array
 ) -> tuple[Array, Array, float, int]:
-    """ADMM between the fused lasso of every expert and the projection of every position.
+    """Run ADMM between the fused lasso of every expert and the projection of every position.
 
         min over lambda, mu of  1/2 |lambda - target|^2 + tau TV(lambda) + [mu on the simplex],  lambda = mu
 
@@ -48,15 +48,16 @@ def simplex_prox_kernel(
     Args:
         target: (m, L): an expert's weights are contiguous here, unlike in a field.
         tau: the penalty, 0 < tau < infinity.
-        tolerance: stop when the gap is at most this.
-        max_iterations: stop after this many iterations at the latest.
-        start: (m, L) the first mu.
-        dual: (m, L) the first scaled dual variable.
+        tolerance: the solver stops when the gap is at most this.
+        max_iterations: the largest number of iterations.
+        start: (m, L) the initial mu.
+        dual: (m, L) the initial scaled dual variable.
 
     Returns:
         mu (m, L), the scaled dual variable, the gap and the number of iterations.
     """
-    rho, relaxation = 5.0, 1.6  # the fastest of a grid on random fields, tau from 0.05 to 10 (docs/LOG.md)
+    # ADMM penalty and over-relaxation: the fastest on random fields, tau from 0.05 to 10 [LOG: admm-on-the-simplex]
+    rho, relaxation = 5.0, 1.6
     experts = len(target)
     mu, u = start.copy(), dual.copy()
     smooth, q = np.empty_like(target), np.empty_like(target)

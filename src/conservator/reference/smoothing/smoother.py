@@ -1,4 +1,4 @@
-"""The smoother contract, and the five smoothers."""
+"""The smoother contract, and the smoothers."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,24 +11,24 @@ from conservator.reference.smoothing.fused_lasso import check_tau, flat_from, fu
 from conservator.reference.smoothing.simplex import simplex_prox_kernel
 
 Array = NDArray[np.float64]
-Warm = tuple[Array, Array]  # the variables at which a solver stopped
+Warm = tuple[Array, Array]  # final primal and dual variables of a solver
 
-# A solver stops when its gap, divided by the number of positions, is at most this. By strong convexity the
-# root-mean-square distance of a row to the optimum is then at most 1.4e-6.
+# squared weight per position: duality gap at which a solver stops; by strong convexity the root-mean-square distance of
+# a row to the optimum is then at most 1.4e-6 [numerical]
 TOLERANCE = 1e-12
-MAX_ITERATIONS = 50_000
+MAX_ITERATIONS = 50_000  # iterations: of ADMM [numerical]
 
 
 @dataclass(frozen=True)
 class Smoothed:
-    """A smoothed field and how it was reached.
+    """A smoothed field, with the outcome of the solver.
 
     Attributes:
         field: (L, m), rows on the simplex.
-        gap: an upper bound on how far its objective is from the optimum; 0 for closed forms.
+        gap: upper bound of the distance of the objective from the optimum; 0 for closed forms.
         iterations: of the solver; 0 for closed forms.
         converged: whether the gap met the tolerance.
-        warm: the variables at which the solver stopped, from which the next call on a similar field can start.
+        warm: the final variables of the solver, a warm start for the next call on a similar field.
     """
 
     field: Array
@@ -50,7 +50,7 @@ class NoSmoothing:
     """The identity, as in the paper's simulator."""
 
     def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
-        """Return the field as it is."""
+        """Return a copy of the field."""
         return Smoothed(check_field(field).copy())
 
 
@@ -60,7 +60,7 @@ class TotalVariation:
 
         argmin over fields of  1/2 sum_l |lambda_l - field_l|_2^2 + tau sum_l |lambda_l - lambda_{l-1}|_1
 
-    Two experts: the scalar fused lasso of the first weight. Three and more: ADMM with a certified gap.
+    Two experts: the scalar fused lasso of the first weight. Three or more: ADMM with a certified gap.
     """
 
     tau: float
@@ -88,9 +88,9 @@ class TotalVariation:
 
 @dataclass(frozen=True)
 class PerColumn:
-    """The paper's variant for three experts: the fused lasso on every column, then rows renormalised.
+    """The paper's variant for three experts: the fused lasso of every column, then renormalised rows.
 
-    For two experts it is equation (prox); for more it is not its minimiser.
+    For two experts it solves equation (prox); for more experts it is an approximation.
     """
 
     tau: float
@@ -111,7 +111,7 @@ class MovingAverage:
 
         (1 - tau) lambda + tau * (uniform kernel of ``width`` on every column, zeros beyond the ends),
 
-    rows renormalised. ``tau`` is a mixing weight here, between 0 and 1, not a penalty.
+    with renormalised rows. ``tau`` is a mixing weight between 0 and 1 here, not a penalty.
     """
 
     tau: float
@@ -120,9 +120,9 @@ class MovingAverage:
     def __post_init__(self) -> None:
         """Check tau and width."""
         if not 0 <= self.tau <= 1:
-            raise ConservatorError(f"tau is {self.tau}; the weight of a moving average lies between 0 and 1")
+            raise ConservatorError(f"tau of a moving average must be between 0 and 1, got {self.tau}")
         if self.width < 1 or self.width % 2 == 0:
-            raise ConservatorError(f"the width of the moving average is {self.width}; it must be odd and positive")
+            raise ConservatorError(f"the width of a moving average must be odd and positive, got {self.width}")
 
     def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
         """Smooth ``field`` (L, m)."""
@@ -137,18 +137,18 @@ def check_field(field: Array) -> Array:
     """Return ``field`` (L, m) as float64 with rows exactly on the simplex; raise if they are not close to it."""
     field = np.ascontiguousarray(field, dtype=np.float64)
     if field.ndim != 2 or 0 in field.shape:
-        raise ConservatorError(f"the field has the shape {field.shape}; it must be (positions, experts)")
+        raise ConservatorError(f"a field must have the shape (positions, experts), got {field.shape}")
     off = ~((field >= -1e-6).all(axis=1) & (np.abs(field.sum(axis=1) - 1) <= 1e-6))
     if off.any():
         row = int(off.argmax())
-        raise ConservatorError(f"row {row} of the field is not on the simplex: {field[row].tolist()}")
+        raise ConservatorError(f"rows of a field must be on the simplex, got {field[row].tolist()} in row {row}")
     return renormalise(field.clip(min=0))
 
 
 def check_warm(warm: Warm, shape: tuple[int, ...]) -> Warm:
-    """Return ``warm``; raise unless it came from a field of the same shape."""
+    """Return ``warm``; raise unless its shape is that of the field."""
     if any(variable.shape != shape for variable in warm):
-        raise ConservatorError(f"the warm start has the shape {warm[0].shape}; this field needs {shape}")
+        raise ConservatorError(f"the warm start must have the shape {shape} of the field, got {warm[0].shape}")
     return warm
 
 

@@ -9,8 +9,8 @@ from conservator.errors import ConservatorError
 from conservator.reference.evidence.evidence import Evidence
 from conservator.reference.solvers.solution import Solution
 
-FLOOR = 1e-12  # the least weight: one that a large step took to 1e-300 would need thousands of steps to grow again
-MAX_ETA = 1e6  # the largest step size, which would otherwise grow until it overflows where the evidence is maximal
+FLOOR = 1e-12  # weight: lower bound; from 1e-300 a weight would need thousands of steps to recover [numerical]
+MAX_ETA = 1e6  # step size: upper bound; at a maximum of the evidence the step size would overflow [numerical]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class State:
         field: (L, m) lambda^(s), rows on the simplex.
         value: L(lambda^(s)), nats.
         gradient: (L, m) g^(s).
-        eta: (L, 1) the step sizes to try next.
+        eta: (L, 1) the next step sizes.
     """
 
     field: Tensor
@@ -33,7 +33,7 @@ class State:
     def gap(self) -> float:
         """Max over l of (max_i g_{l,i} - sum_i lambda_{l,i} g_{l,i}).
 
-        It is zero exactly where no direction of the simplex improves the evidence to first order.
+        It is zero if and only if no direction on the simplex improves the evidence to first order.
         """
         gaps = self.gradient.max(dim=1).values - (self.field * self.gradient).sum(dim=1)
         return float(gaps.max())
@@ -44,7 +44,7 @@ class Info:
     """The outcome of a step.
 
     Attributes:
-        accepted: whether the evidence did not fall; if it fell, the field stays as it was and every eta is halved.
+        accepted: whether the evidence did not decrease; otherwise the field is unchanged and every eta is halved.
     """
 
     accepted: bool
@@ -56,23 +56,23 @@ def init(evidence: Evidence, eta: float = 1.0) -> State:
     field = torch.full((length, experts), 1 / experts, dtype=torch.float64)
     value, gradient = evidence.value_and_gradient(field)
     if not torch.isfinite(value):
-        raise ConservatorError("the observation is impossible under the experts and the channel: its evidence is zero")
+        raise ConservatorError("the observation is impossible: its probability under the experts and the channel is 0")
     return State(field, float(value), gradient, torch.full((length, 1), eta, dtype=torch.float64))
 
 
 def step(state: State, evidence: Evidence) -> tuple[State, Info]:
-    """Take one mirror ascent step, line 5 of Algorithm 1, if it does not lower the evidence.
+    """Take one mirror ascent step, line 5 of Algorithm 1, unless it decreases the evidence.
 
         lambda^(s+1)_{l,i} proportional to lambda^(s)_{l,i} exp(eta_l g_{l,i})
 
-    Each position has its own step size: it grows by a fifth where the evidence still rises along the step that was
-    taken, and is halved where the step went past the maximum. If the total evidence fell, the step is rejected and all
-    step sizes are halved.
+    Each position has its own step size. It grows by a fifth if the evidence still increases along the step, and is
+    halved if the step passed the maximum. If the total evidence decreases, the step is rejected and all step sizes are
+    halved.
     """
     field = torch.softmax(state.field.log() + state.eta * state.gradient, dim=1).clamp_min(FLOOR)
     field /= field.sum(dim=1, keepdim=True)
     value, gradient = evidence.value_and_gradient(field)
-    if not value >= state.value - 1e-14 * abs(state.value):  # a fall by more than rounding, or nan
+    if not value >= state.value - 1e-14 * abs(state.value):  # a decrease by more than rounding, or nan
         return State(state.field, state.value, state.gradient, state.eta / 2), Info(accepted=False)
     rising = ((field - state.field) * gradient).sum(dim=1, keepdim=True) >= 0
     eta = torch.where(rising, 1.2 * state.eta, 0.5 * state.eta).clamp_max(MAX_ETA)
@@ -82,8 +82,8 @@ def step(state: State, evidence: Evidence) -> tuple[State, Info]:
 def infer_field(evidence: Evidence, *, tolerance: float = 1e-6, max_evaluations: int = 10_000) -> Solution:
     """Maximise the evidence over the field, until the gap is at most ``tolerance`` nats.
 
-    The evidence must be exact, not estimated, and nothing is smoothed. The evidence need not be concave: the result is
-    a stationary field. ``gap`` of the solution is that of ``State``, and its ``trace`` never falls.
+    The evidence must be exact, not estimated; the field is not smoothed. The evidence need not be concave: the result
+    is a stationary field. ``gap`` of the solution is that of ``State``, and its ``trace`` never decreases.
     """
     state = init(evidence)
     trace, evaluations = [state.value], 1

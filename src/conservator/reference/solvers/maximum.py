@@ -22,7 +22,7 @@ def maximise(evidence: Evidence, tau: float, *, tolerance: float = 1e-3, max_eva
     """Maximise C(lambda) - tau sum_l |lambda_l - lambda_{l-1}|_1 over the simplices.
 
     The method is accelerated proximal gradient ascent with the exact proximal map. It restarts when the objective
-    falls, and finds the step size by backtracking. The certificate is the gap of the linearised problem,
+    decreases, and finds the step size by backtracking. The certificate is the gap of the linearised problem,
 
         max over z of  <g, z> - tau Omega(z)   minus   <g, lambda> - tau Omega(lambda),   g = dC(lambda)
 
@@ -31,7 +31,7 @@ def maximise(evidence: Evidence, tau: float, *, tolerance: float = 1e-3, max_eva
     bound the distance of ``value`` from the optimum.
     """
     if not 0 <= tau < np.inf:
-        raise ConservatorError(f"tau is {tau}; it must be finite and not negative")
+        raise ConservatorError(f"tau must be finite and not negative, got {tau}")
     length, experts = evidence.shape
 
     def at(field: Array) -> tuple[float, Array]:
@@ -43,34 +43,34 @@ def maximise(evidence: Evidence, tau: float, *, tolerance: float = 1e-3, max_eva
     value, gradient = at(field)
     best, evaluations, step, momentum = field, 1, 1.0, 1.0
     objective = value - tau * variation(field)
-    ahead, ahead_value, ahead_gradient = field, value, gradient
+    lookahead, lookahead_value, lookahead_gradient = field, value, gradient
     gap = _gap(gradient, field, tau)
     while gap > tolerance and evaluations < max_evaluations:
-        moved = prox(ahead + step * ahead_gradient, tau * step, 1e-3 * step * min(gap, 1.0) * tolerance)
+        moved = prox(lookahead + step * lookahead_gradient, tau * step, 1e-3 * step * min(gap, 1.0) * tolerance)
         moved_value, moved_gradient = at(moved)
         evaluations += 1
-        difference = moved - ahead
-        bound = ahead_value + (ahead_gradient * difference).sum() - (difference**2).sum() / (2 * step)
+        difference = moved - lookahead
+        bound = lookahead_value + (lookahead_gradient * difference).sum() - (difference**2).sum() / (2 * step)
         if moved_value < bound - 1e-12 * abs(bound):
             step /= 2
             continue
         moved_objective = moved_value - tau * variation(moved)
         if moved_objective < objective and momentum > 1:  # restart from the best field
-            ahead, ahead_value, ahead_gradient, momentum = best, value, gradient, 1.0
+            lookahead, lookahead_value, lookahead_gradient, momentum = best, value, gradient, 1.0
             continue
-        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        extrapolated = moved + (momentum - 1) / following * (moved - best)
-        best, value, gradient, objective, momentum = moved, moved_value, moved_gradient, moved_objective, following
+        next_momentum = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        extrapolated = moved + (momentum - 1) / next_momentum * (moved - best)
+        best, value, gradient, objective, momentum = moved, moved_value, moved_gradient, moved_objective, next_momentum
         gap = _gap(gradient, best, tau)
-        ahead = _on_simplex(extrapolated)
-        ahead_value, ahead_gradient = at(ahead)
+        lookahead = _on_simplex(extrapolated)
+        lookahead_value, lookahead_gradient = at(lookahead)
         evaluations += 1
         step *= 1.1
     return Solution(torch.from_numpy(best), objective, gap, gap <= tolerance, evaluations)
 
 
 class _Prox:
-    """The proximal map of tau Omega on the simplices, for any input; each call starts where the last one stopped."""
+    """The proximal map of tau Omega on the simplices, for any input, warm-started from the previous call."""
 
     def __init__(self, length: int, experts: int) -> None:
         self.start = np.full((experts, length), 1 / experts)
@@ -97,11 +97,11 @@ def _gap(gradient: Array, field: Array, tau: float) -> float:
 
 @compiled
 def _viterbi_kernel(scores: Array, cost: float) -> float:
-    """Max over labellings of sum_l scores[l, s_l] minus ``cost`` for every change of label."""
+    """Return the maximum over labellings of sum_l scores[l, s_l] minus ``cost`` for every change of label."""
     length, labels = scores.shape
     value = scores[0].copy()
-    for place in range(1, length):
+    for position in range(1, length):
         top = value.max() - cost
         for label in range(labels):
-            value[label] = max(value[label], top) + scores[place, label]
+            value[label] = max(value[label], top) + scores[position, label]
     return float(value.max())

@@ -1,4 +1,4 @@
-"""Lines 1 to 7 of Algorithm 1, exponentiated gradient and smoothing in turn, for any estimate of the gradient."""
+"""Lines 1 to 7 of Algorithm 1 for any estimate of the gradient: exponentiated gradient, alternating with smoothing."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from conservator.reference.smoothing import Smoother
 
-FLOOR = 1e-300  # a smoother may return a weight of exactly 0, whose logarithm is infinite
+FLOOR = 1e-300  # weight: lower bound, because a smoother may return 0, whose logarithm is infinite [numerical]
 
 
 def ascend(
@@ -19,7 +19,7 @@ def ascend(
     *,
     shared: bool = False,
 ) -> tuple[Tensor, tuple[float, ...]]:
-    """Repeat equation (mw) and Smooth_tau from the uniform field.
+    """Alternate equation (mw) and Smooth_tau, from the uniform field.
 
     Args:
         gradient: g at a field (L, m).
@@ -27,10 +27,10 @@ def ascend(
         iterations: R.
         eta: the step size.
         smoother: Smooth_tau.
-        shared: one weight for the whole sequence: the gradient is the mean over positions, and nothing is smoothed.
+        shared: whether all positions share a global weight: the gradient is averaged over positions, without smoothing.
 
     Returns:
-        The field, and the largest change of a weight in each iteration; no convergence is claimed.
+        The field, and the largest change of a weight in each iteration; convergence is not guaranteed.
     """
     length, experts = shape
     lam = torch.full((length, experts), 1 / experts, dtype=torch.float64)

@@ -11,9 +11,9 @@ from conservator.experts.source import MaskSource
 
 @dataclass(frozen=True)
 class FixedTimeExpert:
-    """What a uniform-source expert predicts of a state at time kappa, noise or not: the law of decoders.
+    """The predictions of a uniform-source expert for a state at a fixed time kappa, as decoders use them.
 
-    A team reads it with nothing hidden.
+    A team evaluates it without hidden positions.
 
     Attributes:
         expert: with a uniform source.
@@ -25,7 +25,7 @@ class FixedTimeExpert:
 
     @property
     def spec(self) -> ExpertSpec:
-        """That of the expert, but with a mask source."""
+        """The specification of the expert, with a mask source."""
         return replace(self.expert.spec, source=MaskSource())
 
     def predict(self, context: Context, at: At) -> Tensor:
