@@ -199,7 +199,7 @@ class BeamPredictor:
         at = torch.arange(len(jobs)), torch.tensor(columns)
         active = self.inferred.composition.active_experts()[0, positions]
         windows = Context(rows.masked_fill(hidden, 0), hidden, start=window_start)
-        predictions = self.team.predict(windows, at, asked=active).float()
+        predictions = self.team.predict(windows, at, active=active).float()
         sequence = torch.zeros(len(jobs), dtype=torch.long)
         mixed = self.inferred.composition.log_probs(predictions, sequence, torch.tensor(positions))
         return apply_erasure_likelihood(self.observation, mixed, sequence, torch.tensor(positions)).double().numpy()

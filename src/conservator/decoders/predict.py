@@ -63,7 +63,7 @@ def predict(
         hidden[:, None],
         hidden_from=hidden_from,
         excerpt=excerpt,
-        asked=composition.active_experts(),
+        active=composition.active_experts(),
         margin=margin,
     )
     for predictions in batches:

@@ -119,7 +119,7 @@ def infer_and_decode(
         field[:, -1] = decoded.memory_weight
     regions = inferred.regions[0][:, listed].argmax(-1).masked_fill(~inferred.scored[0], -1)
     names, listed_field = [team.names[index] for index in listed], field[:, listed]
-    unfilled = positions[decoded.unread]
+    unfilled = positions[decoded.not_predicted]
     notices: tuple[Notice, ...] = ()
     if team.vocabulary.fingerprint == BYTES.fingerprint:  # otherwise each token is a character
         decoded, unfilled, notices = select_unfilled(damaged, positions, decoded, options)

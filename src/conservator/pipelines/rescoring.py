@@ -80,7 +80,7 @@ class Rescorer:
         potentials = dict(zip(rescored_positions.tolist(), self.balance * log_probs, strict=True))
         text = tokens.astype(np.uint8).tobytes()
         weights = self.weights(text, damaged.tokens != BYTES.mask, meter)
-        rescored = calibrate_posterior(rewrite(self.experts, weights, text, rescored_positions, potentials, meter))
+        rescored = calibrate_posterior(rescore(self.experts, weights, text, rescored_positions, potentials, meter))
         new_tokens, confidence = decoded.tokens.copy(), decoded.confidence.copy()
         for index in np.flatnonzero(lost).tolist():
             position = int(positions[index])
@@ -101,8 +101,8 @@ class Rescorer:
                 began = time.perf_counter()
                 expert.read().extend(range(len(tokens)), tokens, range(len(tokens)))
                 seconds = time.perf_counter() - began
-            context_tokens = min(len(text), lost * BLOCK) * len(tokens) / max(1, len(sample))
-            read_tokens = ROUNDS * context_tokens + RESCORING.tokens_per_lost_byte * lost
+            context_tokens = min(len(text), lost * CHUNK_BYTES) * len(tokens) / max(1, len(sample))
+            read_tokens = ITERATIONS * context_tokens + RESCORING.tokens_per_lost_byte * lost
             total += read_tokens * seconds / max(1, len(tokens))
         return total
 
@@ -131,20 +131,24 @@ class Rescorer:
 def calibrate_posterior(rescored: Rescored) -> Rescored:
     """Return the same text with calibrated probabilities (``RescoringConfig``).
 
-    The posterior is overconfident: the models only approximate the distribution of the text, each region is scored
-    given other regions that may be wrong, and the search may have dropped the correct candidate.
+    The posterior is overconfident: the models only approximate the distribution of the text, each span is scored
+    given other spans that may be wrong, and the search may have dropped the correct candidate.
     """
-    calibrated: dict[int, Judged] = {}
-    for region in rescored.judged.values():
-        further_bytes = longest_run(region.region.open) - 1
+    calibrated: dict[int, SpanPosterior] = {}
+    for posterior in rescored.posteriors.values():
+        further_bytes = longest_run(posterior.span.positions) - 1
         exponent = RESCORING.inverse_temperature / (1 + RESCORING.temperature_slope * further_bytes)
         miss_prob = min(RESCORING.max_miss_prob, RESCORING.miss_prob + RESCORING.miss_prob_slope * further_bytes)
-        powers = {candidate: probability**exponent for candidate, probability in region.fills.items()}
+        powers = {candidate: probability**exponent for candidate, probability in posterior.candidates.items()}
         total = sum(powers.values()) / (1 - miss_prob)
-        calibrated[id(region)] = Judged(region.region, {text: power / total for text, power in powers.items()})
-    judged = {position: calibrated[id(region)] for position, region in rescored.judged.items()}
-    confidence = {position: region.marginal(position, rescored.text[position]) for position, region in judged.items()}
-    return Rescored(rescored.text, confidence, judged)
+        calibrated[id(posterior)] = SpanPosterior(
+            posterior.span, {text: power / total for text, power in powers.items()}
+        )
+    posteriors = {position: calibrated[id(posterior)] for position, posterior in rescored.posteriors.items()}
+    confidence = {
+        position: posterior.marginal(position, rescored.text[position]) for position, posterior in posteriors.items()
+    }
+    return Rescored(rescored.text, confidence, posteriors)
 
 
 def longest_run(positions: Sequence[int]) -> int:
@@ -175,7 +179,7 @@ class RescoringResult:
         """
         merged = []
         for (start, stop), other in zip(runs(lost), others, strict=True):
-            posterior = self.rescored.fills_of(int(positions[start]), int(positions[stop - 1]) + 1)
+            posterior = self.rescored.candidates_of(int(positions[start]), int(positions[stop - 1]) + 1)
             current = bytes(self.decoded.tokens[start:stop].tolist())
             ordered = sorted(posterior.items(), key=lambda item: (item[0] != current, -item[1]))
             best = tuple(Candidate(data, probability) for data, probability in ordered[: len(other)])

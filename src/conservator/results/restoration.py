@@ -472,7 +472,7 @@ def find_unfilled(
     lost = np.isin(positions, damaged.lost)
     gap_of = damaged.gap_of(positions)
     rejected = decoded.confidence < min_confidence
-    rejected[decoded.unread] = True
+    rejected[decoded.not_predicted] = True
     if undetermined is not None:
         rejected |= undetermined
     in_gap = gap_of >= 0

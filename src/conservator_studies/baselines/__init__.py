@@ -11,7 +11,7 @@ from conservator_studies.baselines.uniform import UniformSetting
 __all__ = ["BASELINES", "Baseline", "Composed", "Setting", "UniformSetting", "find_baseline"]
 
 # probability: text is hidden from an expert whose mean weight is below this [LOG: in-domain-context]
-IN_DOMAIN_CONTEXT = Reading(domain_threshold=0.05)
+IN_DOMAIN_CONTEXT = ContextPolicy(domain_threshold=0.05)
 
 BASELINES: dict[str, Baseline] = {
     "local_bayes": composing(local.bayes),

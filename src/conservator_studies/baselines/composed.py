@@ -21,12 +21,12 @@ class Composed:
 
     inferred: Inferred
     team: Team
-    context_policy: Reading | None = None
+    context_policy: ContextPolicy | None = None
 
 
 Baseline = Callable[[Setting], Composed]
 
 
-def composing(infer: Callable[[Setting], Inferred], context_policy: Reading | None = None) -> Baseline:
+def composing(infer: Callable[[Setting], Inferred], context_policy: ContextPolicy | None = None) -> Baseline:
     """Make a baseline that composes the team of a setting with the weights that ``infer`` returns."""
     return lambda setting: Composed(infer(setting), setting.team, context_policy)

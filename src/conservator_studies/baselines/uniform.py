@@ -102,7 +102,7 @@ class UniformSetting(Setting):
     @cached_property
     def shared(self) -> Inferred:
         """Posterior of one global weight per window, from cavity distributions."""
-        return Cavities(parts=10, priors=global_prior)(self.leave_one_out_team, self.observation, self.generator())
+        return Cavities(resolution=10, priors=global_prior)(self.leave_one_out_team, self.observation, self.generator())
 
     def ascent(self, smoother: Smoother) -> Inferred:
         """The paper's update with a smoother, on the gradient of cavity evidence."""

@@ -65,7 +65,7 @@ class Bayes:
         if len(team) == 1:
             return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))
         with team.meter.measure() as spent:
-            inferred = self._infer(team.modelling(), observation, generator)
+            inferred = self._infer(team.without_retrieval(), observation, generator)
             scored = near_damage(observation, self.evidence_radius)
             inferred = with_memory_gate(inferred, team, observation, scored, generator)
         return replace(inferred, cost=spent.cost)

@@ -79,7 +79,7 @@ def infer_memory_gate(
         hidden,
         pattern,
         excerpt=observation.excerpt,
-        asked=functional.pad(composition.active_experts(), (0, 1), value=True),
+        active=functional.pad(composition.active_experts(), (0, 1), value=True),
         margin=CONFIG.margin_positions,
     )
     for predictions in predicted:

@@ -19,7 +19,7 @@ from conservator.experts.char_ngram import REFERENCES, CharNgramMixture
 from conservator.experts.meter import Meter, OutOfTimeError
 from conservator.pipelines.correction.acceptance import Acceptance
 from conservator.pipelines.correction.coverage import COVERAGE, Coverage, mean_surprisal
-from conservator.pipelines.correction.rescoring import CORRECTION_RESCORING, UncertainSpan, rescore_corrections
+from conservator.pipelines.correction.rescoring import CORRECTION_RESCORING, LineSpan, rescore_corrections
 from conservator.pipelines.rescoring import Rescorer
 
 LINE_END = re.compile(r"(\r\n|[\n\r\f\v\x85\u2028\u2029])")
@@ -144,7 +144,7 @@ class Corrector:
             self.min_log_odds,
             self.min_confidence,
         )
-        table, changes, uncertain = self.arc_table(rate, mixture, mark), list[Change](), list[UncertainSpan]()
+        table, changes, uncertain = self.arc_table(rate, mixture, mark), list[Change](), list[LineSpan]()
         context, done, out_of_time = "\n", 0, None
         names, weights = mixture.names, mixture.weights
         try:
@@ -156,14 +156,14 @@ class Corrector:
                 accepted = acceptance.select(shift_change(change, start) for change in proposed)
                 changes += accepted
                 if self.rescorer is not None:
-                    uncertain += [UncertainSpan(start, span, arcs) for span in find_stretches(line, lattice, arcs)]
+                    uncertain += [LineSpan(start, span, arcs) for span in find_uncertain_spans(line, lattice, arcs)]
                 context = apply_changes(line, [shift_change(change, -start) for change in accepted])
                 done = start + len(line)
             if self.rescorer is not None:
                 with meter.stage("rescoring"):
                     changes = acceptance.select(rescore_corrections(self.rescorer, text, uncertain, meter))
                 experts = self.rescorer.experts
-                prior_weight = self.beam.scale / (self.beam.scale + CORRECTION_RESCORING.language_model_weight)
+                prior_weight = self.beam.lm_weight / (self.beam.lm_weight + CORRECTION_RESCORING.language_model_weight)
                 names = (*names, *(expert.spec.name for expert in experts))
                 model_weights = np.full(len(experts), (1 - prior_weight) / len(experts))
                 weights = np.append(prior_weight * weights, model_weights)

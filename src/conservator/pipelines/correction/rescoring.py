@@ -33,8 +33,8 @@ class CorrectionRescoringConfig:
 CORRECTION_RESCORING = CorrectionRescoringConfig()
 
 
-class UncertainSpan(NamedTuple):
-    """An uncertain span of a line.
+class LineSpan(NamedTuple):
+    """An uncertain span of a line, with its position in the text.
 
     Attributes:
         line_start: Start of the line in the text.
@@ -43,7 +43,7 @@ class UncertainSpan(NamedTuple):
     """
 
     line_start: int
-    span: Stretch
+    span: UncertainSpan
     arcs: LineArcs
 
     @property
@@ -63,7 +63,7 @@ class UncertainSpan(NamedTuple):
 
 
 def rescore_corrections(
-    rescorer: Rescorer, text: str, uncertain: Sequence[UncertainSpan], meter: Meter
+    rescorer: Rescorer, text: str, uncertain: Sequence[LineSpan], meter: Meter
 ) -> list[Change]:
     """Return the changes of the most probable candidate of each uncertain span, by all models together.
 
@@ -85,10 +85,10 @@ def rescore_corrections(
         candidates = [
             tuple(candidate.text.encode() for candidate in uncertain[index].span.alternatives) for index in pending
         ]
-        spots = [Spot(*byte_spans[index], texts) for index, texts in zip(pending, candidates, strict=True)]
-        weights = rescorer.weights(data, np.ones(len(data), dtype=bool), meter) if spots else np.empty((0, 0))
+        spans = [CandidateSpan(*byte_spans[index], texts) for index, texts in zip(pending, candidates, strict=True)]
+        weights = rescorer.weights(data, np.ones(len(data), dtype=bool), meter) if spans else np.empty((0, 0))
         changed = []
-        model_scores = judge(rescorer.experts, weights, data, spots, meter)
+        model_scores = rescore_spans(rescorer.experts, weights, data, spans, meter)
         for index, log_probs in zip(pending, model_scores, strict=True):
             posteriors[index] = posterior(
                 uncertain[index].scores + CORRECTION_RESCORING.language_model_weight * log_probs
@@ -118,7 +118,7 @@ def is_near(span: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def insert_candidates(
-    text: str, uncertain: Sequence[UncertainSpan], choices: Sequence[int]
+    text: str, uncertain: Sequence[LineSpan], choices: Sequence[int]
 ) -> tuple[bytes, list[tuple[int, int]]]:
     """Return the text as bytes with the chosen candidate of each span, and the ranges of the spans in it."""
     parts, byte_spans, done, size = [], [], 0, 0
@@ -133,7 +133,7 @@ def insert_candidates(
     return b"".join([*parts, text[done:].encode()]), byte_spans
 
 
-def find_changes(text: str, uncertain: UncertainSpan, probabilities: Floats, choice: int) -> list[Change]:
+def find_changes(text: str, uncertain: LineSpan, probabilities: Floats, choice: int) -> list[Change]:
     """Return the changes that a candidate makes; their probabilities sum over all candidates that make them.
 
     Args:
@@ -160,21 +160,21 @@ def find_changes(text: str, uncertain: UncertainSpan, probabilities: Floats, cho
     return changes
 
 
-def find_edits(candidate: Alternative, arcs: LineArcs) -> list[tuple[int, int, str]]:
+def find_edits(candidate: SpanText, arcs: LineArcs) -> list[tuple[int, int, str]]:
     """Return (start, stop, new text) of each run of edits in a candidate, in positions of its span.
 
     The filling of a mark is a separate run.
     """
-    positions = list(accumulate((int(arcs.widths[arc]) for arc in candidate.steps), initial=0))
+    positions = list(accumulate((int(arcs.widths[arc]) for arc in candidate.arcs), initial=0))
     edits: list[tuple[int, int, str]] = []
     is_open = False  # whether the last run can be extended
-    for arc, position in zip(candidate.steps, positions, strict=False):
-        if not arcs.stays[arc]:
-            joins = is_open and not arcs.fills[arc]
+    for arc, position in zip(candidate.arcs, positions, strict=False):
+        if not arcs.keep[arc]:
+            joins = is_open and not arcs.fills_mark[arc]
             start, before = (edits[-1][0], edits.pop()[2]) if joins else (position, "")
-            new_text = "".join(map(chr, arcs.texts[arc, : arcs.sizes[arc]].tolist()))
+            new_text = "".join(map(chr, arcs.texts[arc, : arcs.lengths[arc]].tolist()))
             edits.append((start, position + int(arcs.widths[arc]), before + new_text))
-        is_open = not (arcs.stays[arc] or arcs.fills[arc])
+        is_open = not (arcs.keep[arc] or arcs.fills_mark[arc])
     return edits
 
 

@@ -122,7 +122,7 @@ def predict_lost(
         torch.zeros_like(predicted)[:, None],
         predicted[:, None],
         excerpt=observation.excerpt,
-        asked=composition.active_experts(),
+        active=composition.active_experts(),
     )
     for predictions in batches:
         yield predictions, composition.log_probs(predictions.log_probs, predictions.sequence, predictions.position)

@@ -175,7 +175,7 @@ def estimate_gradient(
         nothing = torch.zeros(shape, dtype=torch.long)
         particles.append(draw_particles(team, lam, nothing, everything, settings.steps, generator))
     sequences = torch.cat(particles)
-    teams = [team.alone(number) for number in range(len(team))]
+    teams = [team.subset([number]) for number in range(len(team))]
     scores = torch.stack(
         [
             torch.cat(

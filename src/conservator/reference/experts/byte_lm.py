@@ -124,8 +124,8 @@ class ByteLm:
     def _evaluate(self, new_tokens: Sequence[NewToken]) -> Iterator[Hypothesis]:
         """Append each new token to the tree, and yield the hypothesis in which the next token starts."""
         root = self._prefixes.find(b"")
-        for first in range(0, len(new_tokens), AT_ONCE):
-            batch = new_tokens[first : first + AT_ONCE]
+        for first in range(0, len(new_tokens), MAX_ROWS):
+            batch = new_tokens[first : first + MAX_ROWS]
             nodes = range(self._size, self._size + len(batch))
             table = self._tree.extend([new.node for new in batch], [new.token for new in batch], nodes)
             self._size += len(batch)
