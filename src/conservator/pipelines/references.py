@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from conservator.documents import DamagedDocument, read_damaged
 from conservator.experts import References, load_phrases, make_references
-from conservator.experts.char_ngram import REFERENCES, CharNgramMixture, CharNgramModel, load_characters
+from conservator.experts.char_ngram import REFERENCES, CharNgramMixture, CharNgramModel, load_char_ngram_models
 from conservator.training import read_texts
 from conservator.vocabularies import BYTES
 
@@ -18,7 +18,7 @@ ReferencePaths = str | Path | Sequence[str | Path | tuple[str, str]]  # files, f
 def char_ngram_prior(texts: Sequence[tuple[str, str]]) -> CharNgramMixture:
     """The models of characters that come with the package, and one of texts, if there are any."""
     own = [CharNgramModel.of(REFERENCES, (one for _, one in texts))] if texts else []
-    return CharNgramMixture.of([*load_characters(), *own])
+    return CharNgramMixture.of([*load_char_ngram_models(), *own])
 
 
 def read_reference_texts(references: ReferencePaths) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from conservator.channels.edits import LONGEST
 from conservator.decoders.edits.arcs import LineArcs
-from conservator.experts.char_ngram.model import CharNgramMixture, code_points, find_all, mix
+from conservator.experts.char_ngram.model import CharNgramMixture, code_points, find_all_contexts, mix
 from conservator.experts.char_ngram.trie import Trie
 from conservator.numerics import add_logs, compiled
 
@@ -85,7 +85,7 @@ class Beam:
                 mixture.trie,
                 mixture.roots,
                 mixture.weights,
-                mixture.share,
+                mixture.reset_prob,
                 steps,
                 before,
                 self.width,
@@ -148,7 +148,7 @@ def search(
                 count = width
             for number in range(count):
                 node = alive[number]
-                find_all(trie, roots, histories[node, : spans[node]], first, firsts)
+                find_all_contexts(trie, roots, histories[node, : spans[node]], first, firsts)
                 for step in range(steps.begins[place], steps.begins[place + 1]):
                     if steps.widths[step] == 0 and level == MISSING:
                         continue
@@ -166,7 +166,7 @@ def search(
                             said += np.log(mix(trie, first, firsts, weights, share, character, now))
                         else:
                             begin = max(0, span + one - reach)
-                            find_all(trie, roots, text[begin : span + one], later, laters)
+                            find_all_contexts(trie, roots, text[begin : span + one], later, laters)
                             said += np.log(mix(trie, later, laters, weights, share, character, now))
                         text[span + one] = character
                     score = steps.chances[step] + scale * said

@@ -151,9 +151,9 @@ class Corrector:
     def choose(self, text: str) -> CharNgramMixture:
         """The models that know a text, with their mean weights in it."""
         sample = self.unmarked(text[: FITTED // 2] + text[max(FITTED // 2, len(text) - FITTED // 2) :])
-        every = self.prior.fitted(sample or " ")
+        every = self.prior.fit_weights(sample or " ")
         heard = np.flatnonzero(every.weights >= HEARD).tolist()
-        return every if len(heard) == len(every.names) else self.prior.only(heard).fitted(sample or " ")
+        return every if len(heard) == len(every.names) else self.prior.subset(heard).fit_weights(sample or " ")
 
     def table(self, rate: float, mixture: CharNgramMixture, mark: str | None) -> ArcTable:
         """The steps of a reader that errs ``rate`` times as often as the channel says, and of marks."""
@@ -191,7 +191,7 @@ class Corrector:
         sample = self.unmarked(text[:FITTED])
         if not others or len(others) == len(self.prior.names) or not sample:
             return len(others) < len(self.prior.names)
-        without = self.prior.only(others).fitted(sample)
+        without = self.prior.subset(others).fit_weights(sample)
         return mean_surprisal(sample, without) - mean_surprisal(sample, mixture) >= BENEFIT
 
     def folded(self, text: str) -> str:
