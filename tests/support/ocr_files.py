@@ -9,7 +9,7 @@ from conservator.errors import ConservatorError
 from conservator.pages import Limits
 from conservator.pages.markup import read_html, read_xml
 
-FOLDER = Path(__file__).parent / "pages" / "samples"
+FOLDER = Path(__file__).parents[1] / "pages" / "samples"
 SAMPLES = {path.name: path.read_bytes() for path in sorted(FOLDER.iterdir())}
 FORMATS = {"hocr": "hOCR", "html": "hOCR", "alto.xml": "ALTO", "page.xml": "PAGE", "tsv": "TSV"}
 
