@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from conservator.channels import MaskChannel, Observation
 from conservator.documents import DamagedDocument
 from conservator.errors import Advice, ConservatorError
-from conservator.experts import Lexicon, Reader, References, Team
+from conservator.experts import Lexicon, LexiconExpert, References, Team
 from conservator.experts.lexicon import MARK
-from conservator.experts.lexicon.expert import RARE, SHOWN, written
+from conservator.experts.lexicon.expert import UNLISTED_FREQUENCY, MIN_ASCII_LETTERS, decode_with_marks
 from conservator.experts.lexicon.words import WORD, begins_sentence
 from conservator.field import Inferred
 from conservator.numerics import runs
@@ -158,7 +158,7 @@ def as_bytes(
     )
 
 
-def make_lexicon_expert(text: CharacterText, reference_index: References | None, loss: str) -> Reader:
+def make_lexicon_expert(text: CharacterText, reference_index: References | None, loss: str) -> LexiconExpert:
     """The expert that restores the characters of a document."""
     return Lexicon(texts=reference_texts(reference_index), vocabulary=vocabulary_for(loss)).condition(text.observe())
 
@@ -181,27 +181,27 @@ def are_characters(text: CharacterText) -> bool:
     if not len(marks) or text.is_intact or lengths[lengths > 1].sum() > len(marks) / 2:
         return False
     reader = Lexicon().condition(text.observe())
-    document = written(tokens.astype(np.int64) * (tokens != CHARACTERS.mask), tokens == CHARACTERS.mask)
+    document = decode_with_marks(tokens.astype(np.int64) * (tokens != CHARACTERS.mask), tokens == CHARACTERS.mask)
     words = [word for word in WORD.finditer(document) if MARK in word[0] and len(word[0].replace(MARK, "")) >= LEAST]
     words = words[:: max(1, len(words) // WORDS)]
     evidence = 0.0
     for word in words:
         outside, inside = frequencies(reader, document, word.start(), word[0])
-        odds = math.log((outside + OUTSIDE * RARE) * len(word[0]) / (inside + RARE))
+        odds = math.log((outside + OUTSIDE * UNLISTED_FREQUENCY) * len(word[0]) / (inside + UNLISTED_FREQUENCY))
         evidence += min(max(odds, -BOUND), BOUND)
     return evidence > CLEAR
 
 
-def frequencies(reader: Reader, document: str, start: int, pattern: str) -> tuple[float, float]:
+def frequencies(reader: LexiconExpert, document: str, start: int, pattern: str) -> tuple[float, float]:
     """How frequent the words are that a pattern may be, if its marks are outside ASCII, and if they are letters."""
     outside = inside = 0.0
     first = begins_sentence(document, start)
-    for name, share in reader.share.items():
+    for name, share in reader.language_probs.items():
         outside += share * reader.frequency(name, document, (start, pattern))
         if pattern.count(MARK) == 1:
             for one in (*LETTERS, *LETTERS.upper()):
                 inside += share * reader.languages[name].frequency(pattern.replace(MARK, one), first=first)
-    if not outside and sum(map(str.isascii, pattern)) > SHOWN:  # a name, or a word that travels
+    if not outside and sum(map(str.isascii, pattern)) > MIN_ASCII_LETTERS:  # a name, or a word that travels
         outside = FOREIGN * max(reader.frequency(name, document, (start, pattern)) for name in reader.languages)
     return outside, inside
 
