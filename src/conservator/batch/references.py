@@ -14,7 +14,7 @@ from conservator.batch.items import InputFile
 from conservator.documents import read_damaged, read_input
 from conservator.errors import ConservatorError
 from conservator.experts import References
-from conservator.experts.memory import LARGEST, make_references
+from conservator.experts.memory import MAX_REFERENCE_BYTES, make_references
 from conservator.experts.memory.index import UNKNOWN, Index
 from conservator.options import RestoreOptions
 from conservator.system.files import make_folder
@@ -82,9 +82,9 @@ def gather_texts(references: Iterable[Path], input_files: Iterable[InputFile], o
         if data and key not in found:
             found[key] = name, data
             total += len(data)
-        if total > LARGEST:
+        if total > MAX_REFERENCE_BYTES:
             raise ConservatorError(
-                f"the texts like the documents have more than {LARGEST:,} bytes, with {name}; give fewer"
+                f"the texts like the documents have more than {MAX_REFERENCE_BYTES:,} bytes, with {name}; give fewer"
             )
     return dict(sorted(found.items()))
 
@@ -123,8 +123,10 @@ def build_references(texts: Texts, mark: str, folder: Path) -> None:
     if references is None:
         raise ConservatorError("there is no text like the documents: all are empty")
     make_folder(folder)
-    for name in ARRAYS:
-        np.save(folder / f"{name}.npy", getattr(references.index, name))
+    index = references.index
+    arrays = (index.text, index.offsets, index.sizes, index.starts, index.positions)
+    for name, array in zip(ARRAYS, arrays, strict=True):
+        np.save(folder / f"{name}.npy", array)
     about = {
         "names": list(references.names),
         "hashes": [hashes[number] for number in kept],
