@@ -26,7 +26,7 @@ from conservator.evaluation.provenance import commit
 from conservator.experts import ByteExpert, Context, DocumentExpert, Expert, ExpertSpec, Memory, References, Team
 from conservator.experts.causal import CausalExpert
 from conservator.experts.language_models import load_language_model
-from conservator.experts.word_ngram import WordModel, count_usage
+from conservator.experts.word_ngram import WordModel, count_word_ngrams
 from conservator.field import Inferred
 from conservator.options import EXPERTS
 from conservator.pipelines.references import read_references
@@ -242,7 +242,7 @@ def learn(plays: Sequence[Play], track: Track) -> FixedText:
     references = read_references([(play.name, play.clean) for play in plays], DOT)
     if references is None:
         raise ConservatorError("the plays to learn from are empty")
-    words = WordModel(count_usage(clean_text(play).encode() for play in track(plays, "black dots, counting words")))
+    words = WordModel(count_word_ngrams(clean_text(play).encode() for play in track(plays, "black dots, counting words")))
     lost: Counter[str] = Counter()
     for play in plays:
         lost.update(lost_letters(play))
@@ -326,13 +326,13 @@ def likelihood(
 def untrained_methods(known: FixedText, resources: Resources) -> dict[str, Method]:
     """The methods without an expert for plays and without a language model, by name."""
     builtin = resources.choose(EXPERTS)
-    modern = count_usage(read_domain(resources.corpora, "prose", "train").documents)
+    modern = count_word_ngrams(read_domain(resources.corpora, "prose", "train").documents)
     remembering = Restorer(builtin, select=True)
     words = known.remember(Restorer([known.words]))
     return {
         "letter": by_letter(*known.letter),
         "modern": by_frequency(modern, *known.letter),
-        "period": by_frequency(known.words.usage, *known.letter),
+        "period": by_frequency(known.words.counts, *known.letter),
         "networks": by_restorer(remembering, memory=False),
         "memory": by_restorer(remembering),
         "like": by_restorer(known.remember(Restorer(builtin, select=True))),

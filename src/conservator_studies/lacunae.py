@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from conservator import Restorer
-from conservator.experts.word_ngram import GONE, WORD, Usage
+from conservator.experts.word_ngram import HIDDEN_BYTE, WORD, WordCounts
 from conservator.system.files import make_folder, write_atomically
 from conservator_studies.metrics import calibration_error
 from conservator_studies.plays import DOT, Play
@@ -152,20 +152,20 @@ def by_letter(letter: str, share: float) -> Method:
     return lambda page: [(letter * len(dots), [share] * len(dots)) for dots in page.dots]
 
 
-def by_frequency(usage: Usage, letter: str, share: float) -> Method:
+def by_frequency(usage: WordCounts, letter: str, share: float) -> Method:
     """Fill in the most frequent word that fits; where none does, a letter."""
 
     def method(page: Page) -> Letters:
         letters = []
         for start, stop in page.words:
             found, confidence = "", []
-            pattern = page.play.damaged[start:stop].encode().replace(DOT.encode(), bytes([GONE]))
+            pattern = page.play.damaged[start:stop].encode().replace(DOT.encode(), bytes([HIDDEN_BYTE]))
             for token in WORD.finditer(pattern):
-                gone = np.flatnonzero(np.frombuffer(token[0], np.uint8) == GONE)
+                gone = np.flatnonzero(np.frombuffer(token[0], np.uint8) == HIDDEN_BYTE)
                 if not len(gone):
                     continue
-                fitting, numbers = usage.words.like(np.frombuffer(token[0], np.uint8))
-                times = usage.tables.singles(numbers)
+                fitting, numbers = usage.words.match(np.frombuffer(token[0], np.uint8))
+                times = usage.tables.unigrams(numbers)
                 best = int(times.argmax()) if len(times) else 0
                 known = len(times) > 0
                 found += bytes(fitting[best, gone].tolist()).decode("latin-1") if known else letter * len(gone)

@@ -74,7 +74,7 @@ class Trie(NamedTuple):
         nodes, used = np.zeros(capacity, dtype=np.int64), np.array([roots, 0])
         return cls(keys, nodes, keys.copy(), counts, totals, backoff_mass, used, order)
 
-    def grow(self) -> "Trie":
+    def double_capacity(self) -> "Trie":
         """Return a copy with twice the capacity."""
         capacity = 2 * max(len(self.context_keys), len(self.gram_keys), len(self.totals))
         wider = Trie.empty(0, self.order, capacity)
@@ -91,7 +91,7 @@ class Trie(NamedTuple):
         while done < len(characters):
             done = count_characters(trie, characters, done, root)
             if done < len(characters):
-                trie = trie.grow()
+                trie = trie.double_capacity()
         return trie
 
 
