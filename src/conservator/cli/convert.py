@@ -36,11 +36,11 @@ def convert(
 ) -> None:
     """Make a folder that --experts hf:FOLDER reads of a pickled checkpoint. No code in the file is run."""
     from conservator.experts.denoisers import convert_checkpoint
-    from conservator.experts.language_models.loading import needs_extra
+    from conservator.experts.language_models.loading import missing_extra_error
 
     try:
         folder = convert_checkpoint(checkpoint, out, config=config, tokenizer=tokenizer, key=key)
     except ImportError as error:
-        raise needs_extra(error, "hf") from error
+        raise missing_extra_error(error, "hf") from error
     size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
     messages.print(f"{folder}: {size / 1e6:.1f} MB of weights", soft_wrap=True)

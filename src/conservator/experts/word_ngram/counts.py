@@ -19,7 +19,7 @@ HIDDEN_BYTE = 0xFE  # byte: stands for a hidden byte; it does not occur in UTF-8
 WORD = re.compile(rb"[0-9A-Za-z\x80-\xfe]+(?:'[0-9A-Za-z\x80-\xfe]+)*|[^\s]|\n")
 ID_BITS = 21  # bits: size of a token id in a key [definition]
 UNSEEN_ID = (1 << ID_BITS) - 1  # id of no token; all token ids are smaller
-# Offsets of the letters around a letter, from the most to the least specific context.
+# characters: offsets of the letters around a letter, from the most to the least specific context [untuned]
 LETTER_CONTEXTS = ((-3, -2, -1, 1, 2, 3), (-2, -1, 1, 2), (-1, 1))
 MAX_OFFSET = max(map(max, LETTER_CONTEXTS))
 # bytes: a byte can change the tokens within this distance, because an apostrophe beside it joins words [definition]
