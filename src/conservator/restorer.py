@@ -51,7 +51,7 @@ from conservator.pipelines.rescoring import Rescorer
 from conservator.results import Notice, Restoration
 from conservator.results.notices import LANGUAGE_MODELS_UNUSED
 from conservator.system.files import read_document
-from conservator.system.threads import SMALL, threads_for
+from conservator.system.threads import SINGLE_THREAD_BYTES, threads_for
 from conservator.vocabularies import BYTES, CHARACTERS
 
 Document = str | bytes | Path | InputText
@@ -435,9 +435,9 @@ def as_source(document: Document, options: RestoreOptions, name: str = "the docu
 
 
 def bytes_to_read(source: InputText, options: RestoreOptions) -> int:
-    """About how many bytes of a document experts read; with language models, which take much longer, at least SMALL."""
+    """Estimate the bytes that experts read; at least SINGLE_THREAD_BYTES with language models, which take longer."""
     if options.effort == "best":
-        return max(SMALL, len(source.data))
+        return max(SINGLE_THREAD_BYTES, len(source.data))
     if options.evidence_radius is None or options.channel != DEFAULTS.channel:
         return len(source.data)
     signs = sum(source.data.count(sign.encode()) for sign in (options.mark, options.gap) if sign)

@@ -222,7 +222,7 @@ def test_damaged_utf8_is_told_from_other_encodings():
 @pytest.mark.parametrize(
     ("data", "encoding", "error", "message"),
     [
-        (b"caf\xe9", "latin-9000", OptionError, "encoding: 'latin-9000' is not known; known: utf-8, utf-16"),
+        (b"caf\xe9", "latin-9000", OptionError, "encoding: 'latin-9000' is not a known encoding; known: utf-8, utf-16"),
         (b"caf\xe9", "rot13", OptionError, "is not known"),
         (b"caf\xe9", "un\0known", OptionError, "is not known"),
         (b"caf\xe9 \x81", "cp1252", ConservatorError, "not windows-1252: byte 5 is 0x81"),

@@ -108,7 +108,7 @@ class LocalEngine:
     def _bury(self, one: Process, waiting: deque[Task]) -> list[tuple[int, DocumentResult]]:
         """A worker has died, with a document or without."""
         self._end([one])
-        how = one.worker.how_it_ended
+        how = one.worker.exit_description
         if one.task is not None:
             return self._deaths.count(one.task, one.began, how, waiting)
         if not one.is_ready:

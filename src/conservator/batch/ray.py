@@ -10,7 +10,7 @@ from typing import Any
 
 from conservator.batch.engine import WATCH, Deaths, DocumentResult, Results, Task, WorkerConfig, gave_up
 from conservator.errors import ConservatorError
-from conservator.system.processes import THREADS, Problem
+from conservator.system.processes import THREAD_VARIABLES, Problem
 
 ANSWER = 10.0  # seconds in which a cluster must answer
 STORE = 2**28  # bytes for documents on their way, where Ray is started here
@@ -94,7 +94,7 @@ class RayEngine:
 
     def _start(self, ray: Any, wanted: int) -> None:
         """Start actors; each says first whether it could be made."""
-        variables = dict.fromkeys(THREADS, "1") | {"OMP_WAIT_POLICY": "PASSIVE"}
+        variables = dict.fromkeys(THREAD_VARIABLES, "1") | {"OMP_WAIT_POLICY": "PASSIVE"}
         while len(self._actors) < wanted:
             made = ray.remote(num_cpus=1, num_gpus=self.gpus, runtime_env={"env_vars": variables})(Worker)
             handle = made.remote(self.setup)

@@ -12,7 +12,7 @@ import typer
 from conservator.cli.console import messages
 from conservator.errors import Advice, OptionError
 from conservator.options import DEFAULTS, EFFORTS, EXPERTS, LARGEST_SEED, LONGEST_GAP
-from conservator.system.files import check_writable, read_document, real_path, shown
+from conservator.system.files import check_writable, display_name, read_document, real_path
 
 if TYPE_CHECKING:
     from conservator.documents import InputText
@@ -178,7 +178,7 @@ def read_text(
 
     from conservator.documents import read_input
 
-    told = "standard input" if name == "-" else shown(name)
+    told = "standard input" if name == "-" else display_name(name)
     return read_input(data, encoding, name=told, signs=signs, allow_invalid_utf8=allow_invalid_utf8)
 
 

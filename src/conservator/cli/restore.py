@@ -46,7 +46,7 @@ from conservator.options import (
     RestoreOptions,
     expert_names,
 )
-from conservator.system.files import read_document, shown, write_document
+from conservator.system.files import display_name, read_document, write_document
 
 if TYPE_CHECKING:
     from conservator.results import Restoration
@@ -173,7 +173,7 @@ def restore(
         )
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
     data = read_document(damaged)
-    name = "standard input" if damaged == "-" else shown(damaged)
+    name = "standard input" if damaged == "-" else display_name(damaged)
     with without_collection():
         pages = is_pages(data)
 
@@ -212,7 +212,7 @@ def restore(
             ocr_confidence=ocr_confidence,
             progress=progress,
         )
-    name = "standard input" if damaged == "-" else shown(Path(damaged).name)
+    name = "standard input" if damaged == "-" else display_name(Path(damaged).name)
     restored, written = found.encoded
     write_document(out, restored if transcript is None else write_pages(transcript, found, out))
     if report is not None:

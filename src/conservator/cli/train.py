@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from conservator.cli.console import messages, printable
 from conservator.cli.options import Parents, Quiet, Seed, Threads
 from conservator.errors import ConservatorError
-from conservator.system.files import check_folder, shown
+from conservator.system.files import check_folder, display_name
 
 if TYPE_CHECKING:
     from conservator.training import Filter, TrainingProgress, TrainingTarget
@@ -125,7 +125,7 @@ def train(
         "command": shlex.join(["conservator", *(word for word in sys.argv[1:] if word != "--resume")]),
         "about": about,
         "preset": preset,
-        "data": [shown(path.name) for path in paths],
+        "data": [display_name(path.name) for path in paths],
         "documents": len(corpus.documents),
         "bytes": corpus.size,
         "data_sha256": corpus.fingerprint,
@@ -147,7 +147,7 @@ def train(
         messages.print(f"stopped at step {outcome.step}; --resume goes on; {out} is usable as it is", soft_wrap=True)
         raise typer.Exit(130)
     write_card(out)
-    print(f"{printable(shown(out))}: {outcome.step} steps, {outcome.seconds / 60:.1f} minutes")
+    print(f"{printable(display_name(out))}: {outcome.step} steps, {outcome.seconds / 60:.1f} minutes")
     if outcome.held_out is not None:
         loss, bound = outcome.held_out.per_hidden_byte(), outcome.held_out.bits_per_byte()
         per = predicted(learner.source)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from conservator.errors import ConservatorError
-from conservator.system.files import LARGEST_JSON, read_file, read_json
+from conservator.system.files import MAX_JSON_BYTES, read_file, read_json
 from conservator.vocabularies import BYTES, Tokens
 from conservator.vocabularies.hf_tokenizer import byte_signs, make_tokens
 
@@ -36,7 +36,7 @@ def read_tokenizer(path: Path) -> bytes:
         return read_pairs(path)
     file = path / NAME if path.is_dir() else path
     try:
-        return read_file(file, LARGEST_JSON)
+        return read_file(file, MAX_JSON_BYTES)
     except ConservatorError as error:
         raise ConservatorError(
             f"no tokenizer at {path}: {error}; accepted are a {NAME}, a folder with one, a folder with "
@@ -50,7 +50,7 @@ def read_pairs(folder: Path) -> bytes:
 
     try:
         numbers = read_json(folder / "encoder.json")
-        lines = read_file(folder / "vocab.bpe", LARGEST_JSON).decode().splitlines()
+        lines = read_file(folder / "vocab.bpe", MAX_JSON_BYTES).decode().splitlines()
         pairs = [line.split() for line in lines if line and not line.startswith("#version")]
         merges = [(first, second) for first, second in pairs]
         tokenizer = Tokenizer(models.BPE(vocab=numbers, merges=merges))

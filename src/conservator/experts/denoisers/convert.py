@@ -15,7 +15,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts.denoisers.loading import SETTINGS, TEXTS, TOKENIZER
-from conservator.system.files import LARGEST_JSON, make_folder, read_file, read_json, real_path
+from conservator.system.files import MAX_JSON_BYTES, make_folder, read_file, read_json, real_path
 from conservator.vocabularies.wordpiece import INNER
 
 WHEEL, PICKLED = ".whl", "pytorch_model.bin"
@@ -134,7 +134,7 @@ def copy_tokenizer(path: Path, made: Path) -> None:
     """Copy tokenizer.json, or make one of a list of words."""
     if path.suffix == ".txt":
         try:
-            words = read_file(path, LARGEST_JSON).decode().splitlines()
+            words = read_file(path, MAX_JSON_BYTES).decode().splitlines()
         except UnicodeDecodeError as error:
             raise ConservatorError(f"{path} is no list of words: byte {error.start} is not UTF-8") from error
         described = describe_words(words)
