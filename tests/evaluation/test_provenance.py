@@ -10,6 +10,8 @@ import pytest
 
 from conservator.evaluation import provenance
 
+COPY = "conservator/evaluation/provenance.py"
+
 
 def test_a_missing_package_has_no_version(monkeypatch):
     def absent(package):
@@ -31,7 +33,8 @@ def checkout(tmp_path):
     for package in ("conservator", "conservator_studies"):
         (tmp_path / "src" / package).mkdir(parents=True)
         (tmp_path / "src" / package / "code.py").write_text("x = 1\n")
-    shutil.copy(Path(provenance.__file__), tmp_path / "src" / "conservator" / "provenance.py")
+    (tmp_path / "src" / "conservator" / "evaluation").mkdir()
+    shutil.copy(Path(provenance.__file__), tmp_path / "src" / COPY)
     (tmp_path / "README.md").write_text("read me\n")
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
@@ -41,7 +44,7 @@ def checkout(tmp_path):
 
 def commit_of(folder):
     """Return the result of ``commit`` in the copy of the code in a folder."""
-    program = f"import runpy; print(runpy.run_path({str(folder / 'src/conservator/provenance.py')!r})['commit']())"
+    program = f"import runpy; print(runpy.run_path({str(folder / 'src' / COPY)!r})['commit']())"
     return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -59,5 +62,5 @@ def test_a_change_in_either_package_is_reported(checkout, package):
 
 
 def test_code_outside_of_a_checkout_has_no_commit(checkout):
-    git(checkout, "rm", "-q", "--cached", "src/conservator/provenance.py")
+    git(checkout, "rm", "-q", "--cached", f"src/{COPY}")
     assert commit_of(checkout) == "None"
