@@ -18,7 +18,7 @@ from support.networks import random_network
 def texts(tmp_path, monkeypatch):
     """Two domains of text, and an expert for each that was never trained."""
     monkeypatch.setattr("conservator.cli.train.keep_memory", lambda: None)  # it lasts as long as the process
-    for windows in ("REPORTED", "WATCHED"):  # a few are enough for experts that learn nothing
+    for windows in ("FINAL_WINDOWS", "CURVE_WINDOWS"):  # a few are enough for experts that learn nothing
         monkeypatch.setattr(f"conservator.training.runs.{windows}", 4)
     (tmp_path / "digits").mkdir()
     (tmp_path / "letters.jsonl").write_text(
@@ -74,7 +74,7 @@ def test_an_expert_is_trained_listed_and_resumed(texts):
     assert "mine" in listed.stdout
     again = call(*words, cwd=texts)
     assert again.returncode == 3
-    assert "holds an expert or a run already" in again.stderr
+    assert "already contains an expert or a run" in again.stderr
     resumed = call(*words, "--resume", cwd=texts)
     assert resumed.returncode == 0
     assert "is finished" in resumed.stderr
@@ -115,7 +115,7 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts, monkeypat
         (["train", "--data", "digits", "--out", "x", "--source", "uniform", "--preset", "paper"], 2, "known: laptop"),
         (["train", "--data", "digits", "--out", "x", "--lora-rank", "4"], 2, "needs a --base"),
         (["train", "--data", "digits", "--out", "x", "--base", "y", "--source", "uniform"], 2, "of its base"),
-        (["train", "--data", "digits", "--out", "x", "--base", "y"], 3, "y is no base for an adapter"),
+        (["train", "--data", "digits", "--out", "x", "--base", "y"], 3, "y is not a base for an adapter"),
         (["train", "--data", "digits", "--out", "x", "--vocabulary", "y"], 3, "no tokenizer at y"),
         (["train", "--data", "digits", "--out", "x", "--vocabulary", "7"], 3, "a vocabulary of 7 tokens is too small"),
         (["train", "--data", "digits", "--out", "x", "--strip", "c"], 2, "no filter 'c'"),

@@ -222,13 +222,13 @@ def test_damaged_utf8_is_told_from_other_encodings():
 @pytest.mark.parametrize(
     ("data", "encoding", "error", "message"),
     [
-        (b"caf\xe9", "latin-9000", OptionError, "encoding: 'latin-9000' is not a known encoding; known: utf-8, utf-16"),
-        (b"caf\xe9", "rot13", OptionError, "is not a known encoding"),
-        (b"caf\xe9", "un\0known", OptionError, "is not a known encoding"),
+        (b"caf\xe9", "latin-9000", OptionError, "encoding: 'latin-9000' is not known; known: utf-8, utf-16"),
+        (b"caf\xe9", "rot13", OptionError, "is not known"),
+        (b"caf\xe9", "un\0known", OptionError, "is not known"),
         (b"caf\xe9 \x81", "cp1252", ConservatorError, "not windows-1252: byte 5 is 0x81"),
         (b"caf\xe9", "ascii", ConservatorError, "not ascii: byte 3 is 0xe9"),
         (b"a\0b\0c", "utf-16", ConservatorError, "not utf-16-le: byte 4 is 0x63"),
-        (b"caf\xe9", "unicode_escape", OptionError, "is not a known encoding"),
+        (b"caf\xe9", "unicode_escape", OptionError, "is not known"),
         (b"a\x1b(B", "iso2022_jp", ConservatorError, "cannot be written as the same bytes"),
     ],
 )

@@ -155,8 +155,8 @@ def test_what_does_not_fit_is_refused(corpora, domain_texts, tmp_path, monkeypat
 def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch):
     """Two steps each; the second time nothing is trained."""
     monkeypatch.setattr(trained, "start_workers", lambda count: ThreadPool(1))
-    monkeypatch.setattr(runs, "REPORTED", 2)
-    monkeypatch.setattr(runs, "WATCHED", 2)
+    monkeypatch.setattr(runs, "FINAL_WINDOWS", 2)
+    monkeypatch.setattr(runs, "CURVE_WINDOWS", 2)
     training = Training(tokens=300, base=128, steps=64).for_windows(1)
     assert (training.base, training.steps) == (2, 1)
     resources = Resources(corpora, {}, tmp_path)

@@ -248,7 +248,7 @@ def read_references_of(paths: list[str], damaged: str) -> list[tuple[str, str]]:
     from conservator.training import read_texts
 
     own = None if damaged == "-" else Path(damaged)
-    return [one for path in paths for one in read_texts(Path(path), but=own)]
+    return [one for path in paths for one in read_texts(Path(path), exclude=own)]
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def train(
     and with --base an adapter of one.
     A part of the documents is held out and measures the expert. Ctrl-C saves what was reached.
     """
-    from conservator.training import Plan, hold_out, is_finished, predicted, read_corpus, run_training, write_card
+    from conservator.training import Plan, hold_out, is_finished, loss_unit, read_corpus, run_training, write_card
 
     wish = choose_wish(source, vocabulary, base, lora_rank, lora_alpha)
     preset = preset or next(iter(wish.presets))
@@ -150,7 +150,7 @@ def train(
     print(f"{printable(display_name(out))}: {outcome.step} steps, {outcome.seconds / 60:.1f} minutes")
     if outcome.held_out is not None:
         loss, bound = outcome.held_out.per_hidden_byte(), outcome.held_out.bits_per_byte()
-        per = predicted(learner.source)
+        per = loss_unit(learner.source)
         print(f"held out: {loss.value:.3f} [{loss.low:.3f}, {loss.high:.3f}] nats per {per}, times uniform")
         print(f"          {bound.value:.3f} [{bound.low:.3f}, {bound.high:.3f}] bits per byte, schedule-weighted bound")
 

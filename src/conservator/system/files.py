@@ -122,7 +122,7 @@ def check_encoding(name: str) -> str:
         "a".encode(codec)  # some codecs convert bytes only
     except (LookupError, UnicodeError, ValueError, TypeError) as error:
         raise OptionError(
-            "encoding", f"{name!r} is not a known encoding; known: {', '.join(ENCODINGS)}, and others of Python"
+            "encoding", f"{name!r} is not known; known: {', '.join(ENCODINGS)}, and other encodings of Python"
         ) from error
     codec = "utf-8" if codec == "utf-8-sig" else codec
     return re.sub(r"^cp(?=125\d$)", "windows-", codec).replace("iso8859-", "iso-8859-")
