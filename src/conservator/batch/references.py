@@ -124,9 +124,8 @@ def build_references(texts: Texts, mark: str, folder: Path) -> None:
         raise ConservatorError("there is no text like the documents: all are empty")
     make_folder(folder)
     index = references.index
-    arrays = (index.text, index.offsets, index.sizes, index.starts, index.positions)
-    for name, array in zip(ARRAYS, arrays, strict=True):
-        np.save(folder / f"{name}.npy", array)
+    for name, field in zip(ARRAYS, ("text", "offsets", "sizes", "starts", "positions"), strict=True):
+        np.save(folder / f"{name}.npy", getattr(index, field))
     about = {
         "names": list(references.names),
         "hashes": [hashes[number] for number in kept],

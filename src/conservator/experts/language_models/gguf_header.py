@@ -22,7 +22,7 @@ from conservator.system.files import open_file
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)  # version: supported versions of the format [definition]
-STRING, ARRAY = 8, 9  # type: codes of the format [definition]
+STRING, ARRAY = 8, 9  # code: of a value type [definition]
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 DEFAULT_ALIGNMENT = 32  # bytes: alignment of tensors unless the file declares another [definition]
 MAX_ALIGNMENT = 2**16  # bytes: largest alignment [safety limit]
