@@ -170,7 +170,7 @@ def test_help_has_examples_and_exit_codes():
             "--reference: the memory reads these texts",
         ),
         (["restore", "damaged.txt", "--reference", ""], 2, "--reference: a file or a folder is needed"),
-        (["restore", "damaged.txt", "--reference", "no/where.md", *EXPERTS], 3, "no file or folder no/where.md"),
+        (["restore", "damaged.txt", "--reference", "no/where.md", *EXPERTS], 3, "the file or folder no/where.md does not exist"),
         (["restore", "damaged.txt", "--reference", "-", *EXPERTS], 3, "standard input is not read here"),
         (["restore", "damaged.txt", "--reference", "empty.txt", *EXPERTS], 3, "empty.txt is empty"),
         (

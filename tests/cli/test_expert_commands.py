@@ -101,7 +101,7 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts, monkeypat
     assert not load_expert(texts / "mine").about["finished"]
     other = call(*words, "--seed", 1, "--resume", cwd=texts)
     assert other.returncode == 3
-    assert "its seed is 0, not 1" in other.stderr
+    assert "expected seed 1, got 0" in other.stderr
     resumed = call(*words, "--resume", cwd=texts)
     assert resumed.returncode == 0, resumed.stderr
     assert load_expert(texts / "mine").about["steps"] == 3
@@ -117,7 +117,7 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts, monkeypat
         (["train", "--data", "digits", "--out", "x", "--base", "y", "--source", "uniform"], 2, "of its base"),
         (["train", "--data", "digits", "--out", "x", "--base", "y"], 3, "y is not a base for an adapter"),
         (["train", "--data", "digits", "--out", "x", "--vocabulary", "y"], 3, "no tokenizer at y"),
-        (["train", "--data", "digits", "--out", "x", "--vocabulary", "7"], 3, "a vocabulary of 7 tokens is too small"),
+        (["train", "--data", "digits", "--out", "x", "--vocabulary", "7"], 3, "must have more than 256 tokens, got 7"),
         (["train", "--data", "digits", "--out", "x", "--strip", "c"], 2, "no filter 'c'"),
         (["train", "--data", "digits", "--out", "x", "--strip", "y=yaml-comments"], 2, "paths: digits"),
         (["train", "--data", "digits", "--out", "x", "--steps", "1", "--minutes", "1"], 2, "not both"),
@@ -127,7 +127,7 @@ def test_an_interrupt_leaves_an_expert_that_works_and_can_go_on(texts, monkeypat
         (["train", "--data", "digits", "--out", "x", *["--strip", "yaml-comments"] * 2], 2, "two filters"),
         (["train", "--data", "digits", "--out", "x", "--device", "meta"], 3, "no device 'meta'"),
         (["train", "--data", "digits/0.txt", "--out", "x", "--device", "abacus"], 3, "no device 'abacus'"),
-        (["train", "--data", "nowhere", "--out", "x"], 3, "no file or folder nowhere"),
+        (["train", "--data", "nowhere", "--out", "x"], 3, "the file or folder nowhere does not exist"),
         (["train", "--data", "digits/0.txt", "--out", "x", "--strip", "python-comments"], 3, "no text in"),
         (["train", "--data", "digits", "--out", "digits/0.txt"], 3, "cannot create the folder"),
         (["check", "experts/digits", "--data", "digits"], 2, "expected NAME=VALUE"),
@@ -221,7 +221,7 @@ def test_added_models_are_listed_and_removed(tmp_path, monkeypatch):
     assert not folder.exists()
     again = call("experts", "remove", "small", cwd=tmp_path)
     assert again.returncode == 3
-    assert "no model 'small' was added" in again.stderr
+    assert "model 'small' is not installed" in again.stderr
     unknown = call("experts", "add", "huge", cwd=tmp_path)
     assert unknown.returncode == 3
     assert "known: gemma3-270m, smollm2" in unknown.stderr
