@@ -129,8 +129,16 @@ def test_help_has_examples_and_exit_codes():
         (["restore", "damaged.txt", "--channel", "replacement"], 2, "known: mask, replacement:RATE"),
         (["restore", "damaged.txt", "--channel", "replacement:2"], 2, "between 0 and 1"),
         (["restore", "damaged.txt", "--channel", "replacement:0.1", "--alternatives", "2", *EXPERTS], 2, "marked gaps"),
-        (["restore", "damaged.txt", "-o", "damaged.txt", *EXPERTS], 3, "the file already exists; use --force to overwrite it"),
-        (["restore", "damaged.txt", "-o", "no/such/file", *EXPERTS], 3, "the folder no/such does not exist; use --parents"),
+        (
+            ["restore", "damaged.txt", "-o", "damaged.txt", *EXPERTS],
+            3,
+            "the file already exists; use --force to overwrite it",
+        ),
+        (
+            ["restore", "damaged.txt", "-o", "no/such/file", *EXPERTS],
+            3,
+            "the folder no/such does not exist; use --parents",
+        ),
         (["restore", "nowhere.txt"], 3, "cannot read nowhere.txt: No such file"),
         (["restore", "experts"], 3, "cannot read experts"),
         (
@@ -170,7 +178,11 @@ def test_help_has_examples_and_exit_codes():
             "--reference: the memory reads these texts",
         ),
         (["restore", "damaged.txt", "--reference", ""], 2, "--reference: a file or a folder is needed"),
-        (["restore", "damaged.txt", "--reference", "no/where.md", *EXPERTS], 3, "the file or folder no/where.md does not exist"),
+        (
+            ["restore", "damaged.txt", "--reference", "no/where.md", *EXPERTS],
+            3,
+            "the file or folder no/where.md does not exist",
+        ),
         (["restore", "damaged.txt", "--reference", "-", *EXPERTS], 3, "standard input is not read here"),
         (["restore", "damaged.txt", "--reference", "empty.txt", *EXPERTS], 3, "empty.txt is empty"),
         (
