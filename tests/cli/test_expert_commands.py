@@ -224,4 +224,4 @@ def test_added_models_are_listed_and_removed(tmp_path, monkeypatch):
     assert "model 'small' is not installed" in again.stderr
     unknown = call("experts", "add", "huge", cwd=tmp_path)
     assert unknown.returncode == 3
-    assert "known: gemma3-270m, smollm2" in unknown.stderr
+    assert "available: gemma3-270m, smollm2" in unknown.stderr
