@@ -26,7 +26,7 @@ class CharNgramConfig:
     order: int = 8  # characters: length of the longest n-gram [LOG: ocr-correction]
     # counts: Kneser-Ney discount D; the best of 0.7 to 0.95 on held-out newspapers [LOG: ocr-correction]
     discount: float = 0.85
-    # probability: the mixture weights return to their mean with this probability at each character [LOG: ocr-correction]
+    # probability: of a reset of the mixture weights to their mean at each character [LOG: ocr-correction]
     reset_prob: float = 0.1
     uniform_mix: float = 0.02  # probability: mass of the uniform distribution in fitted mean weights [untuned]
 
