@@ -50,7 +50,7 @@ from conservator.pipelines.rescoring import Rescorer
 from conservator.results import Notice, Restoration
 from conservator.results.notices import LANGUAGE_MODELS_UNUSED
 from conservator.system.files import read_document
-from conservator.system.threads import SMALL, threads_for
+from conservator.system.threads import SINGLE_THREAD_BYTES, threads_for
 from conservator.vocabularies import BYTES, CHARACTERS
 
 Document = str | bytes | Path | InputText
@@ -477,7 +477,7 @@ def as_input_text(document: Document, options: RestoreOptions, name: str = "the 
 def estimate_bytes_read(source: InputText, options: RestoreOptions) -> int:
     """Estimate how many bytes the experts read; with language models, which are much slower, at least SMALL."""
     if options.effort == "best":
-        return max(SMALL, len(source.data))
+        return max(SINGLE_THREAD_BYTES, len(source.data))
     if options.evidence_radius is None or options.channel != DEFAULTS.channel:
         return len(source.data)
     markers = sum(source.data.count(marker.encode()) for marker in (options.mark, options.gap) if marker)

@@ -26,7 +26,7 @@ from conservator.evaluation.provenance import commit
 from conservator.experts import ByteExpert, Context, DocumentExpert, Expert, ExpertSpec, Memory, References, Team
 from conservator.experts.causal import CausalExpert
 from conservator.experts.language_models import load_language_model
-from conservator.experts.word_ngram import WordModel, count_usage
+from conservator.experts.word_ngram import WordModel, count_word_ngrams
 from conservator.field import Inferred
 from conservator.options import EXPERTS
 from conservator.pipelines.references import read_references

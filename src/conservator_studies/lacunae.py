@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from conservator import Restorer
-from conservator.experts.word_ngram import GONE, WORD, Usage
+from conservator.experts.word_ngram import HIDDEN_BYTE, WORD, WordCounts
 from conservator.system.files import make_folder, write_atomically
 from conservator_studies.metrics import calibration_error
 from conservator_studies.plays import DOT, Play

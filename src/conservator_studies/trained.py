@@ -13,7 +13,7 @@ import torch
 
 from conservator.experts import Expert, load_experts
 from conservator.system.processes import available_cores
-from conservator.training import Corpus, Plan, TrainingTarget, hold_out, is_begun, is_finished, run_training
+from conservator.training import Corpus, Plan, TrainingTarget, hold_out, is_resumable, is_finished, run_training
 from conservator_studies.study import Track
 
 
@@ -46,7 +46,7 @@ class Recipe:
 
     def train(self, folder: Path) -> None:
         """Train it, from where an interrupted run stopped."""
-        resume = is_begun(folder)
+        resume = is_resumable(folder)
         documents = hold_out(self.corpus, self.seed)[0]
         preset = self.wish.presets[self.preset]
         config, learner = self.wish.learner(preset, documents, folder, resume=resume, device="cpu")

@@ -78,7 +78,7 @@ def test_documents_are_references_of_each_other_and_a_dry_run_writes_nothing(fol
         (("in", "--out", "out", "--channel", "nothing"), 2, "no channel"),
         (("in", "--out", "in"), 3, "both an input and the output folder"),
         (("none", "--out", "out"), 3, "cannot read none"),
-        (("in", "--out", "no/out"), 3, "--parents makes it"),
+        (("in", "--out", "no/out"), 3, "use --parents to create it"),
         (("in", "--out", "out", "--experts", "nobody"), 3, "no expert 'nobody'"),
         (("in/rows.jsonl", "--out", "out", "--field", "body"), 3, "--field selects the field"),
     ],

@@ -129,8 +129,16 @@ def test_help_has_examples_and_exit_codes():
         (["restore", "damaged.txt", "--channel", "replacement"], 2, "known: mask, replacement:RATE"),
         (["restore", "damaged.txt", "--channel", "replacement:2"], 2, "between 0 and 1"),
         (["restore", "damaged.txt", "--channel", "replacement:0.1", "--alternatives", "2", *EXPERTS], 2, "marked gaps"),
-        (["restore", "damaged.txt", "-o", "damaged.txt", *EXPERTS], 3, "it exists already; --force overwrites it"),
-        (["restore", "damaged.txt", "-o", "no/such/file", *EXPERTS], 3, "no folder no/such; --parents makes it"),
+        (
+            ["restore", "damaged.txt", "-o", "damaged.txt", *EXPERTS],
+            3,
+            "the file already exists; use --force to overwrite it",
+        ),
+        (
+            ["restore", "damaged.txt", "-o", "no/such/file", *EXPERTS],
+            3,
+            "the folder no/such does not exist; use --parents",
+        ),
         (["restore", "nowhere.txt"], 3, "cannot read nowhere.txt: No such file"),
         (["restore", "experts"], 3, "cannot read experts"),
         (

@@ -1,4 +1,4 @@
-"""Which code made a result."""
+"""Provenance of a result."""
 
 import shutil
 import subprocess
@@ -10,8 +10,10 @@ import pytest
 
 from conservator.evaluation import provenance
 
+COPY = "conservator/evaluation/provenance.py"
 
-def test_a_package_that_is_not_there_has_no_version(monkeypatch):
+
+def test_a_missing_package_has_no_version(monkeypatch):
     def absent(package):
         raise PackageNotFoundError(package)
 
@@ -19,19 +21,20 @@ def test_a_package_that_is_not_there_has_no_version(monkeypatch):
     assert provenance.versions()["numba"] is None
 
 
-def git(folder, *words):
-    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-    done = subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True)
+def git(folder, *arguments):
+    author = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    done = subprocess.run(["git", *author, *arguments], cwd=folder, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A checkout with both packages, and a file beside them."""
+    """Create a checkout with both packages and another file."""
     for package in ("conservator", "conservator_studies"):
         (tmp_path / "src" / package).mkdir(parents=True)
         (tmp_path / "src" / package / "code.py").write_text("x = 1\n")
-    shutil.copy(Path(provenance.__file__), tmp_path / "src" / "conservator" / "provenance.py")
+    (tmp_path / "src" / "conservator" / "evaluation").mkdir()
+    shutil.copy(Path(provenance.__file__), tmp_path / "src" / COPY)
     (tmp_path / "README.md").write_text("read me\n")
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
@@ -40,8 +43,8 @@ def checkout(tmp_path):
 
 
 def commit_of(folder):
-    """What ``commit`` says in another folder's copy of the code."""
-    program = f"import runpy; print(runpy.run_path({str(folder / 'src/conservator/provenance.py')!r})['commit']())"
+    """Return the result of ``commit`` in the copy of the code in a folder."""
+    program = f"import runpy; print(runpy.run_path({str(folder / 'src' / COPY)!r})['commit']())"
     return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -52,12 +55,12 @@ def test_the_commit_is_that_of_the_checkout(checkout):
 
 
 @pytest.mark.parametrize("package", ["conservator", "conservator_studies"])
-def test_a_change_in_either_package_is_said(checkout, package):
+def test_a_change_in_either_package_is_reported(checkout, package):
     head = git(checkout, "rev-parse", "HEAD")
     (checkout / "src" / package / "code.py").write_text("x = 2\n")
     assert commit_of(checkout) == f"{head}-dirty"
 
 
-def test_code_that_no_checkout_holds_has_no_commit(checkout):
-    git(checkout, "rm", "-q", "--cached", "src/conservator/provenance.py")
+def test_code_outside_of_a_checkout_has_no_commit(checkout):
+    git(checkout, "rm", "-q", "--cached", f"src/{COPY}")
     assert commit_of(checkout) == "None"

@@ -1,3 +1,5 @@
+"""Reading files up to a limit, and atomic writes."""
+
 import os
 import stat
 import sys
@@ -11,17 +13,17 @@ from conservator.system.files import (
     check_files,
     check_folder,
     check_writable,
+    display_name,
     read_document,
     read_file,
     read_json,
     real_path,
-    shown,
     write_atomically,
     write_document,
 )
 
 
-def test_a_file_is_written_whole(tmp_path):
+def test_a_file_is_written_completely(tmp_path):
     path = tmp_path / "b.txt"
     write_atomically(path, b"one")
     write_atomically(path, b"two")
@@ -29,19 +31,19 @@ def test_a_file_is_written_whole(tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_nothing_is_overwritten_and_no_folder_made_unless_that_is_wanted(tmp_path):
-    path, there = tmp_path / "a" / "b.txt", tmp_path / "there.txt"
-    there.write_bytes(b"there")
-    with pytest.raises(ConservatorError, match=r"there is no folder .*a; --parents makes it"):
+def test_files_are_overwritten_and_folders_created_only_on_request(tmp_path):
+    path, existing = tmp_path / "a" / "b.txt", tmp_path / "existing.txt"
+    existing.write_bytes(b"content")
+    with pytest.raises(ConservatorError, match=r"the folder .*a does not exist; use --parents to create it"):
         check_writable(path)
-    with pytest.raises(ConservatorError, match="there is no folder"):
+    with pytest.raises(ConservatorError, match=r"the folder .*a does not exist"):
         write_atomically(path, b"")
-    with pytest.raises(ConservatorError, match="exists already; --force overwrites it"):
-        check_writable(there)
-    with pytest.raises(ConservatorError, match=r"there is no folder .*deep; --parents makes it"):
+    with pytest.raises(ConservatorError, match="the file already exists; use --force to overwrite it"):
+        check_writable(existing)
+    with pytest.raises(ConservatorError, match=r"the folder .*deep does not exist; use --parents to create it"):
         check_folder(tmp_path / "deep" / "er")
-    assert list(tmp_path.iterdir()) == [there]
-    assert check_writable(there, force=True) == there
+    assert list(tmp_path.iterdir()) == [existing]
+    assert check_writable(existing, force=True) == existing
     assert check_writable(path, parents=True).parent.is_dir()
     assert check_folder(tmp_path / "made").is_dir()
     assert check_folder(tmp_path / "deep" / "er", parents=True).is_dir()
@@ -55,7 +57,7 @@ def test_a_file_has_the_usual_permissions(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_the_old_file_and_no_temporary_file(tmp_path, monkeypatch):
     path = tmp_path / "file"
     write_atomically(path, b"old")
     monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
@@ -65,13 +67,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_in_the_way_is_said(tmp_path):
+def test_a_folder_cannot_be_overwritten(tmp_path):
     (tmp_path / "file").mkdir()
     with pytest.raises(ConservatorError, match="cannot write"):
         write_atomically(tmp_path / "file", b"")
 
 
-def test_permissions_links_and_pipes_stay_what_they_are(tmp_path):
+def test_permissions_links_and_pipes_are_preserved(tmp_path):
     path, link, pipe = tmp_path / "file", tmp_path / "link", tmp_path / "pipe"
     write_atomically(path, b"one")
     path.chmod(0o600)
@@ -88,7 +90,7 @@ def test_permissions_links_and_pipes_stay_what_they_are(tmp_path):
     assert pipe.is_fifo()
 
 
-def test_closed_and_full_streams_are_said(monkeypatch):
+def test_closed_and_full_streams_are_reported(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(ConservatorError, match="standard input is closed"):
         read_document("-")
@@ -99,19 +101,19 @@ def test_closed_and_full_streams_are_said(monkeypatch):
         monkeypatch.setattr(sys, "stdout", None)
         with pytest.raises(ConservatorError, match="standard output is closed"):
             write_document("-", b"a")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # what it holds has to go somewhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # the buffered bytes are flushed on close
 
 
-def test_a_device_or_a_pipe_is_no_file(tmp_path):
+def test_devices_and_pipes_are_rejected(tmp_path):
     pipe, link = tmp_path / "pipe", tmp_path / "zero"
-    os.mkfifo(pipe)  # to which nobody writes: opening it would wait forever
-    link.symlink_to("/dev/zero")  # which has no end
-    for path, what in ((pipe, "a pipe"), (link, "a device")):
-        with pytest.raises(ConservatorError, match=rf"cannot read .*{path.name}: it is {what}; a file is needed"):
+    os.mkfifo(pipe)  # without a writer: opening it would wait forever
+    link.symlink_to("/dev/zero")  # endless
+    for path, kind in ((pipe, "a pipe"), (link, "a device")):
+        with pytest.raises(ConservatorError, match=rf"cannot read .*{path.name}: expected a file, got {kind}"):
             read_file(path, 10)
-    with pytest.raises(ConservatorError, match="it is a device"):
+    with pytest.raises(ConservatorError, match="expected a file, got a device"):
         read_document(str(link))
-    with pytest.raises(ConservatorError, match=r"cannot read .*pipe: it is a device or a pipe"):
+    with pytest.raises(ConservatorError, match=r"cannot read .*pipe: expected a file, got a device or a pipe"):
         check_files(tmp_path)
     pipe.unlink()
     link.unlink()
@@ -128,11 +130,11 @@ def test_files_are_read_up_to_a_limit(tmp_path):
     os.write(write, b"12345")
     os.close(write)
     with pytest.raises(ConservatorError, match="has more than 4 bytes; at most 4 are read"):
-        read_document(f"/dev/fd/{read}", 4)  # as in a shell's <(...)
+        read_document(f"/dev/fd/{read}", 4)  # as in <(...) of a shell
     os.close(read)
 
 
-def test_json_that_is_none_is_said(tmp_path):
+def test_invalid_json_is_reported(tmp_path):
     path = tmp_path / "card.json"
     for data in (b"{", b"\xff", b"[" * 10**5):
         path.write_bytes(data)
@@ -140,7 +142,7 @@ def test_json_that_is_none_is_said(tmp_path):
             read_json(path)
 
 
-def test_names_that_cannot_be_are_said(tmp_path):
+def test_invalid_names_are_reported(tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     for name in ("loop", "a" * 300, "loop/inside"):
         for use in (check_writable, lambda path: write_atomically(path, b""), lambda path: read_file(path, 1)):
@@ -149,67 +151,72 @@ def test_names_that_cannot_be_are_said(tmp_path):
     assert real_path(tmp_path / "loop").name == "loop"
 
 
-def test_a_folder_that_may_not_be_entered_is_said(tmp_path, monkeypatch):
-    def refused(*_, **__):
+def test_missing_permissions_are_reported(tmp_path, monkeypatch):
+    def deny(*_, **__):
         raise PermissionError(13, "Permission denied", "folder")
 
-    monkeypatch.setattr("pathlib.Path.stat", refused)
+    monkeypatch.setattr("pathlib.Path.stat", deny)
     with pytest.raises(ConservatorError, match=r"cannot write .*file: Permission denied"):
         check_writable(tmp_path / "file")
 
 
-def test_what_a_killed_process_left_is_swept_and_what_a_living_one_writes_is_not(tmp_path):
-    ours, theirs = tmp_path / ".conservator.tmp.dead_000", tmp_path / ".conservator.tmp.alive000"
-    ours.write_bytes(b"half")
+def test_temporary_files_of_a_killed_process_are_removed_and_those_of_a_running_one_are_not(tmp_path):
+    stale, locked = tmp_path / ".conservator.tmp.dead_000", tmp_path / ".conservator.tmp.alive000"
+    stale.write_bytes(b"half")
     other = tmp_path / ".other"
     other.write_bytes(b"")
-    with theirs.open("wb") as handle:
+    with locked.open("wb") as handle:
         files._lock(handle)
-        files._swept.clear()
+        files._cleaned.clear()
         write_atomically(tmp_path / "file", b"whole")
-        assert sorted(path.name for path in tmp_path.iterdir()) == [theirs.name, ".other", "file"]
-    files._swept.clear()  # another process
+        assert sorted(path.name for path in tmp_path.iterdir()) == [locked.name, ".other", "file"]
+    files._cleaned.clear()  # another process
     write_atomically(tmp_path / "file", b"whole")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".other", "file"]
 
 
-def test_only_temporary_files_are_swept(tmp_path):
-    kept = [".conservator.sqlite", ".conservator.sqlite-wal", ".conservator.notes.txt", ".conservator.tmp.notes.txt"]
-    for name in kept:
-        (tmp_path / name).write_bytes(b"kept")
+def test_only_temporary_files_are_removed(tmp_path):
+    unrelated = [
+        ".conservator.sqlite",
+        ".conservator.sqlite-wal",
+        ".conservator.notes.txt",
+        ".conservator.tmp.notes.txt",
+    ]
+    for name in unrelated:
+        (tmp_path / name).write_bytes(b"content")
     (tmp_path / ".conservator.tmp.folder00").mkdir()
-    (tmp_path / ".conservator.tmp.link0000").symlink_to(tmp_path / kept[0])
+    (tmp_path / ".conservator.tmp.link0000").symlink_to(tmp_path / unrelated[0])
     before = sorted(tmp_path.iterdir())
-    files._swept.clear()
+    files._cleaned.clear()
     write_atomically(tmp_path / "file", b"whole")
     assert sorted(tmp_path.iterdir()) == [*before, tmp_path / "file"]
-    assert all((tmp_path / name).read_bytes() == b"kept" for name in kept)
+    assert all((tmp_path / name).read_bytes() == b"content" for name in unrelated)
 
 
 def test_a_file_is_on_disk_before_it_replaces_another(tmp_path, monkeypatch):
     calls, replace = [], Path.replace
     monkeypatch.setattr("os.fsync", lambda handle: calls.append("fsync"))
-    monkeypatch.setattr(Path, "replace", lambda *given: calls.append("replace") or replace(*given))
+    monkeypatch.setattr(Path, "replace", lambda *arguments: calls.append("replace") or replace(*arguments))
     write_atomically(tmp_path / "file", b"whole")
     assert calls == ["fsync", "replace"]
 
 
-def test_a_temporary_file_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    swept = []
+def test_a_temporary_file_that_is_removed_before_it_is_locked_is_created_again(tmp_path, monkeypatch):
+    removed = []
 
     def lock(handle):
-        if not swept:
-            swept.append(handle.name)
+        if not removed:
+            removed.append(handle.name)
             os.unlink(handle.name)  # noqa: PTH108
         return True
 
     monkeypatch.setattr(files, "_lock", lock)
     write_atomically(tmp_path / "file", b"whole")
     assert (tmp_path / "file").read_bytes() == b"whole"
-    assert len(list(tmp_path.iterdir())) == len(swept) == 1
+    assert len(list(tmp_path.iterdir())) == len(removed) == 1
 
 
-def test_half_a_surrogate_does_not_stop_a_write(tmp_path):
+def test_a_lone_surrogate_is_replaced(tmp_path):
     write_atomically(tmp_path / "file", "caf\udce9")
     assert (tmp_path / "file").read_bytes() == b"caf?"
-    assert shown("caf\udce9") == "caf\ufffd"
+    assert display_name("caf\udce9") == "caf\ufffd"

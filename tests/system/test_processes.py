@@ -1,4 +1,4 @@
-"""Processes are started from several threads at once."""
+"""Processes are started from several threads concurrently."""
 
 import os
 import threading
@@ -10,10 +10,10 @@ from conservator.system.processes import Worker
 
 
 class Context:
-    """A stand-in for multiprocessing: starting a process waits until another thread starts one too, if it can."""
+    """A fake multiprocessing context: starting a process waits for another thread that starts one, if possible."""
 
     def __init__(self):
-        self.barrier, self.seen = threading.Barrier(2), {}
+        self.barrier, self.environments = threading.Barrier(2), {}
 
     def Pipe(self):  # noqa: N802
         return open(os.devnull), open(os.devnull)  # noqa: PTH123
@@ -29,7 +29,7 @@ class Process:
     def start(self):
         with suppress(threading.BrokenBarrierError):
             self.context.barrier.wait(0.1)
-        self.context.seen[self.number] = {name: os.environ.get(name) for name in processes.THREADS}
+        self.context.environments[self.number] = {name: os.environ.get(name) for name in processes.THREAD_VARIABLES}
 
 
 def test_each_process_has_its_number_of_threads_and_the_environment_is_restored(monkeypatch):
@@ -42,5 +42,7 @@ def test_each_process_has_its_number_of_threads_and_the_environment_is_restored(
         workers = list(pool.map(lambda number: Worker.start(None, number, threads=number), range(1, 9)))
     for worker in workers:
         worker.connection.close()
-    assert context.seen == {number: dict.fromkeys(processes.THREADS, str(number)) for number in range(1, 9)}
+    assert context.environments == {
+        number: dict.fromkeys(processes.THREAD_VARIABLES, str(number)) for number in range(1, 9)
+    }
     assert dict(os.environ) == before

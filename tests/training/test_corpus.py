@@ -1,4 +1,4 @@
-"""Texts from files: all of them, and a clear error for what is none."""
+"""Reading documents from files, and errors for invalid files."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ def lines(*texts):
     return "".join(json.dumps({"text": text, "id": 1}) + "\n" for text in texts).encode()
 
 
-def test_documents_come_from_files_folders_and_lines(tmp_path):
+def test_documents_are_read_from_files_folders_and_json_lines(tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "one.txt").write_text("één")
     (tmp_path / "a" / "b" / "two.md").write_text("two")
@@ -35,28 +35,28 @@ def test_documents_come_from_files_folders_and_lines(tmp_path):
     assert corpus.fingerprint != read_corpus([tmp_path / "a"]).fingerprint
 
 
-def test_what_a_filter_refuses_is_counted(tmp_path):
+def test_documents_that_a_filter_rejects_are_counted(tmp_path):
     (tmp_path / "x.jsonl").write_bytes(lines("x = 1  # c", "def f(:", "# nothing else"))
-    (tmp_path / "y.txt").write_text("# kept")
+    (tmp_path / "y.txt").write_text("# comment")
     paths = [tmp_path / "x.jsonl", tmp_path / "y.txt"]
     corpus = read_corpus(paths, {paths[0]: strip_python_comments})
-    assert (corpus.documents, corpus.left_out) == ((b"x = 1", b"# kept"), 2)
+    assert (corpus.documents, corpus.left_out) == ((b"x = 1", b"# comment"), 2)
 
 
-def flipped(data, place):
-    return data[:place] + bytes([data[place] ^ 255, data[place + 1] ^ 255]) + data[place + 2 :]
+def flipped(data, position):
+    return data[:position] + bytes([data[position] ^ 255, data[position + 1] ^ 255]) + data[position + 2 :]
 
 
 BAD = {
     "empty.txt": (b"", "is empty"),
     "blank.txt": (b" \n", "no text in"),
-    "binary.txt": (b"ab\0c", "binary file: it holds a zero byte at 2"),
+    "binary.txt": (b"ab\0c", "binary file: byte 2 is zero"),
     "latin.txt": (b"caf\xe9 ", "not UTF-8 text: byte 3 is 0xe9"),
-    "x.docx": (b"PK", "'.docx' is not known; accepted are"),
-    "noextension": (b"text", "'' is not known"),
+    "x.docx": (b"PK", "the suffix '.docx' is not supported; accepted: folders"),
+    "noextension": (b"text", "the suffix '' is not supported"),
     "x.jsonl": (b'{"text": "a"}\n{"body": "b"}\n', 'line 2: expected a JSON object with a field "text"'),
     "y.jsonl": (b"not json\n", "line 1: expected a JSON object"),
-    "z.jsonl": (b'{"text": 1}\n', 'the field "text" is not a string'),
+    "z.jsonl": (b'{"text": 1}\n', 'the field "text" must be a string'),
     "s.jsonl": (b'{"text": "\\ud800"}\n', "lone surrogate"),
     "l.jsonl": (b"[1]\n", "expected a JSON object"),
     "cut.jsonl.gz": (gzip.compress(lines("a" * 1000))[:-20], "cannot read"),
@@ -67,7 +67,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_files_are_named_with_the_reason(name, tmp_path):
+def test_errors_contain_the_file_and_the_reason(name, tmp_path):
     content, message = BAD[name]
     path = Path("-") if name == "-" else tmp_path / name
     if name != "-":
@@ -77,26 +77,26 @@ def test_bad_files_are_named_with_the_reason(name, tmp_path):
     assert name in str(error.value)
 
 
-def test_folders_without_text_and_paths_without_files_are_named(tmp_path):
-    with pytest.raises(ConservatorError, match="holds no text files"):
+def test_folders_without_text_and_missing_files_are_reported(tmp_path):
+    with pytest.raises(ConservatorError, match="contains no text files"):
         read_corpus([tmp_path])
     with pytest.raises(ConservatorError, match="cannot read a"):
         read_corpus([Path("a" * 300)])
-    with pytest.raises(ConservatorError, match="there is no file or folder"):
+    with pytest.raises(ConservatorError, match=r"the file or folder .*nothing does not exist"):
         read_corpus([tmp_path / "nothing"])
 
 
-def test_more_text_than_is_accepted_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("conservator.training.corpus.LIMIT", 100)
+def test_too_much_text_is_rejected(tmp_path, monkeypatch):
+    monkeypatch.setattr("conservator.training.corpus.MAX_BYTES", 100)
     (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(lines("a" * 60, "b" * 60)))
     with pytest.raises(ConservatorError, match="more than 100 bytes of text"):
         read_corpus([tmp_path / "bomb.jsonl.gz"])
     (tmp_path / "line.jsonl.gz").write_bytes(gzip.compress(lines("a" * 10, "b" * 120)))
-    with pytest.raises(ConservatorError, match="line 2 is longer than 100 bytes"):
+    with pytest.raises(ConservatorError, match="line 2 has more than 100 bytes"):
         read_corpus([tmp_path / "line.jsonl.gz"])
 
 
-def test_the_same_text_comes_once_and_hidden_folders_do_not(tmp_path):
+def test_duplicates_and_hidden_folders_are_excluded(tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git" / "config.txt").write_text("not this")
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone")  # with a byte order mark
@@ -106,18 +106,18 @@ def test_the_same_text_comes_once_and_hidden_folders_do_not(tmp_path):
 
 
 @given(sizes=st.lists(st.integers(1, 400), min_size=1, max_size=60), seed=st.integers(0, 9))
-def test_a_twentieth_is_held_out_and_nothing_is_in_both(sizes, seed):
-    documents = tuple(bytes([place % 256]) * size for place, size in enumerate(sizes))
-    kept, held = hold_out(Corpus(documents, 0, ""), seed)
-    assert sorted(b"".join(kept + held)) == sorted(b"".join(documents))
+def test_a_twentieth_is_held_out_and_the_parts_are_disjoint(sizes, seed):
+    documents = tuple(bytes([index % 256]) * size for index, size in enumerate(sizes))
+    training, held = hold_out(Corpus(documents, 0, ""), seed)
+    assert sorted(b"".join(training + held)) == sorted(b"".join(documents))
     size = sum(sizes)
     assert max(1, 0.02 * size - 1) <= sum(map(len, held)) <= 0.1 * size + 1
-    assert hold_out(Corpus(documents, 0, ""), seed) == (kept, held)
-    if len(kept) + len(held) == len(documents):
-        assert set(kept).isdisjoint(held)
+    assert hold_out(Corpus(documents, 0, ""), seed) == (training, held)
+    if len(training) + len(held) == len(documents):
+        assert set(training).isdisjoint(held)
 
 
-def test_windows_are_pieces_of_the_stream(generator):
+def test_windows_are_parts_of_the_stream(generator):
     stream = as_stream([b"abc", b"defgh"])
     assert bytes(stream.tolist()) == b"abc\ndefgh"
     windows = draw_windows(stream, 200, 4, generator)

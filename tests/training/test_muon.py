@@ -1,4 +1,4 @@
-"""Muon against the singular value decomposition and the plain iteration."""
+"""Muon: comparison with the singular value decomposition and with the direct iteration."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ import torch
 from conservator.training.muon import Muon, orthogonalise
 
 
-def plain_iteration(matrix):
+def direct_iteration(matrix):
     x = matrix / (matrix.norm() + 1e-7)
     for _ in range(5):
         gram = x @ x.T
@@ -15,25 +15,25 @@ def plain_iteration(matrix):
 
 
 @pytest.mark.parametrize("shape", [(24, 96), (96, 24), (32, 32), (7, 1), (1, 7)])
-def test_singular_values_come_near_one_and_the_vectors_stay(shape, generator):
+def test_singular_values_approach_one_and_singular_vectors_are_preserved(shape, generator):
     matrix = torch.randn(shape, generator=generator)
-    found = orthogonalise(matrix)
-    assert found.shape == shape
-    values = torch.linalg.svdvals(found)
+    result = orthogonalise(matrix)
+    assert result.shape == shape
+    values = torch.linalg.svdvals(result)
     assert values.min() > 0.3
     assert values.max() < 1.3
     u, _, v = torch.linalg.svd(matrix, full_matrices=False)
-    inner = u.T @ found @ v.T
+    inner = u.T @ result @ v.T
     torch.testing.assert_close(inner, torch.diag(inner.diagonal()), rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("decay", [0.0, 3.0])
-def test_the_iteration_on_the_gram_matrix_is_the_plain_one(decay, generator):
+def test_the_iteration_on_the_gram_matrix_equals_the_direct_one(decay, generator):
     matrix = torch.randn(24, 96, generator=generator) * torch.logspace(0, -decay, 96)
-    torch.testing.assert_close(orthogonalise(matrix), plain_iteration(matrix), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(orthogonalise(matrix), direct_iteration(matrix), rtol=1e-3, atol=1e-4)
 
 
-def test_a_zero_gradient_moves_nothing(generator):
+def test_a_zero_gradient_changes_nothing(generator):
     weight = torch.randn(4, 6, generator=generator).requires_grad_()
     before = weight.detach().clone()
     optimiser = Muon([weight], lr=0.1)
@@ -42,7 +42,7 @@ def test_a_zero_gradient_moves_nothing(generator):
     assert torch.equal(weight, before)
 
 
-def test_a_step_goes_down_the_gradient(generator):
+def test_steps_decrease_the_loss(generator):
     target = torch.randn(4, 6, generator=generator)
     weight = torch.zeros(4, 6, requires_grad=True)
     optimiser = Muon([weight], lr=0.05)

@@ -1,4 +1,4 @@
-"""The filters for comments: what is left is the same program, and holds no comment."""
+"""Comment filters: the result is the same program without comments."""
 
 import ast
 import io
@@ -74,19 +74,19 @@ y = 2
 
 
 class WithoutDocstrings(ast.NodeTransformer):
-    """The syntax tree that the filter should leave."""
+    """Removes docstrings from a syntax tree: the expected result of the filter."""
 
     def visit(self, node):
         self.generic_visit(node)
         documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
         if isinstance(node, documented) and ast.get_docstring(node) is not None:
-            rest = [statement for statement in node.body[1:] if not isinstance(statement, ast.Pass)]
-            node.body = rest or ([] if isinstance(node, ast.Module) else [ast.Pass()])
+            remaining = [statement for statement in node.body[1:] if not isinstance(statement, ast.Pass)]
+            node.body = remaining or ([] if isinstance(node, ast.Module) else [ast.Pass()])
         return node
 
 
 def without_passes(tree):
-    """``pass`` may stand for a docstring that another statement followed on its line."""
+    """Dump a syntax tree without ``pass``, which may replace a docstring before another statement."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and len(body) > 1:
@@ -95,7 +95,7 @@ def without_passes(tree):
 
 
 @pytest.mark.parametrize("text", [TRICKY, *(path.read_text() for path in SOURCES)])
-def test_the_program_stays_the_same(text):
+def test_the_program_is_unchanged(text):
     stripped = strip_python_comments(text)
     tokens = tokenize.generate_tokens(io.StringIO(stripped).readline)
     assert not [token for token in tokens if token.type == tokenize.COMMENT]
@@ -104,13 +104,13 @@ def test_the_program_stays_the_same(text):
     assert '"""Doc' not in stripped
 
 
-def test_lines_that_held_a_comment_alone_go():
+def test_lines_with_only_a_comment_are_removed():
     assert strip_python_comments("# a\nx = 1  # b\n    # c\ny = 2\n") == "x = 1\ny = 2\n"
     assert strip_python_comments("x = 1  # no newline") == "x = 1"
 
 
 @pytest.mark.parametrize("text", ["def f(:\n", "x = '", "\0", "if x:\n  a\n b\n"])
-def test_what_is_not_python_is_not_taken(text):
+def test_invalid_python_is_rejected(text):
     assert strip_python_comments(text) is None
 
 
@@ -134,7 +134,7 @@ data:
 """
 
 
-def test_full_line_comments_go_and_scripts_stay():
+def test_full_line_comments_are_removed_and_scripts_are_preserved():
     stripped = strip_yaml_comments(MANIFEST)
     assert yaml.safe_load(stripped) == yaml.safe_load(MANIFEST)
     assert [line for line in MANIFEST.split("\n") if line not in stripped.split("\n")] == [
@@ -145,16 +145,16 @@ def test_full_line_comments_go_and_scripts_stay():
     ]
 
 
-def test_line_breaks_of_windows_are_those_of_others():
+def test_windows_line_breaks_are_converted():
     assert strip_python_comments("# a\r\nx = 1  # b\r\n") == "x = 1\n"
     assert strip_yaml_comments("# a\r\nb: 1\r\n") == "b: 1\n"
 
 
-def test_doubtful_escapes_are_no_warning():
+def test_invalid_escapes_do_not_warn():
     assert strip_python_comments("x = '\\d'  # a\n") == "x = '\\d'\n"
 
 
-def test_what_is_not_yaml_is_not_taken():
+def test_invalid_yaml_is_rejected():
     assert strip_yaml_comments('a: "x\u2028y"\n# c\nb: |\n  # t\n') is None
     assert strip_yaml_comments('a: "never closed\n# b\n') is None
     assert strip_yaml_comments("a:\n\t- b\n") is None

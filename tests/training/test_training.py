@@ -1,4 +1,4 @@
-"""Training: it learns, it can be repeated, and a run that was stopped goes on as if it had not been."""
+"""Training: the loss decreases, runs are reproducible, and a resumed run equals an uninterrupted one."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def losses(config, seed, steps=30):
 
 
 @configs
-def test_the_loss_falls_and_follows_from_the_seed(config):
+def test_the_loss_decreases_and_is_reproducible(config):
     first, trainer = losses(config, 0)
     assert first[0] == pytest.approx(torch.log(torch.tensor(256.0)).item(), abs=1e-4)
     assert sum(first[-5:]) / 5 < first[0] - 0.5
@@ -45,32 +45,32 @@ def test_the_loss_falls_and_follows_from_the_seed(config):
     assert losses(config, 1)[0] != first
 
 
-def test_training_leaves_the_global_generator_alone():
+def test_training_does_not_change_the_global_generator():
     before = torch.get_rng_state()
     losses(ADAMW, 0, steps=2)
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_a_run_may_start_from_the_weights_of_another():
+def test_a_run_can_start_from_the_weights_of_another():
     _, trained = losses(SMALL, 0)
     before = [weight.clone() for weight in trained.network.state_dict().values()]
     learner = ByteLearner(TINY, start=trained.network)
     again = Trainer(SMALL, 1, torch.device("cpu"), learner)
     assert again.step(as_stream(TEXTS), 0.0) < 5
-    kept = trained.network.state_dict().values()
-    assert all(torch.equal(a, b) for a, b in zip(before, kept, strict=True))
+    after = trained.network.state_dict().values()
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-@pytest.mark.parametrize("most", [1.0, 0.3])
-def test_no_more_is_hidden_than_asked_for(most):
+@pytest.mark.parametrize("max_noise", [1.0, 0.3])
+def test_the_fraction_of_noise_is_bounded(max_noise):
     tokens = torch.zeros(8, 4000, dtype=torch.long)
-    kappa, hidden = noise(tokens, torch.Generator().manual_seed(0), most)
-    assert ((kappa >= 1 - most) & (kappa < 1)).all()
+    kappa, hidden = noise(tokens, torch.Generator().manual_seed(0), max_noise)
+    assert ((kappa >= 1 - max_noise) & (kappa < 1)).all()
     assert (kappa.diff() > 0).all()
     torch.testing.assert_close(hidden.float().mean(-1), 1 - kappa, atol=0.04, rtol=0)
 
 
-def test_rates_rise_stay_and_fall():
+def test_learning_rates_increase_stay_and_decrease():
     trainer = Trainer(SMALL, 0, torch.device("cpu"))
     rates = []
     for step in range(10):
@@ -83,8 +83,8 @@ def test_rates_rise_stay_and_fall():
 def test_every_weight_is_trained_by_exactly_one_optimiser():
     for config in (SMALL, ADAMW, PRESETS["small"]):
         trainer = Trainer(config, 0, torch.device("cpu"))
-        held = [p for o in trainer.optimisers for group in o.param_groups for p in group["params"]]
-        assert sorted(map(id, held)) == sorted(map(id, trainer.network.parameters()))
+        optimised = [p for o in trainer.optimisers for group in o.param_groups for p in group["params"]]
+        assert sorted(map(id, optimised)) == sorted(map(id, trainer.network.parameters()))
 
 
 def contents(folder):
@@ -93,79 +93,81 @@ def contents(folder):
 
 
 def without_clock(folder):
-    """The files of a run, without how long it took."""
-    found = contents(folder)
-    config = json.loads(found["config.json"])
+    """Return the files of a run without durations."""
+    files = contents(folder)
+    config = json.loads(files["config.json"])
     config["about"].pop("minutes")
-    table = [line.split(",") for line in found["loss.csv"].decode().splitlines()]
-    return found["model.safetensors"], config, [row[:2] + row[3:] for row in table]
+    table = [line.split(",") for line in files["loss.csv"].decode().splitlines()]
+    return files["model.safetensors"], config, [row[:2] + row[3:] for row in table]
 
 
 @configs
-def test_a_stopped_run_goes_on_as_if_it_had_not_been_stopped(config, tmp_path):
+def test_a_resumed_run_equals_an_uninterrupted_run(config, tmp_path):
     plan = Plan(config, 3, 50, None, CORPUS.fingerprint)
-    outcome = run_training(plan, CORPUS, tmp_path / "a" / "x")
-    assert outcome.finished
-    assert (outcome.step, len(outcome.curve)) == (50, 40)
-    asked = iter([False] * 20 + [True])
-    stopped = run_training(plan, CORPUS, tmp_path / "b" / "x", stopped=lambda: next(asked))
+    result = run_training(plan, CORPUS, tmp_path / "a" / "x")
+    assert result.finished
+    assert (result.step, len(result.curve)) == (50, 40)
+    stops = iter([False] * 20 + [True])
+    stopped = run_training(plan, CORPUS, tmp_path / "b" / "x", stopped=lambda: next(stops))
     assert (stopped.finished, stopped.step) == (False, 21)
-    load_expert(tmp_path / "b" / "x")  # usable as it is
+    load_expert(tmp_path / "b" / "x")  # the checkpoint is usable
     assert run_training(plan, CORPUS, tmp_path / "b" / "x", resume=True).finished
     assert without_clock(tmp_path / "a" / "x") == without_clock(tmp_path / "b" / "x")
     assert not (tmp_path / "b" / "x" / "training.safetensors").exists()
 
 
-def test_a_killed_run_goes_on_from_its_last_checkpoint(tmp_path, monkeypatch):
+def test_a_killed_run_resumes_from_its_last_checkpoint(tmp_path, monkeypatch):
     plan = Plan(SMALL, 0, 12, None, CORPUS.fingerprint)
     run_training(plan, CORPUS, tmp_path / "a" / "x")
     monkeypatch.setattr("conservator.training.runs.CHECKPOINT_SECONDS", 0.0)
 
-    def killed(moment):
-        if moment.step == 8:
+    def kill(progress):
+        if progress.step == 8:
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        run_training(plan, CORPUS, tmp_path / "b" / "x", report=killed)
+        run_training(plan, CORPUS, tmp_path / "b" / "x", report=kill)
     steps = []
-    run_training(plan, CORPUS, tmp_path / "b" / "x", resume=True, report=lambda moment: steps.append(moment.step))
+    run_training(plan, CORPUS, tmp_path / "b" / "x", resume=True, report=lambda progress: steps.append(progress.step))
     assert steps == [8, 9, 10, 11, 12]
     assert without_clock(tmp_path / "a" / "x") == without_clock(tmp_path / "b" / "x")
 
 
-def test_a_run_of_minutes_ends_and_says_how_far_it_is(tmp_path):
-    moments = []
+def test_a_run_of_minutes_ends_and_reports_progress(tmp_path):
+    reports = []
     plan = Plan(SMALL, 0, None, 0.005, CORPUS.fingerprint)
-    outcome = run_training(plan, CORPUS, tmp_path / "x", report=moments.append)
-    assert outcome.finished
-    assert outcome.seconds >= 0.3
-    shares = [moment.progress for moment in moments]
-    assert shares == sorted(shares)
-    assert shares[-1] == 1
-    assert moments[-1].seconds_left == 0
-    assert all(moment.bytes_per_second > 0 for moment in moments)
+    result = run_training(plan, CORPUS, tmp_path / "x", report=reports.append)
+    assert result.finished
+    assert result.seconds >= 0.3
+    progress = [report.progress for report in reports]
+    assert progress == sorted(progress)
+    assert progress[-1] == 1
+    assert reports[-1].seconds_left == 0
+    assert all(report.bytes_per_second > 0 for report in reports)
 
 
-def test_a_folder_is_never_overwritten_and_a_run_never_mixed_up(tmp_path):
+def test_a_folder_is_not_overwritten_and_another_run_is_not_resumed(tmp_path):
     plan = Plan(SMALL, 0, 3, None, CORPUS.fingerprint)
     with pytest.raises(ConservatorError, match="nothing to resume"):
         run_training(plan, CORPUS, tmp_path / "x", resume=True)
     run_training(plan, CORPUS, tmp_path / "x", stopped=lambda: True)
-    with pytest.raises(ConservatorError, match="holds an expert or a run already"):
+    with pytest.raises(ConservatorError, match="already contains an expert or a run"):
         run_training(plan, CORPUS, tmp_path / "x")
     for other in (replace(plan, seed=1), replace(plan, data="def"), replace(plan, config=ADAMW)):
-        with pytest.raises(ConservatorError, match="is of another run: its"):
+        with pytest.raises(ConservatorError, match="is from another run: expected"):
             run_training(other, CORPUS, tmp_path / "x", resume=True)
     state = tmp_path / "x" / "training.safetensors"
     with safe_open(state, "pt") as handle:
         metadata = handle.metadata()
-    whole = load_file(state)
+    complete = load_file(state)
     damages = {
-        "not a file of ours": b"broken",
-        "an optimiser's state is missing": save({k: v for k, v in whole.items() if k[:7] == "network"}, metadata),
-        "nothing is said of the run": save(whole),
-        "the curve is odd": save(whole, {"run": metadata["run"].replace('"curve": [', '"curve": [1, ')}),
-        "another optimiser": save({**whole, "optimiser.9.0.momentum": torch.ones(1)}, metadata),
+        "not a state file": b"broken",
+        "the state of an optimiser is missing": save(
+            {k: v for k, v in complete.items() if k[:7] == "network"}, metadata
+        ),
+        "the metadata is missing": save(complete),
+        "the curve is invalid": save(complete, {"run": metadata["run"].replace('"curve": [', '"curve": [1, ')}),
+        "another optimiser": save({**complete, "optimiser.9.0.momentum": torch.ones(1)}, metadata),
     }
     for damage in damages.values():
         state.write_bytes(damage)
@@ -173,22 +175,22 @@ def test_a_folder_is_never_overwritten_and_a_run_never_mixed_up(tmp_path):
             run_training(plan, CORPUS, tmp_path / "x", resume=True)
 
 
-ODD = st.sampled_from([None, True, -1, 0, 3, 10**30, 1.5, 1e400, float("nan"), "text", [], [1], {}, {"a": 1}])
+INVALID = st.sampled_from([None, True, -1, 0, 3, 10**30, 1.5, 1e400, float("nan"), "text", [], [1], {}, {"a": 1}])
 PARTS = ["plan", "steps_done", "seconds", "curve", "recent", ("plan", "seed"), ("plan", "config"), ("curve", "step")]
-TENSORS = ["missing", "shape", "nan", "whole numbers", "of another name", "of an optimiser that is not there"]
+TENSORS = ["missing", "shape", "nan", "integers", "another name", "another optimiser"]
 
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
-    """A run that was stopped after two steps of four."""
+    """A run that was stopped after two of four steps."""
     folder = tmp_path_factory.mktemp("stopped") / "x"
-    asked = iter([False, True])
-    run_training(Plan(SMALL, 0, 4, None, "abc"), CORPUS, folder, stopped=lambda: next(asked))
+    stops = iter([False, True])
+    run_training(Plan(SMALL, 0, 4, None, "abc"), CORPUS, folder, stopped=lambda: next(stops))
     return folder, (folder / "training.safetensors").read_bytes()
 
 
-@given(st.sampled_from(PARTS) | st.none(), ODD, st.sampled_from(TENSORS), st.integers(0, 10**6))
-def test_a_state_that_is_not_what_was_saved_goes_on_or_is_refused(stopped, part, value, change, which):
+@given(st.sampled_from(PARTS) | st.none(), INVALID, st.sampled_from(TENSORS), st.integers(0, 10**6))
+def test_a_changed_state_is_resumed_or_rejected(stopped, part, value, change, number):
     folder, data = stopped
     state = folder / "training.safetensors"
     state.write_bytes(data)
@@ -196,15 +198,15 @@ def test_a_state_that_is_not_what_was_saved_goes_on_or_is_refused(stopped, part,
         record = json.loads(handle.metadata()["run"])
     tensors = load_file(state)
     if part is None:
-        name = sorted(tensors)[which % len(tensors)]
+        name = sorted(tensors)[number % len(tensors)]
         old = tensors.pop(name)
         added = {
             "missing": {},
             "shape": {name: torch.ones(3, 1, 2)},
             "nan": {name: torch.full_like(old, torch.nan)},
-            "whole numbers": {name: old.long()},
-            "of another name": {f"{name}.x": old},
-            "of an optimiser that is not there": {name: old, "optimiser.-1.0.momentum": torch.ones(1)},
+            "integers": {name: old.long()},
+            "another name": {f"{name}.x": old},
+            "another optimiser": {name: old, "optimiser.-1.0.momentum": torch.ones(1)},
         }
         tensors |= added[change]
     elif isinstance(part, str):
@@ -227,33 +229,33 @@ def test_a_state_that_is_not_what_was_saved_goes_on_or_is_refused(stopped, part,
     trainer.step(as_stream(TEXTS), 0.5)
 
 
-def test_a_state_that_is_a_pipe_is_refused(stopped):
+def test_a_state_that_is_a_pipe_is_rejected(stopped):
     folder, data = stopped
     state = folder / "training.safetensors"
     state.unlink()
     os.mkfifo(state)
-    with pytest.raises(ConservatorError, match="it is a pipe"):
+    with pytest.raises(ConservatorError, match="expected a file, got a pipe"):
         run_training(Plan(SMALL, 0, 4, None, "abc"), CORPUS, folder, resume=True)
     state.unlink()
     state.write_bytes(data)
 
 
-def test_a_folder_without_a_name_is_refused(tmp_path, monkeypatch):
+def test_a_folder_without_a_name_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "real_path", lambda _: Path("/"))
-    with pytest.raises(ConservatorError, match="has no name, and the expert needs one"):
+    with pytest.raises(ConservatorError, match="has no name for the expert"):
         run_training(Plan(SMALL, 0, 1, None, "abc"), CORPUS, tmp_path / "x")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_card_of_what_training_did_not_record_is_refused(tmp_path):
+def test_a_card_without_training_records_is_rejected(tmp_path):
     save_expert(tmp_path / "x", Trainer(SMALL, 0, torch.device("cpu")).network, "x", {"finished": True, "held_out": 3})
     for curve in (b"", b"step,loss\n1,2\n", b"\xff", b"step,loss,held_out\n1,x,y\n"):
         (tmp_path / "x" / "loss.csv").write_bytes(curve)
-        with pytest.raises(ConservatorError, match="cannot write the card"):
+        with pytest.raises(ConservatorError, match="cannot write the model card"):
             write_card(tmp_path / "x")
 
 
-def test_a_loss_that_is_no_number_ends_the_training():
+def test_a_loss_that_is_not_finite_ends_the_training():
     trainer = Trainer(SMALL, 0, torch.device("cpu"))
     with torch.no_grad():
         trainer.network.head.weight.fill_(torch.nan)
@@ -261,7 +263,7 @@ def test_a_loss_that_is_no_number_ends_the_training():
         trainer.step(as_stream(TEXTS), 0.0)
 
 
-def test_too_little_text_is_said(tmp_path):
+def test_too_little_text_is_reported(tmp_path):
     corpus = Corpus((b"short",), 0, "")
     with pytest.raises(ConservatorError, match="5 bytes are too little text"):
         run_training(Plan(SMALL, 0, 3, None, ""), corpus, tmp_path / "x")

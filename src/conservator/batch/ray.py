@@ -19,7 +19,7 @@ from conservator.batch.engine import (
     time_limit_reason,
 )
 from conservator.errors import ConservatorError
-from conservator.system.processes import THREADS, Problem
+from conservator.system.processes import THREAD_VARIABLES, Problem
 
 CONNECT_TIMEOUT = 10.0  # seconds: for a connection to the cluster [untuned]
 OBJECT_STORE_BYTES = 2**28  # bytes: for documents in transfer, if Ray is started on this machine [untuned]

@@ -14,7 +14,7 @@ from conservator.batch.items import InputFile
 from conservator.documents import read_damaged, read_input
 from conservator.errors import ConservatorError
 from conservator.experts import References
-from conservator.experts.memory import LARGEST, make_references
+from conservator.experts.memory import MAX_REFERENCE_BYTES, make_references
 from conservator.experts.memory.index import UNKNOWN, Index
 from conservator.options import RestoreOptions
 from conservator.system.files import make_folder
@@ -80,7 +80,7 @@ def gather_texts(references: Iterable[Path], input_files: Iterable[InputFile], o
         if data and key not in texts:
             texts[key] = name, data
             total += len(data)
-        if total > LARGEST:
+        if total > MAX_REFERENCE_BYTES:
             raise ConservatorError(
                 f"the references must have at most {LARGEST:,} bytes together, exceeded with {name}; give fewer"
             )
@@ -121,8 +121,9 @@ def build_references(texts: Texts, mark: str, folder: Path) -> None:
     if references is None:
         raise ConservatorError("all references are empty")
     make_folder(folder)
-    for name in ARRAYS:
-        np.save(folder / f"{name}.npy", getattr(references.index, name))
+    index = references.index
+    for name, field in zip(ARRAYS, ("text", "offsets", "sizes", "starts", "positions"), strict=True):
+        np.save(folder / f"{name}.npy", getattr(index, field))
     about = {
         "names": list(references.names),
         "hashes": [hashes[number] for number in nonempty],

@@ -39,11 +39,11 @@ def convert(
 ) -> None:
     """Convert a pickled checkpoint to a folder for --experts hf:FOLDER. No code in the file is run."""
     from conservator.experts.denoisers import convert_checkpoint
-    from conservator.experts.language_models.loading import needs_extra
+    from conservator.experts.language_models.loading import missing_extra_error
 
     try:
         folder = convert_checkpoint(checkpoint, out, config=config, tokenizer=tokenizer, key=key)
     except ImportError as error:
-        raise needs_extra(error, "hf") from error
+        raise missing_extra_error(error, "hf") from error
     size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
     messages.print(f"wrote {folder}: {size / 1e6:.1f} MB of weights", soft_wrap=True)

@@ -47,7 +47,7 @@ from conservator.options import (
     RestoreOptions,
     expert_names,
 )
-from conservator.system.files import read_document, shown, write_document
+from conservator.system.files import display_name, read_document, write_document
 
 if TYPE_CHECKING:
     from conservator.results import Restoration
@@ -174,7 +174,7 @@ def restore(
         )
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
     data = read_document(damaged)
-    name = "standard input" if damaged == "-" else shown(damaged)
+    name = "standard input" if damaged == "-" else display_name(damaged)
     with without_collection():
         pages = is_pages(data)
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from conservator.cli.console import messages, printable
 from conservator.cli.options import Parents, Quiet, Seed, Threads
 from conservator.errors import ConservatorError
-from conservator.system.files import check_folder, shown
+from conservator.system.files import check_folder, display_name
 
 if TYPE_CHECKING:
     from conservator.training import Filter, TrainingProgress, TrainingTarget
@@ -96,7 +96,7 @@ def train(
     expert; with --base it is an adapter of one. Some documents are held out to measure the loss. Ctrl-C saves the
     expert so far.
     """
-    from conservator.training import Plan, hold_out, is_finished, predicted, read_corpus, run_training, write_card
+    from conservator.training import Plan, hold_out, is_finished, loss_unit, read_corpus, run_training, write_card
 
     target = choose_target(source, vocabulary, base, lora_rank, lora_alpha)
     preset = preset or next(iter(target.presets))
@@ -128,7 +128,7 @@ def train(
         "command": shlex.join(["conservator", *(word for word in sys.argv[1:] if word != "--resume")]),
         "about": about,
         "preset": preset,
-        "data": [shown(path.name) for path in paths],
+        "data": [display_name(path.name) for path in paths],
         "documents": len(corpus.documents),
         "bytes": corpus.size,
         "data_sha256": corpus.fingerprint,
@@ -153,7 +153,7 @@ def train(
         )
         raise typer.Exit(130)
     write_card(out)
-    print(f"{printable(shown(out))}: {outcome.step} steps, {outcome.seconds / 60:.1f} minutes")
+    print(f"{printable(display_name(out))}: {outcome.step} steps, {outcome.seconds / 60:.1f} minutes")
     if outcome.held_out is not None:
         loss, bound = outcome.held_out.per_hidden_byte(), outcome.held_out.bits_per_byte()
         per = predicted(learner.source)

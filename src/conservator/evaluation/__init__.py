@@ -1,1 +1,1 @@
-"""Scores of experts, tables, figures and provenance of results."""
+"""Tables, figures and provenance of results."""

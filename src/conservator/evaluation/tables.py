@@ -1,15 +1,15 @@
-"""Tables of text, for the terminal and as Markdown."""
+"""Tables for the terminal and in Markdown."""
 
 from rich.table import Table
 
-Lines = list[list[str]]  # the heading, then the rows; the first column names the row
+Lines = list[list[str]]  # the header, then the rows; the first column is the name of the row
 
 
 def as_table(title: str, lines: Lines) -> Table:
-    """Make a terminal table; columns with the paper's figures are dimmed."""
-    heading, *body = lines
+    """Create a terminal table; columns with values of the paper are dimmed."""
+    header, *body = lines
     table = Table(title=title, title_justify="left")
-    for number, text in enumerate(heading):
+    for number, text in enumerate(header):
         table.add_column(text, justify="right" if number else "left", style="dim" if text == "paper" else "")
     for line in body:
         table.add_row(*line)
@@ -17,7 +17,7 @@ def as_table(title: str, lines: Lines) -> Table:
 
 
 def as_markdown(title: str, lines: Lines) -> str:
-    """Make a Markdown table with its title above it."""
-    heading, *body = lines
-    rule = [":--", *["--:"] * (len(heading) - 1)]
-    return f"**{title}**\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in [heading, rule, *body])
+    """Create a Markdown table below its title."""
+    header, *body = lines
+    rule = [":--", *["--:"] * (len(header) - 1)]
+    return f"**{title}**\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in [header, rule, *body])

@@ -11,7 +11,7 @@ from conservator.experts.expert import (
     check_context,
     copy_visible,
 )
-from conservator.experts.lexicon import Lexicon, Reader
+from conservator.experts.lexicon import Lexicon, LexiconExpert
 from conservator.experts.library import builtin_names, expert_folder, load_experts
 from conservator.experts.memory import (
     Memory,
@@ -40,6 +40,7 @@ __all__ = [
     "Expert",
     "ExpertSpec",
     "Lexicon",
+    "LexiconExpert",
     "MaskSource",
     "Memory",
     "MemoryExpert",
@@ -49,7 +50,6 @@ __all__ = [
     "OutOfTimeError",
     "Predictions",
     "Progress",
-    "Reader",
     "References",
     "Source",
     "Team",

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from conservator.channels import MaskChannel, Observation
 from conservator.documents import DamagedDocument
 from conservator.errors import Advice, ConservatorError
-from conservator.experts import Lexicon, Reader, References, Team
+from conservator.experts import Lexicon, LexiconExpert, References, Team
 from conservator.experts.lexicon import MARK
-from conservator.experts.lexicon.expert import RARE, SHOWN, written
+from conservator.experts.lexicon.expert import UNLISTED_FREQUENCY, MIN_ASCII_LETTERS, decode_with_marks
 from conservator.experts.lexicon.words import WORD, begins_sentence
 from conservator.field import Inferred
 from conservator.numerics import runs

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from conservator.documents import DamagedDocument, read_damaged
 from conservator.experts import References, load_phrases, make_references
-from conservator.experts.char_ngram import REFERENCES, CharNgramMixture, CharNgramModel, load_characters
+from conservator.experts.char_ngram import REFERENCES, CharNgramMixture, CharNgramModel, load_char_ngram_models
 from conservator.training import read_texts
 from conservator.vocabularies import BYTES
 

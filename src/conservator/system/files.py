@@ -1,4 +1,4 @@
-"""Reading files whole, up to a limit; writing them atomically; and the names of their encodings."""
+"""Read files up to a size limit, write files atomically, and check names of encodings."""
 
 import codecs
 import errno
@@ -18,39 +18,45 @@ from conservator.errors import ConservatorError, OptionError
 
 try:
     import fcntl
-except ImportError:  # not on Windows
+except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 ENCODINGS = ("utf-8", "utf-16", "windows-1252", "iso-8859-15", "windows-1250", "windows-1251", "cp850", "mac-roman")
-LARGEST_DOCUMENT = 2**30  # bytes that are read at most
-LARGEST_JSON = 2**28  # of a config, a card or a tokenizer
-CHUNK = 2**20
-TEMPORARY = ".conservator.tmp."  # the names of temporary files begin with it, and end with eight characters of tempfile
-TEMPORARY_NAME = re.compile(re.escape(TEMPORARY) + "[a-z0-9_]{8}")
-ESCAPES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")  # ways to write text in ASCII
+MAX_DOCUMENT_BYTES = 2**30  # bytes: size of a document [safety limit]
+MAX_JSON_BYTES = 2**28  # bytes: size of a config, a model card or a tokenizer [safety limit]
+CHUNK_BYTES = 2**20  # bytes: read at once [untuned]
+TEMP_PREFIX = ".conservator.tmp."  # temporary file names: this prefix and eight characters of tempfile
+TEMP_NAME = re.compile(re.escape(TEMP_PREFIX) + "[a-z0-9_]{8}")
+ASCII_ESCAPES = (
+    "idna",
+    "punycode",
+    "raw-unicode-escape",
+    "unicode-escape",
+    "utf-7",
+)  # codecs that escape text as ASCII
 
 
 def cache_home() -> Path:
-    """``$CONSERVATOR_HOME``, else ``$XDG_CACHE_HOME/conservator``, else ``~/.cache/conservator``."""
-    own, cache = os.environ.get("CONSERVATOR_HOME"), os.environ.get("XDG_CACHE_HOME")
-    if own:
-        return Path(own)
+    """Return ``$CONSERVATOR_HOME``, else ``$XDG_CACHE_HOME/conservator``, else ``~/.cache/conservator``."""
+    home, cache = os.environ.get("CONSERVATOR_HOME"), os.environ.get("XDG_CACHE_HOME")
+    if home:
+        return Path(home)
     return (Path(cache) if cache else Path("~/.cache").expanduser()) / "conservator"
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file; False for a name that is too long for one, where ``Path.is_file`` raises an OSError."""
+    """Return whether a path is a file; False for a name that is too long, where ``Path.is_file`` raises an OSError."""
     return _exists(path.is_file)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder; False for a name that is too long for one."""
+    """Return whether a path is a folder; False for a name that is too long."""
     return _exists(path.is_dir)
 
 
-def _exists(asked: Callable[[], bool]) -> bool:
+def _exists(check: Callable[[], bool]) -> bool:
     try:
-        return asked()
+        return check()
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             return False
@@ -58,7 +64,7 @@ def _exists(asked: Callable[[], bool]) -> bool:
 
 
 def make_folder(path: Path) -> Path:
-    """Create ``path`` and its parents; raise a ConservatorError if that is not possible."""
+    """Create ``path`` and its parents; raise a ConservatorError if this fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -67,23 +73,25 @@ def make_folder(path: Path) -> Path:
 
 
 def check_folder(path: Path, *, parents: bool = False) -> Path:
-    """Create the folder ``path``, which a user named for results. Its parent is created only with ``parents``."""
+    """Create the folder ``path`` for results. Its parent is created only with ``parents``."""
     if not parents and not path.parent.is_dir():
-        raise ConservatorError(f"cannot create the folder {path}: there is no folder {path.parent}; --parents makes it")
+        raise ConservatorError(
+            f"cannot create the folder {path}: the folder {path.parent} does not exist; use --parents to create it"
+        )
     return make_folder(path)
 
 
 def check_writable(path: Path, *, force: bool = False, parents: bool = False) -> Path:
-    """Return ``path`` if a file may be written there; raise a ConservatorError with the reason if not.
+    """Return ``path`` if it is writable; raise a ConservatorError with the reason if not.
 
     Args:
         path: the file.
-        force: an existing file may be overwritten.
-        parents: missing folders are created.
+        force: whether an existing file may be overwritten.
+        parents: whether to create missing folders.
     """
     try:
         return _writable(path, force=force, parents=parents)
-    except OSError as error:  # a name that is too long, a loop of links, a folder that may not be entered
+    except OSError as error:  # a name that is too long, a loop of links, or missing permissions
         raise ConservatorError(f"cannot write {path}: {error.strerror}") from error
 
 
@@ -92,59 +100,61 @@ def _writable(path: Path, *, force: bool, parents: bool) -> Path:
         return path
     if not path.parent.is_dir():
         if not parents:
-            raise ConservatorError(f"cannot write {path}: there is no folder {path.parent}; --parents makes it")
+            raise ConservatorError(
+                f"cannot write {path}: the folder {path.parent} does not exist; use --parents to create it"
+            )
         make_folder(path.parent)
     if path.is_dir():
         raise ConservatorError(f"cannot write {path}: it is a folder")
     if path.exists() and not force:
-        raise ConservatorError(f"cannot write {path}: it exists already; --force overwrites it")
+        raise ConservatorError(f"cannot write {path}: the file already exists; use --force to overwrite it")
     if not os.access(path.parent, os.W_OK):
         raise ConservatorError(f"cannot write {path}: no permission to write in {path.parent}")
     return path
 
 
 def check_encoding(name: str) -> str:
-    """The usual name of an encoding; raise an OptionError if there is none of that name."""
+    """Return the usual name of an encoding; raise an OptionError if it is unknown."""
     try:
-        found = codecs.lookup(name).name
-        if found in ESCAPES:
+        codec = codecs.lookup(name).name
+        if codec in ASCII_ESCAPES:
             raise LookupError
-        "a".encode(found)  # some codecs are of bytes alone
+        "a".encode(codec)  # some codecs convert bytes only
     except (LookupError, UnicodeError, ValueError, TypeError) as error:
         raise OptionError(
-            "encoding", f"{name!r} is not known; known: {', '.join(ENCODINGS)}, and others that Python knows"
+            "encoding", f"{name!r} is not known; known: {', '.join(ENCODINGS)}, and other encodings of Python"
         ) from error
-    found = "utf-8" if found == "utf-8-sig" else found
-    return re.sub(r"^cp(?=125\d$)", "windows-", found).replace("iso8859-", "iso-8859-")
+    codec = "utf-8" if codec == "utf-8-sig" else codec
+    return re.sub(r"^cp(?=125\d$)", "windows-", codec).replace("iso8859-", "iso-8859-")
 
 
 @contextmanager
 def open_file(path: Path, *, pipes: bool = False) -> Iterator[IO[bytes]]:
-    """Open a file to read it, and turn what goes wrong meanwhile into a ConservatorError that names it.
+    """Open a file for reading; errors inside the block become a ConservatorError that names the file.
 
-    A device may have no end, and a pipe no beginning, so that reading them would take forever: neither is a file. With
-    ``pipes``, a pipe or a terminal may stand for one, for a document that the user named.
+    Devices and pipes are rejected, because reading them may never end. ``pipes`` accepts pipes and terminals, for a
+    document that the user named.
     """
     try:
-        with path.open("rb") if pipes else open(path, "rb", opener=_at_once) as handle:
+        with path.open("rb") if pipes else open(path, "rb", opener=_open_nonblocking) as handle:
             mode = os.fstat(handle.fileno()).st_mode
             piped = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or handle.isatty()
             if not stat.S_ISREG(mode) and not (pipes and piped):
-                what = "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "a pipe"
-                raise ConservatorError(f"cannot read {path}: it is {what}; a file is needed")
+                kind = "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "a pipe"
+                raise ConservatorError(f"cannot read {path}: expected a file, got {kind}")
             yield handle
     except OSError as error:
         raise ConservatorError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def read_file(path: Path, limit: int) -> bytes:
-    """The bytes of a file that has at most ``limit`` of them."""
+    """Read a file of at most ``limit`` bytes."""
     with open_file(path) as handle:
         return _read_up_to(handle, limit, path)
 
 
-def read_json(path: Path, limit: int = LARGEST_JSON) -> Any:
-    """What a file of JSON holds."""
+def read_json(path: Path, limit: int = MAX_JSON_BYTES) -> Any:
+    """Read a JSON file."""
     data = read_file(path, limit)
     try:
         return json.loads(data)
@@ -153,17 +163,17 @@ def read_json(path: Path, limit: int = LARGEST_JSON) -> Any:
 
 
 def check_files(folder: Path) -> None:
-    """Raise a ConservatorError if something in ``folder``, which others will read, is a device or a pipe."""
+    """Raise a ConservatorError if ``folder`` contains a device or a pipe, before other packages read it."""
     try:
         for path in sorted(folder.iterdir()):
             if is_special(path):
-                raise ConservatorError(f"cannot read {path}: it is a device or a pipe; a file is needed")
+                raise ConservatorError(f"cannot read {path}: expected a file, got a device or a pipe")
     except OSError as error:
         raise ConservatorError(f"cannot read {folder}: {error.strerror}") from error
 
 
-def read_document(name: str, limit: int = LARGEST_DOCUMENT) -> bytes:
-    """The bytes of a file or a pipe, or of standard input if its name is ``-``; at most ``limit`` of them."""
+def read_document(name: str, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
+    """Read at most ``limit`` bytes from a file or a pipe, or from standard input if the name is ``-``."""
     if name != "-":
         with open_file(Path(name), pipes=True) as handle:
             return _read_up_to(handle, limit, name)
@@ -176,17 +186,17 @@ def read_document(name: str, limit: int = LARGEST_DOCUMENT) -> bytes:
 
 
 def real_path(path: Path) -> Path:
-    """The path without symbolic links, as far as these lead anywhere; what is wrong with it shows when it is used."""
+    """Resolve symbolic links without failing; errors surface when the path is opened."""
     return Path(os.path.realpath(path))
 
 
-def shown(name: str | Path) -> str:
-    """A name as text: bytes of it that are not UTF-8 are replaced."""
+def display_name(name: str | Path) -> str:
+    """Return a file name as text; bytes that are not UTF-8 are replaced."""
     return os.fsencode(name).decode(errors="replace")
 
 
 def write_document(name: str, content: bytes | str) -> None:
-    """Write ``content`` to a file, atomically, or to standard output if its name is ``-``."""
+    """Write ``content`` to a file, atomically, or to standard output if the name is ``-``."""
     if name != "-":
         write_atomically(Path(name), content)
         return
@@ -196,7 +206,7 @@ def write_document(name: str, content: bytes | str) -> None:
         sys.stdout.buffer.write(_as_bytes(content))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        raise  # the process at the other end has stopped reading, which is not an error of ours
+        raise  # the reading process has ended: handled by the caller
     except OSError as error:
         raise ConservatorError(f"cannot write standard output: {error.strerror}") from error
 
@@ -204,9 +214,9 @@ def write_document(name: str, content: bytes | str) -> None:
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Write ``content`` to a temporary file beside ``path``, then rename it over ``path``.
 
-    An interrupted write leaves the previous file, or none, but never half a file. What a killed process left is removed
-    by the next that writes into the same folder. An existing file keeps its permissions, and a symbolic link keeps its
-    target. A device or a pipe cannot be replaced, so it is written to directly.
+    An interrupted write leaves the previous file, or none, but never a partial file. Temporary files of a killed
+    process are removed by the next process that writes into the same folder. An existing file keeps its permissions,
+    and a symbolic link keeps its target. A device or a pipe cannot be replaced and is written directly.
     """
     data = _as_bytes(content)
     try:
@@ -215,9 +225,9 @@ def write_atomically(path: Path, content: bytes | str) -> None:
             return
         target = real_path(path) if path.is_symlink() else path
         if not target.parent.is_dir():
-            raise ConservatorError(f"cannot write {path}: there is no folder {target.parent}")
+            raise ConservatorError(f"cannot write {path}: the folder {target.parent} does not exist")
         mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-        _sweep(target.parent)
+        _remove_stale(target.parent)
         with _temporary_in(target.parent) as handle:
             handle.write(data)
             handle.flush()
@@ -225,7 +235,7 @@ def write_atomically(path: Path, content: bytes | str) -> None:
             temporary = Path(handle.name)
             temporary.chmod(mode)
             if fcntl is None:
-                handle.close()  # an open file cannot be renamed there
+                handle.close()  # Windows cannot rename an open file
             temporary.replace(target)
     except OSError as error:
         raise ConservatorError(f"cannot write {path}: {error.strerror}") from error
@@ -233,12 +243,12 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 
 @contextmanager
 def _temporary_in(folder: Path) -> Iterator[IO[bytes]]:
-    """A new file in ``folder``, locked by this process for as long as it is open, which is gone at the end."""
+    """Create a temporary file in ``folder``, locked by this process while it is open, and remove it at the end."""
     while True:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=TEMPORARY, delete=False) as handle:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=TEMP_PREFIX, delete=False) as handle:
             try:
                 _lock(handle)
-                if not os.fstat(handle.fileno()).st_nlink:  # swept before it was locked: once more
+                if not os.fstat(handle.fileno()).st_nlink:  # removed by another process before it was locked: try again
                     continue
                 yield handle
                 return
@@ -246,26 +256,29 @@ def _temporary_in(folder: Path) -> Iterator[IO[bytes]]:
                 Path(handle.name).unlink(missing_ok=True)
 
 
-_swept: set[tuple[int, str]] = set()  # process and folder; a process cleans a folder before it first writes there
+_cleaned: set[tuple[int, str]] = set()  # (process, folder): cleaned before the first write
 
 
-def _sweep(folder: Path) -> None:
-    """Remove temporary files of ``write_atomically`` in ``folder`` that no living process has locked."""
+def _remove_stale(folder: Path) -> None:
+    """Remove temporary files of ``write_atomically`` in ``folder`` that no running process has locked."""
     key = (os.getpid(), os.path.realpath(folder))
-    if key in _swept or fcntl is None:
+    if key in _cleaned or fcntl is None:
         return
-    _swept.add(key)
+    _cleaned.add(key)
     with os.scandir(folder) as entries:
-        ours = [one for one in entries if TEMPORARY_NAME.fullmatch(one.name) and one.is_file(follow_symlinks=False)]
-        found = [Path(one.path) for one in ours]
-    for path in found:
+        paths = [
+            Path(entry.path)
+            for entry in entries
+            if TEMP_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+        ]
+    for path in paths:
         with suppress(OSError, ConservatorError), open_file(path) as handle:
             if _lock(handle):
                 path.unlink(missing_ok=True)
 
 
 def _lock(handle: Any) -> bool:
-    """Lock a file until it is closed, or its process is gone; False if another has it, or files have no locks here."""
+    """Lock a file until it is closed or the process ends; return False if it is locked, or locks are unsupported."""
     try:
         fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (OSError, AttributeError):
@@ -274,7 +287,7 @@ def _lock(handle: Any) -> bool:
 
 
 def is_special(path: Path) -> bool:
-    """Whether ``path`` exists and is neither a file nor a folder, such as a device or a pipe; OSError if it cannot."""
+    """Return whether ``path`` exists and is neither a file nor a folder, such as a device or a pipe."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -283,33 +296,33 @@ def is_special(path: Path) -> bool:
 
 
 def _umask() -> int:
-    """The process's umask, which temporary files ignore. It can only be read by setting it."""
+    """Return the umask of the process, which temporary files ignore. It can only be read by setting it."""
     current = os.umask(0o077)
     os.umask(current)
     return current
 
 
-def _at_once(name: str, flags: int) -> int:
-    """Open a file; a pipe that nobody writes to does not make it wait."""
+def _open_nonblocking(name: str, flags: int) -> int:
+    """Open a file without waiting for the writer of a pipe."""
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _read_up_to(handle: IO[bytes], limit: int, name: object) -> bytes:
-    """What is left of ``handle``; raise a ConservatorError if that is more than ``limit`` bytes."""
+    """Read the rest of ``handle``; raise a ConservatorError if it has more than ``limit`` bytes."""
     try:
         size = os.fstat(handle.fileno()).st_size  # 0 for a pipe
-    except io.UnsupportedOperation:  # a stream in memory
+    except io.UnsupportedOperation:  # an in-memory stream
         size = 0
     if size > limit:
         raise ConservatorError(f"{name} has {size} bytes; at most {limit} are read")
-    found = io.BytesIO()
-    while chunk := handle.read(CHUNK):
-        found.write(chunk)
-        if found.tell() > limit:
+    content = io.BytesIO()
+    while chunk := handle.read(CHUNK_BYTES):
+        content.write(chunk)
+        if content.tell() > limit:
             raise ConservatorError(f"{name} has more than {limit} bytes; at most {limit} are read")
-    return found.getvalue()
+    return content.getvalue()
 
 
 def _as_bytes(content: bytes | str) -> bytes:
-    """Text in UTF-8; half a surrogate, as in the name of a file that is not UTF-8, is no text and becomes ``?``."""
+    """Encode text as UTF-8; a lone surrogate, as in a file name that is not UTF-8, becomes ``?``."""
     return content.encode(errors="replace") if isinstance(content, str) else content

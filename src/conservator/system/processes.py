@@ -1,4 +1,4 @@
-"""Processes that work for this one: they share no threads with it, do not hear Ctrl-C, and end when it ends."""
+"""Worker processes: spawned, with SIGINT blocked, and killed with their parent."""
 
 import os
 import signal
@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, NoReturn
 
 from conservator.errors import Advice, ConservatorError, OptionError
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-# A spawned process inherits os.environ, which multiprocessing cannot replace for one child: one is started at a time.
-STARTING = threading.Lock()
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+# A spawned process inherits os.environ, which multiprocessing cannot set per child: processes start one at a time.
+START_LOCK = threading.Lock()
 
 
 class Problem(NamedTuple):
-    """A ConservatorError as it is sent from one process to another."""
+    """A ConservatorError in the form that is sent between processes."""
 
     option: str | None
     problem: str
@@ -28,11 +28,11 @@ class Problem(NamedTuple):
 
     @classmethod
     def of(cls, error: ConservatorError) -> "Problem":
-        """What an error says."""
+        """Convert an error."""
         return cls(error.option if isinstance(error, OptionError) else None, error.problem, error.advice)
 
     def throw(self) -> NoReturn:
-        """Raise the error here."""
+        """Raise the error in this process."""
         if self.option is not None:
             raise OptionError(self.option, self.problem)
         raise ConservatorError(self.problem, *self.advice)
@@ -40,31 +40,31 @@ class Problem(NamedTuple):
 
 @dataclass
 class Worker:
-    """A process that works for this one, and the pipe to it."""
+    """A worker process and the pipe to it."""
 
     process: BaseProcess
     connection: Connection
 
     @classmethod
-    def start(cls, serve: Callable[..., None], *given: Any, threads: int = 1) -> "Worker":
-        """Start a process that calls ``serve(connection, *given)``, and computes with so many threads."""
+    def start(cls, serve: Callable[..., None], *arguments: Any, threads: int = 1) -> "Worker":
+        """Start a process that calls ``serve(connection, *arguments)`` and uses ``threads`` threads."""
         context = get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_begin, args=(serve, theirs, *given), daemon=True)
-        with STARTING, _for_children(threads):
+        parent_end, child_end = context.Pipe()
+        process = context.Process(target=_run, args=(serve, child_end, *arguments), daemon=True)
+        with START_LOCK, _child_environment(threads):
             process.start()
-        theirs.close()
-        return cls(process, ours)
+        child_end.close()
+        return cls(process, parent_end)
 
     def end(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         self.process.kill()
         self.process.join()
         self.connection.close()
 
     @property
-    def how_it_ended(self) -> str:
-        """How a process has ended, in words."""
+    def exit_description(self) -> str:
+        """Description of the exit of the process."""
         code = self.process.exitcode
         if code is not None and code < 0:
             with suppress(ValueError):
@@ -73,24 +73,24 @@ class Worker:
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def find_factory(name: str) -> Any:
-    """The function that ``module:function`` names."""
+    """Return the function with the name ``module:function``."""
     module, _, function = name.partition(":")
     return getattr(import_module(module), function)
 
 
-def _begin(serve: Callable[..., None], connection: Connection, *given: Any) -> None:
+def _run(serve: Callable[..., None], connection: Connection, *arguments: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the parent has closed the pipe
-        serve(connection, *given)
+        serve(connection, *arguments)
 
 
 def _end_with_parent() -> None:
-    """End this process at once when its parent has ended, however it did, and whatever is being computed."""
+    """Exit immediately when the parent process ends."""
     parent = parent_process()
     if parent is not None:
         wait([parent.sentinel])
@@ -98,15 +98,15 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _for_children(threads: int) -> Iterator[None]:
-    """While a process is started: so many threads for it, and Ctrl-C is not for it but for this one.
+def _child_environment(threads: int) -> Iterator[None]:
+    """Set the number of threads in the environment, and block SIGINT, while a process is started.
 
-    This changes os.environ for the whole process, so STARTING must be held.
+    This changes os.environ for the whole process, so START_LOCK must be held.
     """
-    wanted = {**dict.fromkeys(THREADS, str(threads)), "OMP_WAIT_POLICY": "PASSIVE"}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    resource_tracker.ensure_running()  # a process of Python's own; starting it would let Ctrl-C through again
+    variables = {**dict.fromkeys(THREAD_VARIABLES, str(threads)), "OMP_WAIT_POLICY": "PASSIVE"}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    resource_tracker.ensure_running()  # starting this helper process later would unblock SIGINT
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if hasattr(signal, "pthread_sigmask") else None
     try:
         yield

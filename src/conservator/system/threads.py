@@ -1,10 +1,10 @@
-"""How many threads torch uses in a restoration.
+"""Number of torch threads in a restoration.
 
-Below about 50 KB one thread is faster than several: the tensors are small, and the threads of OpenMP spin while they
-wait for each other, which takes many times longer if another process needs the cores.
+Below about 50 KB one thread is faster than several: the tensors are small, and OpenMP threads spin while they wait,
+which takes many times longer if another process needs the cores.
 
-``torch.set_num_threads`` sets the number for the calling thread, and the default of threads that have not used torch
-yet. Only the calling thread is meant here, so the default is put back by a thread that ends at once.
+``torch.set_num_threads`` sets the number of the calling thread, and the default of threads that have not used torch
+yet. Only the calling thread should change here, so a short-lived thread restores the default.
 """
 
 import threading
@@ -12,48 +12,48 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-SMALL = 50_000  # bytes to read: with fewer, one thread is faster than two
-_setting = threading.Lock()
-Found = TypeVar("Found")
+SINGLE_THREAD_BYTES = 50_000  # bytes: with less input, one thread is faster than two [LOG: threads]
+_lock = threading.Lock()
+Result = TypeVar("Result")
 
 
 @contextmanager
 def threads_for(work: int) -> Iterator[None]:
-    """Use one thread in a ``with`` block if fewer than SMALL bytes are read in it; never more threads than before.
+    """Use one thread in a ``with`` block for less than SINGLE_THREAD_BYTES of input; never increase the number.
 
-    Only the calling thread is affected, so that several threads may restore at once.
+    Only the calling thread is affected, so several threads may restore concurrently.
 
     Args:
-        work: the bytes that are read.
+        work: size of the input in bytes.
     """
     import torch
 
-    with _setting:  # a thread that uses torch for the first time must not do so while another changes the default
+    with _lock:  # the first use of torch in a thread must not coincide with a change of the default
         before = torch.get_num_threads()
-    if work >= SMALL or before == 1:
+    if work >= SINGLE_THREAD_BYTES or before == 1:
         yield
         return
-    _set_here(1)
+    _set_threads(1)
     try:
         yield
     finally:
-        _set_here(before)
+        _set_threads(before)
 
 
-def _set_here(threads: int) -> None:
-    """Set the number of threads for the calling thread, and leave the default of new threads as it is."""
+def _set_threads(threads: int) -> None:
+    """Set the number of threads of the calling thread; do not change the default of new threads."""
     import torch
 
-    with _setting:
+    with _lock:
         default = _in_new_thread(torch.get_num_threads)
         torch.set_num_threads(threads)
         _in_new_thread(lambda: torch.set_num_threads(default))
 
 
-def _in_new_thread(call: Callable[[], Found]) -> Found:
-    """What a function returns in a thread of its own."""
-    found: list[Found] = []
-    thread = threading.Thread(target=lambda: found.append(call()))
+def _in_new_thread(call: Callable[[], Result]) -> Result:
+    """Call a function in a new thread, and return its result."""
+    results: list[Result] = []
+    thread = threading.Thread(target=lambda: results.append(call()))
     thread.start()
     thread.join()
-    return found[0]
+    return results[0]

@@ -1,11 +1,11 @@
-"""Training and evaluation of experts: corpora, training runs, cards, the specialisation check."""
+"""Training and evaluation of experts: corpora, training runs, model cards, the specialisation check."""
 
-from conservator.training.card import predicted, write_card
+from conservator.training.card import loss_unit, write_card
 from conservator.training.corpus import Corpus, as_stream, hold_out, read_corpus, read_texts
 from conservator.training.learners import ByteLearner
 from conservator.training.path import noise
 from conservator.training.presets import TrainingTarget
-from conservator.training.runs import Plan, TrainingProgress, is_begun, is_finished, run_training
+from conservator.training.runs import Plan, TrainingProgress, is_finished, is_resumable, run_training
 from conservator.training.scoring import Estimate, ratio
 from conservator.training.specialisation import Cell, Check, check_specialisation
 from conservator.training.strip import FILTERS, Filter, find_python_comments
@@ -29,10 +29,10 @@ __all__ = [
     "check_specialisation",
     "find_python_comments",
     "hold_out",
-    "is_begun",
     "is_finished",
+    "is_resumable",
+    "loss_unit",
     "noise",
-    "predicted",
     "ratio",
     "read_corpus",
     "read_texts",

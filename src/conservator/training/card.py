@@ -1,4 +1,4 @@
-"""The model card of an expert, and the picture of its loss curve."""
+"""Model card of an expert, with a plot of its loss curve."""
 
 import csv
 import io
@@ -13,24 +13,24 @@ from conservator.system.files import read_file, write_atomically
 from conservator.training.runs import CURVE
 
 PICTURE, CARD = "loss.png", "README.md"
-LARGEST = 2**24  # bytes of a curve
+MAX_CURVE_BYTES = 2**24  # bytes: size of a loss curve [safety limit]
 
 
 def write_card(folder: Path) -> None:
-    """Write the card and the curve of the finished expert in ``folder``."""
+    """Write the model card and the loss plot of the finished expert in ``folder``."""
     try:
         _write_card(folder)
     except ConservatorError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise ConservatorError(
-            f"cannot write the card of {folder}: {CONFIG} or {CURVE} is not what training wrote ({error!r})"
+            f"cannot write the model card of {folder}: {CONFIG} or {CURVE} was not written by training ({error!r})"
         ) from error
 
 
 def _write_card(folder: Path) -> None:
     expert = load_flow(folder) if is_flow(folder) else load_expert(folder)
-    about, per, weights = expert.about, predicted(expert.spec.source), WEIGHTS
+    about, loss_per, weights = expert.about, loss_unit(expert.spec.source), WEIGHTS
     config = expert.network.config if isinstance(expert, ByteExpert) else expert.base.network.config
     network = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in vars(config).items())
     unit, kind = "bytes", "A mask-source byte expert: it predicts hidden bytes from the visible ones."
@@ -39,13 +39,13 @@ def _write_card(folder: Path) -> None:
         kind = f"A flow-matching expert with a {expert.base.network.config.source} source; it reads the time."
         if expert.adapter is not None:
             weights, kind = ADAPTER_WEIGHTS, f"{kind} An adapter of the base `{expert.base.fingerprint[:16]}`."
-    points = list(csv.DictReader(io.StringIO(read_file(folder / CURVE, LARGEST).decode())))
+    points = list(csv.DictReader(io.StringIO(read_file(folder / CURVE, MAX_CURVE_BYTES).decode())))
     steps = [int(point["step"]) for point in points]
     figure = new_figure(5, 3)
     axes = figure.subplots()
     axes.plot(steps, [float(point["loss"]) for point in points], color=GREY, label="training")
     axes.plot(steps, [float(point["held_out"]) for point in points], color=BLUE, label="held out")
-    axes.set(xlabel="step", ylabel=f"nats per {per}", title=expert.spec.name)
+    axes.set(xlabel="step", ylabel=f"nats per {loss_per}", title=expert.spec.name)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
     write_atomically(folder / PICTURE, render(figure, "png"))
@@ -60,7 +60,7 @@ def _write_card(folder: Path) -> None:
         "training": f"{about['steps']} steps of {about['batch']} windows of {about['window']} {unit}, "
         f"seed {about['seed']}, {about['minutes']} minutes",
         "command": f"`{about['command']}`",
-        "held-out documents": f"{loss['value']:.3f} [{loss['low']:.3f}, {loss['high']:.3f}] nats per {per} "
+        "held-out documents": f"{loss['value']:.3f} [{loss['low']:.3f}, {loss['high']:.3f}] nats per {loss_per} "
         f"(times uniform); at most {bound['value']:.3f} [{bound['low']:.3f}, {bound['high']:.3f}] bits per byte",
         "fingerprint": f"`{expert.spec.fingerprint[:16]}`",
     }
@@ -70,6 +70,6 @@ def _write_card(folder: Path) -> None:
     write_atomically(folder / CARD, text)
 
 
-def predicted(source: Source) -> str:
-    """What the loss of an expert is counted by."""
+def loss_unit(source: Source) -> str:
+    """Return the unit that the loss of an expert is normalised by."""
     return "masked byte" if source.shows_noise else "byte"

@@ -1,4 +1,4 @@
-"""Texts from files: documents for training and for evaluation."""
+"""Read documents from files, for training and evaluation."""
 
 import gzip
 import hashlib
@@ -24,17 +24,17 @@ TEXT_SUFFIXES = (
     *(".log", ".markdown", ".md", ".org", ".py", ".pyi", ".r", ".rb", ".rs", ".rst", ".sh", ".sql", ".tex", ".text"),
     *(".toml", ".ts", ".tsv", ".txt", ".xml", ".yaml", ".yml"),
 )
-LIMIT = 4 * 2**30  # bytes of text, after decompression, that are read at most
+MAX_BYTES = 4 * 2**30  # bytes: decompressed size of a corpus [safety limit]
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents, and where they came from.
+    """Documents of a corpus.
 
     Attributes:
-        documents: the texts, as bytes of UTF-8.
-        left_out: how many documents were blank, not accepted by the filter, or the same as one before.
-        fingerprint: SHA-256 over the documents.
+        documents: the texts in UTF-8.
+        left_out: number of documents that were excluded: blank, rejected by the filter, or duplicates.
+        fingerprint: SHA-256 hash of the documents.
     """
 
     documents: tuple[bytes, ...]
@@ -43,82 +43,84 @@ class Corpus:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Total size in bytes."""
         return sum(map(len, self.documents))
 
 
 def read_corpus(paths: Sequence[Path], strip: Mapping[Path, Filter] | None = None) -> Corpus:
-    """Read the documents of text files, folders of them, ``.jsonl`` and ``.jsonl.gz`` files with a ``text`` field.
+    """Read the documents of text files, folders, and ``.jsonl`` and ``.jsonl.gz`` files with a ``text`` field.
 
-    In a folder, empty files and files without the suffix of a text are skipped; given by name, such a file is an error.
-    A file that is not UTF-8 is always an error. Texts from a path in ``strip`` pass through its filter; a text for
-    which the filter returns None is left out.
+    In a folder, empty files and files without a text suffix are skipped; as an argument, such a file is an error. A
+    file that is not UTF-8 is always an error. Texts from a path in ``strip`` are filtered; a text is excluded if the
+    filter returns None.
     """
     documents: list[bytes] = []
     left_out = total = 0
-    digest, known = hashlib.sha256(), set()
-    for source, text in ((path, text) for path in paths for _, text in read_texts(path, known=True)):
-        kept = strip[source](text) if strip and source in strip else text
-        if not kept or not kept.strip():
+    digest, hashes = hashlib.sha256(), set()
+    for source, text in ((path, text) for path in paths for _, text in read_texts(path, strict=True)):
+        filtered = strip[source](text) if strip and source in strip else text
+        if not filtered or not filtered.strip():
             left_out += 1
             continue
-        document = kept.encode()
-        own = hashlib.sha256(document).digest()
-        if own in known:  # a duplicate could be both trained on and held out
+        document = filtered.encode()
+        document_hash = hashlib.sha256(document).digest()
+        if document_hash in hashes:  # a duplicate could be in the training data and held out
             left_out += 1
             continue
-        known.add(own)
+        hashes.add(document_hash)
         total += len(document)
-        if total > LIMIT:
-            raise ConservatorError(f"more than {LIMIT} bytes of text in {', '.join(map(str, paths))}; give less")
+        if total > MAX_BYTES:
+            raise ConservatorError(
+                f"the corpus {', '.join(map(str, paths))} has more than {MAX_BYTES} bytes of text; use fewer files"
+            )
         digest.update(len(document).to_bytes(8, "big") + document)
         documents.append(document)
     if not documents:
-        refused = f" ({left_out} left out: blank, or not accepted by the filter)" if left_out else ""
-        raise ConservatorError(f"no text in {', '.join(map(str, paths))}{refused}")
+        reason = f" ({left_out} documents were blank, or rejected by the filter)" if left_out else ""
+        raise ConservatorError(f"no text in {', '.join(map(str, paths))}{reason}")
     return Corpus(tuple(documents), left_out, digest.hexdigest())
 
 
-def hold_out(corpus: Corpus, seed: int, share: float = 0.05) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """Split a corpus into documents to train on, and documents to hold out with about ``share`` of the bytes.
+def hold_out(corpus: Corpus, seed: int, fraction: float = 0.05) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """Split a corpus into training documents and held-out documents with about ``fraction`` of the bytes.
 
-    If no choice of whole documents has about that size, the end of the longest document is held out.
+    If no set of complete documents has about this size, the end of the longest document is held out.
     """
     documents = corpus.documents
     order = torch.randperm(len(documents), generator=torch.Generator().manual_seed(seed)).tolist()
     held: set[int] = set()
-    taken, wanted = 0, share * corpus.size
-    for place in order:
-        if taken < wanted and taken + len(documents[place]) <= 2 * wanted:
-            held.add(place)
-            taken += len(documents[place])
-    if taken >= wanted / 2:
-        kept = tuple(text for place, text in enumerate(documents) if place not in held)
-        return kept, tuple(documents[place] for place in sorted(held))
-    longest = max(range(len(documents)), key=lambda place: len(documents[place]))
-    cut = len(documents[longest]) - max(1, round(wanted))
-    kept = (*documents[:longest], documents[longest][:cut], *documents[longest + 1 :])
-    return kept, (documents[longest][cut:],)
+    held_bytes, target_bytes = 0, fraction * corpus.size
+    for index in order:
+        if held_bytes < target_bytes and held_bytes + len(documents[index]) <= 2 * target_bytes:
+            held.add(index)
+            held_bytes += len(documents[index])
+    if held_bytes >= target_bytes / 2:
+        training = tuple(text for index, text in enumerate(documents) if index not in held)
+        return training, tuple(documents[index] for index in sorted(held))
+    longest = max(range(len(documents)), key=lambda index: len(documents[index]))
+    split = len(documents[longest]) - max(1, round(target_bytes))
+    training = (*documents[:longest], documents[longest][:split], *documents[longest + 1 :])
+    return training, (documents[longest][split:],)
 
 
 def as_stream(documents: Sequence[bytes], vocabulary: Vocabulary = BYTES) -> Tensor:
-    """The documents one after the other, a newline between: (N,) tokens, to cut windows from."""
+    """Concatenate documents with newlines, as tokens (N,)."""
     if not isinstance(vocabulary, Tokens):
         return torch.frombuffer(bytearray(b"\n".join(documents)), dtype=torch.uint8)
-    between = torch.tensor(tokenise(b"\n", vocabulary), dtype=torch.int32)
-    parts = [torch.tensor(tokenise(document, vocabulary), dtype=torch.int32) for document in documents]
-    return torch.cat([part for pair in zip(parts, [between] * len(parts), strict=True) for part in pair][:-1])
+    separator = torch.tensor(tokenize_text(b"\n", vocabulary), dtype=torch.int32)
+    parts = [torch.tensor(tokenize_text(document, vocabulary), dtype=torch.int32) for document in documents]
+    return torch.cat([part for pair in zip(parts, [separator] * len(parts), strict=True) for part in pair][:-1])
 
 
-def tokenise(text: bytes, vocabulary: Vocabulary) -> list[int]:
-    """The tokens of a text; of a character that is cut off at either end, only bytes can say something."""
+def tokenize_text(text: bytes, vocabulary: Vocabulary) -> list[int]:
+    """Tokenize a text; without a byte vocabulary, incomplete characters at the ends are dropped."""
     if not isinstance(vocabulary, Tokens):
         return list(text)
     return vocabulary.tokenize(text.decode(errors="ignore"))
 
 
 def draw_blocks(stream: Tensor, count: int, length: int, seed: int) -> Tensor:
-    """At most ``count`` blocks of ``length`` tokens that do not overlap, in random order: (count * length,)."""
+    """Draw at most ``count`` disjoint blocks of ``length`` tokens, in random order: (count * length,)."""
     blocks = stream[: len(stream) // length * length].view(-1, length)
     return blocks[torch.randperm(len(blocks), generator=torch.Generator().manual_seed(seed))[:count]].flatten()
 
@@ -126,7 +128,7 @@ def draw_blocks(stream: Tensor, count: int, length: int, seed: int) -> Tensor:
 def draw_windows(
     stream: Tensor, count: int, length: int, generator: torch.Generator, *, aligned: bool = False
 ) -> Tensor:
-    """Draw ``count`` windows (count, length) of the stream, with replacement; ``aligned`` ones are whole blocks."""
+    """Draw windows (count, length) of the stream with replacement; ``aligned`` ones start at multiples of length."""
     if aligned:
         starts = length * torch.randint(len(stream) // length, (count, 1), generator=generator)
     else:
@@ -134,51 +136,54 @@ def draw_windows(
     return stream[starts + torch.arange(length)].long()
 
 
-def read_texts(path: Path, but: Path | None = None, *, known: bool = False) -> Iterator[tuple[str, str]]:
-    """The texts of a file or folder, as ``read_corpus`` reads them: the name of each, and the text.
+def read_texts(path: Path, exclude: Path | None = None, *, strict: bool = False) -> Iterator[tuple[str, str]]:
+    """Read the texts of a file or folder, as in ``read_corpus``; yield pairs (name, text).
 
-    The file ``but`` is passed over. If the files have to be ``known``, one that is named must have the suffix of a
-    text, and all are UTF-8; else it may have any suffix, and the encoding of each is told by its bytes.
+    Args:
+        path: the file or folder.
+        exclude: a file to skip.
+        strict: whether a file must have a text suffix and be UTF-8; else any suffix is accepted, and the encoding is
+            detected.
     """
     try:
         path.stat()
     except FileNotFoundError:
-        pass  # reported below, with a hint
-    except OSError as error:  # a name that is too long, a folder that may not be entered
+        pass  # reported below with a hint
+    except OSError as error:  # a name that is too long, or missing permissions
         raise ConservatorError(f"cannot read {path}: {error.strerror}") from error
     if path.is_dir():
         files = sorted(file for file in _walk(path) if _kind(file) is not None and file.is_file())
         if not files:
-            raise ConservatorError(f"the folder {path} holds no text files; {_accepted()}")
+            raise ConservatorError(f"the folder {path} contains no text files; {_accepted()}")
         for file in files:
-            if file.stat().st_size and not _same(file, but):
-                yield from _texts_of_file(file, known=known)
+            if file.stat().st_size and not _same(file, exclude):
+                yield from _texts_of_file(file, strict=strict)
         return
     if not path.exists():
         hint = "; standard input is not read here" if str(path) == "-" else ""
-        raise ConservatorError(f"there is no file or folder {path}{hint}")
-    if known and _kind(path) is None:
-        raise ConservatorError(f"{path}: a text file with the suffix {path.suffix!r} is not known; {_accepted()}")
+        raise ConservatorError(f"the file or folder {path} does not exist{hint}")
+    if strict and _kind(path) is None:
+        raise ConservatorError(f"{path}: the suffix {path.suffix!r} is not supported; {_accepted()}")
     if path.is_file() and not path.stat().st_size:
         raise ConservatorError(f"{path} is empty")
-    if not _same(path, but):
-        yield from _texts_of_file(path, known=known)
+    if not _same(path, exclude):
+        yield from _texts_of_file(path, strict=strict)
 
 
 def _same(file: Path, other: Path | None) -> bool:
-    """Whether two paths name the same file, which exists."""
+    """Return whether two paths refer to the same existing file."""
     return other is not None and file.samefile(other)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """The files of a folder and its sub-folders; hidden sub-folders (.git, .venv) are passed over."""
-    for where, folders, names in os.walk(folder):
+    """Yield the files of a folder and its sub-folders, without hidden sub-folders (.git, .venv)."""
+    for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(where, name) for name in names)
+        yield from (Path(parent, name) for name in names)
 
 
 def _kind(path: Path) -> str | None:
-    """How a file is read: text, jsonl, jsonl.gz, or None for not at all."""
+    """Return the format of a file: text, jsonl, jsonl.gz, or None if unsupported."""
     name = path.name.lower()
     for kind in ("jsonl", "jsonl.gz"):
         if name.endswith(f".{kind}"):
@@ -187,24 +192,24 @@ def _kind(path: Path) -> str | None:
 
 
 def _accepted() -> str:
-    return f"accepted are folders, .jsonl, .jsonl.gz, {', '.join(TEXT_SUFFIXES)}"
+    return f"accepted: folders, .jsonl, .jsonl.gz, {', '.join(TEXT_SUFFIXES)}"
 
 
-def _texts_of_file(path: Path, *, known: bool) -> Iterator[tuple[str, str]]:
-    """The texts of one file, with their names; errors name it, and the line or the byte."""
+def _texts_of_file(path: Path, *, strict: bool) -> Iterator[tuple[str, str]]:
+    """Yield the texts of one file with their names; errors contain the file and the line or byte."""
     try:
         if _kind(path) in ("text", None):
             with open_file(path, pipes=True) as handle:
-                yield str(path), _decode(handle.read(LIMIT + 1), path, strict=known)
+                yield str(path), _decode(handle.read(MAX_BYTES + 1), path, strict=strict)
             return
-        packed = path.suffix.lower() == ".gz"
+        compressed = path.suffix.lower() == ".gz"
         with open_file(path, pipes=True) as handle:
-            lines: IO[bytes] = gzip.GzipFile(fileobj=handle) if packed else handle  # type: ignore[assignment]
+            lines: IO[bytes] = gzip.GzipFile(fileobj=handle) if compressed else handle  # type: ignore[assignment]
             number = 0
-            while line := lines.readline(LIMIT + 1):
+            while line := lines.readline(MAX_BYTES + 1):
                 number += 1
-                if len(line) > LIMIT:
-                    raise ConservatorError(f"{path}, line {number} is longer than {LIMIT} bytes")
+                if len(line) > MAX_BYTES:
+                    raise ConservatorError(f"{path}: line {number} has more than {MAX_BYTES} bytes")
                 if line.strip():
                     yield f"{path}, line {number}", _record(line, path, number)
     except (OSError, EOFError, zlib.error) as error:  # gzip raises all three for a damaged file
@@ -212,10 +217,10 @@ def _texts_of_file(path: Path, *, known: bool) -> Iterator[tuple[str, str]]:
 
 
 def _decode(data: bytes, path: Path, *, strict: bool) -> str:
-    """The text of a file, which has to be UTF-8 if ``strict``."""
+    """Decode the text of a file, which must be UTF-8 if ``strict``."""
     source = read_input(data, "utf-8" if strict else None, name=str(path))
     if strict and b"\0" in data:
-        raise ConservatorError(f"{path} is a binary file: it holds a zero byte at {data.index(0)}")
+        raise ConservatorError(f"{path} is a binary file: byte {data.index(0)} is zero")
     try:
         return source.data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -228,9 +233,9 @@ def _record(line: bytes, path: Path, number: int) -> str:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConservatorError(f'{path}, line {number}: expected a JSON object with a field "text"') from error
     if not isinstance(text, str):
-        raise ConservatorError(f'{path}, line {number}: the field "text" is not a string')
+        raise ConservatorError(f'{path}, line {number}: the field "text" must be a string')
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ConservatorError(f"{path}, line {number}: the text holds a lone surrogate") from error
+        raise ConservatorError(f"{path}, line {number}: the text contains a lone surrogate") from error
     return text

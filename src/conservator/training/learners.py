@@ -1,4 +1,4 @@
-"""What can be trained: byte experts, and flow-matching experts over any vocabulary."""
+"""Trainable models: byte experts, flow-matching experts over any vocabulary, and adapters."""
 
 import copy
 from pathlib import Path
@@ -13,18 +13,18 @@ from conservator.experts.flow import SOURCES, FlowConfig, FlowExpert, FlowNetwor
 from conservator.experts.flow.adapters import TRAINING, save_adapter, start_adapter
 from conservator.experts.flow.network import FlowBlock
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
-from conservator.training.path import mislead, noise
+from conservator.training.path import noise, replace_uniformly
 from conservator.vocabularies import BYTES, Vocabulary
 
 
 class Learner(Protocol):
-    """A kind of network: how it is made, what its loss is, and how it is kept.
+    """A trainable model: initialisation, loss and storage.
 
     Attributes:
-        vocabulary: what it reads and predicts.
-        source: the noise from which its path starts.
-        context: the longest window it reads.
-        dropout: the share of outputs that training drops; above 0, a step draws from torch's global generator.
+        vocabulary: vocabulary of inputs and predictions.
+        source: source distribution of the path.
+        context: maximum window length in tokens.
+        dropout: dropout probability; above 0, a step draws from the global generator of torch.
     """
 
     vocabulary: Vocabulary
@@ -33,83 +33,82 @@ class Learner(Protocol):
     dropout: float
 
     def make(self) -> nn.Module:
-        """Draw the initial weights, by torch's global generator; those that need a gradient are trained."""
+        """Create the network with weights from the global generator; those that need a gradient are trained."""
 
     def inner(self, name: str) -> bool:
-        """Whether the weights of this name are a matrix between others, which Muon may train."""
+        """Return whether the weights of this name are a hidden matrix, which Muon may train."""
 
     def loss(self, network: Any, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
-        """The loss on windows (B, l), in nats per token that is predicted."""
+        """Compute the loss on windows (B, l), in nats per predicted token."""
 
     def freeze(self, network: Any, name: str) -> Expert:
-        """The expert that the network is by now; training may go on."""
+        """Return an expert with the current weights; training may continue."""
 
     def save(self, folder: Path, network: Any, name: str, about: dict[str, Any]) -> None:
-        """Write the expert."""
+        """Save the expert."""
 
     def load(self, folder: Path, device: str) -> Expert:
-        """Read what ``save`` wrote."""
+        """Load a saved expert."""
 
 
 class ByteLearner:
-    """A byte expert: cross-entropy at hidden bytes."""
+    """Byte expert: cross-entropy at hidden bytes."""
 
-    def __init__(self, config: NetworkConfig, most: float = 1.0, start: ByteNetwork | None = None) -> None:
-        """Take what is trained.
+    def __init__(self, config: NetworkConfig, max_hidden: float = 1.0, start: ByteNetwork | None = None) -> None:
+        """Configure the model.
 
         Args:
-            config: the size of the network.
-            most: the largest share of bytes that is hidden at a time; below 1, it learns what lightly damaged text
-                needs, and no more.
-            start: a network of the same size whose weights it starts from.
+            config: architecture of the network.
+            max_hidden: maximum fraction of hidden bytes; below 1, the model is trained for lightly damaged text only.
+            start: network of the same architecture that provides the initial weights.
         """
-        self.config, self.most, self.start = config, most, start
+        self.config, self.max_hidden, self.start = config, max_hidden, start
         self.vocabulary: Vocabulary = BYTES
         self.source: Source = MaskSource()
         self.context, self.dropout = config.context, config.dropout
 
     def make(self) -> ByteNetwork:
-        """Draw the initial weights, or take those of another network."""
+        """Create the network with random weights, or with the weights of ``start``."""
         network = ByteNetwork(self.config)
         if self.start is not None:
             network.load_state_dict(self.start.state_dict())
         return network
 
     def inner(self, name: str) -> bool:
-        """All but the embedding and the head."""
+        """Return True for all weights except the embedding and the head."""
         return not name.startswith(("embed.", "head."))
 
     def loss(self, network: ByteNetwork, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
-        """Nats per hidden byte."""
-        _, hidden = noise(windows, generator, self.most)
+        """Compute the loss in nats per hidden byte."""
+        _, hidden = noise(windows, generator, self.max_hidden)
         windows, hidden = windows.to(device), hidden.to(device)
         features = network.features(windows.masked_fill(hidden, HIDDEN), torch.ones_like(hidden))
         return functional.cross_entropy(network.logits(features[hidden]), windows[hidden])
 
     def freeze(self, network: ByteNetwork, name: str) -> Expert:
-        """A frozen copy."""
+        """Return a frozen copy."""
         return ByteExpert(copy.deepcopy(network), name, "")
 
     def save(self, folder: Path, network: ByteNetwork, name: str, about: dict[str, Any]) -> None:
-        """Write the expert."""
+        """Save the expert."""
         save_expert(folder, network, name, about)
 
     def load(self, folder: Path, device: str) -> Expert:
-        """Read the expert."""
+        """Load the expert."""
         return load_expert(folder, device)
 
 
 class FlowLearner:
-    """A flow-matching expert: cross-entropy at hidden tokens (mask source), or at all positions (uniform source)."""
+    """Flow-matching expert: cross-entropy at hidden tokens (mask source), or at all positions (uniform source)."""
 
     def __init__(self, config: FlowConfig, vocabulary: Vocabulary, tokenizer: bytes | None) -> None:
-        """Take the size of the network, its vocabulary, and the tokenizer.json to keep beside it."""
+        """Configure the model; ``tokenizer`` is the tokenizer.json that is saved with it."""
         self.config, self.vocabulary, self.tokenizer = config, vocabulary, tokenizer
         self.source = SOURCES[config.source]
         self.context, self.dropout = config.context, config.dropout
 
     def make(self) -> FlowNetwork:
-        """Draw the initial weights; open gates before matrices that are 0 learn faster than gates that are shut."""
+        """Create the network; open gates before zero matrices learn faster than closed gates."""
         network = FlowNetwork(self.config)
         for block in network.blocks:
             assert isinstance(block, FlowBlock)
@@ -117,7 +116,7 @@ class FlowLearner:
         return network
 
     def inner(self, name: str) -> bool:
-        """The matrices of attention and perceptrons; not what the time does."""
+        """Return True for the matrices of attention and perceptrons, without time conditioning."""
         return (
             name.startswith(("blocks.", "near."))
             and "adaLN" not in name
@@ -126,68 +125,70 @@ class FlowLearner:
         )
 
     def loss(self, network: FlowNetwork, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
-        """Nats per hidden token, or per token."""
+        """Compute the loss in nats per hidden token (mask source) or per token (uniform source)."""
         return flow_loss(network, windows, generator, device)
 
     def freeze(self, network: FlowNetwork, name: str) -> Expert:
-        """The network itself: it predicts without gradients."""
-        return FlowExpert(SharedBackbone(network, self.vocabulary), name)
+        """Return an expert that shares the network; it predicts without gradients."""
+        return FlowExpert(Base(network, self.vocabulary), name)
 
     def save(self, folder: Path, network: FlowNetwork, name: str, about: dict[str, Any]) -> None:
-        """Write the expert."""
+        """Save the expert."""
         save_flow(folder, network, self.tokenizer, name, about)
 
     def load(self, folder: Path, device: str) -> Expert:
-        """Read the expert."""
+        """Load the expert."""
         return load_flow(folder, device)
 
 
 def flow_loss(network: FlowNetwork, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
-    """Cross-entropy of windows (B, l) at stratified times, where the network has something to predict."""
+    """Compute the cross-entropy of windows (B, l) at stratified times, at the predicted positions."""
     config = network.config
     kappa, hidden = noise(windows, generator)
     if config.mask is not None:
-        read, asked = windows.masked_fill(hidden, config.mask), hidden
+        inputs, predicted = windows.masked_fill(hidden, config.mask), hidden
     else:
-        read, asked = mislead(windows, hidden, config.tokens, generator), torch.ones_like(hidden)
-    read, windows, asked = read.to(device), windows.to(device), asked.to(device)
+        inputs = replace_uniformly(windows, hidden, config.tokens, generator)
+        predicted = torch.ones_like(hidden)
+    inputs, windows, predicted = inputs.to(device), windows.to(device), predicted.to(device)
     kappa = kappa.to(device)
-    features, times = network.features(read, kappa), kappa[:, None].expand(read.shape)
-    return functional.nll_loss(network.log_probs(features[asked], read[asked], times[asked]), windows[asked])
+    features, times = network.features(inputs, kappa), kappa[:, None].expand(inputs.shape)
+    log_probs = network.log_probs(features[predicted], inputs[predicted], times[predicted])
+    return functional.nll_loss(log_probs, windows[predicted])
 
 
 class AdapterLearner:
-    """A low-rank adapter of a flow-matching expert, which stays as it is: the loss is that of its kind."""
+    """Low-rank adapter of a frozen flow-matching expert, trained with the loss of the expert."""
 
-    def __init__(self, base: SharedBackbone, folder: Path, rank: int, alpha: int) -> None:
-        """Take a base, the folder that it was read from, and the size of the adapter."""
+    def __init__(self, base: Base, folder: Path, rank: int, alpha: int) -> None:
+        """Configure the adapter; ``folder`` is the folder of the base."""
         self.base, self.folder, self.rank, self.alpha = base, folder, rank, alpha
         config = base.network.config
         self.vocabulary, self.source = base.vocabulary, SOURCES[config.source]
         self.context, self.dropout = config.context, config.dropout
 
     def make(self) -> FlowNetwork:
-        """Put an adapter into the base; it starts as no change."""
+        """Add an adapter to the base; initially it changes nothing."""
         return start_adapter(self.base, self.rank, self.alpha)
 
     def inner(self, name: str) -> bool:
-        """None: the two matrices of a layer are trained alike."""
+        """Return False: both matrices of a layer are trained by AdamW."""
         return False
 
     def loss(self, network: FlowNetwork, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
-        """Nats per hidden token, or per token."""
+        """Compute the loss in nats per hidden token (mask source) or per token (uniform source)."""
         with self.base.use(TRAINING):
             return flow_loss(network, windows, generator, device)
 
     def freeze(self, network: FlowNetwork, name: str) -> Expert:
-        """The network itself: it predicts without gradients."""
+        """Return an expert that shares the network; it predicts without gradients."""
         return FlowExpert(self.base, name, adapter=TRAINING)
 
     def save(self, folder: Path, network: FlowNetwork, name: str, about: dict[str, Any]) -> None:
-        """Write the adapter alone."""
+        """Save the adapter without the base."""
         settings = (self.rank, self.alpha, self.base.fingerprint)
         save_adapter(folder, self.folder, network, settings, name, about)
 
     def load(self, folder: Path, device: str) -> Expert:
-        """Read the adapter; its base is in memory."""
+        """Load the adapter; the base is already in memory."""
         return load_flow(folder, device)

@@ -1,4 +1,4 @@
-"""Muon: momentum whose update is the nearest orthogonal matrix (Jordan et al. 2024), in float32."""
+"""Muon: momentum with orthogonalised updates (Jordan et al. 2024), in float32."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,9 +12,9 @@ def orthogonalise(matrix: Tensor, steps: int = 5) -> Tensor:
 
         X <- P X,   P = a I + b A + c A^2,   A = X X'
 
-    The coefficients are the published ones: they trade exactness (values end within about 0.7 to 1.2) for speed.
-    Every P is a polynomial in the first A and commutes with it, so the iteration runs on A <- P A P, which is
-    smaller than X, and only two products with X are needed in all.
+    The published coefficients trade exactness (singular values end within about 0.7 to 1.2) for speed. Every P is a
+    polynomial in the first A and commutes with it, so the iteration runs on A <- P A P, which is smaller than X, and
+    only two products with X are needed.
     """
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix
@@ -32,22 +32,22 @@ def orthogonalise(matrix: Tensor, steps: int = 5) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon for matrices; ``torch.optim.Muon`` orthogonalises in bfloat16, which a CPU merely emulates."""
+    """Muon for matrices. ``torch.optim.Muon`` orthogonalises in bfloat16, which most CPUs emulate."""
 
     def __init__(self, params: Iterable[Tensor], lr: float, momentum: float = 0.95) -> None:
-        """Take the matrices to train."""
+        """Configure the optimiser for the matrices ``params``."""
         super().__init__(params, {"lr": lr, "momentum": momentum})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Update every matrix; ``closure`` is not used."""
+        """Update every matrix; ``closure`` is ignored."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 state: dict[str, Any] = self.state[parameter]
                 if not state:
                     state["momentum"] = torch.zeros_like(parameter)
                 state["momentum"].lerp_(parameter.grad, 1 - group["momentum"])
-                ahead = parameter.grad.lerp(state["momentum"], group["momentum"])
+                lookahead = parameter.grad.lerp(state["momentum"], group["momentum"])
                 rows, columns = parameter.shape
                 scale = max(1, rows / columns) ** 0.5
-                parameter.add_(orthogonalise(ahead), alpha=-group["lr"] * scale)
+                parameter.add_(orthogonalise(lookahead), alpha=-group["lr"] * scale)

@@ -1,4 +1,4 @@
-"""Fit a calibration to characters of which the truth is known: how many were read right, by confidence."""
+"""Fit a calibration of OCR confidences to characters with known truth: the fraction that is correct, by confidence."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,90 +13,106 @@ from conservator.channels.ocr_calibration import (
 )
 from conservator.errors import ConservatorError
 
-STEPS = 16  # of a curve, at most
-FEW = 50  # characters below which a step is none of its own
-RANKS = 4  # of other readings that are told apart
-EVEN = CalibrationCurve((), (0.5,))  # of which nothing is known
+MAX_BINS = 16  # bins: of a calibration curve [untuned]
+MIN_BIN_SIZE = 50  # characters: minimum size of a bin [untuned]
+MAX_RANKS = 4  # ranks: of OCR alternatives with a curve of their own [untuned]
+UNINFORMATIVE = Curve((), (0.5,))  # without data
 
-Line = tuple[
-    str, str, Sequence[CharacterConfidence]
-]  # what was seen, what is clean, what was said of each character that was seen
-Judged = tuple[
-    CharacterConfidence, str | None
-]  # what was said of a character, and what stood there; "" if that is unknown
+# Observed text, clean text, confidence of each observed character.
+Line = tuple[str, str, Sequence[CharacterConfidence]]
+# Confidence of an observed character, and the clean character: None if they agree, "" if it is unknown.
+LabelledCharacter = tuple[CharacterConfidence, str | None]
 
 
-def fit_calibration(lines: Iterable[Line]) -> OcrCalibration:
-    """The calibration under which confidences are probabilities."""
+def fit_calibration(lines: Iterable[Line]) -> Calibration:
+    """Fit the calibration that turns confidences into probabilities."""
     lines = list(lines)
-    judged = [one for line in lines for one in judge(*line)]
-    glyphs = [one for one in judged if one[0].confidence is not None]
-    if not glyphs:
-        raise ConservatorError("there is no character with a confidence, to fit a calibration to")
-    own, words = ([one for one in glyphs if one[0].of_word == of_word] for of_word in (False, True))
-    right = _share((sum(truth is None for _, truth in glyphs), len(glyphs)))
-    places = [one for line in lines for one in judge_places(*line)]
-    beside = fit_curve([confidence for confidence, _ in places], [whole for _, whole in places]) if places else EVEN
-    whole = _share((sum(whole for _, whole in places), len(places)))
-    return OcrCalibration(right, _right(own or glyphs), _right(words or glyphs), tuple(_others(glyphs)), whole, beside)
+    characters = [character for line in lines for character in label_characters(*line)]
+    with_confidence = [character for character in characters if character[0].confidence is not None]
+    if not with_confidence:
+        raise ConservatorError("cannot fit a calibration: no character has an OCR confidence")
+    by_glyph, by_word = (
+        [character for character in with_confidence if character[0].of_word == of_word] for of_word in (False, True)
+    )
+    accuracy = _smoothed_fraction((sum(truth is None for _, truth in with_confidence), len(with_confidence)))
+    gaps = [gap for line in lines for gap in label_gaps(*line)]
+    if gaps:
+        gap_curve = fit_curve([confidence for confidence, _ in gaps], [complete for _, complete in gaps])
+    else:
+        gap_curve = UNINFORMATIVE
+    completeness = _smoothed_fraction((sum(complete for _, complete in gaps), len(gaps)))
+    return Calibration(
+        accuracy,
+        _accuracy_curve(by_glyph or with_confidence),
+        _accuracy_curve(by_word or with_confidence),
+        tuple(_alternative_curves(with_confidence)),
+        completeness,
+        gap_curve,
+    )
 
 
-def judge(seen: str, clean: str, said: Sequence[CharacterConfidence]) -> Iterator[Judged]:
-    """What was said of each character that was seen, and what stood there; None if it was read right."""
-    for step in Levenshtein.opcodes(clean, seen):
+def label_characters(
+    observed: str, clean: str, confidences: Sequence[CharacterConfidence]
+) -> Iterator[LabelledCharacter]:
+    """Yield the confidence and the clean character of each observed character; None if they agree."""
+    for step in Levenshtein.opcodes(clean, observed):
         for number in range(step.dest_end - step.dest_start):
-            same = step.src_end - step.src_start == step.dest_end - step.dest_start
-            stood = clean[step.src_start + number] if same else ""
-            yield said[step.dest_start + number], None if step.tag == "equal" else stood
+            same_length = step.src_end - step.src_start == step.dest_end - step.dest_start
+            truth = clean[step.src_start + number] if same_length else ""
+            yield confidences[step.dest_start + number], None if step.tag == "equal" else truth
 
 
-def judge_places(seen: str, clean: str, said: Sequence[CharacterConfidence]) -> Iterator[tuple[float, bool]]:
-    """The confidence of the less sure of the characters beside each place, and whether nothing is missing there."""
-    missing = {step.dest_start for step in Levenshtein.opcodes(clean, seen) if step.tag == "delete"}
-    for place, confidence in enumerate(min_neighbour_confidence(said)):
+def label_gaps(observed: str, clean: str, confidences: Sequence[CharacterConfidence]) -> Iterator[tuple[float, bool]]:
+    """Yield the lower confidence of the neighbours of each gap between characters, and whether nothing is missing."""
+    missing = {step.dest_start for step in Levenshtein.opcodes(clean, observed) if step.tag == "delete"}
+    for position, confidence in enumerate(less_sure(confidences)):
         if confidence is not None:
-            yield confidence, place not in missing
+            yield confidence, position not in missing
 
 
-def fit_curve(confidences: Sequence[float], holds: Sequence[bool]) -> CalibrationCurve:
-    """The curve of the share that holds, which never falls: equally many of the fewer in each step, then pooled."""
+def fit_curve(confidences: Sequence[float], holds: Sequence[bool]) -> Curve:
+    """Fit an isotonic regression on bins with equal counts of the minority class."""
     order = np.argsort(confidences, kind="stable")
-    values, held = np.asarray(confidences, dtype=np.float64)[order], np.asarray(holds, dtype=np.float64)[order]
-    fewer = held if held.mean() < 0.5 else 1 - held
-    every = max(1.0, fewer.sum() / STEPS)
-    marks = np.floor((np.cumsum(fewer) - fewer) / every)
-    blocks: list[list[float]] = []  # how many hold, how many there are, the largest confidence
-    for mark in np.unique(marks):
-        here = marks == mark
-        if blocks and values[here][-1] == blocks[-1][2]:
-            blocks[-1] = [blocks[-1][0] + held[here].sum(), blocks[-1][1] + here.sum(), blocks[-1][2]]
+    values, labels = np.asarray(confidences, dtype=np.float64)[order], np.asarray(holds, dtype=np.float64)[order]
+    minority = labels if labels.mean() < 0.5 else 1 - labels
+    per_bin = max(1.0, minority.sum() / MAX_BINS)
+    bin_of = np.floor((np.cumsum(minority) - minority) / per_bin)
+    bins: list[list[float]] = []  # number of True labels, size, largest confidence
+    for number in np.unique(bin_of):
+        members = bin_of == number
+        if bins and values[members][-1] == bins[-1][2]:
+            bins[-1] = [bins[-1][0] + labels[members].sum(), bins[-1][1] + members.sum(), bins[-1][2]]
         else:
-            blocks.append([float(held[here].sum()), float(here.sum()), float(values[here][-1])])
-        while len(blocks) > 1 and (_share(blocks[-2]) >= _share(blocks[-1]) or blocks[-2][1] < FEW):
-            last = blocks.pop()
-            blocks[-1] = [blocks[-1][0] + last[0], blocks[-1][1] + last[1], last[2]]
-    return CalibrationCurve(tuple(one[2] for one in blocks[:-1]), tuple(_share(one) for one in blocks))
+            bins.append([float(labels[members].sum()), float(members.sum()), float(values[members][-1])])
+        while len(bins) > 1 and (
+            _smoothed_fraction(bins[-2]) >= _smoothed_fraction(bins[-1]) or bins[-2][1] < MIN_BIN_SIZE
+        ):
+            last = bins.pop()
+            bins[-1] = [bins[-1][0] + last[0], bins[-1][1] + last[1], last[2]]
+    return Curve(tuple(block[2] for block in bins[:-1]), tuple(_smoothed_fraction(block) for block in bins))
 
 
-def _share(block: Sequence[float]) -> float:
-    """The share that holds, of as many again as if one more did and one more did not."""
+def _smoothed_fraction(block: Sequence[float]) -> float:
+    """Estimate a fraction from (number of True labels, size) with the Jeffreys prior."""
     return (block[0] + 0.5) / (block[1] + 1)
 
 
-def _right(judged: Sequence[Judged]) -> CalibrationCurve:
-    """The curve of characters that were read right."""
-    return fit_curve([said.confidence or 0.0 for said, _ in judged], [truth is None for _, truth in judged])
+def _accuracy_curve(characters: Sequence[LabelledCharacter]) -> Curve:
+    """Fit the fraction of correct characters by confidence."""
+    return fit_curve(
+        [confidence.confidence or 0.0 for confidence, _ in characters], [truth is None for _, truth in characters]
+    )
 
 
-def _others(judged: Sequence[Judged]) -> Iterator[CalibrationCurve]:
-    """The curves of other readings that are what stood there, by rank."""
+def _alternative_curves(characters: Sequence[LabelledCharacter]) -> Iterator[Curve]:
+    """Fit the fraction of correct OCR alternatives at wrong characters by confidence, for each rank."""
     wrong = [
-        (sorted(said.alternatives, key=lambda one: -one[1]), truth)
-        for said, truth in judged
-        if truth is not None and said.alternatives
+        (sorted(confidence.others, key=lambda alternative: -alternative[1]), truth)
+        for confidence, truth in characters
+        if truth is not None and confidence.others
     ]
-    for rank in range(RANKS):
-        there = [(others[rank], truth) for others, truth in wrong if len(others) > rank]
-        if len(there) < FEW:
+    for rank in range(MAX_RANKS):
+        ranked = [(alternatives[rank], truth) for alternatives, truth in wrong if len(alternatives) > rank]
+        if len(ranked) < MIN_BIN_SIZE:
             return
-        yield fit_curve([confidence for (_, confidence), _ in there], [text == truth for (text, _), truth in there])
+        yield fit_curve([confidence for (_, confidence), _ in ranked], [text == truth for (text, _), truth in ranked])

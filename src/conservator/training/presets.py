@@ -1,4 +1,4 @@
-"""What is trained, from what the user asks for: a base over a vocabulary, or an adapter of a base."""
+"""Presets of training runs: a base model over a vocabulary, or an adapter of a base."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from conservator.training.tokenizer import NAME, read_tokenizer, tokens_of, trai
 from conservator.training.trainer import PRESETS, Lora, TrainingConfig
 from conservator.vocabularies import BYTES, Vocabulary
 
-# For 20 minutes on one core of a CPU; the number of tokens and the source are filled in.
+# For 20 minutes on one CPU core; the vocabulary size and the source are set later.
 BASES = {
     "laptop": TrainingConfig(
         network=FlowConfig(1, context=256, width=160, layers=4, heads=4, conditioning=64, reach=2),
@@ -26,7 +26,7 @@ BASES = {
 }
 ADAPTERS = {
     "laptop": TrainingConfig(steps=500, batch=16, window=128, muon=None, adamw=0.003, warmup=20, lora=Lora()),
-    # The paper's numbers, for its base of 1.3 billion weights; they need a GPU.
+    # The settings of the paper for its base of 1.3 billion parameters; they need a GPU.
     "paper": TrainingConfig(
         steps=6000,
         batch=16,
@@ -46,15 +46,15 @@ ADAPTERS = {
 
 @dataclass(frozen=True)
 class TrainingTarget:
-    """What is to be trained.
+    """The model to train.
 
     Attributes:
         source: mask or uniform.
-        vocabulary: ``bytes``; a number, for a tokenizer of so many tokens that is trained on the texts; or where a
-            tokenizer is.
-        base: the folder of the expert that gets an adapter, or None; its source and vocabulary are the adapter's.
-        rank: of the adapter; the preset's if None.
-        alpha: of the adapter; the preset's if None.
+        vocabulary: ``bytes``; a number, for a tokenizer of this size that is trained on the texts; or the path of a
+            tokenizer.
+        base: folder of the expert that the adapter is trained for, or None. The adapter has its source and vocabulary.
+        rank: rank of the adapter; None for the preset.
+        alpha: alpha of the adapter; None for the preset.
     """
 
     source: str = "mask"
@@ -65,7 +65,7 @@ class TrainingTarget:
 
     @property
     def presets(self) -> dict[str, TrainingConfig]:
-        """How it can be trained, by name; the first is the default."""
+        """Training presets by name; the first is the default."""
         if self.base is not None:
             return ADAPTERS
         return PRESETS if (self.source, self.vocabulary) == ("mask", "bytes") else BASES
@@ -73,14 +73,14 @@ class TrainingTarget:
     def learner(
         self, config: TrainingConfig, documents: Sequence[bytes], folder: Path, *, resume: bool, device: str
     ) -> tuple[TrainingConfig, Learner]:
-        """Complete a preset, and make what is trained.
+        """Complete a preset, and create the learner.
 
         Args:
             config: one of the presets.
-            documents: the texts to train on.
-            folder: of the run; a tokenizer that is trained is kept in it.
-            resume: whether the run goes on, with the tokenizer that it has.
-            device: where a base is.
+            documents: the training texts.
+            folder: folder of the run; a trained tokenizer is stored in it.
+            resume: whether the run is resumed, with its tokenizer.
+            device: device of the base.
         """
         if self.base is not None:
             return adapter_learner(config, self.base, self.rank, self.alpha, device)
@@ -91,31 +91,31 @@ class TrainingTarget:
         if self.vocabulary != "bytes":
             tokenizer = choose_tokenizer(self.vocabulary, documents, folder, resume=resume)
             vocabulary = tokens_of(tokenizer)
-        apart = self.source == "uniform"
-        network = replace(config.network, tokens=vocabulary.size, source=self.source, apart=apart)
+        is_uniform = self.source == "uniform"
+        network = replace(config.network, tokens=vocabulary.size, source=self.source, apart=is_uniform)
         return replace(config, network=network), FlowLearner(network, vocabulary, tokenizer)
 
 
-def choose_tokenizer(wanted: str, documents: Sequence[bytes], folder: Path, *, resume: bool) -> bytes:
-    """The tokenizer of a base: trained, or read."""
-    if not wanted.isdecimal():
-        return read_tokenizer(Path(wanted))
+def choose_tokenizer(vocabulary: str, documents: Sequence[bytes], folder: Path, *, resume: bool) -> bytes:
+    """Train or load the tokenizer of a base."""
+    if not vocabulary.isdecimal():
+        return read_tokenizer(Path(vocabulary))
     if resume:
         return read_tokenizer(folder / NAME)
-    made = train_tokenizer(documents, int(wanted))
+    tokenizer = train_tokenizer(documents, int(vocabulary))
     make_folder(folder)
-    write_atomically(folder / NAME, made)
-    return made
+    write_atomically(folder / NAME, tokenizer)
+    return tokenizer
 
 
 def adapter_learner(
     config: TrainingConfig, folder: Path, rank: int | None, alpha: int | None, device: str
 ) -> tuple[TrainingConfig, Learner]:
-    """Complete the preset of an adapter with what its base in ``folder`` is."""
+    """Complete the preset of an adapter with the properties of its base in ``folder``."""
     if not is_flow(folder):
         raise ConservatorError(
-            f"{folder} is no base for an adapter; accepted is the folder of a flow-matching expert, such as "
-            "conservator train --vocabulary makes"
+            f"{folder} is not a base for an adapter; expected the folder of a flow-matching expert, for example "
+            "from conservator train --vocabulary"
         )
     base = load_base(folder, device)
     network, preset = base.network.config, config.lora or Lora()

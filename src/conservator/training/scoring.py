@@ -1,4 +1,4 @@
-"""How well an expert predicts noisy tokens of documents: three measures per byte, from one pass over windows."""
+"""Scores of an expert on noisy documents: three measures per byte, from one pass over windows."""
 
 import math
 from collections.abc import Sequence
@@ -9,35 +9,35 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, Context, Expert, MaskSource, Source
-from conservator.experts.expert import checked_predict
-from conservator.training.corpus import tokenise
-from conservator.training.path import mislead, noise
+from conservator.experts.expert import ask
+from conservator.training.corpus import tokenize_text
+from conservator.training.path import noise, replace_uniformly
 from conservator.vocabularies import BYTES, Tokens, Vocabulary
 
-RESAMPLES = 2000
-DRAWN = 2**18  # documents that are drawn at a time in resampling
-CHUNK = 2**28  # bytes of predictions that are computed at a time
-LATEST = 1 - 1e-4  # the paper's t_epsilon, the largest kappa in the schedule's weight 1 / (1 - kappa)
+RESAMPLES = 2000  # draws: bootstrap resamples [untuned]
+MAX_DRAWN = 2**18  # documents: drawn at once in the bootstrap [safety limit]
+MAX_PREDICTION_BYTES = 2**28  # bytes: predictions that are computed at once [safety limit]
+MAX_KAPPA = 1 - 1e-4  # time: t_epsilon of the paper, the largest kappa in the weight 1 / (1 - kappa) [definition]
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of documents with noise in them. Experts of one vocabulary and source are scored on the same windows.
+    """Noisy windows of documents. Experts with the same vocabulary and source are scored on the same windows.
 
     Attributes:
-        tokens: (N, L) the right tokens; a window that is shorter than L is followed by PAD.
-        read: (N, L) the tokens that an expert reads: with a uniform source, some of them wrong.
-        hidden: (N, L) True where a token is hidden; nowhere with a uniform source.
-        asked: (N, L) True where a prediction counts: at hidden tokens, or at all if an expert cannot see the noise.
-        bytes: (N, L) how many bytes each token stands for; 0 for PAD.
-        kappa: (N,) the times, stratified over the windows.
-        documents: (N,) the document that each window is from.
+        tokens: (N, L) clean tokens; windows shorter than L are padded with PAD.
+        inputs: (N, L) tokens that an expert reads: with a uniform source, some are replaced.
+        hidden: (N, L) True at hidden tokens; False everywhere with a uniform source.
+        scored: (N, L) True at scored positions: hidden tokens, or all tokens with a uniform source.
+        bytes: (N, L) number of bytes of each token; 0 for PAD.
+        kappa: (N,) times, stratified over the windows.
+        documents: (N,) index of the document of each window.
     """
 
     tokens: Tensor
-    read: Tensor
+    inputs: Tensor
     hidden: Tensor
-    asked: Tensor
+    scored: Tensor
     bytes: Tensor
     kappa: Tensor
     documents: Tensor
@@ -45,7 +45,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its 95 % interval, from a bootstrap over documents (over windows, where there is one document)."""
+    """A value with its 95 % interval, from a bootstrap over documents (over windows for a single document)."""
 
     value: float
     low: float
@@ -54,14 +54,14 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Scores:
-    """Sums over each window, (N,) each.
+    """Sums over each window, all (N,).
 
     Attributes:
-        nats: sum of -log p(x_l | what is read) over the positions that are asked: the hidden ones, or all.
-        bound: the bound of flow matching on -log p(x), weighted by the schedule; with a mask source nats / (1 - kappa).
-        hidden: the number of bytes at these positions.
-        length: the number of all bytes.
-        documents: the document of each window.
+        nats: sum of -log p(x_l | inputs) over the scored positions.
+        bound: flow-matching bound on -log p(x), weighted by the schedule; with a mask source nats / (1 - kappa).
+        hidden: number of bytes at the scored positions.
+        length: number of all bytes.
+        documents: index of the document of each window.
     """
 
     nats: Tensor
@@ -71,19 +71,19 @@ class Scores:
     documents: Tensor
 
     def per_hidden_byte(self) -> Estimate:
-        """Nats per byte that is predicted, times uniform: the training loss."""
+        """Return the training loss: nats per predicted byte, at uniform times."""
         return ratio(self.nats, self.hidden, self.documents)
 
     def energy(self) -> Estimate:
-        """The all-position denoising energy in nats per byte: equation (dscore), where visible bytes count as 0."""
+        """Return the all-position denoising energy in nats per byte, equation (dscore); visible bytes count as 0."""
         return ratio(self.nats, self.length, self.documents)
 
     def bits_per_byte(self) -> Estimate:
-        """The schedule-weighted upper bound on the bits per byte."""
+        """Return the schedule-weighted upper bound on the bits per byte."""
         return ratio(self.bound / math.log(2), self.length, self.documents)
 
 
-def cut_windows(
+def draw_noisy_windows(
     documents: Sequence[bytes],
     count: int,
     length: int,
@@ -92,100 +92,100 @@ def cut_windows(
     source: Source | None = None,
     limit: int | None = None,
 ) -> Windows:
-    """Draw ``count`` windows: a document, with a probability proportional to its size, then a place in it.
+    """Draw ``count`` windows: a document with probability proportional to its size, then a position in it.
 
-    No window contains text of two documents. For every vocabulary the windows are the same text, but for a character
-    that is cut off at either end, which only bytes can say, and for what is beyond ``limit`` tokens.
+    No window contains text of two documents. The text of a window is the same for every vocabulary, except for
+    incomplete characters at its ends, which only bytes can represent, and for tokens beyond ``limit``.
 
     Args:
         documents: the texts.
-        count: N.
+        count: number of windows N.
         length: bytes per window.
-        seed: of the windows and of the noise.
-        vocabulary: the tokens.
-        source: the noise; a mask if None.
-        limit: the most tokens of a window.
+        seed: seed of the windows and of the noise.
+        vocabulary: vocabulary of the tokens.
+        source: source of the noise; None for a mask.
+        limit: maximum number of tokens of a window.
     """
     if not any(documents):
-        raise ConservatorError("there is no text to cut windows from")
+        raise ConservatorError("cannot draw windows: all documents are empty")
     generator = torch.Generator().manual_seed(seed)
     ends = torch.tensor([len(document) for document in documents]).cumsum(0)
     chosen = torch.searchsorted(ends, torch.randint(int(ends[-1]), (count,), generator=generator), right=True)
-    shares = torch.rand(count, generator=generator, dtype=torch.float64).tolist()
+    fractions = torch.rand(count, generator=generator, dtype=torch.float64).tolist()
     length = min(length, max(map(len, documents)))
     rows = []
-    for document, share in zip(chosen.tolist(), shares, strict=True):
+    for document, fraction in zip(chosen.tolist(), fractions, strict=True):
         text = documents[document]
-        start = int(share * (max(0, len(text) - length) + 1))
-        rows.append(tokenise(text[start : start + length], vocabulary)[:limit])
+        start = int(fraction * (max(0, len(text) - length) + 1))
+        rows.append(tokenize_text(text[start : start + length], vocabulary)[:limit])
     tokens = torch.full((count, max(map(len, rows)) if isinstance(vocabulary, Tokens) else length), PAD)
-    for place, row in enumerate(rows):
-        tokens[place, : len(row)] = torch.tensor(row, dtype=torch.long)
+    for index, row in enumerate(rows):
+        tokens[index, : len(row)] = torch.tensor(row, dtype=torch.long)
     real = tokens != PAD
-    sizes = torch.tensor([len(piece) for piece in vocabulary.token_bytes]) if isinstance(vocabulary, Tokens) else None
-    stand_for = real.long() if sizes is None else sizes[tokens.clamp_min(0)] * real
+    sizes = torch.tensor([len(piece) for piece in vocabulary.pieces]) if isinstance(vocabulary, Tokens) else None
+    token_bytes = real.long() if sizes is None else sizes[tokens.clamp_min(0)] * real
     kappa, noisy = noise(tokens, generator)
     noisy &= real
     if (source or MaskSource()).shows_noise:
-        return Windows(tokens, tokens, noisy, noisy, stand_for, kappa, chosen)
-    read = mislead(tokens, noisy, vocabulary.size, generator)
-    return Windows(tokens, read, torch.zeros_like(noisy), real, stand_for, kappa, chosen)
+        return Windows(tokens, tokens, noisy, noisy, token_bytes, kappa, chosen)
+    inputs = replace_uniformly(tokens, noisy, vocabulary.size, generator)
+    return Windows(tokens, inputs, torch.zeros_like(noisy), real, token_bytes, kappa, chosen)
 
 
 def score(expert: Expert, windows: Windows, batch: int = 16) -> Scores:
     """Score an expert on windows.
 
-    At a position whose right token is x and where u is read, the bound adds ([u != x] (-log p(x)) + [u = x] - p(u)) /
+    At a position with clean token x and input token u, the bound adds ([u != x] (-log p(x)) + [u = x] - p(u)) /
     (1 - kappa); p(u) is 0 for a mask, and 1 where an expert with a mask source copies.
     """
     nats, bounds = [], []
-    batch = max(1, min(batch, CHUNK // (4 * expert.spec.vocabulary.size * windows.tokens.shape[1])))
-    parts = (windows.tokens, windows.read, windows.hidden, windows.asked, windows.kappa)
-    for tokens, read, hidden, asked, kappa in zip(*(part.split(batch) for part in parts), strict=True):
-        at = asked.nonzero(as_tuple=True)
-        log_probs = checked_predict(expert, Context(read, hidden, kappa), at).cpu()
-        truth, bound = torch.zeros(2, *tokens.shape, dtype=torch.float64)
-        truth[at] = log_probs.gather(-1, tokens[at][:, None])[:, 0].double()
-        right = ((read == tokens) & ~hidden)[at].double()
-        kept = log_probs.gather(-1, read[at][:, None])[:, 0].double().exp() * ~hidden[at]
-        bound[at] = (1 - right) * truth[at] - right + kept
-        nats.append(-truth.sum(-1))
+    batch = max(1, min(batch, MAX_PREDICTION_BYTES // (4 * expert.spec.vocabulary.size * windows.tokens.shape[1])))
+    parts = (windows.tokens, windows.inputs, windows.hidden, windows.scored, windows.kappa)
+    for tokens, inputs, hidden, scored, kappa in zip(*(part.split(batch) for part in parts), strict=True):
+        at = scored.nonzero(as_tuple=True)
+        log_probs = ask(expert, Context(inputs, hidden, kappa), at).cpu()
+        clean_log_probs, bound = torch.zeros(2, *tokens.shape, dtype=torch.float64)
+        clean_log_probs[at] = log_probs.gather(-1, tokens[at][:, None])[:, 0].double()
+        is_clean = ((inputs == tokens) & ~hidden)[at].double()
+        input_probs = log_probs.gather(-1, inputs[at][:, None])[:, 0].double().exp() * ~hidden[at]
+        bound[at] = (1 - is_clean) * clean_log_probs[at] - is_clean + input_probs
+        nats.append(-clean_log_probs.sum(-1))
         bounds.append(-bound.sum(-1))
     return Scores(
         torch.cat(nats),
-        torch.cat(bounds) / (1 - windows.kappa.double().clamp(max=LATEST)),
-        (windows.bytes * windows.asked).sum(-1),
+        torch.cat(bounds) / (1 - windows.kappa.double().clamp(max=MAX_KAPPA)),
+        (windows.bytes * windows.scored).sum(-1),
         windows.bytes.sum(-1),
         windows.documents,
     )
 
 
 def ratio(numerator: Tensor, denominator: Tensor, documents: Tensor) -> Estimate:
-    """The ratio of two sums over windows, with a bootstrap over documents."""
+    """Estimate the ratio of two sums over windows, with a bootstrap over documents."""
     if not denominator.sum() > 0:
-        raise ConservatorError("nothing is hidden in these windows, so nothing can be scored; take more or longer ones")
+        raise ConservatorError("no position of these windows is scored; use more or longer windows")
     value = float(numerator.sum() / denominator.sum())
     return interval(value, resampled_ratios(numerator, denominator, documents))
 
 
 def interval(value: float, resampled: Tensor) -> Estimate:
-    """An estimate with the middle 95 % of its resampled values; nan, from draws with nothing hidden, is ignored."""
+    """Create an estimate with the central 95 % of its resampled values; nan, from an empty draw, is ignored."""
     low, high = resampled.nanquantile(torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
     return Estimate(value, low, high)
 
 
 def resampled_ratios(numerator: Tensor, denominator: Tensor, documents: Tensor) -> Tensor:
-    """The ratio in each of RESAMPLES draws of documents; the draws depend only on the number of documents."""
+    """Compute the ratio in RESAMPLES draws of documents; the draws depend only on the number of documents."""
     _, cluster = documents.unique(return_inverse=True)
     if cluster.max() == 0:
         cluster = torch.arange(len(documents))
     count = int(cluster.max()) + 1
-    above, below = torch.zeros(2, count, dtype=torch.float64)
-    above.index_add_(0, cluster, numerator.double())
-    below.index_add_(0, cluster, denominator.double())
+    numerators, denominators = torch.zeros(2, count, dtype=torch.float64)
+    numerators.index_add_(0, cluster, numerator.double())
+    denominators.index_add_(0, cluster, denominator.double())
     generator = torch.Generator().manual_seed(0)
     ratios = []
-    for some in torch.arange(RESAMPLES).split(max(1, DRAWN // count)):
-        drawn = torch.randint(count, (len(some), count), generator=generator)
-        ratios.append(above[drawn].sum(1) / below[drawn].sum(1))
+    for draws in torch.arange(RESAMPLES).split(max(1, MAX_DRAWN // count)):
+        drawn = torch.randint(count, (len(draws), count), generator=generator)
+        ratios.append(numerators[drawn].sum(1) / denominators[drawn].sum(1))
     return torch.cat(ratios)

@@ -1,4 +1,4 @@
-"""The specialisation check (appendix "The specialization check"): does every expert predict its own domain best?"""
+"""The specialisation check (appendix "The specialization check"): every expert should predict its domain best."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -8,7 +8,15 @@ import torch
 
 from conservator.errors import ConservatorError
 from conservator.experts import Expert
-from conservator.training.scoring import Estimate, Scores, Windows, cut_windows, interval, resampled_ratios, score
+from conservator.training.scoring import (
+    Estimate,
+    Scores,
+    Windows,
+    draw_noisy_windows,
+    interval,
+    resampled_ratios,
+    score,
+)
 from conservator.vocabularies import Tokens
 
 
@@ -17,11 +25,11 @@ class Cell:
     """One expert on one domain, in nats.
 
     Attributes:
-        domain: the name of the texts.
-        expert: the name of the expert.
-        energy: per byte, over all positions (visible ones count as 0): what the paper's table gives.
-        per_hidden_byte: per byte that is predicted, hidden ones or (uniform source) all: the training loss.
-        bits_per_byte: the schedule-weighted bound.
+        domain: name of the domain.
+        expert: name of the expert.
+        energy: nats per byte over all positions (visible ones count as 0), as in the table of the paper.
+        per_hidden_byte: training loss: nats per predicted byte (hidden bytes, or all with a uniform source).
+        bits_per_byte: schedule-weighted bound.
     """
 
     domain: str
@@ -33,15 +41,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Check:
-    """The energies of every expert on every domain, and the two verdicts.
+    """Energies of every expert on every domain, and the two verdicts.
 
     Attributes:
         cells: domain by domain.
-        counts: the numbers of windows and documents of each domain.
-        margins: for each domain with an expert of its name, the lowest energy of the other experts (those named like a
-            domain), minus the energy of its own expert.
-        row_wise: each of these experts has its lowest energy on its own domain.
-        column_wise: each of these domains gets its lowest energy from its own expert.
+        counts: numbers of windows and documents of each domain.
+        margins: for each domain with an expert of its name, the lowest energy of the other experts with a domain,
+            minus the energy of its expert.
+        row_wise: whether each of these experts has its lowest energy on its domain.
+        column_wise: whether each of these domains has its lowest energy with its expert.
     """
 
     cells: tuple[Cell, ...]
@@ -52,15 +60,15 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether both verdicts hold."""
+        """Whether both verdicts are true."""
         return self.row_wise and self.column_wise
 
     def energy(self, domain: str, expert: str) -> float:
-        """The energy of an expert on a domain."""
+        """Return the energy of an expert on a domain."""
         return next(cell.energy.value for cell in self.cells if (cell.domain, cell.expert) == (domain, expert))
 
     def as_record(self) -> dict[str, Any]:
-        """The check as plain data, for JSON."""
+        """Convert the check to a JSON record."""
         rows = [
             {
                 "domain": cell.domain,
@@ -94,60 +102,60 @@ def check_specialisation(
 ) -> Check:
     """Score every expert on the same windows of every domain.
 
-    The windows are the same text for all. Which of its tokens are noise is the same for experts that share vocabulary
-    and source. An expert that reads few tokens gets windows that are cut off there.
+    The text of the windows is the same for all experts; the noise is the same for experts with the same vocabulary and
+    source. Windows are truncated to the maximum length of an expert.
 
-    An expert's own domain is the one of its name. An expert without one, such as a generalist, is scored but does not
+    The domain of an expert has the same name. An expert without a domain, such as a generalist, is scored but does not
     affect the verdicts.
 
     Args:
-        experts: at least two of them named like domains.
+        experts: at least two with the name of a domain.
         domains: name -> documents.
-        windows: how many windows of each domain.
+        windows: number of windows of each domain.
         length: bytes per window.
-        seed: of the windows and of what is hidden in them.
-        track: shows progress.
+        seed: seed of the windows and of the noise.
+        track: progress bar.
     """
     names = [expert.spec.name for expert in experts]
     if len(set(names)) < len(names):
-        raise ConservatorError(f"two experts have the same name: {', '.join(names)}")
-    judged = [name for name in names if name in domains]
-    if len(judged) < 2:
+        raise ConservatorError(f"the names of the experts must be different, got {', '.join(names)}")
+    compared = [name for name in names if name in domains]
+    if len(compared) < 2:
         raise ConservatorError(
-            f"the check compares at least two experts that are named like domains; the experts are "
-            f"{', '.join(names)}, the domains {', '.join(domains)}"
+            f"expected at least two experts with the name of a domain, got the experts {', '.join(names)} and "
+            f"the domains {', '.join(domains)}"
         )
-    cut: dict[tuple[Any, ...], Windows] = {}
+    drawn: dict[tuple[Any, ...], Windows] = {}
     scores: dict[tuple[str, str], Scores] = {}
     for domain, expert in track([(domain, expert) for domain in domains for expert in experts], "scoring"):
         spec = expert.spec
         limit = spec.max_length if isinstance(spec.vocabulary, Tokens) else None
         key = (domain, spec.vocabulary.fingerprint, spec.source, limit)
-        if key not in cut:
-            cut[key] = cut_windows(domains[domain], windows, length, seed, spec.vocabulary, spec.source, limit)
-        scores[domain, spec.name] = score(expert, cut[key])
+        if key not in drawn:
+            drawn[key] = draw_noisy_windows(domains[domain], windows, length, seed, spec.vocabulary, spec.source, limit)
+        scores[domain, spec.name] = score(expert, drawn[key])
     cells = tuple(
-        Cell(domain, name, one.energy(), one.per_hidden_byte(), one.bits_per_byte())
-        for (domain, name), one in scores.items()
+        Cell(domain, name, cell_scores.energy(), cell_scores.per_hidden_byte(), cell_scores.bits_per_byte())
+        for (domain, name), cell_scores in scores.items()
     )
     energies = {(cell.domain, cell.expert): cell.energy.value for cell in cells}
     documents = {domain: scores[domain, names[0]].documents for domain in domains}
-    counts = {domain: {"windows": windows, "documents": len(found.unique())} for domain, found in documents.items()}
+    counts = {domain: {"windows": windows, "documents": len(indices.unique())} for domain, indices in documents.items()}
     return Check(
         cells,
         counts,
-        {domain: _margin(scores, domain, judged) for domain in domains if domain in judged},
-        all(energies[name, name] < energies[other, name] for name in judged for other in domains if other != name),
-        all(energies[name, name] < energies[name, other] for name in judged for other in judged if other != name),
+        {domain: _margin(scores, domain, compared) for domain in domains if domain in compared},
+        all(energies[name, name] < energies[other, name] for name in compared for other in domains if other != name),
+        all(energies[name, name] < energies[name, other] for name in compared for other in compared if other != name),
     )
 
 
-def _margin(scores: Mapping[tuple[str, str], Scores], domain: str, judged: Sequence[str]) -> Estimate:
-    """Min over other experts of their energy on ``domain``, minus its own expert's; windows are paired."""
+def _margin(scores: Mapping[tuple[str, str], Scores], domain: str, compared: Sequence[str]) -> Estimate:
+    """Compute the minimum energy of the other experts on ``domain`` minus that of its expert, with paired windows."""
 
     def difference(value: Callable[[Scores], torch.Tensor]) -> torch.Tensor:
-        others = torch.stack([value(scores[domain, name]) for name in judged if name != domain])
+        others = torch.stack([value(scores[domain, name]) for name in compared if name != domain])
         return others.min(0).values - value(scores[domain, domain])
 
-    resampled = difference(lambda one: resampled_ratios(one.nats, one.length, one.documents))
-    return interval(float(difference(lambda one: one.nats.sum() / one.length.sum())), resampled)
+    resampled = difference(lambda s: resampled_ratios(s.nats, s.length, s.documents))
+    return interval(float(difference(lambda s: s.nats.sum() / s.length.sum())), resampled)

@@ -1,7 +1,7 @@
 """Filters that remove comments from training texts, so that one domain contains little of another (appendix "Data").
 
-They use the language's own tokenizer, so that a ``#`` inside a string or a script stays. Each returns None for a text
-that is not of its language.
+They use the tokenizer of the language, so that a ``#`` inside a string or a script is preserved. Each returns None for
+a text that is not in its language.
 """
 
 import ast
@@ -12,21 +12,24 @@ from collections.abc import Callable, Iterable
 
 Filter = Callable[[str], str | None]
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-Cut = tuple[int, int, str]  # the start and the stop of a range of characters, and the text that replaces it
+Replacement = tuple[int, int, str]  # start and stop of a range of characters, and the new text
 
 
 def strip_python_comments(text: str) -> str | None:
     """Return ``text`` without comments and docstrings; a docstring that is the whole body becomes ``pass``."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    cuts = find_python_comments(text)
-    if cuts is None:
+    replacements = find_python_comments(text)
+    if replacements is None:
         return None
-    stripped = _apply(text, cuts)
+    stripped = _apply(text, replacements)
     return stripped if _parses(stripped) else None
 
 
-def find_python_comments(text: str) -> list[Cut] | None:
-    """The cuts that remove comments and docstrings from ``text``, which has no carriage returns; None if not Python."""
+def find_python_comments(text: str) -> list[Replacement] | None:
+    """Find replacements that remove comments and docstrings; None if ``text`` is not Python.
+
+    ``text`` must not contain carriage returns.
+    """
     try:
         tree = _parse(text)
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
@@ -35,26 +38,26 @@ def find_python_comments(text: str) -> list[Cut] | None:
     lines = text.split("\n")
     starts = _line_starts(lines)
 
-    def place(line: int, column: int) -> int:
-        """The character at ``column``, which the syntax tree counts in bytes of UTF-8."""
+    def position(line: int, column: int) -> int:
+        """Return the character at ``column``, which the syntax tree counts in UTF-8 bytes."""
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
-    cuts: list[Cut] = []
+    replacements: list[Replacement] = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if ast.get_docstring(node, clean=False) is not None:
             doc = node.body[0]
-            end = place(doc.end_lineno or doc.lineno, doc.end_col_offset or doc.col_offset)
+            end = position(doc.end_lineno or doc.lineno, doc.end_col_offset or doc.col_offset)
             needed = len(node.body) == 1 and not isinstance(node, ast.Module)
-            cuts.append((place(doc.lineno, doc.col_offset), end, "pass" if needed else ""))
-    docstrings = list(cuts)
+            replacements.append((position(doc.lineno, doc.col_offset), end, "pass" if needed else ""))
+    docstrings = list(replacements)
     for token in tokens:
         first = starts[token.start[0] - 1] + token.start[1]
         inside = any(start <= first < end for start, end, _ in docstrings)  # a comment between parts of a docstring
         if token.type == tokenize.COMMENT and not inside:
-            cuts.append((first, first + len(token.string), ""))
-    return cuts
+            replacements.append((first, first + len(token.string), ""))
+    return replacements
 
 
 def strip_yaml_comments(text: str) -> str | None:
@@ -62,7 +65,7 @@ def strip_yaml_comments(text: str) -> str | None:
     import yaml
 
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if any(mark in text for mark in "\x85\u2028\u2029"):  # YAML takes these for line breaks; the code below does not
+    if any(char in text for char in "\x85\u2028\u2029"):  # line breaks in YAML, but not in the code below
         return None
     try:
         tokens = list(yaml.scan(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
@@ -73,12 +76,12 @@ def strip_yaml_comments(text: str) -> str | None:
         if isinstance(token, yaml.ScalarToken):
             inside.update(range(token.start_mark.line + 1, token.end_mark.line + (token.end_mark.column > 0)))
     lines = text.split("\n")
-    kept = [line for place, line in enumerate(lines) if place in inside or not line.lstrip().startswith("#")]
-    return "\n".join(kept)
+    remaining = [line for number, line in enumerate(lines) if number in inside or not line.lstrip().startswith("#")]
+    return "\n".join(remaining)
 
 
 def _parse(text: str) -> ast.Module:
-    """The syntax tree, without warnings about invalid escapes."""
+    """Parse ``text`` without warnings about invalid escapes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(text)
@@ -93,27 +96,27 @@ def _parses(text: str) -> bool:
 
 
 def _line_starts(lines: Iterable[str]) -> list[int]:
-    """The place of the first character of each line."""
+    """Return the position of the first character of each line."""
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
     return starts
 
 
-def _apply(text: str, cuts: Iterable[Cut]) -> str:
-    """Apply the ``cuts``, last first; a line that contained nothing else is removed."""
-    for start, end, instead in sorted(cuts, reverse=True):
+def _apply(text: str, replacements: Iterable[Replacement]) -> str:
+    """Apply replacements from last to first, and remove lines that become empty."""
+    for start, end, new_text in sorted(replacements, reverse=True):
         line_start = text.rfind("\n", 0, start) + 1
         line_end = text.find("\n", end)
         line_end = len(text) if line_end < 0 else line_end
         before, after = text[line_start:start], text[end:line_end]
-        if after.strip():  # a statement follows on the line
+        if after.strip():  # a statement follows on the same line
             text = text[:start] + "pass" + text[end:]
-        elif instead:
-            text = text[:start] + instead + text[end:]
+        elif new_text:
+            text = text[:start] + new_text + text[end:]
         elif before.strip():
             text = text[:line_start] + before.rstrip() + text[line_end:]
-        elif text[:line_start].endswith("\\\n"):  # the line before is continued here, so this line has to stay
+        elif text[:line_start].endswith("\\\n"):  # this line continues the previous one and must remain
             text = text[:line_start] + text[line_end:]
         else:
             text = text[:line_start] + text[line_end + 1 :]

@@ -16,7 +16,7 @@ from conservator.training.muon import Muon
 
 @dataclass(frozen=True)
 class Lora:
-    """The size of an adapter: its rank, and alpha; its part of a layer is alpha / rank times the product."""
+    """Size of a low-rank adapter, which adds alpha / rank times the product of its matrices to a layer."""
 
     rank: int = 16
     alpha: int = 32
@@ -24,25 +24,24 @@ class Lora:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How an expert is trained.
+    """Hyperparameters of a training run.
 
     Attributes:
-        network: its size.
-        steps: the number of steps, unless the command says otherwise.
+        network: architecture of the network.
+        steps: default number of steps.
         batch: windows per step.
         window: tokens per window.
-        long: every ``long``-th step has windows as long as the network's context, and fewer of them in proportion; 0
-            for never.
-        muon: the learning rate of the inner matrices under Muon; None trains everything by AdamW.
-        adamw: the learning rate of AdamW, for the embedding and the head (or everything).
-        memory: the learning rate of the n-gram memory, also by AdamW.
-        weight_decay: of AdamW.
-        warmup: steps over which the rates rise from 0.
-        decay: the share of the training, at its end, over which the rates fall to 0.
-        blocks: if given, windows are drawn from so many blocks of the text that do not overlap.
-        half: whether the network computes in bfloat16 where that is safe, in training.
-        checkpointing: whether what is inside a block of the network is computed again instead of kept.
-        lora: the size of the adapter, if a base gets one and stays as it is.
+        long: every ``long``-th step has windows of the maximum length, and proportionally fewer; 0 for never.
+        muon: learning rate of Muon for hidden matrices; None trains all weights with AdamW.
+        adamw: learning rate of AdamW, for the embedding and the head (or all weights).
+        memory: learning rate of AdamW for the n-gram table.
+        weight_decay: weight decay of AdamW.
+        warmup: steps of the linear increase of the learning rates.
+        decay: fraction of the training, at its end, in which the learning rates decrease to 0.
+        blocks: number of disjoint blocks of the text that windows are drawn from; None for arbitrary windows.
+        half: whether to train with bfloat16 autocast.
+        checkpointing: whether to use gradient checkpointing.
+        lora: size of the adapter; None to train all weights.
     """
 
     network: NetworkConfig | FlowConfig = field(default_factory=NetworkConfig)
@@ -64,7 +63,7 @@ class TrainingConfig:
 
 PRESETS = {
     "small": TrainingConfig(),
-    # The paper's network (14M parameters), optimiser and settings; they need a GPU.
+    # The network (14M parameters), optimiser and settings of the paper; they need a GPU.
     "paper": TrainingConfig(
         network=NetworkConfig(
             context=256,
@@ -89,10 +88,10 @@ PRESETS = {
 
 
 class Trainer:
-    """A network in training. All randomness of step n depends only on the seed and n, so a step can be repeated."""
+    """Trains a network. The randomness of step n depends only on the seed and n, so a step can be repeated."""
 
     def __init__(self, config: TrainingConfig, seed: int, device: torch.device, learner: Learner | None = None) -> None:
-        """Draw the initial weights, and make the optimisers; without a ``learner``, it is a byte expert."""
+        """Create the network and the optimisers; without a ``learner``, a byte expert is trained."""
         self.config, self.seed, self.device = config, seed, device
         self.learner = learner or byte_learner(config)
         with torch.random.fork_rng(devices=[]):
@@ -104,7 +103,7 @@ class Trainer:
         self.optimisers = list(self._optimisers())
 
     def _optimisers(self) -> list[torch.optim.Optimizer]:
-        """Muon for the inner matrices, AdamW for the embedding, the head and the memory; or AdamW for everything."""
+        """Create Muon for hidden matrices and AdamW for the other weights, or AdamW for all weights."""
         config = self.config
         named = self.trained()
         memory = [named.pop("memory.weight")] if "memory.weight" in named else []
@@ -112,23 +111,23 @@ class Trainer:
         groups = [{"params": list(named.values()), "lr": config.adamw}]
         if memory:
             groups.append({"params": memory, "lr": config.memory})
-        found: list[torch.optim.Optimizer] = []
+        optimisers: list[torch.optim.Optimizer] = []
         if config.muon is None:
             groups[0]["params"] = [*named.values(), *inner]
         else:
-            found.append(Muon(inner, config.muon))
+            optimisers.append(Muon(inner, config.muon))
         betas = (0.9, 0.98) if config.muon else (0.9, 0.999)
-        found.append(torch.optim.AdamW(groups, betas=betas, weight_decay=config.weight_decay, fused=True))
-        for optimiser in found:
+        optimisers.append(torch.optim.AdamW(groups, betas=betas, weight_decay=config.weight_decay, fused=True))
+        for optimiser in optimisers:
             for group in optimiser.param_groups:
                 group["peak"] = group["lr"]
-        return found
+        return optimisers
 
     def step(self, stream: Tensor, progress: float) -> float:
-        """Take one step on windows of ``stream``; ``progress`` in [0, 1) is how much of the training is done.
+        """Take one step on windows of ``stream``; ``progress`` in [0, 1) is the completed fraction of the training.
 
         Returns:
-            The loss before the step: nats per token that was predicted.
+            The loss before the step, in nats per predicted token.
         """
         config = self.config
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + self.steps_done)
@@ -139,16 +138,16 @@ class Trainer:
         length = min(self.learner.context if long else config.window, len(stream))
         count = max(1, config.batch * config.window // length)
         windows = draw_windows(stream, count, length, generator, aligned=config.blocks is not None)
-        drops = self.learner.dropout > 0
+        has_dropout = self.learner.dropout > 0
         with (
-            torch.random.fork_rng(devices=[], enabled=drops),
+            torch.random.fork_rng(devices=[], enabled=has_dropout),
             torch.autocast(self.device.type, torch.bfloat16, enabled=config.half),
         ):
-            if drops:
+            if has_dropout:
                 torch.manual_seed(self.seed * 1_000_003 + self.steps_done)
             loss = self.learner.loss(self.network.train(), windows, generator, self.device)
         if not torch.isfinite(loss):
-            raise ConservatorError(f"the loss is {loss.item()} at step {self.steps_done}: training has failed")
+            raise ConservatorError(f"training failed: the loss is {loss.item()} at step {self.steps_done}")
         self.network.zero_grad()
         loss.backward()
         for optimiser in self.optimisers:
@@ -159,53 +158,53 @@ class Trainer:
         return float(loss.detach())
 
     def trained(self) -> dict[str, torch.nn.Parameter]:
-        """The weights that are trained, by name."""
+        """Return the trained weights by name."""
         return {name: weight for name, weight in self.network.named_parameters() if weight.requires_grad}
 
     def state(self) -> dict[str, Tensor]:
-        """Everything that a later ``restore`` needs, as named tensors."""
+        """Return the state for ``restore`` as named tensors."""
         tensors: dict[str, Tensor] = {f"network.{name}": value for name, value in self.trained().items()}
         for number, optimiser in enumerate(self.optimisers):
-            for place, parameter in enumerate(_parameters(optimiser)):
+            for index, parameter in enumerate(_parameters(optimiser)):
                 for key, value in optimiser.state[parameter].items():
-                    tensors[f"optimiser.{number}.{place}.{key}"] = value
+                    tensors[f"optimiser.{number}.{index}.{key}"] = value
         return tensors
 
     def restore(self, tensors: dict[str, Tensor], steps_done: int) -> None:
-        """Load a ``state`` that was saved after ``steps_done`` steps; raise a ValueError for what cannot be one."""
+        """Load a ``state`` that was saved after ``steps_done`` steps; raise a ValueError if it is invalid."""
         shapes = self.shapes()
         if tensors.keys() != shapes.keys():
-            raise ValueError(f"{min(tensors.keys() ^ shapes.keys())} is missing, or not of this network")
+            raise ValueError(f"the tensor {min(tensors.keys() ^ shapes.keys())} is missing or unexpected")
         for key, shape in shapes.items():
-            found = tensors[key]
-            if found.shape != shape or found.dtype != torch.float32 or not found.isfinite().all():
-                raise ValueError(f"{key} is no tensor of finite numbers of the shape {tuple(shape)}")
+            tensor = tensors[key]
+            if tensor.shape != shape or tensor.dtype != torch.float32 or not tensor.isfinite().all():
+                raise ValueError(f"{key} must be a finite float32 tensor of shape {tuple(shape)}")
         self.steps_done = steps_done
         with torch.no_grad():
             for name, weight in self.trained().items():
                 weight.copy_(tensors[f"network.{name}"])
         for key, value in tensors.items():
             if key.startswith("optimiser."):
-                _, number, place, name = key.split(".")
+                _, number, index, name = key.split(".")
                 optimiser = self.optimisers[int(number)]
-                parameter = _parameters(optimiser)[int(place)]
+                parameter = _parameters(optimiser)[int(index)]
                 optimiser.state[parameter][name] = value.to(parameter.device).clone()
 
     def shapes(self) -> dict[str, torch.Size]:
-        """The shape of each tensor of a ``state`` after at least one step."""
-        found = {f"network.{name}": weight.shape for name, weight in self.trained().items()}
+        """Return the shape of each tensor of a ``state`` after at least one step."""
+        shapes = {f"network.{name}": weight.shape for name, weight in self.trained().items()}
         for number, optimiser in enumerate(self.optimisers):
-            kept = ("momentum",) if isinstance(optimiser, Muon) else ("step", "exp_avg", "exp_avg_sq")
-            for place, parameter in enumerate(_parameters(optimiser)):
-                sizes = {key: torch.Size() if key == "step" else parameter.shape for key in kept}
-                found |= {f"optimiser.{number}.{place}.{key}": size for key, size in sizes.items()}
-        return found
+            keys = ("momentum",) if isinstance(optimiser, Muon) else ("step", "exp_avg", "exp_avg_sq")
+            for index, parameter in enumerate(_parameters(optimiser)):
+                sizes = {key: torch.Size() if key == "step" else parameter.shape for key in keys}
+                shapes |= {f"optimiser.{number}.{index}.{key}": size for key, size in sizes.items()}
+        return shapes
 
 
 def byte_learner(config: TrainingConfig) -> ByteLearner:
-    """The learner of a config that describes a byte expert."""
+    """Return the learner for the config of a byte expert."""
     if not isinstance(config.network, NetworkConfig):
-        raise ConservatorError("a flow-matching network has to be trained by a learner that knows its vocabulary")
+        raise ConservatorError("a flow-matching network needs a learner with a vocabulary, got none")
     return ByteLearner(config.network)
 
 

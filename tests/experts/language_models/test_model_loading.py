@@ -1,4 +1,4 @@
-"""Language models by name, folder, file and repository; what cannot be loaded is said."""
+"""Language models by name, folder, file and repository; errors of loading."""
 
 import json
 from unittest import mock
@@ -21,7 +21,7 @@ def home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
-def test_where_models_are_kept(monkeypatch, tmp_path):
+def test_the_folder_of_models(monkeypatch, tmp_path):
     monkeypatch.setenv("CONSERVATOR_HOME", str(tmp_path))
     assert model_folder("small") == tmp_path / "models" / "small"
     monkeypatch.delenv("CONSERVATOR_HOME")
@@ -31,11 +31,11 @@ def test_where_models_are_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert model_folder("small") == tmp_path / ".cache" / "conservator" / "models" / "small"
     for name in ("", "../small", ".small", "hf:small"):
-        with pytest.raises(ConservatorError, match="no name of a model"):
+        with pytest.raises(ConservatorError, match="invalid model name"):
             model_folder(name)
 
 
-def test_an_added_model_is_listed_and_loaded_by_name(home):
+def test_an_installed_model_is_listed_and_loaded_by_name(home):
     assert added_models() == []
     folder = model_folder("small")
     folder.mkdir(parents=True)
@@ -53,15 +53,15 @@ def test_an_added_model_is_listed_and_loaded_by_name(home):
     assert load_language_model("small") is not model
 
 
-def test_halves_are_loaded_in_every_precision(tmp_path):
+def test_float16_weights_are_loaded_in_every_precision(tmp_path):
     network = save_tiny(tmp_path)
     network.half().save_pretrained(tmp_path)
     for precision in ("float32", "bfloat16"):
-        law = load_language_model(tmp_path, precision).read().extend([0], [260], [1])
-        torch.testing.assert_close(law.exp().sum(-1), torch.ones(1))
+        log_probs = load_language_model(tmp_path, precision).read().grow([0], [260], [1])
+        torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(1))
 
 
-def test_a_repository_is_found_in_the_cache_of_the_hub_alone(tmp_path, monkeypatch):
+def test_a_repository_is_loaded_from_the_hugging_face_cache_only(tmp_path, monkeypatch):
     from huggingface_hub import constants
 
     cache = tmp_path / "hub"
@@ -73,18 +73,18 @@ def test_a_repository_is_found_in_the_cache_of_the_hub_alone(tmp_path, monkeypat
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("0" * 40)
     assert load_language_model("hf:someone/small", "float32").spec.max_length == 63
-    with pytest.raises(ConservatorError, match="hf download someone/else fetches it"):
+    with pytest.raises(ConservatorError, match="run: hf download someone/else"):
         load_language_model("hf:someone/else")
 
 
-def test_names_that_are_not_known(home, tmp_path):
-    with pytest.raises(ConservatorError, match="conservator experts add smollm2 fetches it"):
+def test_unknown_names_are_rejected(home, tmp_path):
+    with pytest.raises(ConservatorError, match="run: conservator experts add smollm2"):
         load_language_model("smollm2")
-    with pytest.raises(ConservatorError, match="no language model 'nobody'"):
+    with pytest.raises(ConservatorError, match="unknown language model 'nobody'"):
         load_language_model("nobody")
-    with pytest.raises(ConservatorError, match="no language model in"):
+    with pytest.raises(ConservatorError, match="is not a language model"):
         load_language_model(tmp_path)
-    with pytest.raises(ConservatorError, match=r"no language model 'x{80}\.\.\.': neither added"):
+    with pytest.raises(ConservatorError, match=r"unknown language model 'x{80}\.\.\.'; expected the name"):
         load_language_model("x" * 300)
     with pytest.raises(ConservatorError, match=r"no model 'hf:x+\.\.\.'"):
         load_denoiser("hf:" + "x" * 300)
@@ -96,19 +96,19 @@ def test_pickled_weights_are_not_read(tmp_path):
     network = save_tiny(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     torch.save(network.state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(ConservatorError, match=r"needs config.json, tokenizer.json and \*.safetensors"):
+    with pytest.raises(ConservatorError, match=r"must contain config.json, tokenizer.json and \*.safetensors"):
         load_language_model(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "mamba"}, "type 'mamba' is not known; known: gemma3_text, gpt2, llama, qwen2"),
-        ({"model_type": "mine", "auto_map": {"AutoConfig": "mine.Config"}}, "cannot load|not known"),
+        ({"model_type": "mamba"}, "type 'mamba' is not supported; supported: gemma3_text, gpt2, llama, qwen2"),
+        ({"model_type": "mine", "auto_map": {"AutoConfig": "mine.Config"}}, "cannot load|not supported"),
         ({"use_bidirectional_attention": True}, "use_bidirectional_attention is True"),
     ],
 )
-def test_a_network_that_is_not_known_is_refused(tmp_path, changes, message):
+def test_an_unsupported_network_is_rejected(tmp_path, changes, message):
     save_tiny(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | changes))
@@ -116,21 +116,21 @@ def test_a_network_that_is_not_known_is_refused(tmp_path, changes, message):
         load_language_model(tmp_path)
 
 
-def test_broken_weights_are_refused(tmp_path):
+def test_invalid_weights_are_rejected(tmp_path):
     save_tiny(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(ConservatorError, match="cannot load the language model"):
         load_language_model(tmp_path)
 
 
-def test_a_tokenizer_without_a_start_is_refused(tmp_path):
-    save_tiny(tmp_path, tokenizer=byte_level("<|begin|>"))
-    with pytest.raises(ConservatorError, match="no token to begin a text with"):
+def test_a_tokenizer_without_a_start_token_is_rejected(tmp_path):
+    save_tiny(tmp_path, described=byte_level("<|begin|>"))
+    with pytest.raises(ConservatorError, match="has no start token"):
         load_language_model(tmp_path)
 
 
 def change_weights(folder, change):
-    """Write what ``change`` makes of the weights of a model."""
+    """Replace the weights of a model by ``change(weights)``."""
     weights = load_file(folder / "model.safetensors")
     save_file(change(weights), folder / "model.safetensors", {"format": "pt"})
 
@@ -139,24 +139,24 @@ def change_weights(folder, change):
     ("change", "message"),
     [
         (
-            lambda weights: {name: one for name, one in weights.items() if "layers.1" not in name},
+            lambda weights: {name: tensor for name, tensor in weights.items() if "layers.1" not in name},
             r"lack 9 tensors \(model.layers.1.input_layernorm.weight, .*\); copy all \*.safetensors files",
         ),
         (
-            lambda weights: {name: one for name, one in weights.items() if "embed_tokens" not in name},
+            lambda weights: {name: tensor for name, tensor in weights.items() if "embed_tokens" not in name},
             r"lack .*model.embed_tokens.weight",
         ),
         (
             lambda weights: weights | {"model.layers.7.mlp.up_proj.weight": torch.zeros(2, 2)},
-            r"have 1 tensors that the network has not \(model.layers.7.mlp.up_proj.weight\)",
+            r"have 1 unexpected tensors \(model.layers.7.mlp.up_proj.weight\)",
         ),
         (
             lambda weights: weights | {"model.norm.weight": torch.zeros(5)},
-            r"1 tensors have shapes that the network has not \(model.norm.weight: \[5\] instead of",
+            r"1 tensors of the weights have unexpected shapes \(model.norm.weight: expected \[16\], got \[5\]",
         ),
     ],
 )
-def test_weights_of_another_network_are_refused(tmp_path, change, message):
+def test_weights_of_another_network_are_rejected(tmp_path, change, message):
     save_tiny(tmp_path)
     change_weights(tmp_path, change)
     with pytest.raises(ConservatorError, match=message):
@@ -190,7 +190,7 @@ def test_a_head_that_is_not_tied_must_be_stored(tmp_path):
         ({"bf16": True}, "bfloat16"),
     ],
 )
-def test_the_precision_depends_on_the_processor_alone(monkeypatch, tmp_path, instructions, expected):
+def test_the_precision_depends_on_the_processor_only(monkeypatch, tmp_path, instructions, expected):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: instructions)
     with mock.patch("time.perf_counter", side_effect=AssertionError("it was measured")):
         assert choose_precision() == expected

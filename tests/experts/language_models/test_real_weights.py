@@ -1,4 +1,4 @@
-"""SmolLM2 with its real weights, where it was added; the test needs no network."""
+"""SmolLM2 with its real weights, if it is installed; the test needs no network connection."""
 
 import pytest
 import torch
@@ -9,36 +9,37 @@ from conservator.experts.language_models import added_models, load_language_mode
 TEXT = "The Eiffel Tower is in the city of Paris, the capital of France.\n\n1. It is 330 metres tall.\n"
 pytestmark = pytest.mark.skipif(
     "smollm2" not in [model.name for model in added_models()],
-    reason="smollm2 was not added; conservator experts add smollm2 fetches it",
+    reason="smollm2 is not installed; run: conservator experts add smollm2",
 )
 
 
-def test_it_knows_english():
+def test_english_text_has_a_low_cross_entropy():
     model = load_language_model("smollm2", "float32")
     tokens = model.spec.tokens
-    cut = tokens.tokenize(TEXT)
-    assert b"".join(tokens.token_bytes[token] for token in cut) == TEXT.encode()
-    laws = model.read().extend(range(len(cut)), cut, range(len(cut)))
-    nats = -laws[torch.arange(len(cut)), torch.tensor(cut)].sum().item() / len(TEXT.encode())
-    assert nats < 0.75  # 0.69 was measured; a uniform law has about 3
-    asked = len(tokens.tokenize("The Eiffel Tower is in the city of"))
-    assert tokens.token_bytes[int(laws[asked].argmax())] == b" Paris"
+    token_ids = tokens.cut(TEXT)
+    assert b"".join(tokens.pieces[token] for token in token_ids) == TEXT.encode()
+    log_probs = model.read().grow(range(len(token_ids)), token_ids, range(len(token_ids)))
+    nats = -log_probs[torch.arange(len(token_ids)), torch.tensor(token_ids)].sum().item() / len(TEXT.encode())
+    assert nats < 0.75  # 0.69 was measured; the uniform distribution has about 3
+    node = len(tokens.cut("The Eiffel Tower is in the city of"))
+    assert tokens.pieces[int(log_probs[node].argmax())] == b" Paris"
 
 
-def test_branches_have_the_laws_of_chains():
+def test_branches_agree_with_chains():
     model = load_language_model("smollm2", "float32")
-    cut = model.spec.tokens.tokenize("The Eiffel Tower is in the city of Paris")
-    reading = model.read()
-    reading.extend(range(len(cut)), cut, [])
-    branch = reading.extend([3, len(cut) + 1], [cut[3], cut[4]], [len(cut) + 2])
-    torch.testing.assert_close(branch, reading.extend([], [], [5]), atol=1e-3, rtol=1e-3)
+    token_ids = model.spec.tokens.cut("The Eiffel Tower is in the city of Paris")
+    tree = model.read()
+    tree.grow(range(len(token_ids)), token_ids, [])
+    count = len(token_ids)
+    branch = tree.grow([3, count + 1], [token_ids[3], token_ids[4]], [count + 2])
+    torch.testing.assert_close(branch, tree.grow([], [], [5]), atol=1e-3, rtol=1e-3)
 
 
-def test_it_brings_back_what_it_knows():
+def test_a_damaged_text_is_restored():
     model = load_language_model("smollm2", "float32")
     damaged = (
         TEXT.replace("Eiffel", "Eif\ufffdel").replace("capital", "c\ufffdp\ufffdtal").replace("metres", "metr\ufffds")
     )
-    found = restore(damaged, "prose", lost="bytes", effort="best", language_models=[model])
-    assert found.text == TEXT
-    assert found.experts == ("prose", "smollm2", "memory")
+    result = restore(damaged, "prose", lost="bytes", effort="best", language_models=[model])
+    assert result.text == TEXT
+    assert result.experts == ("prose", "smollm2", "memory")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from conservator.channels.edits import MAX_EDIT_CHARS
 from conservator.decoders.edits.arcs import LineArcs
-from conservator.experts.char_ngram.model import CharNgramMixture, code_points, find_all, mix
+from conservator.experts.char_ngram.model import CharNgramMixture, code_points, find_all_contexts, mix
 from conservator.experts.char_ngram.trie import Trie
 from conservator.numerics import add_logs, compiled
 

@@ -1,7 +1,7 @@
-"""Models of characters in a row, counted in texts: quick causal priors for text that is wrong rather than missing."""
+"""Character n-gram models: fast causal priors for the correction of misread text."""
 
-from conservator.experts.char_ngram.library import load_characters
+from conservator.experts.char_ngram.library import load_char_ngram_models
 from conservator.experts.char_ngram.model import REFERENCES, CharNgramMixture, CharNgramModel
 from conservator.experts.char_ngram.trie import ORDER, Trie
 
-__all__ = ["ORDER", "REFERENCES", "CharNgramMixture", "CharNgramModel", "Trie", "load_characters"]
+__all__ = ["ORDER", "REFERENCES", "CharNgramMixture", "CharNgramModel", "Trie", "load_char_ngram_models"]

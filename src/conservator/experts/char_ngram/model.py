@@ -1,4 +1,4 @@
-"""Models of characters by name, and the mixture of several, whose weights follow the text."""
+"""Named character n-gram models, and a mixture whose weights adapt to the text."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -6,25 +6,35 @@ from functools import cached_property
 
 import numpy as np
 
-from conservator.experts.char_ngram.trie import BITS, EMPTY, ORDER, Floats, Ints, Trie, find_contexts, probability, slot
+from conservator.experts.char_ngram.trie import (
+    BITS,
+    CONFIG,
+    EMPTY,
+    ORDER,
+    Floats,
+    Ints,
+    Trie,
+    find_contexts,
+    find_slot,
+    probability,
+)
 from conservator.numerics import compiled
 
-REFERENCES = "like"  # the name of the model of reference texts
-SHARE = 0.1  # of the weights that returns to the mean weights at each character
+REFERENCES = "references"  # name of the model that is counted on the reference texts
 
 
 def code_points(text: str) -> Ints:
-    """(n,) the characters of a text as numbers."""
+    """Return the code points (n,) of a text."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class CharNgramModel:
-    """A model of characters in a row.
+    """Character n-gram model.
 
     Attributes:
-        name: its name in reports.
-        trie: its counts, with one root.
+        name: name in reports.
+        trie: counts, with one root.
     """
 
     name: str
@@ -32,129 +42,139 @@ class CharNgramModel:
 
     @classmethod
     def of(cls, name: str, texts: Iterable[str], order: int = ORDER) -> "CharNgramModel":
-        """Count texts; each begins a new line."""
+        """Count texts. Each text starts on a new line."""
         trie = Trie.empty(order=order)
         for text in texts:
-            trie = trie.counting(code_points("\n" + text))
+            trie = trie.add_text(code_points("\n" + text))
         return cls(name, trie)
 
 
 @dataclass(frozen=True)
 class CharNgramMixture:
-    """Several models whose weights follow the text, position by position.
+    """Mixture of character n-gram models with weights per position.
 
-    The weight of a model at a character is its posterior after the characters before, of which a share returns to the
-    mean weights: the field of causal experts, which is inferred from one side.
+    The weight of a model at a character is its posterior given the preceding characters, interpolated with the mean
+    weights: a composition field of causal experts that is inferred from the left only.
 
     Attributes:
-        names: of the m models.
-        trie: their counts.
-        roots: (m,) the root of each model in it.
-        weights: (m,) the mean weights.
-        share: of the weights that returns to them at each character.
+        names: names of the m models.
+        trie: counts of all models.
+        roots: (m,) root of each model in the trie.
+        weights: (m,) mean weights.
+        reset_prob: weight of the mean weights in the interpolation.
     """
 
     names: tuple[str, ...]
     trie: Trie
     roots: Ints
     weights: Floats
-    share: float = SHARE
+    reset_prob: float = CONFIG.reset_prob
 
     @classmethod
     def of(cls, models: Sequence[CharNgramModel]) -> "CharNgramMixture":
-        """The mixture of models, with equal weights."""
+        """Create a mixture with equal weights."""
         count = len(models)
-        trie, weights = join([one.trie for one in models]), np.full(count, 1 / count)
-        return cls(tuple(one.name for one in models), trie, np.arange(count), weights)
+        trie, weights = join([model.trie for model in models]), np.full(count, 1 / count)
+        return cls(tuple(model.name for model in models), trie, np.arange(count), weights)
 
-    def only(self, numbers: Sequence[int]) -> "CharNgramMixture":
-        """Some of the models, by their numbers, with equal weights."""
-        names, weights = tuple(self.names[one] for one in numbers), np.full(len(numbers), 1 / len(numbers))
-        return replace(self, names=names, roots=self.roots[list(numbers)], weights=weights)
+    def subset(self, indices: Sequence[int]) -> "CharNgramMixture":
+        """Select models by index, with equal weights."""
+        names, weights = tuple(self.names[index] for index in indices), np.full(len(indices), 1 / len(indices))
+        return replace(self, names=names, roots=self.roots[list(indices)], weights=weights)
 
     @cached_property
     def alphabet(self) -> str:
-        """The characters that any of the models has seen, but for those that end a line."""
-        keys = self.trie.keys[self.trie.keys != EMPTY]
-        seen = np.unique(keys[np.isin(keys >> BITS, self.roots)] & ((1 << BITS) - 1))
-        return "".join(one for one in map(chr, seen.tolist()) if one.splitlines() == [one])
+        """Characters with a count in any of the models, without line breaks."""
+        keys = self.trie.gram_keys[self.trie.gram_keys != EMPTY]
+        observed = np.unique(keys[np.isin(keys >> BITS, self.roots)] & ((1 << BITS) - 1))
+        return "".join(char for char in map(chr, observed.tolist()) if char.splitlines() == [char])
 
     def log_probs(self, text: str, history: str = "\n") -> Floats:
-        """(n,) log p of each character of a text, after a history and the characters before it."""
-        return read(self.trie, self.roots, self.weights, self.share, code_points(history + text), len(history))[0]
+        """Compute log p of each character of a text (n,) given the characters before it; ``history`` precedes it."""
+        characters = code_points(history + text)
+        return score_characters(self.trie, self.roots, self.weights, self.reset_prob, characters, len(history))[0]
 
-    def fitted(self, text: str, rounds: int = 3) -> "CharNgramMixture":
-        """The mixture with mean weights that are those which it has on average in a text."""
-        found = self
-        for _ in range(rounds):
-            _, weights = read(found.trie, found.roots, found.weights, found.share, code_points("\n" + text), 1)
-            found = replace(self, weights=0.98 * weights + 0.02 / len(weights))
-        return found
+    def fit_weights(self, text: str, iterations: int = 3) -> "CharNgramMixture":
+        """Set the mean weights to the mean posterior weights on a text, mixed with the uniform distribution."""
+        mixture, characters = self, code_points("\n" + text)
+        for _ in range(iterations):
+            _, weights = score_characters(
+                mixture.trie, mixture.roots, mixture.weights, mixture.reset_prob, characters, 1
+            )
+            weights = (1 - CONFIG.uniform_mix) * weights + CONFIG.uniform_mix / len(weights)
+            mixture = replace(self, weights=weights)
+        return mixture
 
 
 @compiled
-def read(trie: Trie, roots: Ints, weights: Floats, share: float, characters: Ints, start: int) -> tuple[Floats, Floats]:
-    """Log p of each character from ``start`` on (n,), and the mean posterior weights (m,) of the models."""
-    found = np.zeros(len(characters) - start)
-    now, mean = weights.copy(), np.zeros(len(weights))
+def score_characters(
+    trie: Trie, roots: Ints, weights: Floats, reset_prob: float, characters: Ints, start: int
+) -> tuple[Floats, Floats]:
+    """Compute log p (n,) of each character from ``start`` on, and the mean posterior weights (m,) of the models."""
+    log_probs = np.zeros(len(characters) - start)
+    current, mean = weights.copy(), np.zeros(len(weights))
     paths, counts = np.zeros((len(roots), trie.order), dtype=np.int64), np.zeros(len(roots), dtype=np.int64)
-    for place in range(start, len(characters)):
-        find_all(trie, roots, characters[max(0, place - trie.order + 1) : place], paths, counts)
-        found[place - start] = np.log(mix(trie, paths, counts, weights, share, characters[place], now))
-        mean += now
-    return found, mean / max(1, len(found))
+    for position in range(start, len(characters)):
+        find_all_contexts(trie, roots, characters[max(0, position - trie.order + 1) : position], paths, counts)
+        log_probs[position - start] = np.log(
+            mix(trie, paths, counts, weights, reset_prob, characters[position], current)
+        )
+        mean += current
+    return log_probs, mean / max(1, len(log_probs))
 
 
 @compiled
-def find_all(trie: Trie, roots: Ints, history: Ints, paths: Ints, counts: Ints) -> None:
-    """Write the contexts of a place in each model into ``paths`` (m, order), and how many there are into ``counts``."""
+def find_all_contexts(trie: Trie, roots: Ints, history: Ints, paths: Ints, counts: Ints) -> None:
+    """Write the contexts of a position in each model into ``paths`` (m, order), and their numbers into ``counts``."""
     for model in range(len(roots)):
         counts[model] = find_contexts(trie, roots[model], history, paths[model])
 
 
 @compiled
-def mix(trie: Trie, paths: Ints, counts: Ints, weights: Floats, share: float, character: int, now: Floats) -> float:
-    """P of a character under the mixture with weights ``now`` (m,), which become those of the next character."""
+def mix(
+    trie: Trie, paths: Ints, counts: Ints, weights: Floats, reset_prob: float, character: int, current: Floats
+) -> float:
+    """Compute p(character) with the weights ``current`` (m,), and update them in place for the next character."""
     total = 0.0
-    for model in range(len(now)):
-        now[model] *= probability(trie, paths[model, : counts[model]], character)
-        total += now[model]
-    for model in range(len(now)):
-        now[model] = (1 - share) * now[model] / total + share * weights[model]
+    for model in range(len(current)):
+        current[model] *= probability(trie, paths[model, : counts[model]], character)
+        total += current[model]
+    for model in range(len(current)):
+        current[model] = (1 - reset_prob) * current[model] / total + reset_prob * weights[model]
     return total
 
 
 def join(tries: Sequence[Trie]) -> Trie:
-    """One trie with the counts of several, which have one root each."""
-    nodes, keys = sum(int(one.used[0]) for one in tries), sum(int(one.used[1]) for one in tries)
-    room = 1 << max(12, int(np.ceil(2 * max(nodes, keys))).bit_length())
-    joined = Trie.empty(len(tries), max(one.order for one in tries), room)
-    for root, one in enumerate(tries):
-        copy_trie(one, joined, root)
+    """Join tries with one root each into one trie with several roots."""
+    nodes, grams = sum(int(trie.used[0]) for trie in tries), sum(int(trie.used[1]) for trie in tries)
+    capacity = 1 << max(12, int(np.ceil(2 * max(nodes, grams))).bit_length())
+    joined = Trie.empty(len(tries), max(trie.order for trie in tries), capacity)
+    for root, trie in enumerate(tries):
+        copy_trie(trie, joined, root)
     return joined
 
 
 @compiled
 def copy_trie(old: Trie, new: Trie, root: int) -> None:
-    """Add the counts of a trie with one root to another, in which the root has a number."""
-    first = new.used[0] - 1  # the old node 1 becomes the next free one
-    for place in range(len(old.longer)):
-        if old.longer[place] != EMPTY:
-            node = old.longer[place] >> BITS
-            key = ((root if node == 0 else node + first) << BITS) | (old.longer[place] & ((1 << BITS) - 1))
-            there = slot(new.longer, key)
-            new.longer[there] = key
-            new.nodes[there] = old.nodes[place] + first
-    for place in range(len(old.keys)):
-        if old.keys[place] != EMPTY:
-            node = old.keys[place] >> BITS
-            key = ((root if node == 0 else node + first) << BITS) | (old.keys[place] & ((1 << BITS) - 1))
-            there = slot(new.keys, key)
-            new.keys[there] = key
-            new.counts[there] = old.counts[place]
-    for node in range(old.used[0]):
-        there = root if node == 0 else node + first
-        new.totals[there] = old.totals[node]
-        new.rests[there] = old.rests[node]
+    """Add the counts of a trie with one root to another trie, below ``root``."""
+    shift = new.used[0] - 1  # node 1 of the old trie becomes the first unused node
+    for old_slot in range(len(old.context_keys)):
+        if old.context_keys[old_slot] != EMPTY:
+            node = old.context_keys[old_slot] >> BITS
+            key = ((root if node == 0 else node + shift) << BITS) | (old.context_keys[old_slot] & ((1 << BITS) - 1))
+            slot = find_slot(new.context_keys, key)
+            new.context_keys[slot] = key
+            new.context_nodes[slot] = old.context_nodes[old_slot] + shift
+    for old_slot in range(len(old.gram_keys)):
+        if old.gram_keys[old_slot] != EMPTY:
+            node = old.gram_keys[old_slot] >> BITS
+            key = ((root if node == 0 else node + shift) << BITS) | (old.gram_keys[old_slot] & ((1 << BITS) - 1))
+            slot = find_slot(new.gram_keys, key)
+            new.gram_keys[slot] = key
+            new.gram_counts[slot] = old.gram_counts[old_slot]
+    for old_node in range(old.used[0]):
+        node = root if old_node == 0 else old_node + shift
+        new.totals[node] = old.totals[old_node]
+        new.backoff_mass[node] = old.backoff_mass[old_node]
     new.used[0] += old.used[0] - 1
     new.used[1] += old.used[1]

@@ -1,7 +1,7 @@
-"""Character models on disk: rare grams left out, counts rounded, one gzip file of plain arrays.
+"""Character n-gram models on disk: pruned and quantised counts in one gzip file of plain arrays.
 
-Contexts are in the order of their length, then of the context they extend, then of their first character; so how many
-contexts extend each one says which they are. Counts are kept to one part in twelve.
+Contexts are sorted by length, then by the shorter context that they extend, then by their first character. The number
+of extensions of each context therefore identifies the contexts. Counts are stored with a relative error of 1/12.
 """
 
 import gzip
@@ -15,122 +15,125 @@ from numpy.typing import NDArray
 
 from conservator.errors import ConservatorError
 from conservator.experts.char_ngram.model import CharNgramModel
-from conservator.experts.char_ngram.trie import BITS, DISCOUNT, EMPTY, Trie, slot
+from conservator.experts.char_ngram.trie import BITS, DISCOUNT, EMPTY, Trie, find_slot
 from conservator.numerics import compiled
 from conservator.system.files import read_document
 
 FORMAT = "conservator character model 1"
-LARGEST = 2**28  # bytes of all arrays
-SCALE = 6  # levels of a count that is twice as large
-SHORT = 3  # characters in a row that are kept however seldom they are
-WIDEST_CHARACTER = 0xFFFF
-PLANES = {"extended": "<u2", "before": "<u2", "grams": "<u2", "rests": "<u1", "after": "<u2", "counts": "<u1"}
+MAX_BYTES = 2**28  # bytes: total size of the arrays of a file [safety limit]
+LEVELS_PER_OCTAVE = 6  # levels: quantisation of counts, per factor of two [definition]
+MAX_UNPRUNED_LENGTH = 3  # characters: n-grams up to this length are never pruned [LOG: ocr-correction]
+MAX_CODE_POINT = 0xFFFF  # code point: the largest that the file format can store [definition]
+# name of an array in the file -> data type
+ARRAYS = {"extended": "<u2", "before": "<u2", "grams": "<u2", "rests": "<u1", "after": "<u2", "counts": "<u1"}
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def write_model(model: CharNgramModel, least: int) -> bytes:
-    """A model as a file, without grams of more than SHORT characters that were seen less than ``least`` times."""
+def write_model(model: CharNgramModel, min_count: int) -> bytes:
+    """Serialise a model without n-grams longer than MAX_UNPRUNED_LENGTH that occur less than ``min_count`` times."""
     trie = model.trie
     nodes = int(trie.used[0])
-    parents, before, depths = describe_nodes(trie.longer, trie.nodes, nodes)
-    held = np.flatnonzero((trie.keys != EMPTY) & (trie.counts > 0))
-    owner, after, counts = trie.keys[held] >> BITS, trie.keys[held] & ((1 << BITS) - 1), trie.counts[held]
-    kept = ((depths[owner] < SHORT) | (counts >= least)) & (after <= WIDEST_CHARACTER)
-    rests = trie.rests[:nodes].copy()
-    np.add.at(rests, owner[~kept], np.maximum(counts[~kept] - DISCOUNT, 0.0))
-    owner, after, counts = owner[kept], after[kept], counts[kept]
-    used = find_used(parents, before, owner)
+    parents, before, depths = describe_nodes(trie.context_keys, trie.context_nodes, nodes)
+    slots = np.flatnonzero((trie.gram_keys != EMPTY) & (trie.gram_counts > 0))
+    contexts, after = trie.gram_keys[slots] >> BITS, trie.gram_keys[slots] & ((1 << BITS) - 1)
+    counts = trie.gram_counts[slots]
+    selected = ((depths[contexts] < MAX_UNPRUNED_LENGTH) | (counts >= min_count)) & (after <= MAX_CODE_POINT)
+    backoff_mass = trie.backoff_mass[:nodes].copy()
+    np.add.at(backoff_mass, contexts[~selected], np.maximum(counts[~selected] - DISCOUNT, 0.0))
+    contexts, after, counts = contexts[selected], after[selected], counts[selected]
+    used = find_used(parents, before, contexts)
     numbers = number_by_length(parents, before, depths, used)
     order = np.argsort(numbers[used])
-    chosen = np.flatnonzero(used)[order]
-    by_node = np.lexsort((after, numbers[owner]))
-    by_node = by_node[used[owner[by_node]]]
-    extended = np.bincount(numbers[parents[chosen[1:]]], minlength=len(chosen))
-    planes = {
+    used_nodes = np.flatnonzero(used)[order]
+    by_node = np.lexsort((after, numbers[contexts]))
+    by_node = by_node[used[contexts[by_node]]]
+    extended = np.bincount(numbers[parents[used_nodes[1:]]], minlength=len(used_nodes))
+    arrays = {
         "extended": extended,
-        "before": before[chosen],
-        "grams": np.bincount(numbers[owner[by_node]], minlength=len(chosen)),
-        "rests": as_levels(rests[chosen]),
+        "before": before[used_nodes],
+        "grams": np.bincount(numbers[contexts[by_node]], minlength=len(used_nodes)),
+        "rests": as_levels(backoff_mass[used_nodes]),
         "after": after[by_node],
         "counts": as_levels(counts[by_node]),
     }
-    head = {"format": FORMAT, "name": model.name, "order": trie.order}
-    head |= {"sizes": {name: len(plane) for name, plane in planes.items()}}
-    parts = [json.dumps(head).encode() + b"\n", *(planes[name].astype(kind).tobytes() for name, kind in PLANES.items())]
+    header = {"format": FORMAT, "name": model.name, "order": trie.order}
+    header |= {"sizes": {name: len(array) for name, array in arrays.items()}}
+    parts = [json.dumps(header).encode() + b"\n"]
+    parts += [arrays[name].astype(dtype).tobytes() for name, dtype in ARRAYS.items()]
     return gzip.compress(b"".join(parts), mtime=0)
 
 
 def read_model(path: Path) -> CharNgramModel:
-    """The model in a file."""
+    """Load a model from a file."""
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(read_document(str(path)))) as stream:
-            head = json.loads(stream.readline(4096))
-            if head["format"] != FORMAT:
-                raise ValueError(head["format"])
-            data = stream.read(LARGEST + 1)
-        planes, begin = {}, 0
-        for name, kind in PLANES.items():
-            size = int(head["sizes"][name]) * np.dtype(kind).itemsize
-            planes[name] = np.frombuffer(data[begin : begin + size], dtype=kind).astype(np.int64)
+            header = json.loads(stream.readline(4096))
+            if header["format"] != FORMAT:
+                raise ValueError(f"expected the format {FORMAT!r}, got {header['format']!r}")
+            data = stream.read(MAX_BYTES + 1)
+        arrays, begin = {}, 0
+        for name, dtype in ARRAYS.items():
+            size = int(header["sizes"][name]) * np.dtype(dtype).itemsize
+            arrays[name] = np.frombuffer(data[begin : begin + size], dtype=dtype).astype(np.int64)
             begin += size
-        nodes = len(planes["extended"])
-        whole = (
+        nodes = len(arrays["extended"])
+        complete = (
             begin == len(data)
-            and planes["extended"].sum() == nodes - 1
-            and planes["grams"].sum() == len(planes["after"])
+            and arrays["extended"].sum() == nodes - 1
+            and arrays["grams"].sum() == len(arrays["after"])
         )
-        if not whole or not len(planes["before"]) == len(planes["grams"]) == len(planes["rests"]) == nodes:
-            raise ValueError("its parts do not fit together")
-        return CharNgramModel(str(head["name"]), build(planes, int(head["order"])))
+        if not complete or not len(arrays["before"]) == len(arrays["grams"]) == len(arrays["rests"]) == nodes:
+            raise ValueError("the sizes of its arrays are inconsistent")
+        return CharNgramModel(str(header["name"]), build(arrays, int(header["order"])))
     except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
-        raise ConservatorError(f"{path} is no character model: {error}") from error
+        raise ConservatorError(f"{path} is not a character n-gram model: {error}") from error
 
 
-def build(planes: dict[str, Ints], order: int) -> Trie:
-    """The trie of a file's arrays."""
-    nodes, grams = len(planes["extended"]), len(planes["after"])
+def build(arrays: dict[str, Ints], order: int) -> Trie:
+    """Build the trie from the arrays of a file."""
+    nodes, grams = len(arrays["extended"]), len(arrays["after"])
     trie = Trie.empty(1, order, 1 << max(12, (2 * max(nodes, grams)).bit_length()))
-    parents = np.repeat(np.arange(nodes), planes["extended"])
-    fill_nodes(trie, parents, planes["before"][1:])
-    owner, counts = np.repeat(np.arange(nodes), planes["grams"]), as_counts(planes["counts"])
-    fill_grams(trie, owner, planes["after"], counts)
-    trie.rests[:nodes] = as_counts(planes["rests"])
-    trie.totals[:nodes] = trie.rests[:nodes] + np.bincount(owner, np.maximum(counts - DISCOUNT, 0.0), nodes)
+    parents = np.repeat(np.arange(nodes), arrays["extended"])
+    insert_contexts(trie, parents, arrays["before"][1:])
+    contexts, counts = np.repeat(np.arange(nodes), arrays["grams"]), as_counts(arrays["counts"])
+    insert_grams(trie, contexts, arrays["after"], counts)
+    trie.backoff_mass[:nodes] = as_counts(arrays["rests"])
+    trie.totals[:nodes] = trie.backoff_mass[:nodes] + np.bincount(contexts, np.maximum(counts - DISCOUNT, 0.0), nodes)
     trie.used[:] = nodes, grams
     return trie
 
 
 def as_levels(counts: Floats) -> Ints:
-    """Counts as levels: 0 for none."""
+    """Quantise counts logarithmically; level 0 stands for a count of 0."""
     with np.errstate(divide="ignore"):
-        levels = 1 + np.round(SCALE * np.log2(np.maximum(counts, 0.5) * 2))
+        levels = 1 + np.round(LEVELS_PER_OCTAVE * np.log2(np.maximum(counts, 0.5) * 2))
     return np.where(counts > 0, levels, 0).clip(max=np.iinfo(np.uint8).max).astype(np.int64)
 
 
 def as_counts(levels: Ints) -> Floats:
-    """The counts of levels."""
-    return np.where(levels > 0, 0.5 * 2.0 ** ((levels - 1) / SCALE), 0.0)
+    """Invert ``as_levels``."""
+    return np.where(levels > 0, 0.5 * 2.0 ** ((levels - 1) / LEVELS_PER_OCTAVE), 0.0)
 
 
-def describe_nodes(longer: Ints, numbers: Ints, nodes: int) -> tuple[Ints, Ints, Ints]:
-    """The context that each node extends, by which character, and how many characters it has."""
-    held = np.flatnonzero(longer != EMPTY)
+def describe_nodes(context_keys: Ints, context_nodes: Ints, nodes: int) -> tuple[Ints, Ints, Ints]:
+    """Return the parent context of each node (N,), the character that extends it (N,), and the context length (N,)."""
+    slots = np.flatnonzero(context_keys != EMPTY)
     parents, before, depths = np.zeros((3, nodes), dtype=np.int64)
-    parents[numbers[held]] = longer[held] >> BITS
-    before[numbers[held]] = longer[held] & ((1 << BITS) - 1)
-    for node in range(1, nodes):  # a context has a larger number than the one that it extends
+    parents[context_nodes[slots]] = context_keys[slots] >> BITS
+    before[context_nodes[slots]] = context_keys[slots] & ((1 << BITS) - 1)
+    for node in range(1, nodes):  # a context has a larger number than its parent
         depths[node] = depths[parents[node]] + 1
     return parents, before, depths
 
 
-def find_used(parents: Ints, before: Ints, owner: Ints) -> NDArray[np.bool_]:
-    """Which contexts have grams, or are extended by some that have, and can be written."""
+def find_used(parents: Ints, before: Ints, contexts: Ints) -> NDArray[np.bool_]:
+    """Flag the contexts (N,) that have n-grams or a descendant with n-grams, and that the format can store."""
     writable, used = np.ones(len(parents), dtype=bool), np.zeros(len(parents), dtype=bool)
     for node in range(1, len(parents)):
-        writable[node] = writable[parents[node]] and before[node] <= WIDEST_CHARACTER
-    used[owner] = used[0] = True
+        writable[node] = writable[parents[node]] and before[node] <= MAX_CODE_POINT
+    used[contexts] = used[0] = True
     used &= writable
     for node in range(len(parents) - 1, 0, -1):
         used[parents[node]] |= used[node]
@@ -138,31 +141,31 @@ def find_used(parents: Ints, before: Ints, owner: Ints) -> NDArray[np.bool_]:
 
 
 def number_by_length(parents: Ints, before: Ints, depths: Ints, used: NDArray[np.bool_]) -> Ints:
-    """New numbers of used nodes: by length, then by the number of the node they extend, then by character."""
+    """Number the used nodes (N,) by context length, then by the number of the parent, then by character."""
     numbers, done = np.zeros(len(parents), dtype=np.int64), 1
     for depth in range(1, int(depths.max(initial=0)) + 1):
-        here = np.flatnonzero(used & (depths == depth))
-        here = here[np.lexsort((before[here], numbers[parents[here]]))]
-        numbers[here] = done + np.arange(len(here))
-        done += len(here)
+        nodes = np.flatnonzero(used & (depths == depth))
+        nodes = nodes[np.lexsort((before[nodes], numbers[parents[nodes]]))]
+        numbers[nodes] = done + np.arange(len(nodes))
+        done += len(nodes)
     return numbers
 
 
 @compiled
-def fill_nodes(trie: Trie, parents: Ints, before: Ints) -> None:
-    """Add contexts, numbered from 1, that extend others."""
+def insert_contexts(trie: Trie, parents: Ints, before: Ints) -> None:
+    """Insert contexts, numbered from 1, below their parents."""
     for number in range(len(parents)):
         key = (parents[number] << BITS) | before[number]
-        there = slot(trie.longer, key)
-        trie.longer[there] = key
-        trie.nodes[there] = number + 1
+        slot = find_slot(trie.context_keys, key)
+        trie.context_keys[slot] = key
+        trie.context_nodes[slot] = number + 1
 
 
 @compiled
-def fill_grams(trie: Trie, owner: Ints, after: Ints, counts: Floats) -> None:
-    """Add grams."""
-    for number in range(len(owner)):
-        key = (owner[number] << BITS) | after[number]
-        there = slot(trie.keys, key)
-        trie.keys[there] = key
-        trie.counts[there] = counts[number]
+def insert_grams(trie: Trie, contexts: Ints, after: Ints, counts: Floats) -> None:
+    """Insert n-grams with their counts."""
+    for number in range(len(contexts)):
+        key = (contexts[number] << BITS) | after[number]
+        slot = find_slot(trie.gram_keys, key)
+        trie.gram_keys[slot] = key
+        trie.gram_counts[slot] = counts[number]

@@ -1,14 +1,16 @@
-"""Counts of characters in a row, and the law of the next character by interpolated Kneser-Ney smoothing.
+"""Character n-gram counts in a trie, and interpolated Kneser-Ney smoothing.
 
-A node is a context: the characters just before a place, the nearest first. With n the counts of a context, n(c) those
-of a character in it, k the number of characters seen in it, D the discount and p' the law in the next shorter context,
+A node is a context: the characters before a position, nearest first. Let n be the total count of a context, n(c) the
+count of character c in it, k the number of distinct characters in it, D the discount and p' the distribution in the
+next shorter context. Then
 
     p(c) = (max(n(c) - D, 0) + r p'(c)) / n,   r = D k
 
-The longest contexts count characters; a shorter one counts in how many contexts, one character longer, a character was
-seen. So a text is taken back as exactly as it was counted. If rare grams are left out, their counts go to r.
+where r is the backoff mass. The longest contexts count occurrences. A shorter context counts the number of contexts,
+one character longer, in which a character occurred. Counts of pruned n-grams are added to r.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,160 +18,152 @@ from numpy.typing import NDArray
 
 from conservator.numerics import compiled
 
-ORDER = 8  # the most characters in a row that are counted
-DISCOUNT = 0.85  # of those from 0.7 to 0.95, the best on newspapers kept apart
-UNIFORM = 1 / 0x110000  # the law in no context: all code points alike
-BITS = 21  # of a character
-FULL = 0.6  # the share of slots that may be taken
-EMPTY = -1
+
+@dataclass(frozen=True)
+class CharNgramConfig:
+    """Hyperparameters of the character n-gram models."""
+
+    order: int = 8  # characters: length of the longest n-gram [LOG: ocr-correction]
+    # counts: Kneser-Ney discount D; the best of 0.7 to 0.95 on held-out newspapers [LOG: ocr-correction]
+    discount: float = 0.85
+    # probability: of a reset of the mixture weights to their mean at each character [LOG: ocr-correction]
+    reset_prob: float = 0.1
+    uniform_mix: float = 0.02  # probability: mass of the uniform distribution in fitted mean weights [untuned]
+
+
+CONFIG = CharNgramConfig()
+ORDER = CONFIG.order
+DISCOUNT = CONFIG.discount
+UNIFORM = 1 / 0x110000  # probability: of each code point in the empty model [definition]
+BITS = 21  # bits: size of a code point in a key [definition]
+MAX_LOAD = 0.6  # fraction: of the slots of a hash table that may be used [numerical]
+EMPTY = -1  # key: marks an unused slot [definition]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
 class Trie(NamedTuple):
-    """Contexts and the characters that follow them; all arrays are written in place.
+    """Contexts and the characters that follow them. All arrays are modified in place.
 
     Attributes:
-        longer: (S,) keys of a context and the character before it, by hash; EMPTY in free slots.
-        nodes: (S,) the node of that longer context.
-        keys: (T,) keys of a context and the character after it, by hash; EMPTY in free slots.
-        counts: (T,) how often it was seen.
-        totals: (N,) n of each node.
-        rests: (N,) r of each node.
-        used: (2,) how many nodes and how many keys there are.
-        order: the most characters in a row that are counted.
+        context_keys: (S,) hash table of keys (context, preceding character); EMPTY in unused slots.
+        context_nodes: (S,) node of the context that is longer by that character.
+        gram_keys: (T,) hash table of keys (context, following character); EMPTY in unused slots.
+        gram_counts: (T,) count n(c) of each n-gram.
+        totals: (N,) total count n of each node.
+        backoff_mass: (N,) backoff mass r of each node.
+        used: (2,) number of nodes and number of n-grams.
+        order: length of the longest n-gram in characters.
     """
 
-    longer: Ints
-    nodes: Ints
-    keys: Ints
-    counts: Floats
+    context_keys: Ints
+    context_nodes: Ints
+    gram_keys: Ints
+    gram_counts: Floats
     totals: Floats
-    rests: Floats
+    backoff_mass: Floats
     used: Ints
     order: int
 
     @classmethod
-    def empty(cls, roots: int = 1, order: int = ORDER, room: int = 1 << 12) -> "Trie":
-        """A trie with some roots, that is contexts of no characters, and no counts."""
-        free = np.full(room, EMPTY, dtype=np.int64)
-        counts, totals, rests = np.zeros((3, room))
-        return cls(
-            free, np.zeros(room, dtype=np.int64), free.copy(), counts, totals, rests, np.array([roots, 0]), order
-        )
+    def empty(cls, roots: int = 1, order: int = ORDER, capacity: int = 1 << 12) -> "Trie":
+        """Create a trie with ``roots`` empty contexts and without counts. ``capacity`` must be a power of two."""
+        keys = np.full(capacity, EMPTY, dtype=np.int64)
+        counts, totals, backoff_mass = np.zeros((3, capacity))
+        nodes, used = np.zeros(capacity, dtype=np.int64), np.array([roots, 0])
+        return cls(keys, nodes, keys.copy(), counts, totals, backoff_mass, used, order)
 
-    def with_room(self) -> "Trie":
-        """This trie with twice as many slots, which shares nothing with it."""
-        room = 2 * max(len(self.longer), len(self.keys), len(self.totals))
-        wider = Trie.empty(0, self.order, room)
-        move(self.longer, self.nodes, wider.longer, wider.nodes)
-        move(self.keys, self.counts, wider.keys, wider.counts)
-        for old, new in ((self.totals, wider.totals), (self.rests, wider.rests)):
+    def double_capacity(self) -> "Trie":
+        """Return a copy with twice the capacity."""
+        capacity = 2 * max(len(self.context_keys), len(self.gram_keys), len(self.totals))
+        wider = Trie.empty(0, self.order, capacity)
+        rehash(self.context_keys, self.context_nodes, wider.context_keys, wider.context_nodes)
+        rehash(self.gram_keys, self.gram_counts, wider.gram_keys, wider.gram_counts)
+        for old, new in ((self.totals, wider.totals), (self.backoff_mass, wider.backoff_mass)):
             new[: len(old)] = old
         wider.used[:] = self.used
         return wider
 
-    def counting(self, characters: Ints, root: int = 0) -> "Trie":
-        """Count a text, given by its code points; return the trie, which is another one if this one became too full."""
+    def add_text(self, characters: Ints, root: int = 0) -> "Trie":
+        """Count a text, given as code points (n,). Return this trie, or a larger copy if its capacity was exceeded."""
         trie, done = self, 0
         while done < len(characters):
-            done = count_some(trie, characters, done, root)
+            done = count_characters(trie, characters, done, root)
             if done < len(characters):
-                trie = trie.with_room()
+                trie = trie.double_capacity()
         return trie
 
-    def take_back(self, characters: Ints, root: int = 0) -> None:
-        """Count a text no longer that was counted before."""
-        take_back(self, characters, root)
-
 
 @compiled
-def slot(keys: Ints, key: int) -> int:
-    """Where a key stands among ``keys``, whose number is a power of two, or the free slot where it would."""
+def find_slot(keys: Ints, key: int) -> int:
+    """Return the slot of a key in a hash table, or the unused slot for it. ``len(keys)`` must be a power of two."""
     mixed = (np.uint64(key) ^ (np.uint64(key) >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-    place = int(np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(len(keys) - 1)))
-    while keys[place] != EMPTY and keys[place] != key:
-        place = place + 1 if place + 1 < len(keys) else 0
-    return place
+    slot = int(np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(len(keys) - 1)))
+    while keys[slot] != EMPTY and keys[slot] != key:
+        slot = slot + 1 if slot + 1 < len(keys) else 0
+    return slot
 
 
 @compiled
-def move(keys: Ints, values: Ints | Floats, new_keys: Ints, new_values: Ints | Floats) -> None:
-    """Copy keys and their values into other slots."""
-    for place in range(len(keys)):
-        if keys[place] != EMPTY:
-            there = slot(new_keys, keys[place])
-            new_keys[there] = keys[place]
-            new_values[there] = values[place]
+def rehash(keys: Ints, values: Ints | Floats, new_keys: Ints, new_values: Ints | Floats) -> None:
+    """Copy a hash table into a larger one."""
+    for old_slot in range(len(keys)):
+        if keys[old_slot] != EMPTY:
+            slot = find_slot(new_keys, keys[old_slot])
+            new_keys[slot] = keys[old_slot]
+            new_values[slot] = values[old_slot]
 
 
 @compiled
-def count_some(trie: Trie, characters: Ints, start: int, root: int) -> int:
-    """Count characters from ``start`` on; return the place before which all are counted: the end, unless it is full."""
+def count_characters(trie: Trie, characters: Ints, start: int, root: int) -> int:
+    """Count characters from ``start`` on. Return the first position that is not counted, because the trie is full."""
     path = np.zeros(trie.order, dtype=np.int64)
-    for place in range(start, len(characters)):
-        if trie.used[0] + trie.order > FULL * len(trie.totals) or trie.used[1] + trie.order > FULL * len(trie.keys):
-            return place
-        depth = min(trie.order - 1, place)
+    for position in range(start, len(characters)):
+        if trie.used[0] + trie.order > MAX_LOAD * len(trie.totals) or trie.used[1] + trie.order > MAX_LOAD * len(
+            trie.gram_keys
+        ):
+            return position
+        depth = min(trie.order - 1, position)
         path[0] = root
         for back in range(depth):
-            key = (path[back] << BITS) | characters[place - 1 - back]
-            there = slot(trie.longer, key)
-            if trie.longer[there] == EMPTY:
-                trie.longer[there] = key
-                trie.nodes[there] = trie.used[0]
+            key = (path[back] << BITS) | characters[position - 1 - back]
+            slot = find_slot(trie.context_keys, key)
+            if trie.context_keys[slot] == EMPTY:
+                trie.context_keys[slot] = key
+                trie.context_nodes[slot] = trie.used[0]
                 trie.used[0] += 1
-            path[back + 1] = trie.nodes[there]
+            path[back + 1] = trie.context_nodes[slot]
         for back in range(depth, -1, -1):
-            key = (path[back] << BITS) | characters[place]
-            there = slot(trie.keys, key)
-            if trie.keys[there] == EMPTY:
-                trie.keys[there] = key
+            key = (path[back] << BITS) | characters[position]
+            slot = find_slot(trie.gram_keys, key)
+            if trie.gram_keys[slot] == EMPTY:
+                trie.gram_keys[slot] = key
                 trie.used[1] += 1
-            seen = trie.counts[there]
-            trie.counts[there] += 1
+            previous_count = trie.gram_counts[slot]
+            trie.gram_counts[slot] += 1
             trie.totals[path[back]] += 1
-            if seen > 0:
+            if previous_count > 0:
                 break
-            trie.rests[path[back]] += DISCOUNT
+            trie.backoff_mass[path[back]] += DISCOUNT
     return len(characters)
 
 
 @compiled
-def take_back(trie: Trie, characters: Ints, root: int) -> None:
-    """Count characters no longer."""
-    path = np.zeros(trie.order, dtype=np.int64)
-    for place in range(len(characters)):
-        depth = min(trie.order - 1, place)
-        path[0] = root
-        for back in range(depth):
-            key = (path[back] << BITS) | characters[place - 1 - back]
-            path[back + 1] = trie.nodes[slot(trie.longer, key)]
-        for back in range(depth, -1, -1):
-            there = slot(trie.keys, (path[back] << BITS) | characters[place])
-            trie.counts[there] -= 1
-            trie.totals[path[back]] -= 1
-            if trie.counts[there] > 0:
-                break
-            trie.rests[path[back]] -= DISCOUNT
-
-
-@compiled
 def find_contexts(trie: Trie, root: int, history: Ints, path: Ints) -> int:
-    """Write the contexts of a place into ``path``, the shortest first, and return how many there are.
+    """Write the nodes of the contexts of a position into ``path``, shortest first, and return their number.
 
-    The last of ``history`` stands just before the place. A context that was never seen ends the path.
+    The last character of ``history`` precedes the position. The path ends before the first context without counts.
     """
     node, count = root, 0
     for back in range(trie.order):
         if back > 0:
             if back > len(history):
                 break
-            there = slot(trie.longer, (node << BITS) | history[len(history) - back])
-            if trie.longer[there] == EMPTY:
+            slot = find_slot(trie.context_keys, (node << BITS) | history[len(history) - back])
+            if trie.context_keys[slot] == EMPTY:
                 break
-            node = trie.nodes[there]
+            node = trie.context_nodes[slot]
         if trie.totals[node] <= 0:
             break
         path[count] = node
@@ -179,10 +173,10 @@ def find_contexts(trie: Trie, root: int, history: Ints, path: Ints) -> int:
 
 @compiled
 def probability(trie: Trie, path: Ints, character: int) -> float:
-    """p(character) in the contexts of a place, the shortest first."""
-    found = UNIFORM
+    """Compute p(character) given the contexts of a position, shortest first."""
+    prob = UNIFORM
     for node in path:
-        there = slot(trie.keys, (node << BITS) | character)
-        seen = trie.counts[there] if trie.keys[there] != EMPTY else 0.0
-        found = (max(seen - DISCOUNT, 0.0) + trie.rests[node] * found) / trie.totals[node]
-    return found
+        slot = find_slot(trie.gram_keys, (node << BITS) | character)
+        count = trie.gram_counts[slot] if trie.gram_keys[slot] != EMPTY else 0.0
+        prob = (max(count - DISCOUNT, 0.0) + trie.backoff_mass[node] * prob) / trie.totals[node]
+    return prob

@@ -142,7 +142,7 @@ def copy_tokenizer(path: Path, folder: Path) -> None:
     """Copy tokenizer.json, or create one from a list of words."""
     if path.suffix == ".txt":
         try:
-            words = read_file(path, LARGEST_JSON).decode().splitlines()
+            words = read_file(path, MAX_JSON_BYTES).decode().splitlines()
         except UnicodeDecodeError as error:
             raise ConservatorError(
                 f"{path} must be a list of words in UTF-8, got an invalid byte at position {error.start}"

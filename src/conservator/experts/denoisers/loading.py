@@ -12,7 +12,14 @@ from conservator.experts.denoisers.families import LAST_ROW, Family, check_setti
 from conservator.experts.expert import Expert
 from conservator.experts.flow import is_flow, load_flow
 from conservator.experts.language_models.installed import hash_files
-from conservator.experts.language_models.loading import HUB, WEIGHTS, find_repository, needs_extra, shortened, stamp_of
+from conservator.experts.language_models.loading import (
+    HUB,
+    WEIGHTS,
+    find_repository,
+    missing_extra_error,
+    shortened,
+    stamp_of,
+)
 from conservator.system.files import check_files, is_folder, open_file, read_json, real_path
 from conservator.vocabularies.hf_tokenizer import make_tokens, read_tokenizer
 
@@ -53,7 +60,7 @@ def load_denoiser(
         chosen = precision or choose_precision()
         return _load_once(real_path(folder), stamp_of(folder), chosen, device, trust_remote_code)
     except ImportError as error:
-        raise needs_extra(error, "hf") from error
+        raise missing_extra_error(error, "hf") from error
     except ConservatorError as error:
         raise ConservatorError(f"{folder}: {error}") from error
 

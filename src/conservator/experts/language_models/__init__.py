@@ -1,4 +1,4 @@
-"""Pretrained language models as causal experts. Only reading them needs the extra ``lm``; listing them does not."""
+"""Pretrained language models as causal experts. Loading a model needs the extra ``lm``; listing models does not."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the class that needs the extra on first use."""
+    """Import the class that needs the extra ``lm`` on first use."""
     if name == "LanguageModel":
         from conservator.experts.language_models.model import LanguageModel
 

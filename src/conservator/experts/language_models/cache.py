@@ -1,4 +1,4 @@
-"""The keys and values of a tree of tokens, and attention over those of its nodes that matter."""
+"""Key-value cache of a token tree, and attention over a subset of its nodes."""
 
 from typing import Any
 
@@ -12,44 +12,44 @@ from conservator.experts.language_models.append_buffer import AppendBuffer
 ATTENTION = "conservator_tree"
 
 
-class Step:
-    """What the layers of a cache are told of the next step.
+class AttendedNodes:
+    """State of the next step, shared by the layers of a cache.
 
     Attributes:
-        seen: (m,) int64, the nodes that it attends to, its own among them.
+        nodes: (m,) int64, the nodes that the step attends to, including its new nodes.
     """
 
-    seen: Tensor
+    nodes: Tensor
 
 
 class TreeCache(Cache):  # type: ignore[misc]
-    """What every layer of a network has read. Of it, a step sees only some nodes: dead branches cost nothing.
+    """Keys and values of all layers. A step attends only to the selected nodes, so dead branches cost nothing.
 
-    Layers do not know their cache, so that it is freed as soon as it is not used any more.
+    Layers hold no reference to their cache, so it is freed as soon as it is not used any more.
     """
 
     def __init__(self, layers: int) -> None:
-        """A cache of so many layers."""
-        self.step = Step()
-        super().__init__(layers=[TreeLayer(self.step) for _ in range(layers)])
+        """Create an empty cache with ``layers`` layers."""
+        self.attended = AttendedNodes()
+        super().__init__(layers=[TreeLayer(self.attended) for _ in range(layers)])
 
 
 class TreeLayer(DynamicLayer):  # type: ignore[misc]
-    """The keys and values of one layer."""
+    """Keys and values of one layer."""
 
-    def __init__(self, step: Step) -> None:
-        """Nothing yet; ``step`` is that of the cache."""
+    def __init__(self, attended: AttendedNodes) -> None:
+        """Create an empty layer; ``attended`` is shared with the cache."""
         super().__init__()
-        self._step, self._keys, self._values = step, AppendBuffer(dim=2), AppendBuffer(dim=2)
+        self._attended, self._keys, self._values = attended, AppendBuffer(dim=2), AppendBuffer(dim=2)
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Add (1, heads, k, size) keys and values of k new nodes; return those of the nodes that are seen."""
+        """Add keys and values (1, heads, k, size) of k new nodes; return those of the attended nodes."""
         self._keys.append(key_states)
         self._values.append(value_states)
-        return self._keys.at(self._step.seen), self._values.at(self._step.seen)
+        return self._keys.at(self._attended.nodes), self._values.at(self._attended.nodes)
 
     def get_seq_length(self) -> int:
-        """The number of nodes."""
+        """Return the number of nodes."""
         return self._keys.length
 
 
@@ -62,24 +62,24 @@ def tree_attention(
     scaling: float | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Attention in which heads that share keys are rows of one head, so that no key is copied.
+    """Grouped-query attention without copies of keys: heads that share keys become rows of one head.
 
     Args:
-        module: the layer's attention.
+        module: attention module of the layer.
         query: (1, H, k, size).
         key: (1, H / g, m, size).
-        value: the same.
+        value: (1, H / g, m, size).
         attention_mask: (1, 1, g * k, m), additive.
-        scaling: what products are multiplied by; None for the usual root.
-        kwargs: what other kinds of attention need.
+        scaling: factor of the dot products; None for 1 / sqrt(size).
+        kwargs: arguments of other attention implementations, ignored.
 
     Returns:
-        (1, k, H, size), and no weights.
+        The output (1, k, H, size), and None for the attention weights.
     """
     _, heads, length, size = query.shape
     shared = query.reshape(1, key.shape[1], -1, size)
-    found = scaled_dot_product_attention(shared, key, value, attn_mask=attention_mask, scale=scaling)
-    return found.reshape(1, heads, length, size).transpose(1, 2).contiguous(), None
+    output = scaled_dot_product_attention(shared, key, value, attn_mask=attention_mask, scale=scaling)
+    return output.reshape(1, heads, length, size).transpose(1, 2).contiguous(), None
 
 
 AttentionInterface.register(ATTENTION, tree_attention)

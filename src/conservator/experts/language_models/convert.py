@@ -1,4 +1,4 @@
-"""GGUF files, converted once into folders that load quickly."""
+"""Conversion of GGUF files into folders that load quickly."""
 
 import json
 import warnings
@@ -16,52 +16,52 @@ from conservator.experts.language_models.families import family_of
 from conservator.experts.language_models.gguf_header import check_gguf
 from conservator.experts.language_models.loading import check_loaded
 
-# What the tokenizers named in tokenizer.ggml.pre do before the model, where transformers makes it otherwise.
+# Pre-tokenizers that transformers omits, by the value of tokenizer.ggml.pre.
 DIGITS = {"type": "Digits", "individual_digits": True}
-BEFORE: dict[str, list[dict[str, Any]]] = {"smollm": [DIGITS]}
+EXTRA_PRETOKENIZERS: dict[str, list[dict[str, Any]]] = {"smollm": [DIGITS]}
 
 
 def convert_gguf(path: Path, folder: Path) -> None:
-    """Write a GGUF file as config.json, tokenizer.json and model.safetensors into a folder that exists.
+    """Convert a GGUF file to config.json, tokenizer.json and model.safetensors in an existing folder.
 
-    Quantised weights become halves, of whichever kind is nearer to them.
+    Quantised weights become float16 or bfloat16, whichever is closer.
     """
     from gguf import GGUFReader
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
     check_gguf(path)
-    where: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True, "trust_remote_code": False}
+    source: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True, "trust_remote_code": False}
     try:
         with quietly():
             fields = GGUFReader(str(path)).fields
-            family_of(AutoConfig.from_pretrained(str(path.parent), **where))
-            tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **where)
-            described = json.loads(tokenizer.backend_tokenizer.to_str())
+            family_of(AutoConfig.from_pretrained(str(path.parent), **source))
+            tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **source)
+            tokenizer_json = json.loads(tokenizer.backend_tokenizer.to_str())
             network, loading = AutoModelForCausalLM.from_pretrained(
                 str(path.parent),
                 dtype=torch.float32,
                 output_loading_info=True,
-                ignore_mismatched_sizes=True,  # refused by check_loaded, with an error that names the tensors
-                **where,
+                ignore_mismatched_sizes=True,  # check_loaded rejects them with an error that names the tensors
+                **source,
             )
-            check_loaded(loading, "fetch or export the file again")
+            check_loaded(loading, "download or export the file again")
             pre = str(fields["tokenizer.ggml.pre"].contents()) if "tokenizer.ggml.pre" in fields else ""
-    except Exception as error:  # of gguf and transformers, which raise any kind for values that they do not expect
+    except Exception as error:  # gguf and transformers raise arbitrary exceptions for unexpected values
         reason = str(error) if isinstance(error, ConservatorError) else f"{type(error).__name__}: {error}"
         raise ConservatorError(f"cannot read {path}: {reason}") from error
-    if pre in BEFORE:
-        steps = [*BEFORE[pre], described["pre_tokenizer"]]
-        described["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps}
-    (folder / "tokenizer.json").write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
+    if pre in EXTRA_PRETOKENIZERS:
+        steps = [*EXTRA_PRETOKENIZERS[pre], tokenizer_json["pre_tokenizer"]]
+        tokenizer_json["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer_json, ensure_ascii=False), encoding="utf-8")
     config, dtype = network.config, nearest_half(network)
-    del config.quantization_config  # the weights are not quantised any more
+    del config.quantization_config  # the weights are no longer quantised
     config.dtype = dtype
     config.save_pretrained(folder)
     save_model(network.to(dtype), str(folder / "model.safetensors"), metadata={"format": "pt"})
 
 
 def nearest_half(network: Any) -> torch.dtype:
-    """float16 or bfloat16, by the squared error of the weights."""
+    """Return float16 or bfloat16, whichever has the smaller squared error of the weights."""
     weights = [weight for weight in network.parameters() if weight.ndim > 1]
 
     def error(dtype: torch.dtype) -> float:
@@ -73,7 +73,7 @@ def nearest_half(network: Any) -> torch.dtype:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keep transformers from writing bars and advice to the terminal."""
+    """Suppress progress bars and warnings of transformers."""
     from transformers.utils import logging
 
     bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()

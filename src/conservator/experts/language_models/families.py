@@ -1,4 +1,4 @@
-"""The families of language models that are known: what each needs beyond a plain transformer."""
+"""Supported families of language models, and their differences from a plain transformer."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,25 +8,25 @@ from conservator.errors import ConservatorError
 
 @dataclass(frozen=True)
 class Family:
-    """What the models of one family need.
+    """Properties of the models of one family.
 
     Attributes:
-        starts: tokens that stand before every text; a model has been trained with the first of them that it has.
-        masks_by_layer: whether the layers of the network take masks by their type.
+        starts: candidates for the start token of a text; a model uses the first one in its vocabulary.
+        masks_by_layer: whether the network takes a dictionary of masks by layer type.
     """
 
     starts: tuple[str, ...]
     masks_by_layer: bool = False
 
 
-FAMILIES = {  # by the model_type in config.json
+FAMILIES = {  # model_type in config.json -> family
     "gemma3_text": Family(("<bos>",), masks_by_layer=True),
     "gpt2": Family(("<|endoftext|>",)),
     "llama": Family(("<|begin_of_text|>", "<s>", "<|endoftext|>")),
     "qwen2": Family(("<|endoftext|>",), masks_by_layer=True),
 }
-# Settings that change what a network computes, and are not read here: only these values are accepted.
-PLAIN = {
+# Settings that change the computation and are not implemented: only these values are accepted.
+ACCEPTED_VALUES = {
     "add_cross_attention": (False,),
     "attn_logit_softcapping": (None,),
     "final_logit_softcapping": (None,),
@@ -36,12 +36,12 @@ PLAIN = {
 
 
 def family_of(config: Any) -> Family:
-    """The family of a model, by its config; raise a ConservatorError if it is not known or not plain."""
-    kind = getattr(config, "model_type", None)
-    if kind not in FAMILIES:
-        raise ConservatorError(f"a model of type {kind!r} is not known; known: {', '.join(FAMILIES)}")
-    for setting, accepted in PLAIN.items():
+    """Return the family of a model; raise a ConservatorError if its type or its settings are not supported."""
+    model_type = getattr(config, "model_type", None)
+    if model_type not in FAMILIES:
+        raise ConservatorError(f"model type {model_type!r} is not supported; supported: {', '.join(FAMILIES)}")
+    for setting, accepted in ACCEPTED_VALUES.items():
         value = getattr(config, setting, accepted[0])
         if value not in accepted:
             raise ConservatorError(f"{setting} is {value!r} in config.json; accepted: {accepted[0]!r}")
-    return FAMILIES[kind]
+    return FAMILIES[model_type]

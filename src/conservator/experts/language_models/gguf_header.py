@@ -1,4 +1,4 @@
-"""Check a GGUF file before it is handed to the ``gguf`` package, which trusts the lengths that a file declares.
+"""Validation of GGUF files for the ``gguf`` package, which does not check the lengths that a file declares.
 
 The layout, all numbers little-endian (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md):
 
@@ -7,7 +7,8 @@ The layout, all numbers little-endian (https://github.com/ggml-org/ggml/blob/mas
     tensors:  name string, dimensions u32, sizes u64 each, type u32, offset u64
     padding up to the alignment, data of the tensors
 
-A string is its length (u64) and UTF-8. An array is the type of its items (u32), their number (u64) and the items.
+A string consists of its length (u64) and UTF-8; an array of the type of its items (u32), their number (u64) and the
+items.
 """
 
 import struct
@@ -19,59 +20,61 @@ from typing import Any
 from conservator.errors import ConservatorError
 from conservator.system.files import open_file
 
-MAGIC, VERSIONS = b"GGUF", (2, 3)
-STRING, ARRAY = 8, 9
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)  # version: supported versions of the format [definition]
+STRING, ARRAY = 8, 9  # code: of a value type [definition]
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-ALIGNMENT, LARGEST_ALIGNMENT = 32, 2**16
-DEEPEST = 4  # arrays within arrays
-MOST_ITEMS = 2**22  # of all arrays; a large vocabulary has a million, in several arrays
-MOST_DIMENSIONS = 4
-# Settings that are lengths of texts, not sizes of tensors.
-LENGTHS = ("context_length", "sliding_window", "original_context_length")
+DEFAULT_ALIGNMENT = 32  # bytes: alignment of tensors unless the file declares another [definition]
+MAX_ALIGNMENT = 2**16  # bytes: largest alignment [safety limit]
+MAX_DEPTH = 4  # levels: nested arrays [safety limit]
+MAX_ITEMS = 2**22  # items: of all arrays; a large vocabulary has several arrays of a million [safety limit]
+MAX_DIMENSIONS = 4  # dimensions: of a tensor [definition]
+# Settings that are text lengths, not tensor sizes.
+TEXT_LENGTHS = ("context_length", "sliding_window", "original_context_length")
 
 
 class _Header:
-    """Reads values one after the other, and raises a ValueError where the file is too short for one."""
+    """Sequential reader of values; raises a ValueError if the file is too short."""
 
     def __init__(self, data: mmap) -> None:
-        """Begin at the first byte."""
-        self.data, self.place, self.items = data, 0, 0
+        """Start at the first byte."""
+        self.data, self.position, self.items = data, 0, 0
 
     def number(self, form: str) -> Any:
-        """A number of a ``struct`` format."""
+        """Read a number in a ``struct`` format."""
         return struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))[0]
 
     def take(self, count: int) -> bytes:
-        """So many bytes."""
-        if count > len(self.data) - self.place:
+        """Read ``count`` bytes."""
+        if count > len(self.data) - self.position:
             raise ValueError(
-                f"byte {self.place} needs {count} bytes more, and only {len(self.data) - self.place} follow"
+                f"expected {count} more bytes at byte {self.position}, got {len(self.data) - self.position}"
             )
-        self.place += count
-        return self.data[self.place - count : self.place]
+        self.position += count
+        return self.data[self.position - count : self.position]
 
     def string(self) -> str:
-        """A string."""
-        start = self.place
+        """Read a string."""
+        start = self.position
         try:
             return self.take(self.number("Q")).decode()
         except UnicodeDecodeError as error:
-            raise ValueError(f"the text at byte {start} is not UTF-8") from error
+            raise ValueError(f"the string at byte {start} is not UTF-8") from error
 
     def value(self, kind: int, depth: int = 0) -> Any:
-        """A value of a type; None for an array."""
+        """Read a value of a type; return None for an array."""
         if kind in SCALARS:
             return self.number(SCALARS[kind])
         if kind == STRING:
             return self.string()
         if kind != ARRAY:
-            raise ValueError(f"the type {kind} before byte {self.place} is not known")
-        if depth == DEEPEST:
-            raise ValueError(f"more than {DEEPEST} arrays within each other before byte {self.place}")
+            raise ValueError(f"unknown type {kind} before byte {self.position}")
+        if depth == MAX_DEPTH:
+            raise ValueError(f"more than {MAX_DEPTH} nested arrays before byte {self.position}")
         inner, count = self.number("I"), self.number("Q")
         self.items += count
-        if self.items > MOST_ITEMS:
-            raise ValueError(f"its arrays have {self.items} items or more; at most {MOST_ITEMS} are read")
+        if self.items > MAX_ITEMS:
+            raise ValueError(f"the arrays have at least {self.items} items; at most {MAX_ITEMS} are accepted")
         if inner in SCALARS:
             self.take(count * struct.calcsize("<" + SCALARS[inner]))
         else:
@@ -81,16 +84,16 @@ class _Header:
 
 
 def check_gguf(path: Path) -> None:
-    """Raise a ConservatorError unless a file is a well-formed GGUF file whose tensors are all in it."""
+    """Raise a ConservatorError unless a file is a well-formed and complete GGUF file."""
     with open_file(path) as handle:
         if not path.stat().st_size:
-            raise ConservatorError(f"cannot read {path}: it is empty; a GGUF file is needed")
+            raise ConservatorError(f"cannot read {path}: expected a GGUF file, got an empty file")
         with mmap(handle.fileno(), 0, access=ACCESS_READ) as data:
             try:
                 _check(data)
             except ValueError as error:
                 raise ConservatorError(
-                    f"cannot read {path}: it is no complete GGUF file ({error}); fetch or export it again"
+                    f"cannot read {path}: it is not a complete GGUF file ({error}); download or export it again"
                 ) from error
 
 
@@ -98,12 +101,12 @@ def _check(data: mmap) -> None:
     header = _Header(data)
     magic, version = header.take(4), header.number("I")
     if magic != MAGIC:
-        raise ValueError(f"it begins with {magic!r}, not with {MAGIC!r}")
+        raise ValueError(f"expected {MAGIC!r} at the start, got {magic!r}")
     if version not in VERSIONS:
-        raise ValueError(f"its version is {version}; accepted: {', '.join(map(str, VERSIONS))}")
+        raise ValueError(f"unsupported version {version}; supported: {', '.join(map(str, VERSIONS))}")
     tensors, pairs = header.number("Q"), header.number("Q")
     settings = _read_settings(header, pairs)
-    sizes = _check_tensors(header, tensors, settings.get("general.alignment", ALIGNMENT))
+    sizes = _check_tensors(header, tensors, settings.get("general.alignment", DEFAULT_ALIGNMENT))
     _check_settings(settings, sizes)
 
 
@@ -112,59 +115,61 @@ def _read_settings(header: _Header, pairs: int) -> dict[str, Any]:
     for _ in range(pairs):
         key = header.string()
         if key in settings or key.startswith("GGUF."):
-            raise ValueError(f"the key {key!r} is there twice")
+            raise ValueError(f"duplicate key {key!r}")
         kind = header.number("I")
         settings[key] = header.value(kind)
         if key == "general.alignment":
-            good = kind == 4 and settings[key].bit_count() == 1 and settings[key] <= LARGEST_ALIGNMENT
-            if not good:
-                raise ValueError(f"the alignment is {settings[key]!r}; a power of two is needed, as a u32")
+            valid = kind == 4 and settings[key].bit_count() == 1 and settings[key] <= MAX_ALIGNMENT
+            if not valid:
+                raise ValueError(f"the alignment must be a power of two of type u32, got {settings[key]!r}")
     return settings
 
 
 def _check_tensors(header: _Header, tensors: int, alignment: int) -> dict[str, list[int]]:
-    """The sizes of each tensor by name; raise a ValueError unless the data of all fits into the file."""
+    """Return the shape of each tensor by name; raise a ValueError if a tensor is invalid or not in the file."""
     from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 
     forms = {int(kind): GGML_QUANT_SIZES[kind] for kind in GGMLQuantizationType if kind in GGML_QUANT_SIZES}
-    found: dict[str, list[int]] = {}
+    shapes: dict[str, list[int]] = {}
     ends: list[int] = []
     total = 0
     for _ in range(tensors):
         name, dimensions = header.string(), header.number("I")
-        if name in found:
-            raise ValueError(f"the tensor {name!r} is there twice")
-        if not 1 <= dimensions <= MOST_DIMENSIONS:
-            raise ValueError(f"the tensor {name!r} has {dimensions} dimensions; 1 to {MOST_DIMENSIONS} are accepted")
+        if name in shapes:
+            raise ValueError(f"duplicate tensor {name!r}")
+        if not 1 <= dimensions <= MAX_DIMENSIONS:
+            raise ValueError(f"the tensor {name!r} must have 1 to {MAX_DIMENSIONS} dimensions, got {dimensions}")
         shape = [header.number("Q") for _ in range(dimensions)]
         kind, offset = header.number("I"), header.number("Q")
         if kind not in forms:
-            raise ValueError(f"the tensor {name!r} has the type {kind}, which is not known")
+            raise ValueError(f"the tensor {name!r} has the unknown type {kind}")
         block, block_bytes = forms[kind]
         if not all(shape) or shape[0] % block:
-            raise ValueError(f"the tensor {name!r} has the sizes {shape}; the first must be a multiple of {block}")
+            raise ValueError(f"the tensor {name!r} has the shape {shape}; the first size must be a multiple of {block}")
         if offset % alignment:
-            raise ValueError(f"the tensor {name!r} is at {offset}, which is no multiple of {alignment}")
+            raise ValueError(f"the offset of the tensor {name!r} must be a multiple of {alignment}, got {offset}")
         size = prod(shape) // block * block_bytes
         total += size
         ends.append(offset + size)
-        found[name] = shape
-    data = -(-header.place // alignment) * alignment
-    if data + max(ends, default=0) > len(header.data) or total > len(header.data):
-        raise ValueError(f"its tensors need {data + max([total, *ends])} bytes, and the file has {len(header.data)}")
-    return found
+        shapes[name] = shape
+    data_start = -(-header.position // alignment) * alignment
+    if data_start + max(ends, default=0) > len(header.data) or total > len(header.data):
+        raise ValueError(
+            f"the tensors need {data_start + max([total, *ends])} bytes, but the file has {len(header.data)}"
+        )
+    return shapes
 
 
 def _check_settings(settings: dict[str, Any], tensors: dict[str, list[int]]) -> None:
-    """Raise a ValueError if the settings are of a network that is larger than the tensors: it would fill the memory."""
-    kind = settings.get("general.architecture")
-    largest = max((size for shape in tensors.values() for size in shape), default=0)
+    """Raise a ValueError if the settings describe a network larger than the tensors, which would exhaust the memory."""
+    architecture = settings.get("general.architecture")
+    max_size = max((size for shape in tensors.values() for size in shape), default=0)
     blocks = {name.split(".")[1] for name in tensors if name.startswith("blk.") and name.count(".") > 1}
     for key, value in settings.items():
-        if not key.startswith(f"{kind}.") or not isinstance(value, int):
+        if not key.startswith(f"{architecture}.") or not isinstance(value, int):
             continue
         name = key.rpartition(".")[2]
         if name == "block_count" and value != len(blocks):
-            raise ValueError(f"{key} is {value}, and there are tensors of {len(blocks)} blocks")
-        if name not in LENGTHS and value > largest:
-            raise ValueError(f"{key} is {value}, and no tensor is larger than {largest}")
+            raise ValueError(f"{key} is {value}, but the file has tensors of {len(blocks)} blocks")
+        if name not in TEXT_LENGTHS and value > max_size:
+            raise ValueError(f"{key} is {value}, but no tensor dimension is larger than {max_size}")

@@ -1,4 +1,4 @@
-"""Where language models are kept on this machine, and which are there."""
+"""Language models that are installed on this machine."""
 
 import hashlib
 from collections.abc import Iterable
@@ -10,20 +10,20 @@ from conservator.errors import ConservatorError
 from conservator.system.files import cache_home, open_file, read_json
 
 ABOUT = "conservator.json"
-CHUNK = 1 << 20
-PARTS = ("config.json", "tokenizer.json")
+CHUNK_BYTES = 1 << 20  # bytes: hashed at once [untuned]
+REQUIRED_FILES = ("config.json", "tokenizer.json")
 
 
 @dataclass(frozen=True)
 class AddedModel:
-    """A language model that was added.
+    """An installed language model.
 
     Attributes:
-        name: what it is loaded by.
-        kind: the type of its network.
-        bytes: the size of its weights on disk.
-        licence: its terms, or "" if they are not known.
-        sha256: the hash of what it was made from.
+        name: name for ``load_language_model``.
+        kind: ``model_type`` of the network.
+        bytes: size of the weights on disk.
+        licence: licence of the weights, or "" if unknown.
+        sha256: SHA-256 hash of the original file.
     """
 
     name: str
@@ -34,34 +34,34 @@ class AddedModel:
 
 
 def models_home() -> Path:
-    """The folder ``models`` of the cache."""
+    """Return the folder ``models`` of the cache."""
     return cache_home() / "models"
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model that is or will be added; raise a ConservatorError if the name cannot be one."""
+    """Return the folder of a model by name; raise a ConservatorError if the name is invalid."""
     if not name or name.startswith(".") or set(name) & set("/\\:"):
-        raise ConservatorError(f"{name!r} is no name of a model; accepted: letters, digits, - . and _")
+        raise ConservatorError(f"invalid model name {name!r}; accepted: letters, digits, - . and _")
     return models_home() / name
 
 
 def is_model(folder: Path) -> bool:
-    """Whether a folder holds a language model."""
-    return all((folder / part).is_file() for part in PARTS) and any(folder.glob("*.safetensors"))
+    """Return whether a folder contains a language model."""
+    return all((folder / name).is_file() for name in REQUIRED_FILES) and any(folder.glob("*.safetensors"))
 
 
 def hash_files(paths: Iterable[Path]) -> str:
-    """The sha256 of files, one after the other."""
+    """Return the SHA-256 hash of the concatenation of files."""
     digest = hashlib.sha256()
     for path in paths:
         with open_file(path) as handle:
-            while chunk := handle.read(CHUNK):
+            while chunk := handle.read(CHUNK_BYTES):
                 digest.update(chunk)
     return digest.hexdigest()
 
 
 def added_models() -> list[AddedModel]:
-    """The models that were added, by name."""
+    """Return the installed models, sorted by name."""
     home = models_home()
     folders = sorted(home.iterdir()) if home.is_dir() else []
     return [_describe(folder) for folder in folders if not folder.name.startswith(".") and is_model(folder)]
@@ -79,9 +79,9 @@ def _describe(folder: Path) -> AddedModel:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A file of JSON, or nothing if it is missing or broken: a list of models does not stop at one of them."""
+    """Read a JSON object; empty if the file is missing or invalid, so that one model cannot break the list."""
     try:
-        found = read_json(path)
+        content = read_json(path)
     except ConservatorError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

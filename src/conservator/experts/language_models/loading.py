@@ -1,4 +1,4 @@
-"""Load language models: those that were added, by name; others from folders, GGUF files and the hub's cache."""
+"""Load language models: installed models by name, others from folders, GGUF files and the Hugging Face cache."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from conservator.errors import ConservatorError
 from conservator.experts.language_models.catalogue import CATALOGUE
-from conservator.experts.language_models.installed import PARTS, added_models, hash_files, is_model, model_folder
+from conservator.experts.language_models.installed import (
+    REQUIRED_FILES,
+    added_models,
+    hash_files,
+    is_model,
+    model_folder,
+)
 from conservator.system.files import check_files, is_file, is_folder, real_path
 from conservator.vocabularies.hf_tokenizer import read_tokenizer
 
@@ -22,13 +28,13 @@ WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 def load_language_model(
     name: str | Path, precision: "Precision | None" = None, *, fetch: bool = False
 ) -> "LanguageModel":
-    """Load a language model of a known family. No code of others is run, and no pickled weights are read.
+    """Load a language model of a supported family. Remote code and pickled weights are never loaded.
 
     Args:
-        name: the name of a model that was added (``conservator experts add``), ``hf:OWNER/NAME``, a folder with
-            config.json, tokenizer.json and safetensors, or a ``.gguf`` file, which is converted once.
-        precision: how it computes; by default what ``choose_precision`` says.
-        fetch: whether ``hf:`` may download; else it must be in the hub's cache.
+        name: name of an installed model (``conservator experts add``), ``hf:OWNER/NAME``, a folder with config.json,
+            tokenizer.json and safetensors, or a ``.gguf`` file, which is converted once.
+        precision: number format of the computation; None for ``choose_precision()``.
+        fetch: whether ``hf:`` may download; else the model must be in the Hugging Face cache.
     """
     folder = find_model(name, fetch=fetch)
     try:
@@ -36,22 +42,22 @@ def load_language_model(
 
         return _load_once(real_path(folder), stamp_of(folder), precision or choose_precision())
     except ImportError as error:
-        raise needs_extra(error) from error
+        raise missing_extra_error(error) from error
 
 
-def needs_extra(error: ImportError, extra: str = "lm") -> ConservatorError:
-    """What to say if a package of an extra is missing."""
-    return ConservatorError(f'{error.name} is not installed; pip install "conservator[{extra}]" brings it')
+def missing_extra_error(error: ImportError, extra: str = "lm") -> ConservatorError:
+    """Create the error for a missing package of an extra."""
+    return ConservatorError(f'{error.name} is not installed; install it with: pip install "conservator[{extra}]"')
 
 
 def find_model(name: str | Path, *, fetch: bool = False) -> Path:
-    """The folder of a model by its name, repository, folder or GGUF file; see ``load_language_model``."""
+    """Return the folder of a model, given as in ``load_language_model``."""
     given = str(name)
     if given.startswith(HUB):
-        found = find_repository(given.removeprefix(HUB), (*PARTS, *WEIGHTS), fetch=fetch)
-        if not is_model(found):
-            raise ConservatorError(f"{given} lacks some of {', '.join(PARTS)} and *.safetensors")
-        return found
+        folder = find_repository(given.removeprefix(HUB), (*REQUIRED_FILES, *WEIGHTS), fetch=fetch)
+        if not is_model(folder):
+            raise ConservatorError(f"{given} must contain {', '.join(REQUIRED_FILES)} and *.safetensors")
+        return folder
     if isinstance(name, str) and given in [model.name for model in added_models()]:
         return model_folder(given)
     path = Path(name)
@@ -61,46 +67,48 @@ def find_model(name: str | Path, *, fetch: bool = False) -> Path:
         return add_gguf(path)
     if is_folder(path):
         if not is_model(path):
-            raise ConservatorError(f"no language model in {path}: it needs {', '.join(PARTS)} and *.safetensors")
+            raise ConservatorError(
+                f"{path} is not a language model: it must contain {', '.join(REQUIRED_FILES)} and *.safetensors"
+            )
         return path
     if given in CATALOGUE:
-        raise ConservatorError(f"{given} was not added yet; conservator experts add {given} fetches it")
+        raise ConservatorError(f"the language model {given} is not installed; run: conservator experts add {given}")
     names = ", ".join(model.name for model in added_models()) or "none"
     raise ConservatorError(
-        f"no language model {shortened(given)!r}: neither added (added: {names}; known: {', '.join(CATALOGUE)}) "
-        "nor hf:OWNER/NAME, a folder or a .gguf file"
+        f"unknown language model {shortened(given)!r}; expected the name of a model (installed: {names}; available: "
+        f"{', '.join(CATALOGUE)}), hf:OWNER/NAME, a folder or a .gguf file"
     )
 
 
-def shortened(name: str, most: int = 80) -> str:
-    """A name as an error shows it."""
-    return name if len(name) <= most else f"{name[:most]}..."
+def shortened(name: str, max_length: int = 80) -> str:
+    """Shorten a name for an error message."""
+    return name if len(name) <= max_length else f"{name[:max_length]}..."
 
 
-def find_repository(repository: str, wanted: Sequence[str], *, fetch: bool = False, extra: str = "lm") -> Path:
-    """The folder of a repository in the hub's cache.
+def find_repository(repository: str, patterns: Sequence[str], *, fetch: bool = False, extra: str = "lm") -> Path:
+    """Return the folder of a repository in the Hugging Face cache.
 
     Args:
         repository: ``OWNER/NAME``.
-        wanted: which of its files are fetched.
-        fetch: whether they may be downloaded; else they must be in the cache.
-        extra: the extra that brings what reads them.
+        patterns: glob patterns of the files to download.
+        fetch: whether files may be downloaded; else they must be in the cache.
+        extra: extra that contains the required packages.
     """
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
-        raise needs_extra(error, extra) from error
+        raise missing_extra_error(error, extra) from error
     try:
-        return Path(snapshot_download(repository, allow_patterns=list(wanted), local_files_only=not fetch))
-    except Exception as error:  # the hub's, of the network's and of names
-        how = "it could not be fetched" if fetch else f"hf download {repository} fetches it"
+        return Path(snapshot_download(repository, allow_patterns=list(patterns), local_files_only=not fetch))
+    except Exception as error:  # errors of the hub, of the network, and of invalid names
+        advice = "the download failed" if fetch else f"run: hf download {repository}"
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConservatorError(f"{HUB}{repository} is not in the hub's cache; {how} ({reason})") from error
+        raise ConservatorError(f"{HUB}{repository} is not in the Hugging Face cache; {advice} ({reason})") from error
 
 
 @lru_cache(maxsize=2)
 def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Precision") -> "LanguageModel":
-    """Load a model; ``stamp`` is part of the cache's key, so that a folder that has changed is read again."""
+    """Load a model. ``stamp`` is part of the cache key, so that a changed folder is loaded again."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -121,62 +129,68 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
                 dtype=getattr(torch, precision),
                 use_safetensors=True,
                 output_loading_info=True,
-                ignore_mismatched_sizes=True,  # refused below, with an error that names the tensors
+                ignore_mismatched_sizes=True,  # check_loaded rejects them with an error that names the tensors
                 **local,
             )
             check_loaded(loading)
     except ConservatorError as error:
         raise ConservatorError(f"{folder}: {error}") from error
-    except Exception as error:  # of json, safetensors and transformers
+    except Exception as error:  # errors of json, safetensors and transformers
         raise ConservatorError(f"cannot load the language model in {folder}: {error}") from error
     tokenizer = folder / "tokenizer.json"
     tokens = load_tokens(tokenizer, network.get_output_embeddings().weight.shape[0])
-    start = find_start(tokenizer, family.starts)
+    start = find_start_token(tokenizer, family.starts)
     return LanguageModel(
         network, tokens, start, folder.name, fingerprint=hash_files(sorted(folder.glob("*.safetensors")))
     )
 
 
 def check_loaded(
-    loading: dict[str, Any], fix: str = "copy all *.safetensors files of the model, and its own config.json, there"
+    loading: dict[str, Any],
+    fix: str = "copy all *.safetensors files of the model, and its config.json, into the folder",
 ) -> None:
-    """Raise a ConservatorError unless the weights are those of the network.
+    """Raise a ConservatorError if missing, mismatched or unexpected tensors were reported.
 
-    transformers initialises at random what is missing or has another shape. Tied weights do not count as missing.
+    transformers initialises missing and mismatched tensors at random. Tied weights do not count as missing.
 
     Args:
-        loading: what transformers reports of the loading.
-        fix: what the user can do.
+        loading: loading report of transformers.
+        fix: advice for the user.
     """
     missing = sorted(loading["missing_keys"])
     if missing:
-        raise ConservatorError(f"the weights lack {len(missing)} tensors ({_some(missing)}); {fix}")
-    other = [f"{name}: {list(stored)} instead of {list(wanted)}" for name, stored, wanted in loading["mismatched_keys"]]
-    if other:
-        raise ConservatorError(f"{len(other)} tensors have shapes that the network has not ({_some(other)}); {fix}")
-    unknown = sorted(name for name in loading["unexpected_keys"] if name.endswith(".weight"))
-    if unknown:
+        raise ConservatorError(f"the weights lack {len(missing)} tensors ({_first_names(missing)}); {fix}")
+    mismatched = [
+        f"{name}: expected {list(expected)}, got {list(stored)}"
+        for name, stored, expected in loading["mismatched_keys"]
+    ]
+    if mismatched:
         raise ConservatorError(
-            f"the weights have {len(unknown)} tensors that the network has not ({_some(unknown)}); {fix}"
+            f"{len(mismatched)} tensors of the weights have unexpected shapes ({_first_names(mismatched)}); {fix}"
+        )
+    unexpected = sorted(name for name in loading["unexpected_keys"] if name.endswith(".weight"))
+    if unexpected:
+        raise ConservatorError(
+            f"the weights have {len(unexpected)} unexpected tensors ({_first_names(unexpected)}); {fix}"
         )
 
 
-def _some(names: Sequence[str], most: int = 3) -> str:
-    """The first few names."""
-    return ", ".join([*names[:most], *(["..."] if len(names) > most else [])])
+def _first_names(names: Sequence[str], max_count: int = 3) -> str:
+    """Join the first names for an error message."""
+    return ", ".join([*names[:max_count], *(["..."] if len(names) > max_count else [])])
 
 
-def find_start(tokenizer: Path, starts: tuple[str, ...]) -> int:
-    """The number of the first of some tokens that a tokenizer has."""
-    described = read_tokenizer(tokenizer)
-    numbers = described["model"]["vocab"] | {token["content"]: token["id"] for token in described["added_tokens"]}
+def find_start_token(tokenizer: Path, starts: tuple[str, ...]) -> int:
+    """Return the id of the first of ``starts`` in the vocabulary of a tokenizer."""
+    content = read_tokenizer(tokenizer)
+    ids = content["model"]["vocab"] | {token["content"]: token["id"] for token in content["added_tokens"]}
     for start in starts:
-        if start in numbers:
-            return int(numbers[start])
-    raise ConservatorError(f"{tokenizer} has no token to begin a text with; known for its family: {', '.join(starts)}")
+        if start in ids:
+            return int(ids[start])
+    raise ConservatorError(f"{tokenizer} has no start token; expected one of: {', '.join(starts)}")
 
 
 def stamp_of(folder: Path) -> tuple[tuple[int, int], ...]:
-    """The times at which the files of a model were written, and their sizes."""
-    found = [path.stat() for path in sorted(folder.iterdir()) if path.is_file()]
-    return tuple((one.st_mtime_ns, one.st_size) for one in found)
+    """Return the modification times and sizes of the files of a model."""
+    stats = [path.stat() for path in sorted(folder.iterdir()) if path.is_file()]
+    return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)

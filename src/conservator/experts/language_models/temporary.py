@@ -1,7 +1,7 @@
-"""Temporary folders beside the models. One that a killed process left is removed by the next process that needs one.
+"""Temporary folders beside the models. The folder of a killed process is removed by the next process that needs one.
 
-A folder is ours if its name has our pattern and it holds our lock file. The process that made it holds a lock on that
-file, which the system releases when the process ends, however it ends.
+A work folder is recognised by the pattern of its name and by its lock file. Its process holds a lock on that file,
+which the operating system releases when the process ends.
 """
 
 import re
@@ -16,18 +16,18 @@ from conservator.system.files import make_folder
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where nothing is swept
+except ImportError:  # Windows, where stale folders are not removed
     fcntl = None  # type: ignore[assignment]
 
 PREFIX = ".conservator-work."
-PATTERN = re.compile(rf"{re.escape(PREFIX)}[a-z0-9_]{{8}}")  # as tempfile.mkdtemp makes it
+PATTERN = re.compile(rf"{re.escape(PREFIX)}[a-z0-9_]{{8}}")  # names of tempfile.mkdtemp
 LOCK = "lock"
 
 
 @contextmanager
 def work_folder(home: Path) -> Iterator[Path]:
-    """A new folder in ``home``, which is created if it is missing. The folder is removed at the end."""
-    sweep(make_folder(home))
+    """Create a folder in ``home``, and remove it at the end. ``home`` is created if it is missing."""
+    remove_stale(make_folder(home))
     folder = Path(tempfile.mkdtemp(dir=home, prefix=PREFIX))
     with (folder / LOCK).open("wb") as lock:
         _lock(lock)
@@ -35,11 +35,11 @@ def work_folder(home: Path) -> Iterator[Path]:
             yield folder
         finally:
             if fcntl is None:
-                lock.close()  # an open file cannot be removed there
+                lock.close()  # Windows cannot remove an open file
             _remove(folder)
 
 
-def sweep(home: Path) -> None:
+def remove_stale(home: Path) -> None:
     """Remove the work folders in ``home`` whose processes have ended."""
     for folder in [path for path in home.iterdir() if PATTERN.fullmatch(path.name) and not path.is_symlink()]:
         with suppress(OSError), (folder / LOCK).open("rb") as lock:
@@ -48,7 +48,7 @@ def sweep(home: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a work folder; its lock file goes last, so that what is left by an interruption can be swept."""
+    """Remove a work folder; the lock file is removed last, so that the rest of an interrupted removal is recognised."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -58,7 +58,7 @@ def _remove(folder: Path) -> None:
 
 
 def _lock(handle: IO[bytes]) -> bool:
-    """Lock a file until it is closed; False if another process has it, or files have no locks here."""
+    """Lock a file until it is closed; return False if another process holds the lock, or locks are unsupported."""
     try:
         fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (OSError, AttributeError):

@@ -1,14 +1,14 @@
-"""The expert for lost characters: which word of the document's language a pattern stands for.
+"""The lexicon expert: restores lost non-ASCII characters from the words of the document's language.
 
-A document is in one language, or mostly. Its words tell which: with P_k(pattern) the frequency in language k of all
-words that look like a pattern,
+A document has one main language k, which is inferred from its words. With P_k(pattern) the relative frequency in
+language k of all words that match a pattern, and f the frequency of an unlisted word,
 
-    p(k | document) proportional to  prod over words of  (1 - RARE) P_k(pattern) + RARE
+    p(k | document) proportional to  prod over words of  (1 - f) P_k(pattern) + f
 
-The law of a lost character is a mixture over languages. In each, it is that of the words that the pattern around it may
-stand for, and less and less surely that of the characters in the middle of as many neighbours as occur in known words,
-of the two characters beside it, and of the language's characters. A pattern that is no word of the language may be one
-of another: names travel.
+The distribution of a lost character is a mixture over languages. Within a language it interpolates, from the most to
+the least specific: the words that match the pattern, the characters in the same context within known words, the
+characters between the same two neighbours, and the frequencies of all non-ASCII characters. If no word of the
+document's languages matches, the words of all other languages are used (names and loan words).
 """
 
 import math
@@ -25,42 +25,55 @@ from torch import Tensor
 from conservator.channels import Observation
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.lexicon.words import (
-    CONTEXTS,
+    CONTEXT_RADII,
     MARK,
     WORD,
     Counts,
+    Distribution,
     Language,
-    Law,
     begins_sentence,
+    char_classes,
     count_words,
-    kinds,
     load_languages,
-    lose,
+    mask_non_ascii,
     neighbours,
 )
 from conservator.vocabularies import CHARACTERS, CharacterVocabulary
 
 NAME = "european"
-RARE = 2e-7  # the frequency of a word that is in no list
-READ = 600  # words of a document that tell its language, spread over it
-SHARE = 1e-3  # a language that is less likely is left out
-FIRM = 4.0  # how many characters must have been seen in a context, so that it counts as much as the next smaller one
-WORDS = 0.5  # the same of a word
-FOREIGN = 3.0  # a word of another language counts half if it has this frequency, in millionths
-SHOWN = 3  # letters in ASCII that a word of another language must have
 APOSTROPHE = "\u2019"
-REFERENCE = 20.0  # what a word of the document or a reference counts, where one of the list counts 1
-DOUBT = 0.005  # the share of the law that no context has a say in
+
+
+@dataclass(frozen=True)
+class LexiconConfig:
+    """Hyperparameters of the lexicon expert."""
+
+    unlisted_frequency: float = 2e-7  # probability: frequency f of a word that is in no list [untuned]
+    max_language_words: int = 600  # words: evenly spaced sample of the document for language identification [untuned]
+    # ratio: languages with a lower probability relative to the best language are dropped [untuned]
+    min_language_prob: float = 1e-3
+    context_strength: float = 4.0  # counts: Dirichlet strength of the backoff to a less specific context [untuned]
+    word_strength: float = 0.5  # counts: Dirichlet strength of the backoff from words to contexts [untuned]
+    # occurrences per million words: Dirichlet strength of the backoff from words of other languages [untuned]
+    foreign_strength: float = 3.0
+    min_ascii_letters: int = 3  # letters: ASCII letters that a word of another language must have [untuned]
+    reference_weight: float = 20.0  # counts: weight of a word of the document or of a reference [untuned]
+    uniform_mix: float = 0.005  # probability: mass of the uniform distribution in every prediction [untuned]
+
+
+CONFIG = LexiconConfig()
+UNLISTED_FREQUENCY = CONFIG.unlisted_frequency
+MIN_ASCII_LETTERS = CONFIG.min_ascii_letters
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Words of languages; for each document, ``condition`` makes the expert that knows its language.
+    """Words of languages. ``condition`` creates the expert for a document.
 
     Attributes:
-        languages: name -> language; None takes those that come with the package.
-        texts: texts like the documents, whose words count more.
-        vocabulary: the characters, and which of them may be lost.
+        languages: name -> language; None for the shipped languages.
+        texts: reference texts, whose words get a higher weight.
+        vocabulary: the characters, and the subset that may be lost.
     """
 
     languages: Mapping[str, Language] | None = None
@@ -69,163 +82,175 @@ class Lexicon:
 
     @property
     def spec(self) -> ExpertSpec:
-        """Its description."""
+        """Specification of the expert."""
         return ExpertSpec(NAME, self.vocabulary)
 
-    def condition(self, document: Observation) -> "Reader":
-        """The expert for a document (1, L)."""
+    def condition(self, document: Observation) -> "LexiconExpert":
+        """Create the expert for a document (1, L)."""
         languages = load_languages() if self.languages is None else dict(self.languages)
-        text = written(document.readable[0].numpy(), document.hidden[0].numpy())
-        share = tell_languages(text, languages)
-        intact = [] if text.replace(MARK, "").isascii() else [text]
-        if self.texts or intact:
-            words, around = count_words([*self.texts, *intact])
-            own = Language.of({one: REFERENCE * count for one, count in words.items()}, around)
-            languages = {name: joined(one, own) if name in share else one for name, one in languages.items()}
-        return Reader(languages, share, self.spec)
+        text = decode_with_marks(document.readable[0].numpy(), document.hidden[0].numpy())
+        language_probs = identify_languages(text, languages)
+        undamaged = [] if text.replace(MARK, "").isascii() else [text]
+        if self.texts or undamaged:
+            words, by_neighbours = count_words([*self.texts, *undamaged])
+            weighted = {word: CONFIG.reference_weight * count for word, count in words.items()}
+            extra = Language.of(weighted, by_neighbours)
+            languages = {
+                name: merge(language, extra) if name in language_probs else language
+                for name, language in languages.items()
+            }
+        return LexiconExpert(languages, language_probs, self.spec)
 
 
 @dataclass(frozen=True)
-class Reader:
-    """The expert for one document.
+class LexiconExpert:
+    """The lexicon expert of one document.
 
     Attributes:
-        languages: all languages.
-        share: name -> the probability that the document is in this language.
-        spec: its description.
+        languages: all languages by name.
+        language_probs: name -> posterior probability that the document is in this language.
+        spec: specification of the expert.
     """
 
     languages: Mapping[str, Language]
-    share: Mapping[str, float]
+    language_probs: Mapping[str, float]
     spec: ExpertSpec = field(default_factory=lambda: Lexicon().spec)
 
     def predict(self, context: Context, at: At) -> Tensor:
-        """Log p(character) at the positions ``at``: (n, V)."""
+        """Compute log p(character) at the positions ``at``: (n, V)."""
         check_context(self.spec, context)
         hidden = context.hidden | ~context.real
-        rows = [written(row, flags) for row, flags in zip(context.tokens.numpy(), hidden.numpy(), strict=True)]
-        found = torch.full((len(at[0]), CHARACTERS.size), DOUBT / CHARACTERS.size, dtype=torch.float64)
-        words = [words_by_place(text) for text in rows]
-        for number, (row, place) in enumerate(zip(at[0].tolist(), at[1].tolist(), strict=True)):
-            law = self.law(rows[row], place, words[row].get(place))
-            codes = [CHARACTERS.codes[one] for one in law if one in CHARACTERS.codes]
-            values = [value for one, value in law.items() if one in CHARACTERS.codes]
-            found[number, codes] += (1 - DOUBT) * torch.tensor(values, dtype=torch.float64)
-        return copy_visible((found / found.sum(-1, keepdim=True)).log().float(), Context(context.tokens, hidden), at)
+        rows = [
+            decode_with_marks(row, flags) for row, flags in zip(context.tokens.numpy(), hidden.numpy(), strict=True)
+        ]
+        uniform_mix = CONFIG.uniform_mix
+        probs = torch.full((len(at[0]), CHARACTERS.size), uniform_mix / CHARACTERS.size, dtype=torch.float64)
+        words = [words_by_position(text) for text in rows]
+        for index, (row, position) in enumerate(zip(at[0].tolist(), at[1].tolist(), strict=True)):
+            distribution = self.distribution(rows[row], position, words[row].get(position))
+            codes = [CHARACTERS.codes[char] for char in distribution if char in CHARACTERS.codes]
+            values = [value for char, value in distribution.items() if char in CHARACTERS.codes]
+            probs[index, codes] += (1 - uniform_mix) * torch.tensor(values, dtype=torch.float64)
+        return copy_visible((probs / probs.sum(-1, keepdim=True)).log().float(), Context(context.tokens, hidden), at)
 
-    def law(self, text: str, place: int, word: tuple[int, str] | None) -> Law:
-        """The law of the lost character at a place of a text; ``word`` is the one around it, with its start."""
-        total: Law = defaultdict(float)
-        for name, share in self.share.items():
-            for one, value in self.law_in(name, text, place, word).items():
-                total[one] += share * value
-        if word is None or any(self.candidates(name, text, word) for name in self.share):
-            return total
-        if sum(one.isascii() for one in word[1]) < SHOWN:
-            return total
-        foreign: Law = defaultdict(float)
+    def distribution(self, text: str, position: int, word: tuple[int, str] | None) -> Distribution:
+        """Compute the distribution of the lost character at a position; ``word`` is (start, pattern) around it."""
+        mixture: Distribution = defaultdict(float)
+        for name, language_prob in self.language_probs.items():
+            for char, prob in self.distribution_in(name, text, position, word).items():
+                mixture[char] += language_prob * prob
+        if word is None or any(self.candidates(name, text, word) for name in self.language_probs):
+            return mixture
+        if sum(char.isascii() for char in word[1]) < MIN_ASCII_LETTERS:
+            return mixture
+        foreign: dict[str, float] = defaultdict(float)
         for name in self.languages:
-            for one, count in self.candidates(name, text, word).items():
-                foreign[one[place - word[0]]] += 1e6 * count / self.languages[name].total
-        return joined_law(foreign, FOREIGN, total)
+            for candidate, count in self.candidates(name, text, word).items():
+                foreign[candidate[position - word[0]]] += 1e6 * count / self.languages[name].total
+        return interpolate(foreign, CONFIG.foreign_strength, mixture)
 
-    def law_in(self, name: str, text: str, place: int, word: tuple[int, str] | None) -> Law:
-        """The law in one language."""
-        language = self.languages[name]
-        key = neighbours(lose(text), place)
-        law = joined_law(language.by_kind.get(kinds(key), {}), FIRM, language.frequencies)
-        law = joined_law(language.around.get(key, {}), FIRM, law)
+    def distribution_in(self, name: str, text: str, position: int, word: tuple[int, str] | None) -> Distribution:
+        """Compute the distribution of the lost character in one language."""
+        language, strength = self.languages[name], CONFIG.context_strength
+        key = neighbours(mask_non_ascii(text), position)
+        by_classes = language.by_neighbour_classes.get(char_classes(key), {})
+        distribution = interpolate(by_classes, strength, language.frequencies)
+        distribution = interpolate(language.by_neighbours.get(key, {}), strength, distribution)
         if word is None:
-            return law
+            return distribution
         start, pattern = word
-        edged, inside = f" {lose(pattern)} ", place - start + 1
-        for size in CONTEXTS:
-            if inside - size >= 0 and inside + size < len(edged):
-                key = edged[inside - size : inside] + edged[inside + 1 : inside + size + 1]
-                law = among_letters(language.contexts.get(key, {}), law)
-        letters: Law = defaultdict(float)
-        for one, count in self.candidates(name, text, word).items():
-            letters[one[place - start]] += count
-        return joined_law(letters, WORDS, law)
+        padded, inside = f" {mask_non_ascii(pattern)} ", position - start + 1
+        for radius in CONTEXT_RADII:
+            if inside - radius >= 0 and inside + radius < len(padded):
+                key = padded[inside - radius : inside] + padded[inside + 1 : inside + radius + 1]
+                distribution = interpolate_letters(language.by_context.get(key, {}), distribution)
+        letters: dict[str, float] = defaultdict(float)
+        for candidate, count in self.candidates(name, text, word).items():
+            letters[candidate[position - start]] += count
+        return interpolate(letters, CONFIG.word_strength, distribution)
 
     def candidates(self, name: str, text: str, word: tuple[int, str]) -> dict[str, float]:
-        """The words of a language that one of the text may be; a mark at either end of it may be a quote."""
+        """Return the words of a language that match a word of the text; a mark at either end may be a quote."""
         start, pattern = word
         if pattern == MARK:
             return {}
         first = begins_sentence(text, start)
-        found = self.languages[name].like(pattern, first=first)
-        if not found:
+        candidates = self.languages[name].match(pattern, first=first)
+        if not candidates:
             for left, right in ((1, 0), (0, 1), (1, 1)):
                 inner = pattern[left : len(pattern) - right]
-                quoted = pattern[:left] + pattern[len(pattern) - right :]
-                if MARK in inner and len(inner) > 1 and set(quoted) == {MARK}:
-                    known = self.languages[name].like(inner, first=first)
-                    found |= {MARK * left + one + MARK * right: count / 2 for one, count in known.items()}
-        return found
+                quotes = pattern[:left] + pattern[len(pattern) - right :]
+                if MARK in inner and len(inner) > 1 and set(quotes) == {MARK}:
+                    matches = self.languages[name].match(inner, first=first)
+                    candidates |= {MARK * left + match + MARK * right: count / 2 for match, count in matches.items()}
+        return candidates
 
     def frequency(self, name: str, text: str, word: tuple[int, str]) -> float:
-        """How frequent the words are in a language that one of the text may be."""
+        """Return the total relative frequency of the candidates of a word in a language."""
         return sum(self.candidates(name, text, word).values()) / self.languages[name].total
 
 
-def written(tokens: NDArray[np.integer[Any]], hidden: NDArray[np.bool_]) -> str:
-    """Tokens (L,) of characters as text, with a mark where one is hidden."""
-    return "".join(MARK if gone else CHARACTERS.texts[token] for token, gone in zip(tokens, hidden, strict=True))
+def decode_with_marks(tokens: NDArray[np.integer[Any]], hidden: NDArray[np.bool_]) -> str:
+    """Decode character tokens (L,) to text, with a mark at each hidden position."""
+    pairs = zip(tokens, hidden, strict=True)
+    return "".join(MARK if is_hidden else CHARACTERS.texts[token] for token, is_hidden in pairs)
 
 
-def words_by_place(text: str) -> dict[int, tuple[int, str]]:
-    """The word around each mark of a text, with its start."""
-    found: dict[int, tuple[int, str]] = {}
+def words_by_position(text: str) -> dict[int, tuple[int, str]]:
+    """Return position of each mark -> (start, pattern) of the word around it."""
+    words: dict[int, tuple[int, str]] = {}
     for match in WORD.finditer(text):
         if MARK in match[0]:
-            found |= {match.start() + at: (match.start(), match[0]) for at, one in enumerate(match[0]) if one == MARK}
-    return found
+            start, pattern = match.start(), match[0]
+            words |= {start + offset: (start, pattern) for offset, char in enumerate(pattern) if char == MARK}
+    return words
 
 
-def tell_languages(text: str, languages: Mapping[str, Language]) -> dict[str, float]:
-    """The probability that a text is in each language, without those that are unlikely."""
+def identify_languages(text: str, languages: Mapping[str, Language]) -> dict[str, float]:
+    """Compute the posterior probabilities of the languages of a text, without improbable languages."""
+    unlisted = CONFIG.unlisted_frequency
     words = [word for word in WORD.finditer(text) if word[0].strip(MARK)]
-    words = words[:: max(1, len(words) // READ)]
+    words = words[:: max(1, len(words) // CONFIG.max_language_words)]
     scores = {}
-    for name, one in languages.items():
-        counts = (sum(one.like(word[0], first=begins_sentence(text, word.start())).values()) for word in words)
-        scores[name] = sum(math.log((1 - RARE) * count / one.total + RARE) for count in counts)
+    for name, language in languages.items():
+        counts = (sum(language.match(word[0], first=begins_sentence(text, word.start())).values()) for word in words)
+        scores[name] = sum(math.log((1 - unlisted) * count / language.total + unlisted) for count in counts)
     best = max(scores.values())
-    shares = {name: math.exp(score - best) for name, score in scores.items()}
-    kept = {name: share for name, share in shares.items() if share >= SHARE}
-    return {name: share / sum(kept.values()) for name, share in kept.items()}
+    ratios = {name: math.exp(score - best) for name, score in scores.items()}
+    selected = {name: ratio for name, ratio in ratios.items() if ratio >= CONFIG.min_language_prob}
+    return {name: ratio / sum(selected.values()) for name, ratio in selected.items()}
 
 
-def joined(one: Language, other: Language) -> Language:
-    """A language with the words of another besides. It has very many, of which few change."""
-    words, around = dict(one.words), dict(one.around)
-    for pattern, known in other.words.items():
-        words[pattern] = tuple(added(dict(words.get(pattern, ())), dict(known)).items())
-    for key, counts in other.around.items():
-        around[key] = added(around.get(key, {}), counts)
-    return Language(words, around, one.total)
+def merge(language: Language, extra: Language) -> Language:
+    """Add the counts of a small language to a large one, which is not copied word by word."""
+    words, by_neighbours = dict(language.words), dict(language.by_neighbours)
+    for pattern, extra_words in extra.words.items():
+        words[pattern] = tuple(add_counts(dict(words.get(pattern, ())), dict(extra_words)).items())
+    for key, counts in extra.by_neighbours.items():
+        by_neighbours[key] = add_counts(by_neighbours.get(key, {}), counts)
+    return Language(words, by_neighbours, language.total)
 
 
-def added(one: Counts, other: Counts) -> Law:
-    """The sums of counts."""
-    return {**one, **{key: one.get(key, 0.0) + count for key, count in other.items()}}
+def add_counts(counts: Counts, extra: Counts) -> dict[str, float]:
+    """Return the sums of two count tables."""
+    return {**counts, **{key: counts.get(key, 0.0) + count for key, count in extra.items()}}
 
 
-def joined_law(counts: Counts, strength: float, law: Law) -> Law:
-    """(counts + strength * law), normalised: what was seen, and where little was, the law."""
+def interpolate(counts: Counts, strength: float, backoff: Distribution) -> Distribution:
+    """Compute (counts + strength * backoff) / (sum of counts + strength)."""
     total = sum(counts.values()) + strength
-    found = defaultdict(float, {one: strength * value / total for one, value in law.items()})
-    for one, count in counts.items():
-        found[one] += count / total
-    return found
+    distribution = defaultdict(float, {char: strength * prob / total for char, prob in backoff.items()})
+    for char, count in counts.items():
+        distribution[char] += count / total
+    return distribution
 
 
-def among_letters(counts: Counts, law: Law) -> Law:
-    """The law, in which the share of what stands in words is divided anew by its ``counts`` in a larger context."""
-    letters = {one: value for one, value in law.items() if one.isalpha() or one == APOSTROPHE}
-    share = sum(letters.values())
-    if not share or not counts:
-        return law
-    alone = joined_law(counts, FIRM, {one: value / share for one, value in letters.items()})
-    return defaultdict(float, law) | {one: share * value for one, value in alone.items()}
+def interpolate_letters(counts: Counts, backoff: Distribution) -> Distribution:
+    """Redistribute the mass of letters and apostrophes in ``backoff`` by their ``counts`` in a larger context."""
+    letters = {char: prob for char, prob in backoff.items() if char.isalpha() or char == APOSTROPHE}
+    mass = sum(letters.values())
+    if not mass or not counts:
+        return backoff
+    normalised = {char: prob / mass for char, prob in letters.items()}
+    conditional = interpolate(counts, CONFIG.context_strength, normalised)
+    return defaultdict(float, backoff) | {char: mass * prob for char, prob in conditional.items()}

@@ -1,4 +1,4 @@
-"""The memory expert: what stands in the document itself, in references or in common phrases, in the same context."""
+"""The memory expert: predicts bytes from matching contexts in the document, in references and in common phrases."""
 
 from dataclasses import dataclass, field
 
@@ -9,26 +9,32 @@ from torch import Tensor
 from conservator.channels import Observation
 from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
-from conservator.experts.memory.index import UNKNOWN, Index, Ints, Text, around, build_index, gram
+from conservator.experts.memory.config import CONFIG
+from conservator.experts.memory.index import (
+    UNKNOWN,
+    Index,
+    Ints,
+    Text,
+    build_index,
+    ngram_context,
+    surrounding_context,
+)
 from conservator.experts.memory.phrases import load_phrases
 from conservator.experts.memory.references import MemorySource, References, lines_before
-from conservator.experts.memory.retrieval import best_places, count_votes
+from conservator.experts.memory.retrieval import best_positions, count_votes
 from conservator.vocabularies import BYTES
 
-SHAPES = [around(3), around(1), gram(4), gram(2), [-2, 1], [-1, 2]]
-SILENT = 1024.0  # votes: with none, the law is uniform, and with as many, half of it is
-DOUBT = 2.0**-12  # the share of the law that is uniform, however many votes there are
-REFERENCE = 0.01  # what a vote of another text counts, where one of the document itself counts 1
+SHAPES = [surrounding_context(3), surrounding_context(1), ngram_context(4), ngram_context(2), [-2, 1], [-1, 2]]
 SPEC = ExpertSpec("memory", BYTES, is_retrieval=True)
 
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory of the document that is restored, and of other texts. It is made for each document, by ``condition``.
+    """Retrieval expert for any document. ``condition`` creates the expert for a document.
 
     Attributes:
-        references: other texts that it recalls, or None.
-        phrases: whether it also recalls the phrases that come with the package.
+        references: further texts to retrieve from, or None.
+        phrases: whether to retrieve from the shipped phrases too.
     """
 
     references: References | None = None
@@ -36,27 +42,29 @@ class Memory:
     spec: ExpertSpec = SPEC
 
     def condition(self, document: Observation) -> "MemoryExpert":
-        """Remember a document (1, L): all that can be read of it."""
+        """Index the visible bytes of a document (1, L)."""
         if document.tokens.ndim != 2 or len(document.tokens) != 1 or document.excerpt is not None:
-            raise ConservatorError(f"a memory is made of one whole document, not of {tuple(document.tokens.shape)}")
+            raise ConservatorError(
+                f"the memory needs one complete document of shape (1, L), got {tuple(document.tokens.shape)}"
+            )
         text = document.readable[0].masked_fill(document.hidden[0], UNKNOWN).numpy().astype(np.int16)
         return MemoryExpert(build_index(text, SHAPES), self.references, load_phrases() if self.phrases else None)
 
 
 @dataclass(frozen=True)
 class MemoryExpert:
-    """The expert for one document.
+    """The memory expert of one document.
 
-    Its law of a byte is, with the votes n(v) of ``retrieve`` and their sum n,
+    With n(v) the votes of ``retrieve`` for byte v, n their sum, u = ``uniform_votes`` and e = ``uniform_mix``,
 
-        p(v) = (n(v) + SILENT / V) / (n + SILENT),    and a share DOUBT of the uniform law
+        p(v) = (1 - e) (n(v) + u / V) / (n + u) + e / V
 
-    It sees the document as the context shows it: what the context hides, neither votes nor is compared.
+    Positions that the context hides are excluded from matching and from voting.
 
     Attributes:
-        index: of the document.
-        references: other texts, or None.
-        phrases: the index of common phrases, or None.
+        index: index of the document.
+        references: further texts, or None.
+        phrases: index of the common phrases, or None.
     """
 
     index: Index
@@ -65,45 +73,48 @@ class MemoryExpert:
     spec: ExpertSpec = field(default=SPEC)
 
     def predict(self, context: Context, at: At) -> Tensor:
-        """Log p(v) at the positions ``at``: (n, V)."""
+        """Compute log p(v) at the positions ``at``: (n, V)."""
         check_context(self.spec, context)
-        rows, starts = self._windows(context)
-        row_of, asked = at[0].numpy(), at[1].numpy()
-        votes = np.zeros((len(asked), BYTES.size))
-        count_votes(self.index, rows, starts, row_of, asked, 1.0, votes)
+        windows, starts = self._windows(context)
+        window_of, targets = at[0].numpy(), at[1].numpy()
+        votes = np.zeros((len(targets), BYTES.size))
+        count_votes(self.index, windows, starts, window_of, targets, 1.0, votes)
         for other in (self.references.index if self.references else None, self.phrases):
             if other is not None:
-                count_votes(other, rows, np.full_like(starts, -1), row_of, asked, REFERENCE, votes)
-        law = (votes + SILENT / BYTES.size) / (votes.sum(axis=1, keepdims=True) + SILENT)
-        law = (1 - DOUBT) * law + DOUBT / BYTES.size
-        return copy_visible(torch.from_numpy(np.log(law)).float(), context, at)
+                elsewhere = np.full_like(starts, -1)
+                count_votes(other, windows, elsewhere, window_of, targets, CONFIG.reference_weight, votes)
+        uniform_votes, uniform_mix = CONFIG.uniform_votes, CONFIG.uniform_mix
+        probs = (votes + uniform_votes / BYTES.size) / (votes.sum(axis=1, keepdims=True) + uniform_votes)
+        probs = (1 - uniform_mix) * probs + uniform_mix / BYTES.size
+        return copy_visible(torch.from_numpy(np.log(probs)).float(), context, at)
 
     def sources(self, tokens: Ints, positions: Ints) -> list[MemorySource | None]:
-        """Where the bytes at some positions of the restored document ``tokens`` (L,) are best remembered from.
+        """Find the best source of the bytes at ``positions`` of the restored document ``tokens`` (L,).
 
-        None stands for a byte that is remembered from nowhere, or best from a common phrase.
+        None stands for a byte without a match, or with its best match in a common phrase.
         """
-        rows, here, row_of = tokens[None].astype(np.int16), np.zeros(1, np.int64), np.zeros(len(positions), np.int64)
-        places, votes = best_places(self.index, rows, here, row_of, positions, tokens[positions])
-        lines = 1 + lines_before(self.index.text, places)
-        found = [
-            MemorySource(None, line) if place >= 0 else None
-            for place, line in zip(places.tolist(), lines.tolist(), strict=True)
+        windows, start = tokens[None].astype(np.int16), np.zeros(1, np.int64)
+        window_of = np.zeros(len(positions), np.int64)
+        best, votes = best_positions(self.index, windows, start, window_of, positions, tokens[positions])
+        lines = 1 + lines_before(self.index.text, best)
+        sources = [
+            MemorySource(None, line) if position >= 0 else None
+            for position, line in zip(best.tolist(), lines.tolist(), strict=True)
         ]
         references = self.references
         for index, texts in ((references.index if references else None, references), (self.phrases, None)):
             if index is None:
                 continue
-            places, others = best_places(index, rows, here - 1, row_of, positions, tokens[positions])
-            better = np.flatnonzero(REFERENCE * others > votes)
-            votes[better] = REFERENCE * others[better]
-            named = texts.sources(places[better]) if texts else [None] * len(better)
-            for number, one in zip(better.tolist(), named, strict=True):
-                found[number] = one
-        return found
+            best, other_votes = best_positions(index, windows, start - 1, window_of, positions, tokens[positions])
+            better = np.flatnonzero(CONFIG.reference_weight * other_votes > votes)
+            votes[better] = CONFIG.reference_weight * other_votes[better]
+            better_sources = texts.sources(best[better]) if texts else [None] * len(better)
+            for number, source in zip(better.tolist(), better_sources, strict=True):
+                sources[number] = source
+        return sources
 
     def _windows(self, context: Context) -> tuple[Text, Ints]:
-        """The windows that a context shows, and where they stand in the document: unknown places count as its start."""
-        rows = context.tokens.masked_fill(context.hidden, UNKNOWN).numpy().astype(np.int16)
-        starts = torch.zeros(len(rows), dtype=torch.long) if context.start is None else context.start
-        return rows, starts.numpy()
+        """Return the windows (B, L) of a context and their positions (B,) in the document, 0 if not given."""
+        windows = context.tokens.masked_fill(context.hidden, UNKNOWN).numpy().astype(np.int16)
+        starts = torch.zeros(len(windows), dtype=torch.long) if context.start is None else context.start
+        return windows, starts.numpy()

@@ -1,4 +1,4 @@
-"""References: texts like the document, which a memory recalls too."""
+"""References: undamaged texts that the memory retrieves from, in addition to the document."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,16 +7,25 @@ from typing import NamedTuple
 import numpy as np
 
 from conservator.errors import ConservatorError
-from conservator.experts.memory.index import UNKNOWN, Index, Ints, Text, around, build_index, gram
-from conservator.experts.memory.retrieval import SKIPPED
+from conservator.experts.memory.config import CONFIG
+from conservator.experts.memory.index import (
+    UNKNOWN,
+    Index,
+    Ints,
+    Text,
+    build_index,
+    ngram_context,
+    surrounding_context,
+)
 
-LARGEST = 64 * 2**20  # bytes of all references; their index takes about 30 times as much memory
-APART = np.full(SKIPPED + 1, UNKNOWN, dtype=np.int16)  # between two texts
-SHAPES = [around(3), around(2), gram(5), [-3, -2, 1, 2], [-2, -1, 2, 3]]
+# bytes: total size of all references; their index needs about 30 times as much memory [safety limit]
+MAX_REFERENCE_BYTES = 64 * 2**20
+SEPARATOR = np.full(CONFIG.max_hidden_run + 1, UNKNOWN, dtype=np.int16)  # between two texts; no match passes it
+SHAPES = [surrounding_context(3), surrounding_context(2), ngram_context(5), [-3, -2, 1, 2], [-2, -1, 2, 3]]
 
 
 class MemorySource(NamedTuple):
-    """Where a byte was remembered from: the name of the text (None for the document itself), and the line, from 1."""
+    """Source of a retrieved byte: the name of the text, None for the document itself, and the line, from 1."""
 
     name: str | None
     line: int
@@ -24,48 +33,51 @@ class MemorySource(NamedTuple):
 
 @dataclass(frozen=True)
 class References:
-    """Texts with an index.
+    """Indexed reference texts.
 
     Attributes:
-        names: of each text.
-        begins: (n,) where each text begins in the index.
-        index: of all texts, one after the other.
+        names: name of each text.
+        begins: (n,) position of the first byte of each text in the index.
+        index: index of all texts, concatenated.
     """
 
     names: Sequence[str]
     begins: Ints
     index: Index
 
-    def sources(self, places: Ints) -> list[MemorySource]:
-        """Which text each of some places of the index belongs to, and the line."""
-        number = np.searchsorted(self.begins, places, side="right") - 1
-        lines = lines_before(self.index.text, places) - lines_before(self.index.text, self.begins)[number]
+    def sources(self, positions: Ints) -> list[MemorySource]:
+        """Return the text and the line of each position of the index."""
+        numbers = np.searchsorted(self.begins, positions, side="right") - 1
+        lines = lines_before(self.index.text, positions) - lines_before(self.index.text, self.begins)[numbers]
         return [
-            MemorySource(self.names[one], 1 + line) for one, line in zip(number.tolist(), lines.tolist(), strict=True)
+            MemorySource(self.names[number], 1 + line)
+            for number, line in zip(numbers.tolist(), lines.tolist(), strict=True)
         ]
 
 
 def make_references(texts: Iterable[tuple[str, Text]]) -> References | None:
-    """Index texts, given by name and bytes: (n,) UNKNOWN where a byte is lost. None if all are empty."""
+    """Index texts, given as name and bytes (n,) with UNKNOWN for lost bytes. Return None if all texts are empty."""
     names, parts, total = [], [], 0
     for name, content in texts:
         if len(content):
             names.append(name)
             parts.append(content)
-            total += len(content) + len(APART)
-        if total > LARGEST:
-            raise ConservatorError(f"the references have more than {LARGEST} bytes, with {name}; give fewer")
+            total += len(content) + len(SEPARATOR)
+        if total > MAX_REFERENCE_BYTES:
+            raise ConservatorError(
+                f"the references have more than {MAX_REFERENCE_BYTES} bytes, with {name}; pass fewer references"
+            )
     if not parts:
         return None
-    begins = np.cumsum([0, *(len(part) + len(APART) for part in parts[:-1])])
+    begins = np.cumsum([0, *(len(part) + len(SEPARATOR) for part in parts[:-1])])
     return References(tuple(names), begins, index_texts(parts))
 
 
 def index_texts(texts: Sequence[Text]) -> Index:
-    """Index texts, one after the other; no match goes on from one into the next."""
-    return build_index(np.concatenate([part for text in texts for part in (text, APART)]), SHAPES)
+    """Index the concatenation of texts. No match extends over the end of a text."""
+    return build_index(np.concatenate([part for text in texts for part in (text, SEPARATOR)]), SHAPES)
 
 
-def lines_before(text: Text, places: Ints) -> Ints:
-    """(n,) how many lines end before each of some places of a text."""
-    return np.searchsorted(np.flatnonzero(text == ord("\n")), places)
+def lines_before(text: Text, positions: Ints) -> Ints:
+    """Count the line ends before each position of a text: (n,)."""
+    return np.searchsorted(np.flatnonzero(text == ord("\n")), positions)

@@ -1,187 +1,200 @@
-"""Recall: the places of a text whose surroundings match those of a byte, and how much each of them counts.
+"""Retrieval: positions of a text whose surroundings match those of a byte, and their votes.
 
-For a byte at l and a place j of the text, a is how many bytes to the left of l and of j agree, b how many to the right,
-each at most REACH. A byte that is hidden agrees with any and counts nothing; more than SKIPPED in a row end the match.
-The byte that stands at j gets the vote
+For a byte at l and a position j of the text, a is the number of bytes to the left of l and j that agree, and b the
+number to the right, each at most ``max_match_bytes``. A hidden byte agrees with every byte and is not counted; a run of
+more than ``max_hidden_run`` hidden bytes ends the match. Position j votes for its byte with the weight
 
-    ((1 + a) (1 + b)) ** POWER
+    ((1 + a) (1 + b)) ** vote_exponent
 
-The index finds the places: for each context of l, at most MOST of them.
+The index proposes the positions: at most ``max_matches`` for each context of l.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.experts.memory.config import CONFIG
 from conservator.experts.memory.index import Index, Ints, Text, context_hash
 from conservator.numerics import compiled
 
-REACH = 8  # bytes that are compared on either side
-SKIPPED = 16  # hidden bytes in a row that a match may pass
-POWER = 6
-MOST = 32
-SLOTS = 1024  # a power of two, well above the number of places that are looked at for a byte
+SLOTS = 1024  # slots: hash table of visited positions; a power of two, above the number of matches [definition]
+HASH_FACTOR = 40503  # factor: multiplicative hash of a position [definition]
 Floats = NDArray[np.float64]
+_MAX_MATCH_BYTES = CONFIG.max_match_bytes
+_MAX_HIDDEN_RUN = CONFIG.max_hidden_run
+_VOTE_EXPONENT = CONFIG.vote_exponent
+_MAX_MATCHES = CONFIG.max_matches
 
 
 @compiled
-def seen_at(text: Text, place: int, row: Text, start: int) -> int:
-    """The byte of the text at a place. Where the window ``row`` covers it, the window tells what is visible."""
-    if start >= 0 and start <= place < start + len(row):
-        return int(row[place - start])
-    if 0 <= place < len(text):
-        return int(text[place])
+def visible_byte(text: Text, position: int, window: Text, start: int) -> int:
+    """Return the byte of the text at a position, or -1 if it is hidden. Inside the window, the window decides."""
+    if start >= 0 and start <= position < start + len(window):
+        return int(window[position - start])
+    if 0 <= position < len(text):
+        return int(text[position])
     return -1
 
 
 @compiled
-def agreeing(text: Text, place: int, row: Text, start: int, asked: int, side: int) -> int:
-    """How many bytes agree on one side (-1 or 1) of ``asked`` in the window and of ``place`` in the text."""
-    found = skipped = 0
-    for step in range(1, REACH * (SKIPPED + 1) + 1):
-        here, there = asked + side * step, place + side * step
-        if here < 0 or here >= len(row) or there < 0 or there >= len(text):
+def match_length(text: Text, position: int, window: Text, start: int, target: int, side: int) -> int:
+    """Count the bytes that agree on one side (-1 or 1) of ``target`` in the window and ``position`` in the text."""
+    matched = skipped = 0
+    for step in range(1, _MAX_MATCH_BYTES * (_MAX_HIDDEN_RUN + 1) + 1):
+        in_window, in_text = target + side * step, position + side * step
+        if in_window < 0 or in_window >= len(window) or in_text < 0 or in_text >= len(text):
             break
-        ours, theirs = row[here], seen_at(text, there, row, start)
-        if ours < 0 or theirs < 0:
+        window_byte, text_byte = window[in_window], visible_byte(text, in_text, window, start)
+        if window_byte < 0 or text_byte < 0:
             skipped += 1
-            if skipped > SKIPPED:
+            if skipped > _MAX_HIDDEN_RUN:
                 break
             continue
-        if ours != theirs:
+        if window_byte != text_byte:
             break
         skipped = 0
-        found += 1
-        if found == REACH:
+        matched += 1
+        if matched == _MAX_MATCH_BYTES:
             break
-    return found
+    return matched
 
 
 @compiled
-def find_context(index: Index, shape: int, row: Text, asked: int, side: int) -> tuple[int, np.int64]:
-    """A context of the byte at ``asked``: its place in the window, and its hash, which is -1 if there is none.
+def find_context(index: Index, shape: int, window: Text, target: int, side: int) -> tuple[int, np.int64]:
+    """Find a context of the byte at ``target``: its position in the window and its hash, -1 if there is none.
 
-    A context around the byte stands there. A context of bytes in a row is taken from the left (``side`` -1) or from the
-    right, as near to the byte as it is visible.
+    A surrounding context (``side`` 0) has the position of the byte. An n-gram context is the nearest visible one on the
+    left (``side`` -1) or on the right (``side`` 1).
     """
     offsets, size = index.offsets[shape], index.sizes[shape]
     if side == 0:
-        return asked, context_hash(row, asked, offsets, size, index.bits)
-    place, found = asked, np.int64(-1)
-    for skipped in range(SKIPPED + 1):
-        place = asked + 1 + skipped if side > 0 else asked - size - skipped
-        found = context_hash(row, place, offsets, size, index.bits)
-        if found >= 0:
+        return target, context_hash(window, target, offsets, size, index.bits)
+    position, hashed = target, np.int64(-1)
+    for skipped in range(_MAX_HIDDEN_RUN + 1):
+        position = target + 1 + skipped if side > 0 else target - size - skipped
+        hashed = context_hash(window, position, offsets, size, index.bits)
+        if hashed >= 0:
             break
-    return place, found
+    return position, hashed
 
 
 @compiled
-def retrieve(index: Index, row: Text, start: int, asked: int, found: Ints, votes: Floats, visited: Ints) -> int:
-    """Find places of the text whose surroundings match those of one byte, and their votes; return how many.
+def retrieve(index: Index, window: Text, start: int, target: int, matches: Ints, votes: Floats, visited: Ints) -> int:
+    """Find the positions of the text that match the surroundings of one byte, and return their number.
 
     Args:
-        index: of the text.
-        row: (L,) the window that is read; -1 where it is hidden.
-        start: where the window stands in the text; -1 if the text is another.
-        asked: the place of the byte in the window.
-        found: (n,) is filled with the places.
-        votes: (n,) is filled with their votes.
-        visited: (SLOTS,) all -1: a table of the places that were looked at. It is left as it was.
+        index: index of the text.
+        window: (L,) the context; -1 at hidden positions.
+        start: position of the window in the text; -1 if the window is from another text.
+        target: position of the byte in the window.
+        matches: (n,) output, the positions.
+        votes: (n,) output, their votes.
+        visited: (SLOTS,) scratch hash table of visited positions; all -1 before and after the call.
     """
     count, text = 0, index.text
     for shape in range(len(index.sizes)):
         size, offsets = index.sizes[shape], index.offsets[shape]
-        around = offsets[0] < 0
-        for side in range(0 if around else -1, 1 if around else 2, 1 if around else 2):
-            anchor, bucket = find_context(index, shape, row, asked, side)
+        surrounds = offsets[0] < 0
+        for side in range(0 if surrounds else -1, 1 if surrounds else 2, 1 if surrounds else 2):
+            anchor, bucket = find_context(index, shape, window, target, side)
             if bucket < 0:
                 continue
-            places = index.places[shape, index.starts[shape, bucket] : index.starts[shape, bucket + 1]]
-            # The nearest places of the same text, on both sides in turn; of another text, places all over it.
-            after = 0 if start < 0 else np.searchsorted(places, start + anchor)
-            step = max(1, len(places) // MOST) if start < 0 else 1
+            positions = index.positions[shape, index.starts[shape, bucket] : index.starts[shape, bucket + 1]]
+            # In the same text, take the nearest positions on both sides in turn; in another text, spread over all.
+            after = 0 if start < 0 else np.searchsorted(positions, start + anchor)
+            step = max(1, len(positions) // _MAX_MATCHES) if start < 0 else 1
             before, taken = after - 1, 0
-            while taken < MOST and (before >= 0 or after < len(places)):
+            while taken < _MAX_MATCHES and (before >= 0 or after < len(positions)):
                 if before < 0:
-                    there = places[after]
+                    candidate = positions[after]
                     after += step
-                elif after >= len(places) or start + anchor - places[before] <= places[after] - start - anchor:
-                    there = places[before]
+                elif after >= len(positions) or start + anchor - positions[before] <= positions[after] - start - anchor:
+                    candidate = positions[before]
                     before -= step
                 else:
-                    there = places[after]
+                    candidate = positions[after]
                     after += step
-                place = there + asked - anchor
-                if place < 0 or place >= len(text) or text[place] < 0 or seen_at(text, place, row, start) < 0:
+                position = candidate + target - anchor
+                if (
+                    position < 0
+                    or position >= len(text)
+                    or text[position] < 0
+                    or visible_byte(text, position, window, start) < 0
+                ):
                     continue
-                same = True  # the hash only suggests it, and the window may hide it
+                same = True  # hashes may collide, and the window may hide bytes of the context
                 for number in range(size):
-                    if row[anchor + offsets[number]] != seen_at(text, there + offsets[number], row, start):
+                    if window[anchor + offsets[number]] != visible_byte(
+                        text, candidate + offsets[number], window, start
+                    ):
                         same = False
                         break
                 if not same:
                     continue
                 taken += 1
-                slot = find_slot(visited, place)
-                if visited[slot] == place:
+                slot = find_visited_slot(visited, position)
+                if visited[slot] == position:
                     continue
-                visited[slot] = place
-                left = agreeing(text, place, row, start, asked, -1)
-                right = agreeing(text, place, row, start, asked, 1)
-                found[count], votes[count] = place, float((1 + left) * (1 + right)) ** POWER
+                visited[slot] = position
+                left = match_length(text, position, window, start, target, -1)
+                right = match_length(text, position, window, start, target, 1)
+                matches[count], votes[count] = position, float((1 + left) * (1 + right)) ** _VOTE_EXPONENT
                 count += 1
     for number in range(count):
-        slot = (found[number] * 40503) & (SLOTS - 1)
-        while visited[slot] >= 0:  # this byte's own entries: the table was empty
+        slot = (matches[number] * HASH_FACTOR) & (SLOTS - 1)
+        while visited[slot] >= 0:  # every entry belongs to this call, because the table was empty
             visited[slot] = -1
             slot = (slot + 1) & (SLOTS - 1)
     return count
 
 
 @compiled
-def find_slot(visited: Ints, place: int) -> int:
-    """The slot of a place in the table of those that were looked at, or the one where it belongs."""
-    slot = (place * 40503) & (SLOTS - 1)
-    while visited[slot] >= 0 and visited[slot] != place:
+def find_visited_slot(visited: Ints, position: int) -> int:
+    """Return the slot of a position in the table of visited positions, or the unused slot for it."""
+    slot = (position * HASH_FACTOR) & (SLOTS - 1)
+    while visited[slot] >= 0 and visited[slot] != position:
         slot = (slot + 1) & (SLOTS - 1)
     return slot
 
 
 @compiled
-def count_votes(index: Index, rows: Text, starts: Ints, row_of: Ints, asked: Ints, scale: float, votes: Floats) -> None:
-    """Add ``scale`` times the votes for each byte, at n positions, to ``votes`` (n, 256).
+def count_votes(
+    index: Index, windows: Text, starts: Ints, window_of: Ints, targets: Ints, scale: float, votes: Floats
+) -> None:
+    """Add ``scale`` times the votes for each byte, at n targets, to ``votes`` (n, 256).
 
     Args:
-        index: of the text.
-        rows: (B, L) the windows that are read; -1 where they are hidden.
-        starts: (B,) where each window stands in the text; -1 if the text is another.
-        row_of: (n,) the window of each position.
-        asked: (n,) the place of each position in its window.
-        scale: what the votes are multiplied by.
-        votes: (n, 256).
+        index: index of the text.
+        windows: (B, L) contexts; -1 at hidden positions.
+        starts: (B,) position of each window in the text; -1 if the window is from another text.
+        window_of: (n,) window of each target.
+        targets: (n,) position of each target in its window.
+        scale: factor of the votes.
+        votes: (n, 256) output.
     """
-    most = 2 * MOST * len(index.sizes)
-    found, each, visited = np.empty(most, np.int64), np.empty(most), np.full(SLOTS, -1)
-    for number in range(len(asked)):
-        row = row_of[number]
-        count = retrieve(index, rows[row], starts[row], asked[number], found, each, visited)
-        for one in range(count):
-            votes[number, index.text[found[one]]] += scale * each[one]
+    max_votes = 2 * _MAX_MATCHES * len(index.sizes)
+    matches, weights, visited = np.empty(max_votes, np.int64), np.empty(max_votes), np.full(SLOTS, -1)
+    for number in range(len(targets)):
+        row = window_of[number]
+        count = retrieve(index, windows[row], starts[row], targets[number], matches, weights, visited)
+        for match in range(count):
+            votes[number, index.text[matches[match]]] += scale * weights[match]
 
 
 @compiled
-def best_places(index: Index, rows: Text, starts: Ints, row_of: Ints, asked: Ints, tokens: Ints) -> tuple[Ints, Floats]:
-    """The place with the largest vote for the byte ``tokens`` (n,) at each position, or -1, and that vote.
+def best_positions(
+    index: Index, windows: Text, starts: Ints, window_of: Ints, targets: Ints, tokens: Ints
+) -> tuple[Ints, Floats]:
+    """Find the position with the largest vote for the byte ``tokens`` (n,) at each target, or -1, and that vote.
 
     The other arguments are those of ``count_votes``.
     """
-    most = 2 * MOST * len(index.sizes)
-    found, each, visited = np.empty(most, np.int64), np.empty(most), np.full(SLOTS, -1)
-    best, vote = np.full(len(asked), -1), np.zeros(len(asked))
-    for number in range(len(asked)):
-        row = row_of[number]
-        count = retrieve(index, rows[row], starts[row], asked[number], found, each, visited)
-        for one in range(count):
-            if index.text[found[one]] == tokens[number] and each[one] > vote[number]:
-                best[number], vote[number] = found[one], each[one]
+    max_votes = 2 * _MAX_MATCHES * len(index.sizes)
+    matches, weights, visited = np.empty(max_votes, np.int64), np.empty(max_votes), np.full(SLOTS, -1)
+    best, vote = np.full(len(targets), -1), np.zeros(len(targets))
+    for number in range(len(targets)):
+        row = window_of[number]
+        count = retrieve(index, windows[row], starts[row], targets[number], matches, weights, visited)
+        for match in range(count):
+            if index.text[matches[match]] == tokens[number] and weights[match] > vote[number]:
+                best[number], vote[number] = matches[match], weights[match]
     return best, vote

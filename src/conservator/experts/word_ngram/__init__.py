@@ -1,6 +1,6 @@
-"""Words: an expert of words and their neighbours, counted in texts like a document and in the document itself."""
+"""Word n-grams: an expert that counts words in reference texts and in the document."""
 
-from conservator.experts.word_ngram.counts import GONE, WORD, Usage, count_usage
-from conservator.experts.word_ngram.expert import WordModel, WordReader
+from conservator.experts.word_ngram.counts import HIDDEN_BYTE, WORD, WordCounts, count_word_ngrams
+from conservator.experts.word_ngram.expert import WordExpert, WordModel
 
-__all__ = ["GONE", "WORD", "Usage", "WordModel", "WordReader", "count_usage"]
+__all__ = ["HIDDEN_BYTE", "WORD", "WordCounts", "WordExpert", "WordModel", "count_word_ngrams"]

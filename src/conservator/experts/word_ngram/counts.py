@@ -1,7 +1,7 @@
-"""Usage: how often words, their neighbours and their spellings stand in texts.
+"""Counts of words, word n-grams and letters in texts.
 
-Texts are bytes of UTF-8. A word is a run of letters, digits and bytes outside ASCII, with apostrophes inside; every
-other character but a blank is a token of its own, and so is the end of a line.
+Texts are UTF-8 bytes. A word is a run of letters, digits and non-ASCII bytes, with apostrophes inside. Every other
+character except white space is a token, and so is the end of a line.
 """
 
 import re
@@ -15,224 +15,235 @@ from numpy.typing import NDArray
 
 from conservator.vocabularies import BYTES
 
-GONE = 0xFE  # stands for a byte that is not seen; no UTF-8 has it
+HIDDEN_BYTE = 0xFE  # byte: stands for a hidden byte; it does not occur in UTF-8 [definition]
 WORD = re.compile(rb"[0-9A-Za-z\x80-\xfe]+(?:'[0-9A-Za-z\x80-\xfe]+)*|[^\s]|\n")
-BITS = 21  # of the number of a token
-UNSEEN = (1 << BITS) - 1  # the number of no token; there are fewer than this
-SPELLINGS = ((-3, -2, -1, 1, 2, 3), (-2, -1, 1, 2), (-1, 1))  # what is seen around a letter, the most telling first
-EDGE = max(map(max, SPELLINGS))
-REACH = 2  # bytes: an apostrophe beside a byte joins words or not, whatever that byte is
+ID_BITS = 21  # bits: size of a token id in a key [definition]
+UNSEEN_ID = (1 << ID_BITS) - 1  # id of no token; all token ids are smaller
+# characters: offsets of the letters around a letter, from the most to the least specific context [untuned]
+LETTER_CONTEXTS = ((-3, -2, -1, 1, 2, 3), (-2, -1, 1, 2), (-1, 1))
+MAX_OFFSET = max(map(max, LETTER_CONTEXTS))
+# bytes: a byte can change the tokens within this distance, because an apostrophe beside it joins words [definition]
+TOKEN_CHANGE_RADIUS = 2
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 
 
-class Counts(NamedTuple):
-    """How often each of some keys (n,), ascending, was seen (n,)."""
+class CountTable(NamedTuple):
+    """Counts (n,) of ascending keys (n,)."""
 
     keys: Ints
-    times: Floats
+    counts: Floats
 
     @classmethod
-    def of(cls, keys: Ints, times: Floats | None = None) -> "Counts":
-        """Count keys, each once or so many times."""
-        found, where = np.unique(keys, return_inverse=True)
-        return cls(found, np.bincount(where, times, len(found)).astype(np.float64))
+    def of(cls, keys: Ints) -> "CountTable":
+        """Count the occurrences of keys."""
+        unique, inverse = np.unique(keys, return_inverse=True)
+        return cls(unique, np.bincount(inverse, None, len(unique)).astype(np.float64))
 
     def __call__(self, keys: Ints) -> Floats:
-        """(n,) how often each of ``keys`` was seen."""
+        """Return the count of each key (n,), 0 if it does not occur."""
         if not len(self.keys):
             return np.zeros(len(keys))
-        place = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
-        return np.where(self.keys[place] == keys, self.times[place], 0.0)
+        index = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
+        return np.where(self.keys[index] == keys, self.counts[index], 0.0)
 
 
-class Tables(NamedTuple):
-    """The counts of tokens, of pairs and of triples of neighbours."""
+class NgramTables(NamedTuple):
+    """Counts of tokens, of pairs and of triples of consecutive tokens."""
 
-    singles: Counts
-    pairs: Counts
-    triples: Counts
+    unigrams: CountTable
+    bigrams: CountTable
+    trigrams: CountTable
 
 
 class Tokens(NamedTuple):
-    """The tokens of a text: the number of each (n,), -1 if it has none; where each begins and ends (n,)."""
+    """Tokens of a text: the id of each (n,), -1 if it has none, its first byte (n,) and its end (n,)."""
 
-    numbers: Ints
+    ids: Ints
     begins: Ints
     ends: Ints
 
-    def tables(self, gone: Ints | None = None) -> Tables:
-        """Count tokens and neighbours: all, or those in or near which something is gone.
+    def tables(self, hidden_before: Ints | None = None) -> NgramTables:
+        """Count n-grams: all, or those that hidden bytes may change.
 
         Args:
-            gone: (L + 1,) how many bytes of the text are gone before each place. Whatever stood there, tokens that are
-                more than REACH bytes away are the same.
+            hidden_before: (L + 1,) number of hidden bytes before each position. Tokens further than
+                TOKEN_CHANGE_RADIUS from a hidden byte do not depend on it.
         """
-        found = []
+        tables = []
         for order, keys in enumerate(self.keys):
             begins, ends = self.begins[: len(keys)], self.ends[order:]
-            used = keys >= 0
-            if gone is not None:
-                last = len(gone) - 1
-                used &= gone[(ends + REACH).clip(max=last)] > gone[(begins - REACH).clip(min=0)]
-            found.append(Counts.of(keys[used]))
-        return Tables(*found)
+            counted = keys >= 0
+            if hidden_before is not None:
+                last = len(hidden_before) - 1
+                upto_end = hidden_before[(ends + TOKEN_CHANGE_RADIUS).clip(max=last)]
+                counted &= upto_end > hidden_before[(begins - TOKEN_CHANGE_RADIUS).clip(min=0)]
+            tables.append(CountTable.of(keys[counted]))
+        return NgramTables(*tables)
 
     @property
     def keys(self) -> tuple[Ints, Ints, Ints]:
-        """The keys of tokens, pairs and triples, in their order; -1 if one of them has no number."""
-        numbers = self.numbers
-        pairs = pair(numbers[:-1], numbers[1:])
-        triples = pair(pairs[:-1], numbers[2:])
-        known = numbers >= 0
+        """Keys of tokens, pairs and triples in text order; -1 if one of the tokens has no id."""
+        ids = self.ids
+        pairs = pair(ids[:-1], ids[1:])
+        triples = pair(pairs[:-1], ids[2:])
+        known = ids >= 0
         both = known[:-1] & known[1:]
-        return numbers, np.where(both, pairs, -1), np.where(both[:-1] & known[2:], triples, -1)
+        return ids, np.where(both, pairs, -1), np.where(both[:-1] & known[2:], triples, -1)
 
 
 def pair(first: Ints, second: Ints) -> Ints:
-    """The keys of pairs of tokens; from pairs and tokens, the keys of triples."""
-    return (first << BITS) | second
+    """Return the keys of token pairs, or the keys of triples from keys of pairs and tokens."""
+    return (first << ID_BITS) | second
 
 
 @dataclass(frozen=True)
-class Usage:
-    """What is known of the words of texts.
+class WordCounts:
+    """Counts of the words of texts.
 
     Attributes:
-        numbers: token -> its number.
-        tables: how often tokens and neighbours were seen.
-        separators: (2, 2, V) how often each byte stood between words: with a letter before and after it or without.
-        size: how many tokens the texts have.
+        ids: token -> its id.
+        tables: n-gram counts.
+        separators: (2, 2, V) counts of each byte between words: without or with a letter before it, and after it.
+        total: number of tokens of the texts.
     """
 
-    numbers: dict[bytes, int]
-    tables: Tables
+    ids: dict[bytes, int]
+    tables: NgramTables
     separators: Floats
-    size: int
+    total: int
 
     @cached_property
     def words(self) -> "Dictionary":
-        """The words by their length."""
-        return Dictionary.of(self.numbers)
+        """Words by length."""
+        return Dictionary.of(self.ids)
 
     @cached_property
-    def spelling(self) -> "Spelling":
-        """How words are spelt."""
-        return Spelling.of(list(self.numbers))
+    def spelling(self) -> "SpellingModel":
+        """Letter model of the words."""
+        return SpellingModel.of(list(self.ids))
 
 
-def count_usage(texts: Iterable[bytes]) -> Usage:
-    """Count the words of texts."""
-    numbers: dict[bytes, int] = {}
+def count_word_ngrams(texts: Iterable[bytes]) -> WordCounts:
+    """Count the words of texts. No n-gram extends over the end of a text."""
+    ids: dict[bytes, int] = {}
     separators = np.zeros((2, 2, BYTES.size))
     parts: list[Ints] = []
     for text in texts:
-        parts.append(cut(text, numbers, new=numbers).numbers)
-        parts.append(np.array([-1]))  # no pair goes from one text into the next
+        parts.append(tokenize(text, ids, new_ids=ids).ids)
+        parts.append(np.array([-1]))
         separators += count_separators(text)
-    found = np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
-    tables = Tokens(found, found, found).tables()
-    return Usage(numbers, tables, separators, int(tables.singles.times.sum()))
+    all_ids = np.concatenate([*parts, np.zeros(0, dtype=np.int64)])
+    tables = Tokens(all_ids, all_ids, all_ids).tables()
+    return WordCounts(ids, tables, separators, int(tables.unigrams.counts.sum()))
 
 
-def cut(text: bytes, numbers: Mapping[bytes, int], new: dict[bytes, int] | None = None) -> Tokens:
-    """Cut a text into tokens; those without a number get one in ``new``, unless a byte of them is gone."""
-    found, begins, ends = [], [], []
-    gone = bytes([GONE])
+def tokenize(text: bytes, ids: Mapping[bytes, int], new_ids: dict[bytes, int] | None = None) -> Tokens:
+    """Tokenize a text. A token without an id and without hidden bytes gets one in ``new_ids``."""
+    token_ids, begins, ends = [], [], []
+    hidden = bytes([HIDDEN_BYTE])
     for match in WORD.finditer(text):
         token = match[0]
-        number = numbers.get(token, -1)
-        if number < 0 and new is not None and gone not in token:
-            known = len(numbers) if new is numbers else len(numbers) + len(new)
-            number = new.setdefault(token, known if known < UNSEEN else -1)
-        found.append(number)
+        token_id = ids.get(token, -1)
+        if token_id < 0 and new_ids is not None and hidden not in token:
+            next_id = len(ids) if new_ids is ids else len(ids) + len(new_ids)
+            token_id = new_ids.setdefault(token, next_id if next_id < UNSEEN_ID else -1)
+        token_ids.append(token_id)
         begins.append(match.start())
         ends.append(match.end())
-    return Tokens(*(np.array(one, dtype=np.int64) for one in (found, begins, ends)))
+    return Tokens(*(np.array(values, dtype=np.int64) for values in (token_ids, begins, ends)))
 
 
 def count_separators(text: bytes) -> Floats:
-    """(2, 2, V) how often each byte that is in no word has a letter before it (first axis) and after it."""
+    """Count the bytes outside of words: (2, 2, V), by whether a letter is before (first axis) and after each byte."""
     data = np.frombuffer(text, dtype=np.uint8)
     letter = is_letter(data)
     before, after = np.pad(letter, (1, 0))[:-1], np.pad(letter, (0, 1))[1:]
-    kinds = (before * 2 + after) * BYTES.size + data.astype(np.int64)
-    return np.bincount(kinds[~letter], minlength=4 * BYTES.size).reshape(2, 2, BYTES.size).astype(np.float64)
+    keys = (before * 2 + after) * BYTES.size + data.astype(np.int64)
+    return np.bincount(keys[~letter], minlength=4 * BYTES.size).reshape(2, 2, BYTES.size).astype(np.float64)
 
 
 def is_letter(data: Bytes) -> NDArray[np.bool_]:
-    """Which bytes may stand in a word."""
-    table = np.array([bool(re.match(rb"[0-9A-Za-z\x80-\xfe]", bytes([one]))) for one in range(BYTES.size)])
+    """Flag the bytes that may occur in a word."""
+    table = np.array([bool(re.match(rb"[0-9A-Za-z\x80-\xfe]", bytes([byte]))) for byte in range(BYTES.size)])
     return table[data]
 
 
 class Dictionary:
-    """Words by their length, to find those that fit a pattern."""
+    """Words by length, for matching with patterns."""
 
     def __init__(self, by_length: Mapping[int, tuple[Bytes, Ints]]) -> None:
-        """Take length -> the bytes (n, length) of words and their numbers (n,)."""
+        """Initialise from length -> the letters (n, length) of words and their ids (n,)."""
         self.by_length = by_length
 
     @classmethod
-    def of(cls, numbers: Mapping[bytes, int]) -> "Dictionary":
-        """The dictionary of words with their numbers."""
-        found: dict[int, list[tuple[bytes, int]]] = {}
-        for word, number in numbers.items():
-            if number >= 0:
-                found.setdefault(len(word), []).append((word, number))
+    def of(cls, ids: Mapping[bytes, int]) -> "Dictionary":
+        """Create a dictionary from words and their ids."""
+        groups: dict[int, list[tuple[bytes, int]]] = {}
+        for word, token_id in ids.items():
+            if token_id >= 0:
+                groups.setdefault(len(word), []).append((word, token_id))
         return cls(
             {
                 length: (
-                    np.frombuffer(b"".join(word for word, _ in known), dtype=np.uint8).reshape(-1, length),
-                    np.array([number for _, number in known]),
+                    np.frombuffer(b"".join(word for word, _ in group), dtype=np.uint8).reshape(-1, length),
+                    np.array([token_id for _, token_id in group]),
                 )
-                for length, known in found.items()
+                for length, group in groups.items()
             }
         )
 
-    def like(self, pattern: Bytes) -> tuple[Bytes, Ints]:
-        """The words that are ``pattern`` (l,) but for what is gone: their bytes (n, l) and numbers (n,)."""
-        letters, numbers = self.by_length.get(len(pattern), (np.zeros((0, len(pattern)), np.uint8), np.zeros(0, int)))
-        fits = np.arange(len(letters))
-        for place in np.flatnonzero(pattern != GONE).tolist():
-            fits = fits[letters[fits, place] == pattern[place]]
-        return letters[fits], numbers[fits]
+    def match(self, pattern: Bytes) -> tuple[Bytes, Ints]:
+        """Return the letters (n, l) and ids (n,) of the words that agree with ``pattern`` (l,) at its visible bytes."""
+        letters, ids = self.by_length.get(len(pattern), (np.zeros((0, len(pattern)), np.uint8), np.zeros(0, int)))
+        matches = np.arange(len(letters))
+        for position in np.flatnonzero(pattern != HIDDEN_BYTE).tolist():
+            matches = matches[letters[matches, position] == pattern[position]]
+        return letters[matches], ids[matches]
 
 
-class Spelling:
-    """Which letters stand in words by what is around them; every word counts once."""
+class SpellingModel:
+    """Distribution of a letter in a word given the letters around it. Every word counts once."""
 
-    def __init__(self, around: Sequence[Counts]) -> None:
-        """Take the counts of each of ``SPELLINGS``, by what is around a letter and the letter."""
-        self.around = around
+    def __init__(self, tables: Sequence[CountTable]) -> None:
+        """Initialise from the counts of (context, letter) for each of LETTER_CONTEXTS."""
+        self.tables = tables
 
     @classmethod
-    def of(cls, words: Sequence[bytes]) -> "Spelling":
-        """The spelling of words."""
-        blank = b" " * EDGE
-        data = np.frombuffer(blank + blank.join(words) + blank, dtype=np.uint8).astype(np.int64)
-        inner = np.flatnonzero(data != ord(" "))
-        return cls([Counts.of(around(data, inner, shape) * BYTES.size + data[inner]) for shape in SPELLINGS])
+    def of(cls, words: Sequence[bytes]) -> "SpellingModel":
+        """Count the letters of words."""
+        padding = b" " * MAX_OFFSET
+        data = np.frombuffer(padding + padding.join(words) + padding, dtype=np.uint8).astype(np.int64)
+        letters = np.flatnonzero(data != ord(" "))
+        return cls(
+            [
+                CountTable.of(context_keys(data, letters, offsets) * BYTES.size + data[letters])
+                for offsets in LETTER_CONTEXTS
+            ]
+        )
 
-    def law(self, pattern: Bytes, place: int, firm: float) -> Floats:
-        """(V,) the law of the letter at a place of a pattern; ``firm`` sightings count as much as smaller contexts."""
-        edged = np.pad(pattern, EDGE, constant_values=ord(" ")).astype(np.int64)
-        law = np.full(BYTES.size, 1 / BYTES.size)
-        for shape, counts in zip(reversed(SPELLINGS), reversed(self.around), strict=True):
-            where = place + EDGE + np.array(shape)
-            if (edged[where] == GONE).any():
+    def distribution(self, pattern: Bytes, position: int, strength: float) -> Floats:
+        """Compute the distribution (V,) of the letter at a position of a pattern.
+
+        ``strength`` is the Dirichlet strength of the backoff to a less specific context.
+        """
+        padded = np.pad(pattern, MAX_OFFSET, constant_values=ord(" ")).astype(np.int64)
+        probs = np.full(BYTES.size, 1 / BYTES.size)
+        for offsets, table in zip(reversed(LETTER_CONTEXTS), reversed(self.tables), strict=True):
+            context = position + MAX_OFFSET + np.array(offsets)
+            if (padded[context] == HIDDEN_BYTE).any():
                 break
-            keys = around(edged, np.array([place + EDGE]), shape) * BYTES.size + np.arange(BYTES.size)
-            seen = counts(keys)
-            law = (seen + firm * law) / (seen.sum() + firm)
-        return law
+            key = context_keys(padded, np.array([position + MAX_OFFSET]), offsets)
+            counts = table(key * BYTES.size + np.arange(BYTES.size))
+            probs = (counts + strength * probs) / (counts.sum() + strength)
+        return probs
 
 
-def around(data: Ints, places: Ints, shape: Sequence[int]) -> Ints:
-    """(n,) the bytes around each of some places, as one number."""
-    key = np.zeros(len(places), dtype=np.int64)
-    for offset in shape:
-        key = key * BYTES.size + data[places + offset]
-    return key
+def context_keys(data: Ints, positions: Ints, offsets: Sequence[int]) -> Ints:
+    """Return the bytes at ``offsets`` from each position as one number (n,)."""
+    keys = np.zeros(len(positions), dtype=np.int64)
+    for offset in offsets:
+        keys = keys * BYTES.size + data[positions + offset]
+    return keys
