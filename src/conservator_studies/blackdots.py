@@ -245,7 +245,9 @@ def count_training_plays(plays: Sequence[Play], track: Track) -> TrainingStatist
     references = read_references([(play.name, play.clean) for play in plays], DOT)
     if references is None:
         raise ConservatorError("the training plays are empty")
-    words = WordModel(count_usage(clean_text(play).encode() for play in track(plays, "black dots, counting words")))
+    words = WordModel(
+        count_word_ngrams(clean_text(play).encode() for play in track(plays, "black dots, counting words"))
+    )
     lost: Counter[str] = Counter()
     for play in plays:
         lost.update(lost_letters(play))
@@ -337,13 +339,13 @@ def log_likelihood(
 def untrained_methods(statistics: TrainingStatistics, resources: Resources) -> dict[str, Method]:
     """Make the methods without an expert for plays and without a language model."""
     builtin = resources.choose(EXPERTS)
-    modern = count_usage(read_domain(resources.corpora, "prose", "train").documents)
+    modern = count_word_ngrams(read_domain(resources.corpora, "prose", "train").documents)
     with_memory = Restorer(builtin, select=True)
     word_expert = statistics.add_references(Restorer([statistics.words]))
     return {
         "letter": by_letter(*statistics.letter),
         "modern": by_frequency(modern, *statistics.letter),
-        "period": by_frequency(statistics.words.usage, *statistics.letter),
+        "period": by_frequency(statistics.words.counts, *statistics.letter),
         "networks": by_restorer(with_memory, memory=False),
         "memory": by_restorer(with_memory),
         "like": by_restorer(statistics.add_references(Restorer(builtin, select=True))),

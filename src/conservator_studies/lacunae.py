@@ -155,20 +155,20 @@ def by_letter(letter: str, confidence: float) -> Method:
     return lambda marked: [(letter * len(dots), [confidence] * len(dots)) for dots in marked.dots]
 
 
-def by_frequency(usage: Usage, letter: str, letter_confidence: float) -> Method:
+def by_frequency(usage: WordCounts, letter: str, letter_confidence: float) -> Method:
     """Use the most frequent word that matches; if no word matches, ``letter``."""
 
     def method(marked: MarkedPlay) -> Letters:
         letters = []
         for start, stop in marked.words:
             text, confidence = "", []
-            pattern = marked.play.damaged[start:stop].encode().replace(DOT.encode(), bytes([GONE]))
+            pattern = marked.play.damaged[start:stop].encode().replace(DOT.encode(), bytes([HIDDEN_BYTE]))
             for token in WORD.finditer(pattern):
-                lost = np.flatnonzero(np.frombuffer(token[0], np.uint8) == GONE)
+                lost = np.flatnonzero(np.frombuffer(token[0], np.uint8) == HIDDEN_BYTE)
                 if not len(lost):
                     continue
-                matches, numbers = usage.words.like(np.frombuffer(token[0], np.uint8))
-                counts = usage.tables.singles(numbers)
+                matches, numbers = usage.words.match(np.frombuffer(token[0], np.uint8))
+                counts = usage.tables.unigrams(numbers)
                 best = int(counts.argmax()) if len(counts) else 0
                 has_match = len(counts) > 0
                 text += bytes(matches[best, lost].tolist()).decode("latin-1") if has_match else letter * len(lost)

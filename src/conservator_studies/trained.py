@@ -13,7 +13,7 @@ import torch
 
 from conservator.experts import Expert, load_experts
 from conservator.system.processes import available_cores
-from conservator.training import Corpus, Plan, TrainingTarget, hold_out, is_resumable, is_finished, run_training
+from conservator.training import Corpus, Plan, TrainingTarget, hold_out, is_finished, is_resumable, run_training
 from conservator_studies.study import Track
 
 

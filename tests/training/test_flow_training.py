@@ -185,7 +185,7 @@ def test_a_trained_tokenizer_has_the_requested_size():
     assert VOCABULARY.size == TOKENS
     assert all(VOCABULARY.token_bytes)
     text = "the naïve café\n\n  — 12"
-    assert b"".join(VOCABULARY.pieces[token] for token in VOCABULARY.cut(text)) == text.encode()
+    assert b"".join(VOCABULARY.token_bytes[token] for token in VOCABULARY.tokenize(text)) == text.encode()
     with pytest.raises(ConservatorError, match="must have more than 256 tokens, got 256"):
         train_tokenizer(TEXTS, BYTES.size)
     with pytest.raises(ConservatorError, match=r"the texts are sufficient for \d+ of 5000 tokens"):
@@ -204,8 +204,10 @@ def test_tokenizers_are_loaded_from_files_and_folders(tmp_path):
     merges = [" ".join(pair) for pair in model["merges"]]
     (gpt2 / "vocab.bpe").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
     loaded = tokens_of(read_tokenizer(gpt2))
-    assert loaded.pieces == (*VOCABULARY.pieces, b"")
-    assert loaded.cut("the <|endoftext|>") == VOCABULARY.cut("the <|endoftext|>")  # in a text, it is ordinary text
+    assert loaded.token_bytes == (*VOCABULARY.token_bytes, b"")
+    assert loaded.tokenize("the <|endoftext|>") == VOCABULARY.tokenize(
+        "the <|endoftext|>"
+    )  # in a text, it is ordinary text
     (gpt2 / "vocab.bpe").write_text("one\n")
     with pytest.raises(ConservatorError, match="does not contain a tokenizer"):
         read_tokenizer(gpt2)

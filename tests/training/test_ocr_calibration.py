@@ -19,7 +19,7 @@ def draw_line(generator, size=4000):
     return (
         observed,
         "a" * size,
-        [CharacterConfidence(float(value), others=(("c", 0.1), ("a", 0.8))) for value in confidences],
+        [CharacterConfidence(float(value), alternatives=(("c", 0.1), ("a", 0.8))) for value in confidences],
     )
 
 
@@ -27,8 +27,8 @@ def test_a_curve_gives_the_accuracy_of_a_confidence():
     calibration = fit_calibration([draw_line(np.random.default_rng(0), 20_000)])
     for confidence in (0.2, 0.5, 0.8):
         assert calibration.glyphs(confidence) == pytest.approx(confidence**2, abs=0.07)
-    assert calibration.right == pytest.approx(1 / 3, abs=0.02)
-    (first, second), *_ = [calibration.readings((("c", 0.1), ("a", 0.8)))]
+    assert calibration.accuracy == pytest.approx(1 / 3, abs=0.02)
+    (first, second), *_ = [calibration.alternative_probs((("c", 0.1), ("a", 0.8)))]
     assert (first[0], second[0]) == ("a", "c")
     assert first[1] > 0.9 > 0.1 > second[1]
     assert first[1] + second[1] < 1
@@ -38,20 +38,22 @@ def test_a_curve_gives_the_accuracy_of_a_confidence():
 def test_a_curve_is_monotone(pairs):
     confidences, labels = zip(*pairs, strict=True)
     curve = fit_curve(confidences, labels)
-    assert list(curve.shares) == sorted(curve.shares)
+    assert list(curve.probabilities) == sorted(curve.probabilities)
     assert all(0 < curve(confidence) < 1 for confidence in confidences)
 
 
 def test_the_confidence_likelihood_is_normalised():
     calibration = fit_calibration([draw_line(np.random.default_rng(1))])
     ocr_confidence = calibration.ocr_confidence(
-        [CharacterConfidence(0.9), CharacterConfidence(), CharacterConfidence(0.1, others=(("c", 0.3),))]
+        [CharacterConfidence(0.9), CharacterConfidence(), CharacterConfidence(0.1, alternatives=(("c", 0.3),))]
     )
-    assert ocr_confidence.right[0] > 0 > ocr_confidence.wrong[0]
-    assert ocr_confidence.right[1] == ocr_confidence.wrong[1] == 0
-    assert ocr_confidence.right[2] < 0 < ocr_confidence.wrong[2]
-    assert [text for text, _ in ocr_confidence.others[2]] == ["c"]
-    both = calibration.right * np.exp(ocr_confidence.right) + (1 - calibration.right) * np.exp(ocr_confidence.wrong)
+    assert ocr_confidence.correct[0] > 0 > ocr_confidence.wrong[0]
+    assert ocr_confidence.correct[1] == ocr_confidence.wrong[1] == 0
+    assert ocr_confidence.correct[2] < 0 < ocr_confidence.wrong[2]
+    assert [text for text, _ in ocr_confidence.alternatives[2]] == ["c"]
+    both = calibration.accuracy * np.exp(ocr_confidence.correct) + (1 - calibration.accuracy) * np.exp(
+        ocr_confidence.wrong
+    )
     assert both == pytest.approx(np.ones(3))
     assert len(ocr_confidence.part(1, 3)) == 2
     assert len(ocr_confidence.part(1, 3).deletion) == 3
@@ -71,10 +73,10 @@ def test_characters_and_gaps_are_labelled():
 def test_a_calibration_is_written_and_read():
     calibration = fit_calibration([draw_line(np.random.default_rng(2))])
     loaded = read_calibrations(write_calibrations({GENERAL: calibration}, "a test"))
-    assert loaded[GENERAL].right == pytest.approx(calibration.right, abs=1e-4)
-    assert loaded[GENERAL].glyphs.shares == pytest.approx(calibration.glyphs.shares, abs=1e-4)
+    assert loaded[GENERAL].accuracy == pytest.approx(calibration.accuracy, abs=1e-4)
+    assert loaded[GENERAL].glyphs.probabilities == pytest.approx(calibration.glyphs.probabilities, abs=1e-4)
     for text in ("{", "[]", '{"format": "x"}', write_calibrations({"x": calibration}, ""), "[" * 100_000):
-        with pytest.raises(ConservatorError, match="no calibration"):
+        with pytest.raises(ConservatorError, match="not a calibration"):
             read_calibrations(text)
     with pytest.raises(ConservatorError, match="no character has an OCR confidence"):
         fit_calibration([("a", "a", [CharacterConfidence()])])

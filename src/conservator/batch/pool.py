@@ -124,7 +124,7 @@ class LocalEngine:
     def _on_worker_exit(self, worker: PoolWorker, queue: deque[Task]) -> list[tuple[int, DocumentResult]]:
         """Remove a worker that crashed, and handle its task."""
         self._stop([worker])
-        cause = worker.worker.how_it_ended
+        cause = worker.worker.exit_description
         if worker.task is not None:
             return self._crashes.count_crash(worker.task, worker.start_time, cause, queue)
         if not worker.is_ready:

@@ -112,7 +112,7 @@ class RayEngine:
 
     def _start(self, ray: Any, actors: int) -> None:
         """Start actors; their first call returns whether the configuration is valid."""
-        variables = dict.fromkeys(THREADS, "1") | {"OMP_WAIT_POLICY": "PASSIVE"}
+        variables = dict.fromkeys(THREAD_VARIABLES, "1") | {"OMP_WAIT_POLICY": "PASSIVE"}
         while len(self._actors) < actors:
             actor_class = ray.remote(num_cpus=1, num_gpus=self.gpus, runtime_env={"env_vars": variables})(RayWorker)
             handle = actor_class.remote(self.worker_config)

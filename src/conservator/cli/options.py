@@ -12,7 +12,7 @@ import typer
 from conservator.cli.console import messages
 from conservator.errors import Advice, OptionError
 from conservator.options import DEFAULTS, EFFORTS, EXPERTS, MAX_GAP_BYTES, MAX_SEED
-from conservator.system.files import check_writable, read_document, real_path, shown
+from conservator.system.files import check_writable, display_name, read_document, real_path
 
 if TYPE_CHECKING:
     from conservator.documents import InputText
@@ -185,8 +185,8 @@ def read_text(
 
     from conservator.documents import read_input
 
-    display_name = "standard input" if name == "-" else shown(name)
-    return read_input(data, encoding, name=display_name, markers=marks, allow_invalid_utf8=allow_invalid_utf8)
+    shown_name = "standard input" if name == "-" else display_name(name)
+    return read_input(data, encoding, name=shown_name, markers=marks, allow_invalid_utf8=allow_invalid_utf8)
 
 
 def load_named(

@@ -213,7 +213,7 @@ def restore(
             ocr_confidence=ocr_confidence,
             progress=progress,
         )
-    name = "standard input" if damaged == "-" else shown(Path(damaged).name)
+    name = "standard input" if damaged == "-" else display_name(Path(damaged).name)
     restored, written = restoration.encoded
     write_document(out, restored if transcript is None else write_pages(transcript, restoration, out))
     if report is not None:
@@ -246,7 +246,7 @@ def read_references(paths: list[str], damaged: str) -> list[tuple[str, str]]:
     from conservator.training import read_texts
 
     document = None if damaged == "-" else Path(damaged)
-    return [reference for path in paths for reference in read_texts(Path(path), but=document)]
+    return [reference for path in paths for reference in read_texts(Path(path), exclude=document)]
 
 
 @contextmanager

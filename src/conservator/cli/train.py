@@ -156,7 +156,7 @@ def train(
     print(f"{printable(display_name(out))}: {outcome.step} steps, {outcome.seconds / 60:.1f} minutes")
     if outcome.held_out is not None:
         loss, bound = outcome.held_out.per_hidden_byte(), outcome.held_out.bits_per_byte()
-        per = predicted(learner.source)
+        per = loss_unit(learner.source)
         print(
             f"held-out loss: {loss.value:.3f} [{loss.low:.3f}, {loss.high:.3f}] nats per {per} (mean over noise levels)"
         )

@@ -17,7 +17,7 @@ from conservator.documents import DamagedDocument
 from conservator.errors import Advice, ConservatorError
 from conservator.experts import Lexicon, LexiconExpert, References, Team
 from conservator.experts.lexicon import MARK
-from conservator.experts.lexicon.expert import UNLISTED_FREQUENCY, MIN_ASCII_LETTERS, decode_with_marks
+from conservator.experts.lexicon.expert import MIN_ASCII_LETTERS, UNLISTED_FREQUENCY, decode_with_marks
 from conservator.experts.lexicon.words import WORD, begins_sentence
 from conservator.field import Inferred
 from conservator.numerics import runs
@@ -180,7 +180,7 @@ def as_bytes(
     )
 
 
-def make_lexicon_expert(text: CharacterText, reference_index: References | None, lost_unit: str) -> Reader:
+def make_lexicon_expert(text: CharacterText, reference_index: References | None, lost_unit: str) -> LexiconExpert:
     """Return the expert that restores the characters of a document."""
     lexicon = Lexicon(texts=reference_texts(reference_index), vocabulary=vocabulary_for(lost_unit))
     return lexicon.condition(text.observe())
@@ -204,7 +204,7 @@ def are_characters(text: CharacterText) -> bool:
     if not len(marks) or text.is_intact or lengths[lengths > 1].sum() > len(marks) / 2:
         return False
     lexicon = Lexicon().condition(text.observe())
-    document = written(tokens.astype(np.int64) * (tokens != CHARACTERS.mask), tokens == CHARACTERS.mask)
+    document = decode_with_marks(tokens.astype(np.int64) * (tokens != CHARACTERS.mask), tokens == CHARACTERS.mask)
     words = [
         word
         for word in WORD.finditer(document)
@@ -214,12 +214,16 @@ def are_characters(text: CharacterText) -> bool:
     evidence = 0.0
     for word in words:
         non_ascii, ascii_only = word_frequencies(lexicon, document, word.start(), word[0])
-        log_odds = math.log((non_ascii + DETECTION.non_ascii_rate * RARE) * len(word[0]) / (ascii_only + RARE))
+        log_odds = math.log(
+            (non_ascii + DETECTION.non_ascii_rate * UNLISTED_FREQUENCY)
+            * len(word[0])
+            / (ascii_only + UNLISTED_FREQUENCY)
+        )
         evidence += min(max(log_odds, -DETECTION.max_word_evidence), DETECTION.max_word_evidence)
     return evidence > DETECTION.min_evidence
 
 
-def word_frequencies(lexicon: Reader, document: str, start: int, pattern: str) -> tuple[float, float]:
+def word_frequencies(lexicon: LexiconExpert, document: str, start: int, pattern: str) -> tuple[float, float]:
     """Return the frequencies of the words that match a pattern, with non-ASCII characters and with letters as marks.
 
     Args:
@@ -230,13 +234,15 @@ def word_frequencies(lexicon: Reader, document: str, start: int, pattern: str) -
     """
     non_ascii = ascii_only = 0.0
     is_first = begins_sentence(document, start)
-    for name, weight in lexicon.share.items():
+    for name, weight in lexicon.language_probs.items():
         non_ascii += weight * lexicon.frequency(name, document, (start, pattern))
         if pattern.count(MARK) == 1:
             for letter in (*LETTERS, *LETTERS.upper()):
                 word = pattern.replace(MARK, letter)
                 ascii_only += weight * lexicon.languages[name].frequency(word, first=is_first)
-    if not non_ascii and sum(map(str.isascii, pattern)) > SHOWN:  # a proper name or a loan word: try all languages
+    if (
+        not non_ascii and sum(map(str.isascii, pattern)) > MIN_ASCII_LETTERS
+    ):  # a proper name or a loan word: try all languages
         frequencies = (lexicon.frequency(name, document, (start, pattern)) for name in lexicon.languages)
         non_ascii = DETECTION.other_language_weight * max(frequencies)
     return non_ascii, ascii_only

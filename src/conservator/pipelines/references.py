@@ -22,7 +22,7 @@ def char_ngram_prior(texts: Sequence[tuple[str, str]]) -> CharNgramMixture:
         texts: (name, text) of each reference.
     """
     reference_models = [CharNgramModel.of(REFERENCES, (text for _, text in texts))] if texts else []
-    return CharNgramMixture.of([*load_characters(), *reference_models])
+    return CharNgramMixture.of([*load_char_ngram_models(), *reference_models])
 
 
 def read_reference_texts(references: ReferencePaths) -> list[tuple[str, str]]:

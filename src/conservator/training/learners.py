@@ -130,7 +130,7 @@ class FlowLearner:
 
     def freeze(self, network: FlowNetwork, name: str) -> Expert:
         """Return an expert that shares the network; it predicts without gradients."""
-        return FlowExpert(Base(network, self.vocabulary), name)
+        return FlowExpert(SharedBackbone(network, self.vocabulary), name)
 
     def save(self, folder: Path, network: FlowNetwork, name: str, about: dict[str, Any]) -> None:
         """Save the expert."""
@@ -160,7 +160,7 @@ def flow_loss(network: FlowNetwork, windows: Tensor, generator: torch.Generator,
 class AdapterLearner:
     """Low-rank adapter of a frozen flow-matching expert, trained with the loss of the expert."""
 
-    def __init__(self, base: Base, folder: Path, rank: int, alpha: int) -> None:
+    def __init__(self, base: SharedBackbone, folder: Path, rank: int, alpha: int) -> None:
         """Configure the adapter; ``folder`` is the folder of the base."""
         self.base, self.folder, self.rank, self.alpha = base, folder, rank, alpha
         config = base.network.config

@@ -16,7 +16,7 @@ from conservator.errors import ConservatorError
 MAX_BINS = 16  # bins: of a calibration curve [untuned]
 MIN_BIN_SIZE = 50  # characters: minimum size of a bin [untuned]
 MAX_RANKS = 4  # ranks: of OCR alternatives with a curve of their own [untuned]
-UNINFORMATIVE = Curve((), (0.5,))  # without data
+UNINFORMATIVE = CalibrationCurve((), (0.5,))  # without data
 
 # Observed text, clean text, confidence of each observed character.
 Line = tuple[str, str, Sequence[CharacterConfidence]]
@@ -24,7 +24,7 @@ Line = tuple[str, str, Sequence[CharacterConfidence]]
 LabelledCharacter = tuple[CharacterConfidence, str | None]
 
 
-def fit_calibration(lines: Iterable[Line]) -> Calibration:
+def fit_calibration(lines: Iterable[Line]) -> OcrCalibration:
     """Fit the calibration that turns confidences into probabilities."""
     lines = list(lines)
     characters = [character for line in lines for character in label_characters(*line)]
@@ -41,7 +41,7 @@ def fit_calibration(lines: Iterable[Line]) -> Calibration:
     else:
         gap_curve = UNINFORMATIVE
     completeness = _smoothed_fraction((sum(complete for _, complete in gaps), len(gaps)))
-    return Calibration(
+    return OcrCalibration(
         accuracy,
         _accuracy_curve(by_glyph or with_confidence),
         _accuracy_curve(by_word or with_confidence),
@@ -65,12 +65,12 @@ def label_characters(
 def label_gaps(observed: str, clean: str, confidences: Sequence[CharacterConfidence]) -> Iterator[tuple[float, bool]]:
     """Yield the lower confidence of the neighbours of each gap between characters, and whether nothing is missing."""
     missing = {step.dest_start for step in Levenshtein.opcodes(clean, observed) if step.tag == "delete"}
-    for position, confidence in enumerate(less_sure(confidences)):
+    for position, confidence in enumerate(min_neighbour_confidence(confidences)):
         if confidence is not None:
             yield confidence, position not in missing
 
 
-def fit_curve(confidences: Sequence[float], holds: Sequence[bool]) -> Curve:
+def fit_curve(confidences: Sequence[float], holds: Sequence[bool]) -> CalibrationCurve:
     """Fit an isotonic regression on bins with equal counts of the minority class."""
     order = np.argsort(confidences, kind="stable")
     values, labels = np.asarray(confidences, dtype=np.float64)[order], np.asarray(holds, dtype=np.float64)[order]
@@ -89,7 +89,7 @@ def fit_curve(confidences: Sequence[float], holds: Sequence[bool]) -> Curve:
         ):
             last = bins.pop()
             bins[-1] = [bins[-1][0] + last[0], bins[-1][1] + last[1], last[2]]
-    return Curve(tuple(block[2] for block in bins[:-1]), tuple(_smoothed_fraction(block) for block in bins))
+    return CalibrationCurve(tuple(block[2] for block in bins[:-1]), tuple(_smoothed_fraction(block) for block in bins))
 
 
 def _smoothed_fraction(block: Sequence[float]) -> float:
@@ -97,19 +97,19 @@ def _smoothed_fraction(block: Sequence[float]) -> float:
     return (block[0] + 0.5) / (block[1] + 1)
 
 
-def _accuracy_curve(characters: Sequence[LabelledCharacter]) -> Curve:
+def _accuracy_curve(characters: Sequence[LabelledCharacter]) -> CalibrationCurve:
     """Fit the fraction of correct characters by confidence."""
     return fit_curve(
         [confidence.confidence or 0.0 for confidence, _ in characters], [truth is None for _, truth in characters]
     )
 
 
-def _alternative_curves(characters: Sequence[LabelledCharacter]) -> Iterator[Curve]:
+def _alternative_curves(characters: Sequence[LabelledCharacter]) -> Iterator[CalibrationCurve]:
     """Fit the fraction of correct OCR alternatives at wrong characters by confidence, for each rank."""
     wrong = [
-        (sorted(confidence.others, key=lambda alternative: -alternative[1]), truth)
+        (sorted(confidence.alternatives, key=lambda alternative: -alternative[1]), truth)
         for confidence, truth in characters
-        if truth is not None and confidence.others
+        if truth is not None and confidence.alternatives
     ]
     for rank in range(MAX_RANKS):
         ranked = [(alternatives[rank], truth) for alternatives, truth in wrong if len(alternatives) > rank]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, Context, Expert, MaskSource, Source
-from conservator.experts.expert import ask
+from conservator.experts.expert import checked_predict
 from conservator.training.corpus import tokenize_text
 from conservator.training.path import noise, replace_uniformly
 from conservator.vocabularies import BYTES, Tokens, Vocabulary
@@ -122,7 +122,7 @@ def draw_noisy_windows(
     for index, row in enumerate(rows):
         tokens[index, : len(row)] = torch.tensor(row, dtype=torch.long)
     real = tokens != PAD
-    sizes = torch.tensor([len(piece) for piece in vocabulary.pieces]) if isinstance(vocabulary, Tokens) else None
+    sizes = torch.tensor([len(piece) for piece in vocabulary.token_bytes]) if isinstance(vocabulary, Tokens) else None
     token_bytes = real.long() if sizes is None else sizes[tokens.clamp_min(0)] * real
     kappa, noisy = noise(tokens, generator)
     noisy &= real
@@ -143,7 +143,7 @@ def score(expert: Expert, windows: Windows, batch: int = 16) -> Scores:
     parts = (windows.tokens, windows.inputs, windows.hidden, windows.scored, windows.kappa)
     for tokens, inputs, hidden, scored, kappa in zip(*(part.split(batch) for part in parts), strict=True):
         at = scored.nonzero(as_tuple=True)
-        log_probs = ask(expert, Context(inputs, hidden, kappa), at).cpu()
+        log_probs = checked_predict(expert, Context(inputs, hidden, kappa), at).cpu()
         clean_log_probs, bound = torch.zeros(2, *tokens.shape, dtype=torch.float64)
         clean_log_probs[at] = log_probs.gather(-1, tokens[at][:, None])[:, 0].double()
         is_clean = ((inputs == tokens) & ~hidden)[at].double()

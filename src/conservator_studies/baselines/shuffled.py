@@ -19,5 +19,7 @@ def across(setting: Setting) -> Inferred:
     """Inferred composition of another window."""
     ours = setting.bayes.composition
     if len(ours.state_probs) < 2:
-        raise ConservatorError(f"shuffling fields across windows needs at least two windows, got {len(ours.state_probs)}")
+        raise ConservatorError(
+            f"shuffling fields across windows needs at least two windows, got {len(ours.state_probs)}"
+        )
     return Inferred.given(Composition(ours.state_probs.roll(1, dims=0), ours.weights), setting.bayes.cost)

@@ -108,8 +108,8 @@ def test_a_model_is_added_listed_loaded_and_removed(catalogue, gguf):
     (listed,) = added_models()
     assert (listed.name, listed.kind, listed.licence) == ("tiny", "llama", "Apache-2.0")
     model = load_language_model("tiny", "float32")
-    path = model.spec.tokens.cut("the quick brown fox\n\n12")
-    log_probs = model.read().grow(range(len(path)), path, range(len(path) + 1))
+    path = model.spec.tokens.tokenize("the quick brown fox\n\n12")
+    log_probs = model.read().extend(range(len(path)), path, range(len(path) + 1))
     import torch
 
     with torch.inference_mode():

@@ -54,7 +54,7 @@ def test_a_tree_agrees_with_forward_passes(models, family, steps, data):
         for parent, token in zip(parents, tokens, strict=True):
             paths.append([*paths[parent], token])
         nodes = data.draw(st.lists(st.integers(0, len(paths) - 1), max_size=3))
-        log_probs = tree.grow(parents, tokens, nodes)
+        log_probs = tree.extend(parents, tokens, nodes)
         assert log_probs.shape == (len(nodes), model.spec.tokens.size)
         assert log_probs.dtype == torch.float32
         for row, node in zip(log_probs, nodes, strict=True):
@@ -64,9 +64,9 @@ def test_a_tree_agrees_with_forward_passes(models, family, steps, data):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_root_is_the_start_token(models, family):
     model, plain = models[family]
-    log_probs = model.read().grow([], [], [ROOT])
+    log_probs = model.read().extend([], [], [ROOT])
     torch.testing.assert_close(log_probs[0], plain_log_probs(model, plain, []), atol=1e-3, rtol=1e-3)
-    assert model.spec.tokens.pieces[model.start] == b""
+    assert model.spec.tokens.token_bytes[model.start] == b""
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(1))
 
 
@@ -74,7 +74,7 @@ def test_sliding_window_layers_ignore_tokens_before_the_window(models):
     model, plain = models["gemma3_text"]
     path = list(range(260, 260 + 3 * WINDOW))
     tree = model.read()
-    log_probs = tree.grow(range(len(path)), path, [len(path)])
+    log_probs = tree.extend(range(len(path)), path, [len(path)])
     torch.testing.assert_close(log_probs[0], plain_log_probs(model, plain, path), atol=2e-3, rtol=1e-3)
     wide = LanguageModel(plain, model.spec.tokens, model.start, "wide")
     window, wide.config.sliding_window = wide.config.sliding_window, 100
@@ -92,11 +92,11 @@ def test_a_path_that_is_too_long_is_rejected_and_the_tree_remains_valid(models, 
     max_length = model.spec.max_length
     assert max_length == 63
     tree = model.read()
-    before = tree.grow(range(max_length), [1] * max_length, [max_length])
+    before = tree.extend(range(max_length), [1] * max_length, [max_length])
     with pytest.raises(ConservatorError, match="more than 63 tokens"):
-        tree.grow([max_length], [1], [])
-    torch.testing.assert_close(tree.grow([], [], [max_length]), before)
-    torch.testing.assert_close(tree.grow([0], [1], [1, max_length + 1])[0], tree.grow([], [], [max_length + 1])[0])
+        tree.extend([max_length], [1], [])
+    torch.testing.assert_close(tree.extend([], [], [max_length]), before)
+    torch.testing.assert_close(tree.extend([0], [1], [1, max_length + 1])[0], tree.extend([], [], [max_length + 1])[0])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_path_that_is_too_long_is_rejected_and_the_tree_remains_valid(models, 
 )
 def test_an_invalid_tree_is_rejected(models, parents, tokens, nodes, message):
     with pytest.raises(ConservatorError, match=message):
-        models["llama"][0].read().grow(parents, tokens, nodes)
+        models["llama"][0].read().extend(parents, tokens, nodes)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -117,7 +117,7 @@ def test_bfloat16_is_close_to_float32(tmp_path, family):
     save_tiny(tmp_path, family)
     path = list(range(260, 272))
     exact, other = (
-        load_language_model(tmp_path, precision).read().grow(range(12), path, range(13)).exp()
+        load_language_model(tmp_path, precision).read().extend(range(12), path, range(13)).exp()
         for precision in ("float32", "bfloat16")
     )
     assert other.dtype == torch.float32

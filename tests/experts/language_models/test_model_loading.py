@@ -57,7 +57,7 @@ def test_float16_weights_are_loaded_in_every_precision(tmp_path):
     network = save_tiny(tmp_path)
     network.half().save_pretrained(tmp_path)
     for precision in ("float32", "bfloat16"):
-        log_probs = load_language_model(tmp_path, precision).read().grow([0], [260], [1])
+        log_probs = load_language_model(tmp_path, precision).read().extend([0], [260], [1])
         torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(1))
 
 

@@ -86,7 +86,7 @@ class Beam:
                 mixture.trie,
                 mixture.roots,
                 mixture.weights,
-                mixture.share,
+                mixture.reset_prob,
                 arcs,
                 before,
                 self.width,
@@ -154,7 +154,7 @@ def search(
                 count = width
             for number in range(count):
                 node = alive[number]
-                find_all(trie, roots, histories[node, : history_lengths[node]], first, first_counts)
+                find_all_contexts(trie, roots, histories[node, : history_lengths[node]], first, first_counts)
                 for arc in range(line_arcs.offsets[position], line_arcs.offsets[position + 1]):
                     if line_arcs.widths[arc] == 0 and level == MAX_MISSING:
                         continue
@@ -174,7 +174,7 @@ def search(
                             )
                         else:
                             begin = max(0, span + index - context)
-                            find_all(trie, roots, text[begin : span + index], later, later_counts)
+                            find_all_contexts(trie, roots, text[begin : span + index], later, later_counts)
                             log_prior += np.log(
                                 mix(trie, later, later_counts, weights, share, character, current_weights)
                             )

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts.denoisers.loading import CONFIG_FILE, TOKENIZER, TOKENIZER_FILES
-from conservator.system.files import LARGEST_JSON, make_folder, read_file, read_json, real_path
+from conservator.system.files import MAX_JSON_BYTES, make_folder, read_file, read_json, real_path
 from conservator.vocabularies.wordpiece import CONTINUATION_PREFIX
 
 WHEEL, CHECKPOINT_FILE = ".whl", "pytorch_model.bin"

@@ -68,7 +68,7 @@ class LanguageModelTree:
         self._depths = np.zeros(0, dtype=np.int64)
         self._ancestors = np.zeros((0, 0), dtype=np.uint8)  # bits: row i has the nodes that node i attends to
 
-    def grow(self, parents: Sequence[int], tokens: Sequence[int], nodes: Sequence[int]) -> Tensor:
+    def extend(self, parents: Sequence[int], tokens: Sequence[int], nodes: Sequence[int]) -> Tensor:
         """Add k tokens; return the log-probabilities (n, V) of the next token after ``nodes``. See ``TokenTree``."""
         if len(parents) != len(tokens):
             raise ConservatorError(

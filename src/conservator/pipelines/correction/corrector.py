@@ -177,9 +177,9 @@ class Corrector:
         """Return the models that predict a text well, with their mean weights in it."""
         half = CORRECTOR.fit_sample // 2
         sample = self.remove_marks(text[:half] + text[max(half, len(text) - half) :])
-        full = self.prior.fitted(sample or " ")
+        full = self.prior.fit_weights(sample or " ")
         active = np.flatnonzero(full.weights >= CORRECTOR.min_model_weight).tolist()
-        return full if len(active) == len(full.names) else self.prior.only(active).fitted(sample or " ")
+        return full if len(active) == len(full.names) else self.prior.subset(active).fit_weights(sample or " ")
 
     def arc_table(self, rate: float, mixture: CharNgramMixture, mark: str | None) -> ArcTable:
         """Return the arcs of the channel at ``rate`` times its error rate, and of marks."""
@@ -220,7 +220,7 @@ class Corrector:
         sample = self.remove_marks(text[: CORRECTOR.fit_sample])
         if not others or len(others) == len(self.prior.names) or not sample:
             return len(others) < len(self.prior.names)
-        without = self.prior.only(others).fitted(sample)
+        without = self.prior.subset(others).fit_weights(sample)
         benefit = mean_surprisal(sample, without) - mean_surprisal(sample, mixture)
         return benefit >= COVERAGE.min_reference_benefit
 

@@ -62,9 +62,7 @@ class LineSpan(NamedTuple):
         return np.array([candidate.score for candidate in self.span.alternatives])
 
 
-def rescore_corrections(
-    rescorer: Rescorer, text: str, uncertain: Sequence[LineSpan], meter: Meter
-) -> list[Change]:
+def rescore_corrections(rescorer: Rescorer, text: str, uncertain: Sequence[LineSpan], meter: Meter) -> list[Change]:
     """Return the changes of the most probable candidate of each uncertain span, by all models together.
 
         score(t) = log p(t) of the channel and the character models + language_model_weight log q(t | context)
