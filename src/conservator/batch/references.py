@@ -122,8 +122,8 @@ def build_references(texts: Texts, mark: str, folder: Path) -> None:
         raise ConservatorError("all references are empty")
     make_folder(folder)
     index = references.index
-    for name, field in zip(ARRAYS, ("text", "offsets", "sizes", "starts", "positions"), strict=True):
-        np.save(folder / f"{name}.npy", getattr(index, field))
+    for name in ARRAYS:
+        np.save(folder / f"{name}.npy", getattr(index, name))
     about = {
         "names": list(references.names),
         "hashes": [hashes[number] for number in nonempty],
