@@ -397,11 +397,11 @@ def read_file(
     For a file of an OCR engine this is the recognised text; the options then have an edit channel, and ``ocr_confidence`` the
     confidences of the file, if none are given. For any other file, options and ``ocr_confidence`` stay as they are.
     """
-    from conservator.pages import name_format, ocr_confidence_of, read_pages
+    from conservator.pages import detect_ocr_format, ocr_confidence_of, read_pages
 
     name = str(document) if isinstance(document, Path) else "the document"
     content = read_document(name) if isinstance(document, Path) else document
-    found = name_format(content)
+    found = detect_ocr_format(content)
     if found is None:
         return as_source(content, options, name), options, ocr_confidence
     if options.channel == DEFAULTS.channel:

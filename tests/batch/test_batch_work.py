@@ -92,8 +92,8 @@ def test_confidences_of_ocr_engines_count_as_in_restore(monkeypatch):
         restorer, "restore", lambda *one, **more: given.append(more["ocr_confidence"]) or restore(*one, **more)
     )
     done = restore_one(restorer, Task(0, page))
-    changes = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
-    assert done.data == transcript.with_text(changes)
+    changes = transcript.word_changes((one.start, one.stop, one.text, one.probability) for one in found.changes)
+    assert done.data == transcript.apply_changes(changes)
     np.testing.assert_array_equal(given[0].right, ocr_confidence.right)
 
 

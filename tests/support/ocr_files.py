@@ -6,10 +6,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from conservator.errors import ConservatorError
-from conservator.pages import Limits
+from conservator.pages import FileLimits
 from conservator.pages.markup import read_html, read_xml
 
-FOLDER = Path(__file__).parent / "pages" / "samples"
+FOLDER = Path(__file__).parents[1] / "pages" / "samples"
 SAMPLES = {path.name: path.read_bytes() for path in sorted(FOLDER.iterdir())}
 FORMATS = {"hocr": "hOCR", "html": "hOCR", "alto.xml": "ALTO", "page.xml": "PAGE", "tsv": "TSV"}
 
@@ -80,7 +80,7 @@ def rearrange(data, generator: random.Random):
 def _elements(data):
     """Where the elements of a file begin and end; the root is none of them."""
     try:
-        markup = read_html(data, Limits()) if b"<meta charset" in data else read_xml(data, Limits())
+        markup = read_html(data, FileLimits()) if b"<meta charset" in data else read_xml(data, FileLimits())
     except ConservatorError:
         return []
     return [(one.start, one.stop) for one in markup.root.walk() if one.parent is not None]

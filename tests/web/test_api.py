@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 
 from conservator.errors import TooSlowError
 from conservator.experts import Meter
-from conservator.pages import name_format
+from conservator.pages import detect_ocr_format
 from conservator.web.app import FILES, create_app
 from conservator.web.config import ServerConfig
 from conservator.web.guard import host_of, is_loopback
@@ -186,7 +186,7 @@ def test_errors_are_streamed_too(client):
 def test_a_file_of_an_ocr_engine_is_restored_as_text(client):
     """Choices of the page refer to the bytes that it sent."""
     markup = SAMPLES["tesseract.hocr"].decode()[:1500]
-    assert name_format(markup.encode()) == "hOCR"
+    assert detect_ocr_format(markup.encode()) == "hOCR"
     sent = {"data": base64.b64encode((markup + MARK).encode()).decode()}
     assert client.post("/v1/restore", json=sent).json()["text"].startswith(markup)
 

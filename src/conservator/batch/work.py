@@ -98,12 +98,12 @@ def restore_one(restorer: "Restorer", task: Task, reference_index: "SharedRefere
 def restore_bytes(restorer: "Restorer", task: Task, reference_index: "SharedReferences | None") -> DocumentResult:
     """Restore one document, or raise a ConservatorError that says why it cannot be restored."""
     from conservator.documents import UTF8, InputText
-    from conservator.pages import name_format
+    from conservator.pages import detect_ocr_format
     from conservator.restorer import as_source
 
     if not task.data:
         return DocumentResult(WHOLE)
-    if not task.is_text and name_format(task.data) is not None:
+    if not task.is_text and detect_ocr_format(task.data) is not None:
         return restore_pages(restorer, task.data)
     source = InputText(task.data, UTF8) if task.is_text else as_source(task.data, restorer.options)
     own = hashlib.sha256(source.data.removeprefix(BOM_UTF8)).hexdigest()
@@ -127,8 +127,8 @@ def restore_pages(restorer: "Restorer", data: bytes) -> DocumentResult:
         {"channel": "ocr", "alternatives": 0} if restorer.options.channel == DEFAULTS.channel else {}
     )
     found = restorer.restore(read_input(transcript.text), ocr_confidence=ocr_confidence_of(transcript), **changes)
-    changed = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
-    return describe(found, transcript.with_text(changed) if found.changes else data, data)
+    changed = transcript.word_changes((one.start, one.stop, one.text, one.probability) for one in found.changes)
+    return describe(found, transcript.apply_changes(changed) if found.changes else data, data)
 
 
 def describe(found: "Restoration", written: bytes, original: bytes) -> DocumentResult:

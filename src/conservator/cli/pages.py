@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 def is_pages(data: bytes) -> bool:
     """Whether a file is of an OCR engine, or a picture of pages."""
-    from conservator.pages import name_format, name_scan
+    from conservator.pages import detect_ocr_format, detect_scan_format
 
-    return name_scan(data) is not None or name_format(data) is not None
+    return detect_scan_format(data) is not None or detect_ocr_format(data) is not None
 
 
 def read_any(data: bytes, name: str, language: str, progress: Callable[[str, float], None]) -> "Transcript":
     """The transcript in a file of an OCR engine, or what Tesseract reads in a picture."""
-    from conservator.pages import name_scan, read_pages, read_scan
+    from conservator.pages import detect_scan_format, read_pages, read_scan
 
     try:
-        if name_scan(data) is None:
+        if detect_scan_format(data) is None:
             return read_pages(data)
         return read_scan(data, language=language, name=name, progress=lambda _, share: progress("scan", share))
     except ConservatorError as error:
@@ -47,12 +47,12 @@ def write_pages(transcript: "Transcript", found: "Restoration", out: str) -> byt
     The text alone if it goes to a .txt file, with indentation if pages show it.
     """
     if Path(out).suffix == ".txt":
-        from conservator.pages import indented
+        from conservator.pages import add_indentation
 
-        return indented(transcript, found.text).encode()
+        return add_indentation(transcript, found.text).encode()
     messages.print(f"written as {transcript.format}; -o NAME.txt gives the text alone", soft_wrap=True)
-    changes = transcript.changes_at((one.start, one.stop, one.text, one.probability) for one in found.changes)
-    return transcript.with_text(changes)
+    changes = transcript.word_changes((one.start, one.stop, one.text, one.probability) for one in found.changes)
+    return transcript.apply_changes(changes)
 
 
 def picture_changes(transcript: "Transcript", found: "Restoration", damaged: str, data: bytes) -> "list[Picture]":
@@ -81,10 +81,10 @@ def find_image(transcript: "Transcript", damaged: str, data: bytes, number: int)
 
     Only a name counts, not the folder that a file says: it may come from anywhere.
     """
-    from conservator.pages import draw_page, name_scan
+    from conservator.pages import draw_page, detect_scan_format
 
     image, place = data, number
-    if name_scan(data) is None:
+    if detect_scan_format(data) is None:
         named = transcript.pages[number].image
         name = PureWindowsPath(named or "").name  # after the last slash of either kind
         path = Path(damaged).parent / name
@@ -92,7 +92,7 @@ def find_image(transcript: "Transcript", damaged: str, data: bytes, number: int)
             return None
         image = read_document(str(path))
         place = sum(page.image == named for page in transcript.pages[:number])
-    kind = name_scan(image)
+    kind = detect_scan_format(image)
     if kind == "pdf":
         return draw_page(image, place), 0
     return None if kind is None else (image, place if kind == "tiff" else 0)

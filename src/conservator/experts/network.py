@@ -158,7 +158,7 @@ class ByteNetwork(nn.Module):
         if config.memory:
             self.memory = Table(config.memory, config.memory_width)
             nn.init.zeros_(self.memory.weight)
-            self.retrieve = linear(config.memory_width * len(GRAMS), config.channels)
+            self.recall = linear(config.memory_width * len(GRAMS), config.channels)
         self.before = nn.ModuleList(Convolution(config) for _ in range(config.convolutions))
         self.inward = linear(config.channels * config.patch, config.width)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
@@ -187,7 +187,7 @@ class ByteNetwork(nn.Module):
         x = self.embed(symbols)
         if self.config.memory:
             rows = gram_rows(symbols if keep is None else symbols.masked_fill(~real, OUTSIDE), self.config.memory)
-            x = x + self.retrieve(self.memory(rows).flatten(2))
+            x = x + self.recall(self.memory(rows).flatten(2))
         x = _cut(x, keep)
         for layer in self.before:
             x = _cut(layer(x), keep)

@@ -110,7 +110,7 @@ def picture_record(pictures: "Sequence[Picture]", changes: Sequence[Change]) -> 
                 "image": "data:image/png;base64," + base64.b64encode(one.image).decode(),
                 "spots": {
                     str(numbers[stretch]): [round(share, 4) for share in box]
-                    for stretch, box in one.spots.items()
+                    for stretch, box in one.boxes.items()
                     if stretch in numbers
                 },
             }
