@@ -25,10 +25,10 @@ class Stub:
             raise ConservatorError("these experts are bad")
         if settings.experts == "dead":
             os._exit(7)
-        self.offered = [{"name": name, "reads": 64, "parameters": 1} for name in settings.experts.split(",")]
+        self.expert_info = [{"name": name, "reads": 64, "parameters": 1} for name in settings.experts.split(",")]
 
-    def warm(self):
-        """Nothing has to be done."""
+    def warm_up(self):
+        """Do nothing."""
 
     def __call__(self, request, tell):
         text = request.text

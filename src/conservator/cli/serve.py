@@ -39,8 +39,8 @@ def serve(
     max_seconds: Annotated[
         float, typer.Option(min=1, help="The longest time for one document; what was reached by then is the result.")
     ] = 600,
-    running: Annotated[int, typer.Option(min=1, help="Restorations at a time, each in a process of its own.")] = 1,
-    waiting: Annotated[int, typer.Option(min=0, help="Restorations that may wait; more are refused.")] = 8,
+    workers: Annotated[int, typer.Option(min=1, help="Number of worker processes; each restores one document.")] = 1,
+    queue_size: Annotated[int, typer.Option(min=0, help="Requests that may wait for a worker; more are refused.")] = 8,
     threads: Threads = None,
 ) -> None:
     """Serve a page to restore documents on, and a JSON API under it; on this machine alone unless told otherwise."""
@@ -53,8 +53,8 @@ def serve(
     from conservator.web.guard import is_loopback
 
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    each = max(1, int(asked)) if asked.isdecimal() else max(1, available_cores() // running)
-    settings = ServerConfig(experts, host, max_bytes, max_seconds, running, waiting, threads=each)
+    each = max(1, int(asked)) if asked.isdecimal() else max(1, available_cores() // workers)
+    settings = ServerConfig(experts, host, max_bytes, max_seconds, workers, queue_size, threads=each)
     with ending_well(), listen(host, port) as listener, RestorationQueue(settings) as jobs:
         server = Server(settings, jobs)
         shown = f"[{host}]" if ":" in host else host
