@@ -43,7 +43,7 @@ def read(path: Path) -> Iterable[dict[str, Any]]:
 
 def is_told(restorer: Restorer, document: str | bytes) -> str:
     """What the marks of a document are told to be."""
-    found = restorer.characters(read_damaged(document), restorer.options, doubtful=False)
+    found = restorer.characters(read_damaged(document), restorer.options, uncertain=False)
     return "bytes" if found is None else "characters"
 
 

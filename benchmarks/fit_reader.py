@@ -4,7 +4,7 @@
     python benchmarks/fit_reader.py --pages FOLDER/train.jsonl --out src/conservator/channels
 
 The pages were typeset, degraded and read by Tesseract; all of them are used. The channel (ocr.json) and the calibration
-(ocr_trust.json) are fitted to the lines that were read, beside those that stood there.
+(ocr_calibration.json) are fitted to the lines that were read, beside those that stood there.
 The weight of what was said was chosen on 14 of these pages, of code and config, with all else fitted to 84 others.
 Other engines get the calibration of Tesseract's words with half that weight: theirs is not known.
 """
@@ -15,7 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from conservator.alignment.fit_edits import fit_edits
-from conservator.channels.ocr_calibration import GENERAL, Calibration, CharacterConfidence, Curve, write_calibrations
+from conservator.channels.ocr_calibration import (
+    GENERAL,
+    CalibrationCurve,
+    CharacterConfidence,
+    OcrCalibration,
+    write_calibrations,
+)
 from conservator.pages import Transcript, character_confidences, read_pages
 from conservator.system.files import write_atomically
 from conservator.training.ocr_calibration import Line, fit_calibration
@@ -47,8 +53,8 @@ def main() -> None:
     write_atomically(options.out / "ocr.json", channel.to_json().encode())
     found = replace(fit_calibration([*lines, *by_word]), weight=WEIGHT)
     record = write_calibrations({"tesseract": found, GENERAL: for_others(found)}, source)
-    write_atomically(options.out / "ocr_trust.json", record.encode())
-    print(f"{source}; {len(channel.edits)} edits, {found.right:.4f} of the characters right")
+    write_atomically(options.out / "ocr_calibration.json", record.encode())
+    print(f"{source}; {len(channel.edits)} edits, {found.accuracy:.4f} of the characters right")
 
 
 def with_said(
@@ -72,9 +78,11 @@ def said_by_word(transcript: Transcript) -> list[CharacterConfidence]:
     return found
 
 
-def for_others(found: Calibration) -> Calibration:
+def for_others(found: OcrCalibration) -> OcrCalibration:
     """The calibration of engines of which less is known: the curve of words for characters too, with less weight."""
-    return replace(found, glyphs=found.words, beside=Curve((), (found.whole,)), weight=found.weight / 2)
+    return replace(
+        found, glyphs=found.words, no_deletion=CalibrationCurve((), (found.no_deletion_rate,)), weight=found.weight / 2
+    )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from conservator_studies.corpora import DOMAINS, read_domains
 
 def build(corpora: Path, size: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """A document of ``size`` bytes, and the domain of each byte."""
-    domains = list(read_domains(corpora, "eval", least=500).values())
+    domains = list(read_domains(corpora, "eval", min_bytes=500).values())
     generator = torch.Generator().manual_seed(seed)
 
     def draw(stop: int) -> int:

@@ -27,7 +27,7 @@ from conservator.channels import MaskChannel
 from conservator.experts import At, Context, ExpertSpec, Team
 from conservator.field import GLOBAL, Bayes, Engine, Folds
 from conservator.reference import Ascent, Maximum, Particles, maximise
-from conservator.vocabularies import Numbered
+from conservator.vocabularies import NumberedVocabulary
 
 VOCABULARY, LENGTH, EXPERTS = 50_257, 1024, 3
 ENGINES: dict[str, Engine] = {
@@ -52,7 +52,7 @@ class Row:
 
     def __init__(self, seed: int) -> None:
         """Draw the row."""
-        self.spec = ExpertSpec(str(seed), Numbered(VOCABULARY), LENGTH)
+        self.spec = ExpertSpec(str(seed), NumberedVocabulary(VOCABULARY), LENGTH)
         logits = torch.randn(VOCABULARY, generator=torch.Generator().manual_seed(seed))
         self.row = torch.log_softmax(logits, dim=-1)
 

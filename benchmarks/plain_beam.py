@@ -73,8 +73,8 @@ class Beam:
 
     def extend(self, place: int, due: Sequence[Hypothesis]) -> None:
         """Append every token that fits; of each length, only so many can be kept."""
-        rows = self.tokens.fitting(self.pattern[place : place + self.tokens.longest])
-        lengths, numbers = self.tokens.lengths[rows], self.tokens.numbers[rows]
+        rows = self.tokens.matching_rows(self.pattern[place : place + self.tokens.max_length])
+        lengths, numbers = self.tokens.lengths[rows], self.tokens.token_ids[rows]
         for one in due:
             assert one.law is not None
             scores = one.score + one.law[numbers]
@@ -82,7 +82,7 @@ class Beam:
                 here = np.flatnonzero(lengths == length)
                 for choice in here[np.argsort(-scores[here], kind="stable")[:WIDTH]].tolist():
                     token = int(numbers[choice])
-                    data = one.data + self.tokens.pieces[token]
+                    data = one.data + self.tokens.token_bytes[token]
                     self.ends[place + length].append(Hypothesis(float(scores[choice]), data, one.node, token))
 
 

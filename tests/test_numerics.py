@@ -1,4 +1,4 @@
-"""Compiled kernels, also where nothing can be written."""
+"""Compiled kernels, also without a writable cache folder."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -12,15 +12,15 @@ from support.commands import run_program
 
 
 @given(st.lists(st.booleans(), max_size=30))
-def test_runs_are_the_maximal_stretches(flags):
-    found = runs(np.array(flags, dtype=bool))
-    covered = [place for start, stop in found for place in range(start, stop)]
-    assert covered == [place for place, flag in enumerate(flags) if flag]
-    assert all(stop < start for (_, stop), (start, _) in pairwise(found))
+def test_runs_are_the_maximal_spans(flags):
+    spans = runs(np.array(flags, dtype=bool))
+    covered = [position for start, stop in spans for position in range(start, stop)]
+    assert covered == [position for position, flag in enumerate(flags) if flag]
+    assert all(stop < start for (_, stop), (start, _) in pairwise(spans))
 
 
-def test_kernels_work_where_nothing_can_be_kept_and_scipy_is_missing(tmp_path):
-    """numba finds no folder for its machine code: neither the package's nor one below the home folder."""
+def test_kernels_work_without_a_cache_folder_and_without_scipy(tmp_path):
+    """No cache folder for machine code is writable, neither in the package nor in the home folder."""
     program = f"""
 import sys
 from numba.core import caching
@@ -33,9 +33,9 @@ from support.fakes import FakeExpert
 
 text = list("0123456789" * 200)
 text[100] = text[1600] = text[1601] = chr(0xFFFD)
-found = restore("".join(text), [FakeExpert(0), FakeExpert(1)], evidence_radius=9)
-print(len(found.text), len(found.positions) < 2000)
+restoration = restore("".join(text), [FakeExpert(0), FakeExpert(1)], evidence_radius=9)
+print(len(restoration.text), len(restoration.positions) < 2000)
 """
-    done = run_program(program, tmp_path)
-    assert done.stdout == "2000 True\n", done.stderr
-    assert done.stderr == ""
+    completed = run_program(program, tmp_path)
+    assert completed.stdout == "2000 True\n", completed.stderr
+    assert completed.stderr == ""

@@ -33,7 +33,7 @@ def check(document, found, settings):
     """The laws of every restoration."""
     assert found.data.decode() == found.text
     signs = {"mark": settings.get("mark", "\ufffd"), "gap": settings.get("gap")}
-    damaged = read_damaged(document, **signs).settled("invalid")
+    damaged = read_damaged(document, **signs).check_utf8("invalid")
     lost = found.damaged.tokens == LOST
     assert (found.tokens[~lost] == found.damaged.tokens[~lost]).all()
     in_gap = found.damaged.gap_of(np.arange(len(found.tokens))) >= 0
@@ -221,7 +221,7 @@ def test_progress_is_told_and_may_stop_the_work():
         ("a", {"channel": ReplacementChannel(256, 0.1), "alternatives": 1}, "marked gaps"),
         ("a", {"channel": "replacement"}, "known: mask, replacement:RATE"),
         ("a", {"channel": "replacement:often"}, "between 0 and 1"),
-        ("a", {"channel": 0.5}, "a float; it must be a Channel"),
+        ("a", {"channel": 0.5}, "it must be a Channel or the name of a channel, got a float"),
         ("a", {"lost": "all"}, "known: auto, bytes, invalid, characters"),
         ("a", {"mark": ""}, "at least one character"),
         ("a", {"evidence_radius": -1}, "number of bytes"),

@@ -1,11 +1,11 @@
-"""The exceptions whose messages are written for users."""
+"""Exceptions with messages for users."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 
 class Advice(NamedTuple):
-    """An option that helps: its name in ``RestoreOptions``, a value, and what that does."""
+    """An option that solves the problem: its name in ``RestoreOptions``, a value, and the effect of that value."""
 
     option: str
     value: str
@@ -13,48 +13,48 @@ class Advice(NamedTuple):
 
 
 class ConservatorError(ValueError):
-    """Bad input: the message says what was wrong, where, and what would be accepted.
+    """Invalid input. The message states the problem, its position, and the accepted input.
 
     Attributes:
         problem: the message without the advice.
-        advice: options that help, which the command and the page call by other names.
+        advice: options that solve the problem. The command line and the web page format their names differently.
     """
 
     def __init__(self, problem: str, *advice: Advice) -> None:
-        """Say what is wrong, and what helps."""
+        """Store the problem and the advice."""
         super().__init__(problem)
         self.problem, self.advice = problem, advice
 
     def __str__(self) -> str:
-        """The message for those who call the library."""
-        return self.worded(lambda one: f"{one.option}={one.value!r}")
+        """Return the message with options named as keyword arguments."""
+        return self.format_message(lambda advice: f"{advice.option}={advice.value!r}")
 
-    def worded(self, name: Callable[[Advice], str]) -> str:
-        """The message, with options called as ``name`` says."""
-        return "; ".join([self.problem, *(f"{name(one)} {one.effect}" for one in self.advice)])
+    def format_message(self, name: Callable[[Advice], str]) -> str:
+        """Return the message with options named by ``name``."""
+        return "; ".join([self.problem, *(f"{name(advice)} {advice.effect}" for advice in self.advice)])
 
 
 class OptionError(ConservatorError):
     """An option has an invalid value.
 
     Attributes:
-        option: its name in ``RestoreOptions``.
-        problem: what is wrong with its value, and what would be accepted.
+        option: the name of the option in ``RestoreOptions``.
+        problem: the invalid value, and the accepted values.
     """
 
     def __init__(self, option: str, problem: str) -> None:
-        """Name the option and the problem."""
+        """Store the option and the problem."""
         super().__init__(problem)
         self.option = option
 
     def __str__(self) -> str:
-        """The option and the problem."""
+        """Return the option and the problem."""
         return f"{self.option}: {self.problem}"
 
 
 class TooSlowError(ConservatorError):
-    """Nothing was restored in the time that was allowed: the message says how far it got."""
+    """The time limit ended before any byte was restored. The message states the stage that was reached."""
 
 
 class NotTextError(ConservatorError):
-    """A file is not text: the message says what it is."""
+    """A file is not text. The message states its file type."""

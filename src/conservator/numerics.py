@@ -1,4 +1,4 @@
-"""Compilation of numerical kernels, where numba is installed, and two operations that many layers use."""
+"""Compilation of numerical kernels where numba is installed, and two shared operations."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -18,25 +18,25 @@ except ImportError:  # numba supports new Python releases months late; without i
 else:
 
     def compiled(kernel: Kernel) -> Kernel:
-        """Compile ``kernel`` on first use, and keep the machine code on disk for the next process.
+        """Compile ``kernel`` on first use, and cache the machine code on disk for later processes.
 
-        If no folder for it can be written (a read-only installation without a home), every process compiles again.
+        If no cache folder is writable (a read-only installation without a home folder), every process compiles again.
         """
         try:
             return njit(cache=True)(kernel)  # type: ignore[return-value]
-        except RuntimeError:  # numba's "no locator available": it found nowhere to keep the machine code
+        except RuntimeError:  # numba's "no locator available": no cache folder is writable
             return njit(kernel)  # type: ignore[no-any-return]
 
 
 @compiled
-def add_logs(one: float, other: float) -> float:
-    """log(exp(one) + exp(other))."""
-    if one < other:
-        one, other = other, one
-    return one if other == -np.inf else one + float(np.log1p(np.exp(other - one)))
+def add_logs(first: float, second: float) -> float:
+    """Return log(exp(first) + exp(second))."""
+    if first < second:
+        first, second = second, first
+    return first if second == -np.inf else first + float(np.log1p(np.exp(second - first)))
 
 
 def runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """The maximal runs of True in ``flags`` (L,), as half-open ranges."""
+    """Return the maximal runs of True in ``flags`` (L,), as half-open ranges."""
     edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))

@@ -172,36 +172,36 @@ class Restorer:
         reference_index = self.reference_index if references is None else read_references(references, options.mark)
         if reference_index is not None and not options.memory:
             raise OptionError("references", "the memory reads these texts, and it is left out")
-        doubtful = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.DOUBTFUL).any())
-        if doubtful and options.alternatives:
+        uncertain = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.UNCERTAIN).any())
+        if uncertain and options.alternatives:
             raise OptionError("alternatives", "they are given of marked gaps, and here any byte may change")
-        if doubtful and options.effort == "best":
+        if uncertain and options.effort == "best":
             raise OptionError("effort", "language models write marked gaps again, and here any byte may change")
-        if doubtful and fixed:
+        if uncertain and fixed:
             raise OptionError("fixed", "text is known of marked gaps, and here any byte may change")
-        text = self.characters(damaged, options, doubtful=doubtful)
+        text = self.characters(damaged, options, uncertain=uncertain)
         if text is not None:
             found = self.restore_characters(text, reference_index, options, generator, meter)
             return replace(found, encoding=source.encoding)
-        if not doubtful:
-            damaged = damaged.settled(options.lost)
+        if not uncertain:
+            damaged = damaged.check_utf8(options.lost)
         with meter.measure() as spent:
-            models = self.models(damaged, channel, options, generator, meter, everywhere=doubtful)
+            models = self.models(damaged, channel, options, generator, meter, everywhere=uncertain)
             if len(damaged.gaps):
                 # Doubtful bytes that fit into no valid UTF-8 exclude no length: they will be changed.
-                fitting = damaged.settled("invalid") if doubtful else damaged
+                fitting = damaged.check_utf8("invalid") if uncertain else damaged
                 texts = known_texts(damaged, reference_index) if options.memory else []
                 with meter.stage("lengths"):
                     lengths = choose_lengths(Team(models, meter), fitting, options.max_gap, generator, texts)
                 damaged = damaged.with_lengths(*lengths)
             document_experts = self.document_experts(reference_index, options)
-            if not len(damaged.tokens) or not (doubtful or len(damaged.lost)):
+            if not len(damaged.tokens) or not (uncertain or len(damaged.lost)):
                 names = [*(one.spec.name for one in models), *(one.spec.name for one in document_experts)]
                 found = Restoration.untouched(damaged, tuple(names), Cost(), is_retrieval=options.memory)
                 return replace(found, encoding=source.encoding)
             document_itself = channel.observe(torch.from_numpy(damaged.tokens)[None])
             team = Team([*models, *(one.condition(document_itself) for one in document_experts)], meter)
-            observation = observe(damaged, channel, team, options.evidence_radius, everywhere=doubtful)
+            observation = observe(damaged, channel, team, options.evidence_radius, everywhere=uncertain)
             engine = self.engine or self.default_engine(observation, options)
             rewriter = self.rewriter(options)
             found = fill(team, damaged, observation, engine, rewriter, options, generator, selects=self.selects)
@@ -262,10 +262,10 @@ class Restorer:
         precision = precisions(rewriter.experts if rewriter is not None else ())
         return replace(as_restoration(found, spent.cost), encoding=source.encoding, precision=precision)
 
-    def characters(self, damaged: DamagedDocument, options: RestoreOptions, *, doubtful: bool) -> CharacterText | None:
+    def characters(self, damaged: DamagedDocument, options: RestoreOptions, *, uncertain: bool) -> CharacterText | None:
         """The document as characters, if its marks are characters outside ASCII; None if they are bytes."""
         if are_marks_characters(options.lost):
-            if doubtful:
+            if uncertain:
                 raise OptionError("lost", f"{options.lost!r} is about marks, and here any byte may change")
             if options.effort == "best":
                 problem = f"language models are not used with lost={options.lost!r}; use effort 'fast', or lost 'bytes'"
@@ -274,7 +274,7 @@ class Restorer:
                 names = ", ".join(one.spec.name for one in self.experts)
                 raise OptionError("experts", f"{names} read bytes; lost characters are restored by known words alone")
             return as_characters(damaged)
-        asked = options.lost == "auto" and options.mark == DEFAULTS.mark and not doubtful and len(damaged.lost) > 0
+        asked = options.lost == "auto" and options.mark == DEFAULTS.mark and not uncertain and len(damaged.lost) > 0
         if not asked or len(damaged.gaps) or not self.selects:
             return None
         try:
@@ -295,7 +295,7 @@ class Restorer:
         loss = "characters" if options.lost == "auto" else options.lost
         with meter.measure() as spent:
             expert = make_lexicon_expert(text, reference_index, loss)
-            if not len(text.damaged.places):
+            if not len(text.damaged.positions):
                 return replace(Restoration.untouched(text.source, (expert.spec.name,), Cost()), loss=loss)
             team = Team([expert], meter)
             channel = as_channel("mask", CHARACTERS.size)
@@ -333,7 +333,7 @@ class Restorer:
 
     def default_engine(self, observation: Observation, options: RestoreOptions) -> Engine:
         """The engine for an observation, if none was given."""
-        if observation.doubtful.any():
+        if observation.uncertain.any():
             return Bayes(evidence_radius=options.evidence_radius)
         return SubsampledBayes(evidence_radius=options.evidence_radius, chooses=self.selects)
 
@@ -429,7 +429,7 @@ def as_source(document: Document, options: RestoreOptions, name: str = "the docu
         content,
         options.encoding,
         name=name,
-        signs=(options.mark, options.gap),
+        markers=(options.mark, options.gap),
         allow_invalid_utf8=options.allow_invalid_utf8,
     )
 

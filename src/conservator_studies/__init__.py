@@ -1,6 +1,7 @@
-"""The paper's tables and figures, one study each: ``conservator reproduce NAME``.
+"""Studies that reproduce the tables and figures of the paper: ``conservator reproduce NAME``.
 
-``conservator_studies.study`` defines what a study is. This file imports none of them, so that listing them is fast.
+``conservator_studies.study`` defines the class ``Study``. This module does not import the studies, so listing them is
+fast.
 """
 
 from dataclasses import dataclass
@@ -8,11 +9,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """The module of a study, and which part of the paper it reproduces.
+    """Registry entry of a study.
 
     Attributes:
-        module: the module that defines it as ``STUDY``.
-        summary: what it shows.
+        module: module that defines ``STUDY``.
+        summary: content of the study, and the part of the paper that it reproduces.
     """
 
     module: str
@@ -22,19 +23,19 @@ class Entry:
 STUDIES = {
     "simulator": Entry(
         "conservator_studies.simulator",
-        'Recover a known field, exactly and with trained experts: table "toy", figure "field"',
+        'Recovery of a known field, with exact and with trained experts: table "toy", figure "field"',
     ),
     "recoverability": Entry(
         "conservator_studies.recoverability",
-        'Field error against observations, separation and corruption: figure "phase"',
+        'Field error as a function of observations, expert separation and corruption rate: figure "phase"',
     ),
     "contextual": Entry(
         "conservator_studies.contextual",
-        'Gradient and recovery in the enumerable contextual model: tables "ctx2x2", "ctxrecover"',
+        'Gradients and field recovery in the enumerable contextual model: tables "ctx2x2", "ctxrecover"',
     ),
     "byte3": Entry(
         "conservator_studies.byte3",
-        'Three byte-level experts and every baseline: table "byte3"',
+        'Three byte-level experts and all baselines: table "byte3"',
     ),
     "byte2": Entry(
         "conservator_studies.byte2",
@@ -42,31 +43,31 @@ STUDIES = {
     ),
     "rate": Entry(
         "conservator_studies.rate",
-        'Corruption rates, three corruption seeds each: table "rate"',
+        'Three corruption rates with three corruption seeds each: table "rate"',
     ),
     "seeds": Entry(
         "conservator_studies.seeds",
-        'Two retrained pairs, one of which does not specialise: table "seeds"',
+        'Two retrained pairs of experts, one without specialisation: table "seeds"',
     ),
     "decoder": Entry(
         "conservator_studies.decoder",
-        'One-step against iterative decoding: table "decoder"',
+        'One-step and iterative decoding: table "decoder"',
     ),
     "smoothing": Entry(
         "conservator_studies.smoothing",
-        'The smoothing strength, swept and chosen by evidence: table and figure "tv"',
+        'Smoothing strength: a sweep, and selection by evidence: table and figure "tv"',
     ),
     "field": Entry(
         "conservator_studies.recovered",
-        'The quality of the recovered field: table "fieldmetrics"',
+        'Quality of the recovered field: table "fieldmetrics"',
     ),
     "comments": Entry(
         "conservator_studies.comments",
-        'Python code against its comments: appendix "A second real domain"',
+        'Python code and its comments: appendix "A second real domain"',
     ),
     "replacement": Entry(
         "conservator_studies.replacement",
-        'Overwritten bytes: appendix "A setting where the composition does not matter"',
+        'Replaced bytes: appendix "A setting where the composition does not matter"',
     ),
     "routers": Entry(
         "conservator_studies.routers",
@@ -74,39 +75,39 @@ STUDIES = {
     ),
     "prior-term": Entry(
         "conservator_studies.prior_term",
-        "The posterior term alone, without the prior term: the paper's third limitation",
+        "Evidence gradient without the prior term: the paper's third limitation",
     ),
     "flagship": Entry(
         "conservator_studies.flagship",
-        'Recovered fields of three windows chosen by rules: figure "flagship"',
+        'Recovered fields of three windows selected by rules: figure "flagship"',
     ),
     "readme": Entry(
         "conservator_studies.readme",
-        "Real README files restored by the product, and whether its confidence is honest",
+        "Real README files restored by the product, and the calibration of its confidence",
     ),
     "documents": Entry(
         "conservator_studies.documents",
-        "Documents of every kind and damage restored by the product, with its memory and without",
+        "Documents of several kinds and kinds of damage, restored by the product with and without memory",
     ),
     "language-models": Entry(
         "conservator_studies.language_models",
-        "Language models beside networks and memory, and two of them composed with each other",
+        "Language models composed with networks and memory, and two language models composed with each other",
     ),
     "scale": Entry(
         "conservator_studies.scale",
-        'Adapters of one base, with a uniform source: table "scale", and rates, decoders and smoothing for them',
+        'Adapters of one base model with a uniform source, with rates, decoders and smoothing: table "scale"',
     ),
     "arxiv": Entry(
         "conservator_studies.arxiv",
-        'Prose and mathematics of LaTeX documents, adapters of one base: table "arxiv"',
+        'Prose and mathematics of LaTeX documents, with adapters of one base model: table "arxiv"',
     ),
     "arxiv-bytes": Entry(
         "conservator_studies.arxiv_bytes",
-        "The same documents at byte level, with byte experts that are trained on either kind of text",
+        "Prose and mathematics of LaTeX documents at byte level, with one byte expert for each",
     ),
     "readme-tokens": Entry(
         "conservator_studies.readme_tokens",
-        'Prose and code of README files, adapters of one base: section "Naturally mixed documents"',
+        'Prose and code of README files, with adapters of one base model: section "Naturally mixed documents"',
     ),
     "sevenb": Entry(
         "conservator_studies.sevenb",
@@ -114,7 +115,7 @@ STUDIES = {
     ),
     "rule": Entry(
         "conservator_studies.rule",
-        "When local weights pay, foretold from the damaged text: a rule that the paper does not give",
+        "Prediction of the gain of local weights from the damaged text: a rule that is not in the paper",
     ),
     "uniform": Entry(
         "conservator_studies.uniform",
@@ -122,7 +123,7 @@ STUDIES = {
     ),
     "blackdots": Entry(
         "conservator_studies.blackdots",
-        "Letters of early English plays that transcribers could not read, restored in every way there is",
+        "Illegible letters in early English plays, restored with several methods",
     ),
 }
 PRESETS = ("laptop", "paper")

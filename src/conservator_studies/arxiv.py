@@ -1,16 +1,16 @@
 """Prose and mathematics of LaTeX documents, with adapters of one base: table "arxiv"."""
 
-from conservator_studies.adapted import Training, adapt, lacking
 from conservator_studies.byte import OURS
 from conservator_studies.latex import math_spans
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Row
 from conservator_studies.study import TextStudy, Track
+from conservator_studies.token_experts import AdapterTraining, lacks_adapters, load_or_train_adapters
 from conservator_studies.wild import LABELS, Kinds, NaturalConfig, conclude_natural, make_tables, restore_natural
 
 KINDS = Kinds("arxiv", ("prose", "math"), math_spans)
 PRESETS = {
-    "laptop": NaturalConfig(windows=128, particles="natural, reduced", training=Training(general=("readme",))),
+    "laptop": NaturalConfig(windows=128, particles="natural, reduced", training=AdapterTraining(general=("readme",))),
     "paper": NaturalConfig(particle_windows=256, training=None),
 }
 PAPER = {
@@ -31,15 +31,15 @@ PAPER = {
 
 
 def run(config: NaturalConfig, seed: int, track: Track, resources: Resources) -> Findings:
-    """Train an expert on each kind of text, or take those that are named, and restore documents that have both."""
+    """Train or load an expert for each kind of text, and restore documents that have both."""
     texts = KINDS.texts(resources)
-    experts = list(adapt(resources, config.training, config.windows, texts, track).values())
+    experts = list(load_or_train_adapters(resources, config.training, config.windows, texts, track).values())
     windows = KINDS.windows(resources, experts[0].spec.vocabulary, config, seed)
     return Findings(restore_natural(windows, experts, config, seed, track, "arxiv", PAPER), {})
 
 
 def conclude(rows: list[Row]) -> str:
-    """Local weights against one weight."""
+    """Compare local weights with the global weight."""
     return conclude_natural(rows, KINDS) + " The paper: 0.691 and 0.682 (+0.010, p < 0.001), field accuracy 0.852."
 
 
@@ -51,5 +51,5 @@ STUDY = TextStudy(
     run=run,
     conclude=conclude,
     domain=KINDS.domain,
-    lacks=lacking(*KINDS.names),
+    lacks=lacks_adapters(*KINDS.names),
 )

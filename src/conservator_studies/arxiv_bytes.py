@@ -1,4 +1,4 @@
-"""Table "arxiv" at byte level: prose and mathematics of LaTeX documents, a byte expert trained on either."""
+"""Table "arxiv" at byte level: prose and mathematics of LaTeX documents, with one byte expert for each."""
 
 from dataclasses import dataclass
 
@@ -14,11 +14,11 @@ from conservator_studies.wild import LABELS, NaturalConfig, conclude_natural, ma
 
 @dataclass(frozen=True)
 class Config(NaturalConfig):
-    """The sizes of the study.
+    """Configuration of the study.
 
     Attributes:
-        preset: how the experts are trained.
-        steps_per_window: training steps per window, so that a quick try on few windows also trains quickly.
+        preset: training preset of the experts.
+        steps_per_window: training steps per window, so that a quick trial with few windows also trains quickly.
     """
 
     windows: int = 128
@@ -36,7 +36,7 @@ PRESETS = {
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Train a byte expert on each kind of text, and restore documents that have both."""
+    """Train a byte expert for each kind of text, and restore documents that have both."""
     steps = max(1, round(config.steps_per_window * config.windows))
     recipes = [
         Recipe(name, text, TrainingTarget(), steps, config.preset) for name, text in KINDS.texts(resources).items()
@@ -47,7 +47,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
 
 
 def conclude(rows: list[Row]) -> str:
-    """Local weights against one weight."""
+    """Compare local weights with the global weight."""
     return conclude_natural(rows, KINDS)
 
 

@@ -1,4 +1,4 @@
-"""What the byte studies share: damaged windows of mixed text, baselines on them, and a row for each baseline."""
+"""Common parts of the byte studies: damaged windows of mixed text, baselines, and one row per baseline."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -17,15 +17,15 @@ from conservator_studies.result import Column, Metrics, Row
 from conservator_studies.study import Track
 
 OURS = "local_bayes"
-OWN = "local_bayes_own"
+OURS_IN_DOMAIN = "local_bayes_own"  # each expert conditions only on text of its domain
 NAMES = {
     "local_bayes": "Local evidence (ours)",
-    "local_bayes_own": "Ours, own context",
-    "local_map": "Ours, engine map",
-    "local_eg": "Ours, engine eg",
+    "local_bayes_own": "Ours, in-domain context",
+    "local_map": "Ours, engine MAP",
+    "local_eg": "Ours, engine EG",
     "local_particles": "The paper's particles",
     "hard_label": "Hard label router",
-    "hard_label_own": "Hard label, own context",
+    "hard_label_own": "Hard label, in-domain context",
     "packllm_sim": "PackLLM-sim",
     "packllm_opt": "PackLLM-opt",
     "global": "Global weight",
@@ -39,7 +39,7 @@ NAMES = {
     "raw_loss_heldout": "Raw-loss, held out",
     "hmm": "HMM router",
     "hmm_heldout": "HMM, held out",
-    "hmm_heldout_own": "HMM, held out, own context",
+    "hmm_heldout_own": "HMM, held out, in-domain context",
     "equal": "Equal weights",
     "generalist": "Generalist",
     "generalist_2x": "Generalist, 2x compute",
@@ -47,7 +47,7 @@ NAMES = {
     "shuffled_within": "Shuffled within windows",
     "shuffled_across": "Shuffled across windows",
     "local_bayes_memory": "Ours, with memory",
-    "memory_alone": "Memory alone",
+    "memory_alone": "Memory only",
     "single:prose": "Prose expert",
     "single:code": "Code expert",
     "single:config": "Config expert",
@@ -55,7 +55,7 @@ NAMES = {
 }
 COMPARISON = [
     Column("accuracy_documents", "accuracy", 3),
-    Column("difference", "ours minus it [95 %]", 3),
+    Column("difference", "ours minus method [95 %]", 3),
     Column("p", "p", 4),
     Column("d_z", "d_z", 2),
 ]
@@ -68,23 +68,23 @@ QUALITY = [
 COST = [
     Column("windows", "windows", 0),
     Column("documents", "documents", 0),
-    Column("evaluations", "evaluations a window", 0),
-    Column("seconds", "seconds a window", 2),
+    Column("evaluations", "evaluations per window", 0),
+    Column("seconds", "seconds per window", 2),
 ]
 
 
 @dataclass(frozen=True)
 class ByteConfig:
-    """The sizes of a byte study (table "settings").
+    """Configuration of a byte study (table "settings").
 
     Attributes:
-        windows: the number of windows.
-        domains: the domains that they mix; the experts have the same names.
+        windows: number of windows.
+        domains: domains that the windows mix; the experts have the same names.
         length: bytes per window.
-        least: the least number of bytes of a segment.
-        rate: the share of bytes that is lost.
-        particles: the name of the settings of Algorithm 1, and of baselines that draw particles.
-        particle_windows: on how many of the windows Algorithm 1 runs.
+        least: minimum segment length in bytes.
+        rate: fraction of bytes that are lost.
+        particles: name of the settings of Algorithm 1 and of baselines that draw particles.
+        particle_windows: number of windows on which Algorithm 1 runs.
     """
 
     windows: int = 256
@@ -96,45 +96,47 @@ class ByteConfig:
     particle_windows: int = 0
 
 
-def with_the_papers_particles(config: ByteConfig) -> ByteConfig:
-    """The same sizes, but with Algorithm 1 as the paper runs it: with its settings, on all windows."""
+def with_paper_particles(config: ByteConfig) -> ByteConfig:
+    """Run Algorithm 1 as in the paper: with its settings, on all windows."""
     return replace(config, particles="byte", particle_windows=config.windows)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Windows whose clean text is known, and the input of every baseline for them."""
+    """Windows with their clean text, and the input of every baseline for them."""
 
     mixed: Mixtures
     setting: Setting
 
     def first(self, count: int) -> "Trial":
-        """The first windows alone."""
+        """Keep the first ``count`` windows."""
         return Trial(self.mixed.first(count), self.setting.first(count))
 
     def restore(self, composed: Composed) -> Restored:
         """Decode the composition of a baseline in one step."""
-        return restore_windows(composed.team, self.mixed, self.setting.observation, composed.inferred, composed.reading)
+        return restore_windows(
+            composed.team, self.mixed, self.setting.observation, composed.inferred, composed.context_policy
+        )
 
 
 def prepare(config: ByteConfig, seed: int, resources: Resources, corruption: int | None = None) -> Trial:
-    """Build the windows from evaluation documents, and lose a share of their bytes.
+    """Build windows from evaluation documents and erase a fraction of their bytes.
 
-    ``corruption`` is the seed that decides which bytes are lost; by default ``seed``.
+    ``corruption`` is the seed of the erasures; by default ``seed``.
     """
     texts = {name: resources.evaluation[name] for name in config.domains}
-    mixed = mix(texts, config.windows, length=config.length, least=config.least, seed=seed)
-    return damage(mixed, config, seed if corruption is None else corruption, resources)
+    mixed = mix(texts, config.windows, length=config.length, min_segment=config.least, seed=seed)
+    return corrupt(mixed, config, seed if corruption is None else corruption, resources)
 
 
-def damage(mixed: Mixtures, config: ByteConfig, seed: int, resources: Resources) -> Trial:
-    """Lose a share of the bytes of windows."""
+def corrupt(mixed: Mixtures, config: ByteConfig, seed: int, resources: Resources) -> Trial:
+    """Erase a fraction of the bytes of windows."""
     observation = MaskChannel(BYTES.size, config.rate).corrupt(mixed.tokens, torch.Generator().manual_seed(seed))
     setting = Setting(
         Team(resources.choose(config.domains)),
         observation,
         mixed.labels,
-        seed + 1,  # not the seed that decided what is lost
+        seed + 1,  # differs from the seed of the erasures
         particles=PARTICLES[config.particles],
         generalists=resources.generalists(),
     )
@@ -142,24 +144,24 @@ def damage(mixed: Mixtures, config: ByteConfig, seed: int, resources: Resources)
 
 
 def restore_all(trial: Trial, names: Iterable[str], track: Track, title: str) -> dict[str, Restored]:
-    """Restore the windows by each of the baselines."""
+    """Restore the windows with each of the baselines."""
     return {name: trial.restore(find_baseline(name)(trial.setting)) for name in track(names, title)}
 
 
 def tabulate(
-    found: Mapping[str, Restored],
+    restorations: Mapping[str, Restored],
     trial: Trial,
     paper: Mapping[str, Metrics],
     reference: Restored,
 ) -> list[Row]:
-    """A row for each method, compared with the reference on the same windows."""
+    """Make one row per method, compared with the reference on the same windows."""
     rows: list[Row] = []
-    for name, restored in found.items():
+    for name, restored in restorations.items():
         row: Row = describe(name, restored, trial.mixed.labels, reference)
         rows.append(row | by_region(restored, trial.mixed.names) | {"paper": dict(paper.get(name, {}))})
     return rows
 
 
 def interval(row: Row, metric: str = "difference") -> str:
-    """A difference with its sign and its interval, for a sentence."""
+    """Format a signed difference and its 95 % interval."""
     return f"{row[metric]:+.3f} [{row[f'{metric}_low']:+.3f}, {row[f'{metric}_high']:+.3f}]"

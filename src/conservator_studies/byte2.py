@@ -20,7 +20,7 @@ from conservator_studies.study import TextStudy, Track
 CONFIG = ByteConfig(windows=128, domains=("prose", "code"))
 PRESETS = {"laptop": CONFIG, "paper": replace(CONFIG, particles="byte")}
 TABLES = [
-    TableSpec("Restoration, each document counted alike", COMPARISON, "section Byte-level experts"),
+    TableSpec("Restoration accuracy, mean over documents", COMPARISON, "section Byte-level experts"),
     TableSpec("Quality", QUALITY),
     TableSpec("Cost", COST),
     TableSpec("Accuracy in each true region", [Column(f"accuracy_{name}", name, 3) for name in ("prose", "code")]),
@@ -44,10 +44,10 @@ PAPER = {
 
 
 def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
-    """Restore the same windows by every baseline of the section."""
+    """Restore the same windows with every baseline of the section."""
     trial = prepare(config, seed, resources)
-    found = restore_all(trial, BASELINES, track, "byte2")
-    return Findings(tabulate(found, trial, PAPER, found[OURS]), {})
+    restorations = restore_all(trial, BASELINES, track, "byte2")
+    return Findings(tabulate(restorations, trial, PAPER, restorations[OURS]), {})
 
 
 STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run)

@@ -1,4 +1,4 @@
-"""Three byte-level experts on mixed windows, every baseline: table "byte3"."""
+"""Three byte-level experts and all baselines on mixed windows: table "byte3"."""
 
 from collections.abc import Mapping
 
@@ -10,14 +10,14 @@ from conservator_studies.byte import (
     COST,
     NAMES,
     OURS,
-    OWN,
+    OURS_IN_DOMAIN,
     QUALITY,
     ByteConfig,
     interval,
     prepare,
     restore_all,
     tabulate,
-    with_the_papers_particles,
+    with_paper_particles,
 )
 from conservator_studies.remembering import ALONE, WITH_MEMORY, restore_remembering
 from conservator_studies.resources import Resources
@@ -25,12 +25,12 @@ from conservator_studies.restoration import difference
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
 
-PRESETS = {"laptop": ByteConfig(particle_windows=24), "paper": with_the_papers_particles(ByteConfig())}
+PRESETS = {"laptop": ByteConfig(particle_windows=24), "paper": with_paper_particles(ByteConfig())}
 TABLES = [
-    TableSpec("Restoration, each document counted alike", COMPARISON, "tab:byte3"),
+    TableSpec("Restoration accuracy, mean over documents", COMPARISON, "tab:byte3"),
     TableSpec(
-        "Ours with own context: an expert does not read what is surely another's",
-        [Column("own_difference", "own context minus it [95 %]", 3), Column("own_p", "p", 4)],
+        "Ours with in-domain context: text is hidden from an expert where its weight is below 0.05",
+        [Column("own_difference", "in-domain context minus method [95 %]", 3), Column("own_p", "p", 4)],
     ),
     TableSpec("Quality", QUALITY, "tab:decoder, tab:fieldmetrics, tab:routers"),
     TableSpec("Cost", COST),
@@ -46,7 +46,7 @@ BASELINES = (
     *("demix", "demix_heldout", "raw_loss", "raw_loss_heldout", "hmm", "hmm_heldout", "hmm_heldout_own"),
     *("equal", "single:prose", "single:code", "single:config", "shuffled_within", "shuffled_across"),
 )
-FEW = ("local_particles", "global_particles")
+PARTICLE_METHODS = ("local_particles", "global_particles")
 PAPER = {
     "local_bayes": {"accuracy_documents": 0.660, "accuracy_windows": 0.658, "field_accuracy": 0.976},
     "hard_label": {"accuracy_documents": 0.658, "accuracy_windows": 0.657, "difference": 0.001, "d_z": 0.05},
@@ -71,37 +71,40 @@ PAPER = {
 
 
 def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
-    """Restore the same windows by every baseline; only the first few by Algorithm 1, which is expensive."""
+    """Restore the same windows with every baseline; only the first ones with Algorithm 1, which is expensive."""
     trial = prepare(config, seed, resources)
     generalists = [expert.spec.name for expert in resources.generalists()]
-    found = restore_all(trial, (*BASELINES, *generalists), track, "byte3")
+    restorations = restore_all(trial, (*BASELINES, *generalists), track, "byte3")
     for name in track((WITH_MEMORY, ALONE), "byte3, memory"):
-        found[name] = restore_remembering(trial, alone=name == ALONE)
-    few = trial.first(min(config.particle_windows, config.windows))
-    by_particles = restore_all(few, FEW, track, "byte3, particles")
-    rows = tabulate(found, trial, PAPER, found[OURS]) + tabulate(by_particles, few, PAPER, found[OURS])
-    every = found | by_particles
+        restorations[name] = restore_remembering(trial, alone=name == ALONE)
+    particle_trial = trial.first(min(config.particle_windows, config.windows))
+    by_particles = restore_all(particle_trial, PARTICLE_METHODS, track, "byte3, particles")
+    reference = restorations[OURS]
+    rows = tabulate(restorations, trial, PAPER, reference)
+    rows += tabulate(by_particles, particle_trial, PAPER, reference)
+    all_restorations = restorations | by_particles
     for row in rows:
-        if row["method"] != OWN:
-            row |= difference(found[OWN].first(row["windows"]), every[row["method"]]).as_row("own_")
+        if row["method"] != OURS_IN_DOMAIN:
+            in_domain = restorations[OURS_IN_DOMAIN].first(row["windows"])
+            row |= difference(in_domain, all_restorations[row["method"]]).as_row("own_")
     return Findings(rows, {"byte3": draw(rows)})
 
 
 def draw(rows: list[Row], labels: Mapping[str, str] = LABELS) -> Figure:
-    """By how much ours is better than each baseline, with 95 % intervals, beside the paper's differences."""
+    """Plot the accuracy of ours minus each baseline, with 95 % intervals, and the paper's differences."""
     shown = sorted((row for row in rows if "difference" in row), key=lambda row: float(row["difference"]))
     figure = new_figure(8, 0.27 * len(shown) + 1.0)
     axes = figure.subplots()
-    for place, row in enumerate(shown):
-        span = [[row["difference"] - row["difference_low"]], [row["difference_high"] - row["difference"]]]
-        label = "ours, 95 % interval" if place == 0 else None
-        axes.errorbar(row["difference"], place, xerr=span, fmt="o", color=BLUE, ms=4, capsize=2, label=label)
-    papers = [(row["paper"]["difference"], place) for place, row in enumerate(shown) if "difference" in row["paper"]]
-    axes.plot(*zip(*papers, strict=True), "x", color=ORANGE, mew=2, ms=6, label="the paper's")
+    for line, row in enumerate(shown):
+        error = [[row["difference"] - row["difference_low"]], [row["difference_high"] - row["difference"]]]
+        label = "ours, 95 % interval" if line == 0 else None
+        axes.errorbar(row["difference"], line, xerr=error, fmt="o", color=BLUE, ms=4, capsize=2, label=label)
+    papers = [(row["paper"]["difference"], line) for line, row in enumerate(shown) if "difference" in row["paper"]]
+    axes.plot(*zip(*papers, strict=True), "x", color=ORANGE, mew=2, ms=6, label="paper")
     axes.axvline(0, color=GREY, linewidth=1)
     axes.set_yticks(range(len(shown)), [f"{labels[row['method']]} ({row['windows']})" for row in shown], fontsize=8)
     axes.set(
-        xlabel="accuracy of local evidence minus that of the method (windows in brackets)", ylim=(-0.7, len(shown))
+        xlabel="accuracy of local evidence minus accuracy of the method (windows in brackets)", ylim=(-0.7, len(shown))
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", color="0.92")
@@ -110,28 +113,31 @@ def draw(rows: list[Row], labels: Mapping[str, str] = LABELS) -> Figure:
 
 
 def conclude(rows: list[Row]) -> str:
-    """Whether a generalist trained with the compute of all experts together is better."""
-    found = {row["method"]: row for row in rows}
-    if "generalist_3x" not in found:
+    """Compare with the compute-matched generalist, and report the effect of the memory."""
+    by_method = {row["method"]: row for row in rows}
+    if "generalist_3x" not in by_method:
         return ""
-    best = found["generalist_3x"]
-    ours = found[OURS]
-    verdict = "does not win" if best["difference_low"] > 0 else "wins" if best["difference_high"] < 0 else "draws level"
+    matched = by_method["generalist_3x"]
+    ours = by_method[OURS]
+    if matched["difference_low"] > 0:
+        verdict = "is worse"
+    else:
+        verdict = "is better" if matched["difference_high"] < 0 else "does not differ significantly"
     text = (
-        "**Does the compute-matched generalist win?** One network of the same size that was trained on all three "
-        f"domains with the compute of the three experts together {verdict}: it restores "
-        f"{best['accuracy_documents']:.3f}, local evidence {ours['accuracy_documents']:.3f}, a difference of "
-        f"{interval(best)}, p = {best['p']:.4f}. With the steps of one "
-        f"expert it restores {found['generalist']['accuracy_documents']:.3f}. It takes one evaluation a window, local "
-        f"evidence {ours['evaluations']:.0f}, and it says nothing of whose text a position is."
+        "**Compute-matched generalist.** One network of the same size, trained on all three domains with the compute "
+        f"of the three experts together, {verdict}: its accuracy is {matched['accuracy_documents']:.3f}, that of local "
+        f"evidence {ours['accuracy_documents']:.3f}, a difference of {interval(matched)}, p = {matched['p']:.4f}. With "
+        "the training steps of one expert, the accuracy of the generalist is "
+        f"{by_method['generalist']['accuracy_documents']:.3f}. The generalist needs one evaluation per window, local "
+        f"evidence {ours['evaluations']:.0f}; the generalist does not attribute positions to domains."
     )
-    if WITH_MEMORY in found:  # results of old have none
-        remembered = found[WITH_MEMORY]
+    if WITH_MEMORY in by_method:  # older result files have no such row
+        memory = by_method[WITH_MEMORY]
         text += (
-            "\n\n**What does memory bring?** A window is short, and remembers little of itself. With a memory of it "
-            f"and of common phrases, which the paper does not have, {remembered['accuracy_documents']:.3f} come back, "
-            f"without it {ours['accuracy_documents']:.3f} (without minus with: {interval(remembered)}), and by the "
-            f"memory alone {found[ALONE]['accuracy_documents']:.3f}."
+            "\n\n**Memory.** The paper has no memory expert. A window is short and repeats little. With a memory of "
+            f"the window and of common phrases, the accuracy is {memory['accuracy_documents']:.3f}; without it, "
+            f"{ours['accuracy_documents']:.3f} (without minus with: {interval(memory)}); with the memory only, "
+            f"{by_method[ALONE]['accuracy_documents']:.3f}."
         )
     return text
 

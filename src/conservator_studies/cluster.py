@@ -1,8 +1,8 @@
-"""Many workers on many documents, simulated event by event: what failures, stragglers and one driver cost.
+"""Discrete-event simulation of a cluster: the cost of failures, stragglers and a single driver.
 
-A driver hands documents out in order and writes what comes back, one thing after the other. A worker restores one
-document at a time while the next one waits at it. Workers fail at random while they work; what they had is handed out
-again, and after some time a new worker stands in their place.
+The driver assigns documents in order and writes the results, one operation at a time. A worker restores one document at
+a time and holds the next document in a queue of length one. Workers fail at random during work; the document is
+assigned again, and a new worker replaces the failed worker after a start-up time.
 """
 
 import heapq
@@ -17,14 +17,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Cluster:
-    """Workers and a driver.
+    """Configuration of a simulated cluster.
 
     Attributes:
-        workers: how many there are.
-        start: seconds until a new worker can work.
-        driver: seconds of the driver for each document.
-        between_failures: seconds of work between failures of a worker, on average; without end if they never fail.
-        attempts: a document with which so many workers failed is copied through as it is.
+        workers: number of workers.
+        start: start-up time of a worker in seconds.
+        driver: time of the driver per document in seconds.
+        between_failures: mean seconds of work between failures of a worker; infinite if workers never fail.
+        attempts: number of failures after which a document is copied without restoration.
     """
 
     workers: int
@@ -35,15 +35,15 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Run:
-    """What came of a simulated run.
+class SimulationResult:
+    """Result of a simulated run.
 
     Attributes:
-        seconds: from the beginning until the last document was written.
-        busy: seconds of work on documents that were finished.
-        wasted: seconds of work that was lost in failures.
-        failures: how many there were.
-        copied: documents that were given up.
+        seconds: time from the start until the last document was written.
+        busy: seconds of work on finished documents, over all workers.
+        wasted: seconds of work lost in failures.
+        failures: number of failures.
+        copied: number of documents that were copied without restoration.
     """
 
     seconds: float
@@ -53,96 +53,105 @@ class Run:
     copied: int
 
     def used(self, workers: int) -> float:
-        """The share of the time of all workers that went into documents which were finished."""
+        """Utilisation: fraction of the time of all workers spent on finished documents."""
         return self.busy / (workers * self.seconds) if self.seconds else 0.0
 
 
-def simulate(cluster: Cluster, work: Sequence[float], generator: np.random.Generator) -> Run:
-    """Run a cluster over documents that take so many seconds each, handed out in their order."""
+def simulate(cluster: Cluster, work: Sequence[float], generator: np.random.Generator) -> SimulationResult:
+    """Simulate a cluster on documents that are assigned in order; ``work`` has the seconds of each document."""
     return Simulation(cluster, work, generator).run()
 
 
 @dataclass
 class Worker:
-    """A worker: whether it lives, its document and when it began with it, and the document that waits at it."""
+    """State of a worker.
 
-    lives: bool = False
-    doing: int | None = None
-    begun: float = 0.0
-    next: int | None = None
-    has_next: bool = False  # whether the next document has arrived
+    Attributes:
+        running: whether the worker has started and not failed.
+        current: number of the current document.
+        started_at: start time of the current document.
+        queued: number of the next document.
+        queued_arrived: whether the next document has arrived at the worker.
+    """
+
+    running: bool = False
+    current: int | None = None
+    started_at: float = 0.0
+    queued: int | None = None
+    queued_arrived: bool = False
 
 
 class Simulation:
-    """The state of a simulated run."""
+    """State of a simulated run."""
 
     def __init__(self, cluster: Cluster, work: Sequence[float], generator: np.random.Generator) -> None:
-        """Take the cluster, the seconds of each document, and what draws failures."""
+        """Start with all workers stopped; ``work`` has the seconds of each document, ``generator`` draws failures."""
         self.cluster, self.work, self.generator = cluster, work, generator
         self.workers = [Worker() for _ in range(cluster.workers)]
-        self.left, self.tried = deque(range(len(work))), [0] * len(work)
+        self.pending, self.attempts = deque(range(len(work))), [0] * len(work)
         self.events: list[tuple[float, int, Callable[[float, Worker], None], Worker]] = []
         self.order = count()
-        self.free = self.done = self.busy = self.wasted = 0.0  # free: when the driver has nothing to do
+        self.driver_free_at = self.finished_at = self.busy = self.wasted = 0.0
         self.failures = self.copied = 0
 
-    def run(self) -> Run:
-        """Simulate until every document is done."""
+    def run(self) -> SimulationResult:
+        """Simulate until every document is written."""
         for worker in self.workers:
-            self.plan(self.cluster.start, self.started, worker)
+            self.schedule(self.cluster.start, self.started, worker)
         while self.events:
             now, _, event, worker = heapq.heappop(self.events)
             event(now, worker)
-            self.go_on(now, worker)
-        return Run(self.done, self.busy, self.wasted, self.failures, self.copied)
+            self.advance(now, worker)
+        return SimulationResult(self.finished_at, self.busy, self.wasted, self.failures, self.copied)
 
-    def plan(self, when: float, event: "Callable[[float, Worker], None]", worker: Worker) -> None:
-        """Something will happen."""
-        heapq.heappush(self.events, (when, next(self.order), event, worker))
+    def schedule(self, time: float, event: "Callable[[float, Worker], None]", worker: Worker) -> None:
+        """Add an event to the queue."""
+        heapq.heappush(self.events, (time, next(self.order), event, worker))
 
-    def drive(self, now: float) -> float:
-        """When the driver, which does one thing after the other, is done with one more."""
-        self.free = max(self.free, now) + self.cluster.driver / 2
-        return self.free
+    def use_driver(self, now: float) -> float:
+        """Occupy the driver for one operation; return its end time."""
+        self.driver_free_at = max(self.driver_free_at, now) + self.cluster.driver / 2
+        return self.driver_free_at
 
-    def go_on(self, now: float, worker: Worker) -> None:
-        """Let a worker begin with the document that waits at it, and hand it the next one."""
-        if worker.lives and worker.doing is None and worker.has_next and worker.next is not None:
-            worker.doing, worker.next, worker.has_next, worker.begun = worker.next, None, False, now
-            needed = self.work[worker.doing]
-            lives = self.generator.exponential(1.0) * self.cluster.between_failures
-            self.plan(now + min(lives, needed), self.failed if lives < needed else self.finished, worker)
-        if worker.lives and worker.next is None and self.left:
-            worker.next = self.left.popleft()
-            self.plan(self.drive(now), self.arrived, worker)
+    def advance(self, now: float, worker: Worker) -> None:
+        """Start the queued document of a worker, and assign the next document to its queue."""
+        if worker.running and worker.current is None and worker.queued_arrived and worker.queued is not None:
+            worker.current, worker.queued, worker.queued_arrived, worker.started_at = worker.queued, None, False, now
+            needed = self.work[worker.current]
+            until_failure = self.generator.exponential(1.0) * self.cluster.between_failures
+            event = self.failed if until_failure < needed else self.finished
+            self.schedule(now + min(until_failure, needed), event, worker)
+        if worker.running and worker.queued is None and self.pending:
+            worker.queued = self.pending.popleft()
+            self.schedule(self.use_driver(now), self.arrived, worker)
 
     def started(self, now: float, worker: Worker) -> None:
-        """A worker can work."""
-        worker.lives = True
+        """Handle the end of the start-up of a worker."""
+        worker.running = True
 
     def arrived(self, now: float, worker: Worker) -> None:
-        """A document waits at a worker."""
-        worker.has_next = True
+        """Handle the arrival of a document at a worker."""
+        worker.queued_arrived = True
 
     def finished(self, now: float, worker: Worker) -> None:
-        """A document is restored; the driver writes it."""
-        assert worker.doing is not None
-        self.busy += self.work[worker.doing]
-        self.done = self.drive(now)
-        worker.doing = None
+        """Handle a restored document: the driver writes it."""
+        assert worker.current is not None
+        self.busy += self.work[worker.current]
+        self.finished_at = self.use_driver(now)
+        worker.current = None
 
     def failed(self, now: float, worker: Worker) -> None:
-        """A worker is gone, and its document is handed out again or given up; a new worker starts."""
-        assert worker.doing is not None
-        lost, worker.doing, worker.lives = worker.doing, None, False
+        """Handle a failure: the document is assigned again or copied, and a new worker starts."""
+        assert worker.current is not None
+        document, worker.current, worker.running = worker.current, None, False
         self.failures += 1
-        self.wasted += now - worker.begun
-        self.tried[lost] += 1
-        if self.tried[lost] == self.cluster.attempts:
+        self.wasted += now - worker.started_at
+        self.attempts[document] += 1
+        if self.attempts[document] == self.cluster.attempts:
             self.copied += 1
-            self.done = self.drive(now)
+            self.finished_at = self.use_driver(now)
         else:
-            self.left.appendleft(lost)
-            for other in self.workers:  # one of them may have nothing to do
-                self.go_on(now, other)
-        self.plan(now + self.cluster.start, self.started, worker)
+            self.pending.appendleft(document)
+            for other in self.workers:  # an idle worker can take the document
+                self.advance(now, other)
+        self.schedule(now + self.cluster.start, self.started, worker)

@@ -1,4 +1,4 @@
-"""Python code against its comments and docstrings, which interleave line by line: appendix "A second real domain"."""
+"""Python code and its comments and docstrings, interleaved line by line: appendix "A second real domain"."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from conservator_studies.byte import (
     OURS,
     QUALITY,
     ByteConfig,
-    damage,
+    corrupt,
     interval,
     restore_all,
     tabulate,
@@ -24,12 +24,12 @@ from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
 
-ATTEMPTS = 1000  # the largest number of windows that are drawn for each one that is needed
+ATTEMPTS_PER_WINDOW = 1000  # windows: maximum number of draws per accepted window [safety limit]
 
 
 @dataclass(frozen=True)
 class Config(ByteConfig):
-    """The sizes of the study: windows of whole files, in which each region has at least ``share`` of the bytes."""
+    """Configuration of the study; each region has at least the fraction ``share`` of the bytes of a window."""
 
     windows: int = 128
     domains: tuple[str, ...] = ("prose", "code")
@@ -38,7 +38,7 @@ class Config(ByteConfig):
 
 PRESETS = {"laptop": Config(), "paper": Config()}
 TABLES = [
-    TableSpec("Restoration, each document counted alike", COMPARISON, "section A second real domain"),
+    TableSpec("Restoration accuracy, mean over documents", COMPARISON, "section A second real domain"),
     TableSpec("Quality", QUALITY),
     TableSpec(
         "Accuracy in each true region", [Column("accuracy_prose", "comments", 3), Column("accuracy_code", "code", 3)]
@@ -56,34 +56,34 @@ PAPER = {
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Restore files as they are; the prose expert stands for comments, which no expert here was trained on."""
+    """Restore real files; the prose expert substitutes the paper's expert for comments."""
     documents = read_domain(resources.corpora, "code", "eval", comments=True).documents
-    trial = damage(cut(documents, config, seed), config, seed, resources)
-    found = restore_all(trial, BASELINES, track, "comments")
-    return Findings(tabulate(found, trial, PAPER, found[OURS]), {})
+    trial = corrupt(draw_windows(documents, config, seed), config, seed, resources)
+    restorations = restore_all(trial, BASELINES, track, "comments")
+    return Findings(tabulate(restorations, trial, PAPER, restorations[OURS]), {})
 
 
 def conclude(rows: list[Row]) -> str:
-    """Which expert replaces the paper's expert of comments, and the differences to other methods."""
-    found = {row["method"]: row for row in rows}
+    """State which expert replaces the paper's expert for comments, and the differences from other methods."""
+    by_method = {row["method"]: row for row in rows}
     return (
-        "The paper trains an expert on comments and docstrings; here the prose expert stands for it, which never read "
-        "one, and the texts of the code expert had all of them taken out. Local evidence minus the code expert alone: "
-        f"{interval(found['single:code'])}; minus the global weight: {interval(found['global'])}; minus the label "
-        f"router: {interval(found['hard_label'])}."
+        "The paper trains an expert on comments and docstrings. Here the prose expert replaces it. Its training data "
+        "has no comments, and all comments were removed from the training data of the code expert. Local evidence "
+        f"minus code expert: {interval(by_method['single:code'])}; minus global weight: "
+        f"{interval(by_method['global'])}; minus label router: {interval(by_method['hard_label'])}."
     )
 
 
-def cut(documents: tuple[bytes, ...], config: Config, seed: int) -> Mixtures:
-    """Draw windows of Python files in which comments and code both have at least ``share`` of the bytes."""
+def draw_windows(documents: tuple[bytes, ...], config: Config, seed: int) -> Mixtures:
+    """Draw windows of Python files with at least the fraction ``share`` of bytes in comments and in code."""
     labelled = []
     for document in documents:
-        labels = label(document.decode())
+        labels = label_bytes(document.decode())
         if labels is not None and len(labels) >= config.length and 0 < labels.double().mean() < 1:
             labelled.append((torch.tensor(list(document)), labels))
     generator = torch.Generator().manual_seed(seed)
     tokens, regions, numbers = [], [], []
-    for _ in range(ATTEMPTS * config.windows if labelled else 0):
+    for _ in range(ATTEMPTS_PER_WINDOW * config.windows if labelled else 0):
         number = int(torch.randint(len(labelled), (1,), generator=generator))
         text, labels = labelled[number]
         start = int(torch.randint(len(text) - config.length + 1, (1,), generator=generator))
@@ -95,13 +95,13 @@ def cut(documents: tuple[bytes, ...], config: Config, seed: int) -> Mixtures:
         if len(tokens) == config.windows:
             return Mixtures(torch.stack(tokens), torch.stack(regions), torch.stack(numbers), config.domains)
     raise ConservatorError(
-        f"the code of these corpora has too few comments: {len(tokens)} of {config.windows} windows of {config.length} "
-        f"bytes with {config.share:.0%} of comments and of code at least"
+        f"expected {config.windows} windows of {config.length} bytes with at least {config.share:.0%} comments and "
+        f"{config.share:.0%} code, found {len(tokens)}; use corpora with more comments or fewer windows (--limit)"
     )
 
 
-def label(text: str) -> Tensor | None:
-    """(L,) for every byte of a Python file 0 in a comment or docstring, else 1; None if it is not Python."""
+def label_bytes(text: str) -> Tensor | None:
+    """Label each byte of a Python file (L,): 0 in comments and docstrings, else 1; None if parsing fails."""
     if "\r" in text:
         return None
     comments = find_python_comments(text)

@@ -1,4 +1,4 @@
-"""The enumerable contextual model: appendix "Contextual 2x2 validation", tables "ctx2x2" and "ctxrecover"."""
+"""Enumerable contextual model: appendix "Contextual 2x2 validation", tables "ctx2x2" and "ctxrecover"."""
 
 from dataclasses import dataclass
 
@@ -20,10 +20,10 @@ from conservator_studies.study import SimulatedStudy, Track
 
 @dataclass(frozen=True)
 class Config:
-    """The sizes of the study.
+    """Configuration of the study.
 
-    The paper gives neither the scale of its energies nor its channel. With the simulator's channel, unit variance
-    gives the paper's three cosines within 0.02 (docs/LOG.md).
+    The paper states neither the scale of its energies nor its channel. With the channel of the simulator, unit variance
+    reproduces the three cosines of the paper within 0.02 (docs/LOG.md, "Contextual model").
     """
 
     repeats: int = 20
@@ -39,17 +39,17 @@ PRESETS = {"laptop": Config(), "paper": Config()}
 TABLES = [
     TableSpec("Agreement with the exact gradient", [Column("cosine", "cosine", 3), Column("rmse", "RMSE", 3)]),
     TableSpec(
-        "Total variation between the mean-field and the exact law",
+        "Total variation between the mean-field and the exact distribution",
         [Column("tv_prior", "prior", 2), Column("tv_posterior", "posterior", 2)],
     ),
     TableSpec("Recovery from N observations", [Column("mae", "field MAE", 3)]),
 ]
 LABELS = {
-    "exact_exact": "Exact energy, exact law",
-    "surrogate_exact": "Surrogate energy, exact law",
+    "exact_exact": "Exact energy, exact distribution",
+    "surrogate_exact": "Surrogate energy, exact distribution",
     "exact_meanfield": "Exact energy, mean field",
     "surrogate_meanfield": "Surrogate energy, mean field",
-    "weighted_exact": "Schedule-weighted energy, exact law",
+    "weighted_exact": "Schedule-weighted energy, exact distribution",
     "weighted_meanfield": "Schedule-weighted energy, mean field",
 }
 PAPER = {
@@ -73,9 +73,9 @@ class Problem:
     Attributes:
         experts: two random experts.
         sequences: (S, L) all sequences.
-        energies: (m, L, S) the local energies of the experts.
-        truth: (L, m) the field.
-        observed: (N, L) corrupted sequences of the field's pool.
+        energies: (m, L, S) local energies of the experts.
+        truth: (L, m) true field.
+        observed: (N, L) corrupted sequences from the pool of the true field.
     """
 
     experts: list[BigramExpert]
@@ -86,7 +86,7 @@ class Problem:
 
 
 def run(config: Config, seed: int, track: Track) -> Findings:
-    """Compare gradients at the uniform field, and recover the field from 1 to 1024 observations, 20 times."""
+    """Compare gradients at the uniform field, and recover the field from increasing numbers of observations."""
     measured = Measurements()
     for repeat in track(range(config.repeats), "contextual"):
         problem = draw_problem(config, torch.Generator().manual_seed(1000 * seed + repeat))
@@ -96,7 +96,7 @@ def run(config: Config, seed: int, track: Track) -> Findings:
 
 
 def draw_problem(config: Config, generator: torch.Generator) -> Problem:
-    """Draw the experts, and observations of a field that gives nearly all weight to one expert in each half."""
+    """Draw experts, and observations of a field that gives nearly all weight to one expert in each half."""
     experts = [BigramExpert.random(config.vocab_size, config.scale, generator, name) for name in ("1", "2")]
     sequences = all_sequences(config.vocab_size, config.length)
     energies = torch.stack([expert.energies(sequences).T for expert in experts])
@@ -120,70 +120,73 @@ def compare_gradients(problem: Problem) -> dict[str, Metrics]:
         )
         for weight in (False, True)
     )
-    exact_law = evidence.log_prior(field).exp(), evidence.log_posterior(field)[0][0].exp()
-    mean_law = mean_field(problem, field, single)
+    exact = evidence.log_prior(field).exp(), evidence.log_posterior(field)[0][0].exp()
+    approximate = mean_field(problem, field, single)
     _, reference = evidence.value_and_gradient(field)
     measured = {
         "exact_exact": agreement(reference, finite_differences(evidence, field)),
-        "surrogate_exact": agreement(gradient(surrogate, *exact_law), reference),
-        "exact_meanfield": agreement(gradient(problem.energies, *mean_law), reference),
-        "surrogate_meanfield": agreement(gradient(surrogate, *mean_law), reference),
-        "weighted_exact": agreement(gradient(weighted, *exact_law), reference),
-        "weighted_meanfield": agreement(gradient(weighted, *mean_law), reference),
+        "surrogate_exact": agreement(gradient(surrogate, *exact), reference),
+        "exact_meanfield": agreement(gradient(problem.energies, *approximate), reference),
+        "surrogate_meanfield": agreement(gradient(surrogate, *approximate), reference),
+        "weighted_exact": agreement(gradient(weighted, *exact), reference),
+        "weighted_meanfield": agreement(gradient(weighted, *approximate), reference),
     }
-    for name, mean, exact in zip(("tv_prior", "tv_posterior"), mean_law, exact_law, strict=True):
-        measured["exact_meanfield"][name] = float((mean - exact).abs().sum() / 2)
+    for name, p, q in zip(("tv_prior", "tv_posterior"), approximate, exact, strict=True):
+        measured["exact_meanfield"][name] = float((p - q).abs().sum() / 2)
     return measured
 
 
 def mean_field(problem: Problem, field: Tensor, observed: Observation) -> tuple[Tensor, Tensor]:
-    """The distributions (S,) with independent positions, drawn from the composed conditionals: prior and posterior.
+    """Mean-field prior and posterior (S,): products of the composed conditionals over positions.
 
-    Under the replacement channel every token is doubtful, so the experts predict with everything hidden, and the
-    posterior multiplies each prediction by its likelihood.
+    Under the replacement channel every token is uncertain. The experts predict with all tokens hidden; the posterior
+    multiplies each prediction by its likelihood.
     """
     context = Context(torch.zeros_like(observed.tokens), torch.ones_like(observed.lost))
-    log_probs = Team(problem.experts).predict(context, context.everywhere())  # (m, L, V): there is one sequence
+    log_probs = Team(problem.experts).predict(context, context.everywhere())  # (m, L, V), for the single sequence
     prior = log_pool(log_probs, field)
     posterior = observed.likelihood.log_posterior(prior)[0]
-    places = torch.arange(problem.sequences.shape[1])
-    return prior[places, problem.sequences].sum(-1).exp(), posterior[places, problem.sequences].sum(-1).exp()
+    positions = torch.arange(problem.sequences.shape[1])
+    return prior[positions, problem.sequences].sum(-1).exp(), posterior[positions, problem.sequences].sum(-1).exp()
 
 
 def gradient(energies: Tensor, prior: Tensor, posterior: Tensor) -> Tensor:
-    """Posterior minus prior mean of each local energy, equation (seq_gradient), under any two distributions (S,)."""
+    """Posterior minus prior mean of each local energy under two distributions (S,): equation (seq_gradient)."""
     return torch.einsum("s,ils->li", posterior - prior, energies)
 
 
 def finite_differences(evidence: EnumeratedEvidence, field: Tensor, width: float = 1e-5) -> Tensor:
-    """Central differences of the evidence in every coordinate of the field: (L, m)."""
+    """Central differences (L, m) of the evidence with respect to the field."""
     estimate = torch.zeros_like(field)
-    for place in np.ndindex(*field.shape):
+    for index in np.ndindex(*field.shape):
         shift = torch.zeros_like(field)
-        shift[place] = width
+        shift[index] = width
         above, below = (evidence.value_and_gradient(field + sign * shift)[0] for sign in (1, -1))
-        estimate[place] = (above - below) / (2 * width)
+        estimate[index] = (above - below) / (2 * width)
     return estimate
 
 
 def agreement(estimate: Tensor, reference: Tensor) -> Metrics:
-    """Cosine and root-mean-square difference of two gradients."""
+    """Cosine similarity and root-mean-square difference of two gradients."""
     cosine = torch.nn.functional.cosine_similarity(estimate.flatten(), reference.flatten(), dim=0)
     return {"cosine": float(cosine), "rmse": float((estimate - reference).square().mean().sqrt())}
 
 
 def recover(problem: Problem, config: Config) -> dict[str, Metrics]:
-    """Infer the field by the exact gradient, from the first N observations for every N."""
+    """Infer the field with the exact gradient from the first N observations, for each N."""
     errors = {}
     for count in config.all_observations:
         observed = problem.observed[:count]
-        found = infer_field(EnumeratedEvidence(problem.energies, problem.sequences, observed))
-        errors[f"n={count}"] = {"mae": field_error(found.field, problem.truth), "converged": float(found.converged)}
+        inferred = infer_field(EnumeratedEvidence(problem.energies, problem.sequences, observed))
+        errors[f"n={count}"] = {
+            "mae": field_error(inferred.field, problem.truth),
+            "converged": float(inferred.converged),
+        }
     return errors
 
 
 def draw(measured: dict[str, dict[str, list[float]]], config: Config) -> Figure:
-    """Every seed's cosine in each configuration; the recovery error against N, beside the paper's means."""
+    """Plot the cosine of every seed, and the recovery error as a function of N, with the paper's means."""
     figure = new_figure(10, 3.6)
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
     shown = list(LABELS)
@@ -194,7 +197,7 @@ def draw(measured: dict[str, dict[str, list[float]]], config: Config) -> Figure:
         left.plot(values, height, "o", color=BLUE, alpha=0.35, markersize=5, markeredgewidth=0, label=label)
         left.plot(values.mean(), line, "D", color=BLUE, markersize=7, label="mean" if first else None)
         if "cosine" in PAPER.get(method, {}):
-            label = "the paper's mean" if first else None
+            label = "paper, mean" if first else None
             left.plot(PAPER[method]["cosine"], line, "x", color=ORANGE, markersize=8, mew=2, label=label)
     left.set(
         xlabel=f"cosine with the exact gradient ({config.repeats} seeds)",
@@ -203,16 +206,14 @@ def draw(measured: dict[str, dict[str, list[float]]], config: Config) -> Figure:
     )
     left.set_yticklabels([LABELS[method] for method in shown])
     left.legend(frameon=False, fontsize=9, loc="upper left")
-    places = list(config.all_observations)
-    errors = np.array([measured[f"n={count}"]["mae"] for count in places])
-    lines = right.plot(places, errors, color=BLUE, alpha=0.15, linewidth=1)
+    counts = list(config.all_observations)
+    errors = np.array([measured[f"n={count}"]["mae"] for count in counts])
+    lines = right.plot(counts, errors, color=BLUE, alpha=0.15, linewidth=1)
     lines[0].set_label("one seed")
-    right.plot(places, errors.mean(1), "o-", color=BLUE, markersize=5, label=f"ours, mean of {config.repeats} seeds")
-    right.plot(
-        places, [PAPER[f"n={count}"]["mae"] for count in places], "x--", color=ORANGE, mew=2, label="the paper's"
-    )
+    right.plot(counts, errors.mean(1), "o-", color=BLUE, markersize=5, label=f"ours, mean of {config.repeats} seeds")
+    right.plot(counts, [PAPER[f"n={count}"]["mae"] for count in counts], "x--", color=ORANGE, mew=2, label="paper")
     right.axhline(0.5 - config.softening, color=GREY, linestyle=":", linewidth=1)
-    right.text(places[-1], 0.5 - config.softening, "uniform field", color=GREY, fontsize=9, ha="right", va="bottom")
+    right.text(counts[-1], 0.5 - config.softening, "uniform field", color=GREY, fontsize=9, ha="right", va="bottom")
     right.set(xscale="log", xlabel="observations $N$", ylabel="field mean absolute error", ylim=(0, 1))
     right.legend(frameon=False, fontsize=9)
     for axes in (left, right):

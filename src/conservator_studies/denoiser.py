@@ -1,4 +1,4 @@
-"""A small flow-matching expert, trained on samples: the surrogate of the simulator."""
+"""A small flow-matching expert that is trained on samples: the surrogate of the simulator."""
 
 import math
 
@@ -8,20 +8,20 @@ from torch.nn import functional
 
 from conservator.experts import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.training import noise
-from conservator.vocabularies import Numbered
+from conservator.vocabularies import NumberedVocabulary
 
 
 class Denoiser:
     """A mask-source denoiser: one hidden layer from the visible tokens to log p(x_l | visible tokens).
 
-    It reads sequences of exactly the length that it was made for.
+    All sequences must have the length that was passed to the constructor.
 
     h = relu(one_hot(z) W_1 + b_1),   logits_l = (h W_2 + b_2)_l
     """
 
     def __init__(self, vocab_size: int, length: int, width: int, generator: torch.Generator, name: str) -> None:
-        """Draw the weights; the second layer starts at zero, that is at the uniform distribution."""
-        self.spec = ExpertSpec(name, Numbered(vocab_size), length)
+        """Draw the weights; the second layer starts at zero, which gives the uniform distribution."""
+        self.spec = ExpertSpec(name, NumberedVocabulary(vocab_size), length)
         inputs, outputs = length * (vocab_size + 1), length * vocab_size
         first = torch.randn(inputs, width, generator=generator) / math.sqrt(length)
         self.parameters = [first, torch.zeros(width), torch.zeros(width, outputs), torch.zeros(outputs)]
@@ -31,8 +31,8 @@ class Denoiser:
         check_context(self.spec, context)
         first, first_bias, second, second_bias = self.parameters
         vocabulary = self.spec.vocabulary
-        seen = functional.one_hot(context.tokens.masked_fill(context.hidden, vocabulary.mask), vocabulary.size + 1)
-        state = torch.relu(seen.flatten(1).to(first.dtype) @ first + first_bias)
+        inputs = functional.one_hot(context.tokens.masked_fill(context.hidden, vocabulary.mask), vocabulary.size + 1)
+        state = torch.relu(inputs.flatten(1).to(first.dtype) @ first + first_bias)
         return (state @ second + second_bias).reshape(*context.tokens.shape, vocabulary.size)
 
     @torch.no_grad()
@@ -44,9 +44,9 @@ class Denoiser:
 def train_denoiser(
     samples: Tensor, vocab_size: int, *, width: int, steps: int, batch: int, generator: torch.Generator, name: str
 ) -> Denoiser:
-    """Fit a denoiser to ``samples`` (N, L) by the cross-entropy of hidden tokens, times uniform.
+    """Fit a denoiser to ``samples`` (N, L) by the cross-entropy of hidden tokens at uniform times.
 
-    AdamW with a cosine schedule; the samples are drawn with replacement.
+    AdamW with a cosine schedule; batches are drawn with replacement.
     """
     denoiser = Denoiser(vocab_size, samples.shape[1], width, generator, name)
     for parameter in denoiser.parameters:

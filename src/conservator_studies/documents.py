@@ -1,4 +1,4 @@
-"""Documents of every kind, damaged in several ways, restored by the product: with its memory, and without it."""
+"""Documents of several kinds and kinds of damage, restored by the product with and without memory."""
 
 from dataclasses import dataclass
 
@@ -29,20 +29,20 @@ from conservator_studies.study import TextStudy, Track
 METHODS = {
     "product": "product [95 %]",
     "plain": "without memory",
-    "like": "like training texts",
-    "alone": "memory alone",
+    "like": "training texts as references",
+    "alone": "memory only",
 }
 
 
 @dataclass(frozen=True)
 class Config:
-    """What is restored.
+    """Configuration of the study.
 
     Attributes:
-        documents: how many of each kind.
-        size: bytes of each, from its beginning.
-        kinds: of documents, all damaged at the rate 0.1.
-        damages: (kind, rate, burst) of other damage.
+        documents: number of documents of each kind.
+        size: bytes per document, from its start.
+        kinds: kinds of documents that are damaged at the rate 0.1.
+        damages: further damage, as (kind, rate, burst length).
     """
 
     documents: int = 16
@@ -58,7 +58,7 @@ class Config:
 PRESETS = {"laptop": Config(), "paper": Config()}
 TABLES = [
     TableSpec(
-        "Lost bytes that came back, each document counted alike",
+        "Accuracy on lost bytes, mean over documents",
         [
             *(Column(f"accuracy_{name}", heading, 3) for name, heading in METHODS.items()),
             Column("difference", "gain of memory [95 %]", 3),
@@ -69,15 +69,15 @@ TABLES = [
         "Confidence of the product",
         [
             Column("calibration_error", "calibration error", 3),
-            Column("sure_share", f"share of bytes at {SURE} or more", 3),
-            Column("sure_right", "of these right", 3),
+            Column("sure_share", f"fraction of bytes with confidence >= {SURE}", 3),
+            Column("sure_right", "accuracy of these", 3),
         ],
     ),
 ]
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Restore documents of every kind at the rate 0.1, and of some kinds at other rates and in bursts."""
+    """Restore documents of all kinds at the rate 0.1, and of some kinds at other rates and in bursts."""
     experts = resources.choose(EXPERTS)
     methods = {
         "product": by_restorer(Restorer(experts, select=True)),
@@ -86,46 +86,49 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     }
     rows = []
     for kind, rate, burst in [*((kind, 0.1, 1) for kind in config.kinds), *config.damages]:
-        if find_file(resources.corpora, kind, "eval") is None:  # the demo has not all kinds
+        if find_file(resources.corpora, kind, "eval") is None:  # the demo corpora do not have all kinds
             continue
-        used: dict[str, Method] = dict(methods)
-        like = references(resources.corpora, kind)
-        if like and (rate, burst) == (0.1, 1):
-            used["like"] = by_restorer(Restorer(experts, references=like, select=True))
+        kind_methods: dict[str, Method] = dict(methods)
+        training_texts = references(resources.corpora, kind)
+        if training_texts and (rate, burst) == (0.1, 1):
+            kind_methods["like"] = by_restorer(Restorer(experts, references=training_texts, select=True))
         name = f"{kind}, {rate:.0%} lost" + (f" in bursts of {burst}" if burst > 1 else "")
         documents = read_documents(resources.corpora, kind, ReadmeConfig(config.documents, config.size))
-        outcomes: dict[str, list[Outcome]] = {method: [] for method in used}
+        outcomes: dict[str, list[Outcome]] = {method: [] for method in kind_methods}
         for number, document in enumerate(track(documents, name)):
             damaged = damage(document, rate, burst=burst, seed=seed + number)
-            for method, restore in used.items():
+            for method, restore in kind_methods.items():
                 outcomes[method] += outcome_of(restore, document, damaged, seed + number)
         rows.append(row_of(name, outcomes))
     return Findings(rows, {})
 
 
 def row_of(name: str, outcomes: dict[str, list[Outcome]]) -> Row:
-    """The row of one kind of document and damage."""
-    shares = {method: [float(one.right.mean()) for one in found] for method, found in outcomes.items()}
-    row: Row = {"method": name, "count": len(shares["product"]), "paper": {}}
-    for method, values in shares.items():
+    """Make the row of a kind of document and damage."""
+    accuracies = {
+        method: [float(outcome.right.mean()) for outcome in method_outcomes]
+        for method, method_outcomes in outcomes.items()
+    }
+    row: Row = {"method": name, "count": len(accuracies["product"]), "paper": {}}
+    for method, values in accuracies.items():
         row |= summarise(f"accuracy_{method}", values)
-        row.pop(f"accuracy_{method}_sd", None)  # the interval says more
-    row |= compare(shares["product"], shares["plain"]).as_row()
-    confidence = np.concatenate([one.confidence for one in outcomes["product"]])
-    right = np.concatenate([one.right for one in outcomes["product"]])
-    row["calibration_error"] = calibration_error(torch.from_numpy(confidence), torch.from_numpy(right))
+        row.pop(f"accuracy_{method}_sd", None)  # the row has the interval instead
+    row |= compare(accuracies["product"], accuracies["plain"]).as_row()
+    confidence = np.concatenate([outcome.confidence for outcome in outcomes["product"]])
+    correct = np.concatenate([outcome.right for outcome in outcomes["product"]])
+    row["calibration_error"] = calibration_error(torch.from_numpy(confidence), torch.from_numpy(correct))
     row["sure_share"] = float((confidence >= SURE).mean())
     if (confidence >= SURE).any():
-        row["sure_right"] = float(right[confidence >= SURE].mean())
+        row["sure_right"] = float(correct[confidence >= SURE].mean())
     return row
 
 
 def conclude(rows: list[Row]) -> str:
-    """What the memory brings, from least to most."""
+    """State the smallest and the largest gain from memory."""
     gains = sorted(rows, key=lambda row: float(row["difference"]))
     return (
-        f"The memory of the document itself brings between {gains[0]['difference']:.3f} ({gains[0]['method']}) and "
-        f"{gains[-1]['difference']:.3f} ({gains[-1]['method']})."
+        f"The memory of the document itself increases the accuracy by between {gains[0]['difference']:.3f} "
+        f"({gains[0]['method']}) and {gains[-1]['difference']:.3f} ({gains[-1]['method']})."
     )
 
 

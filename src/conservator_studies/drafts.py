@@ -1,4 +1,4 @@
-"""What networks and memory say of a document, decoded once, for several rewriters to go on from."""
+"""Drafts: restorations by networks and memory that several rescorers start from."""
 
 import time
 from dataclasses import dataclass, field, replace
@@ -18,28 +18,28 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The n lost bytes of a document.
+class ScoredRestoration:
+    """Comparison of the n lost bytes of a restored document with the clean text.
 
     Attributes:
-        right: (n,) whether each came back.
-        confidence: (n,) of each.
-        size: the bytes of the document.
-        seconds: of the processor.
+        correct: (n,) whether each lost byte was restored correctly.
+        confidence: (n,) confidence of each restored byte.
+        size: bytes of the document.
+        seconds: CPU time.
     """
 
-    right: NDArray[np.bool_]
+    correct: NDArray[np.bool_]
     confidence: NDArray[np.float64]
     size: int
     seconds: float
 
     @property
-    def share(self) -> float:
-        """Which share came back."""
-        return float(self.right.mean())
+    def accuracy(self) -> float:
+        """Fraction of the lost bytes that were restored correctly."""
+        return float(self.correct.mean())
 
-    def later(self, seconds: float) -> "Outcome":
-        """The same, for so many seconds more."""
+    def add_seconds(self, seconds: float) -> "ScoredRestoration":
+        """Add CPU time."""
         return replace(self, seconds=self.seconds + seconds)
 
 
@@ -48,10 +48,10 @@ class Draft:
     """A document as networks and memory restore it.
 
     Attributes:
-        damaged: the document.
-        positions: (n,) the positions that were read.
-        decoded: what was decided there.
-        seconds: of the processor.
+        damaged: the damaged document.
+        positions: (n,) decoded positions.
+        decoded: bytes and confidences at these positions.
+        seconds: CPU time.
     """
 
     damaged: DamagedDocument
@@ -61,7 +61,7 @@ class Draft:
 
     @property
     def visible(self) -> NDArray[np.bool_]:
-        """(L,) which bytes are known."""
+        """Mask (L,) of known bytes."""
         return np.asarray(self.damaged.tokens != BYTES.mask)
 
     @property
@@ -71,61 +71,67 @@ class Draft:
         tokens[self.positions] = self.decoded.tokens
         return tokens.astype(np.uint8).tobytes()
 
-    def outcome(self, truth: bytes, decoded: DecodedText | None = None, seconds: float = 0.0) -> Outcome:
-        """What came back by the draft, or by what was ``decoded`` from it in so many seconds more."""
+    def score(self, truth: bytes, decoded: DecodedText | None = None, seconds: float = 0.0) -> ScoredRestoration:
+        """Compare the draft with the clean text.
+
+        Args:
+            truth: the clean text.
+            decoded: bytes that replace those of the draft, from a rescorer.
+            seconds: CPU time of the rescorer.
+        """
         decoded = decoded or self.decoded
         lost = self.damaged.lost
-        places = np.searchsorted(self.positions, lost)
-        right = decoded.tokens[places] == np.frombuffer(truth, dtype=np.uint8)[lost]
-        return Outcome(right, decoded.confidence[places], len(truth), self.seconds + seconds)
+        indices = np.searchsorted(self.positions, lost)
+        correct = decoded.tokens[indices] == np.frombuffer(truth, dtype=np.uint8)[lost]
+        return ScoredRestoration(correct, decoded.confidence[indices], len(truth), self.seconds + seconds)
 
 
 @dataclass(frozen=True)
-class Keeper(Rescorer):
-    """Changes nothing, and keeps what it was given.
+class DraftRecorder(Rescorer):
+    """A rescorer that records its input and changes nothing.
 
     Attributes:
-        kept: drafts; they took no time yet.
+        drafts: recorded drafts, with a CPU time of 0.
     """
 
-    kept: list[Draft] = field(default_factory=list)
+    drafts: list[Draft] = field(default_factory=list)
 
     def __call__(
         self, damaged: DamagedDocument, positions: Ints, decoded: DecodedText, meter: Meter
     ) -> RescoringResult:
-        """Keep a draft."""
-        self.kept.append(Draft(damaged, positions, decoded, 0.0))
+        """Record a draft."""
+        self.drafts.append(Draft(damaged, positions, decoded, 0.0))
         return RescoringResult(decoded, Rescored(b"", {}, {}), np.zeros((len(positions), 0)))
 
 
 class Drafter(Restorer):
-    """A restorer of which only the draft is wanted."""
+    """A restorer that returns drafts."""
 
-    keeper = Keeper(())
+    recorder = DraftRecorder(())
 
     def rewriter(self, options: RestoreOptions) -> Rescorer:
-        """Who keeps the draft."""
-        return self.keeper
+        """Return the recorder in place of a rescorer."""
+        return self.recorder
 
     def draft(self, damaged: bytes, seed: int) -> Draft:
-        """The draft of a damaged document."""
-        self.keeper = Keeper(())
+        """Restore a damaged document by networks and memory."""
+        self.recorder = DraftRecorder(())
         start = time.process_time()
         self.restore(damaged, seed=seed)
-        return replace(self.keeper.kept[0], seconds=time.process_time() - start)
+        return replace(self.recorder.drafts[0], seconds=time.process_time() - start)
 
 
-def restored(restorer: Restorer, document: bytes, damaged: bytes, seed: int) -> Outcome:
-    """What a restorer brings back."""
+def score_restorer(restorer: Restorer, document: bytes, damaged: bytes, seed: int) -> ScoredRestoration:
+    """Restore ``damaged`` and compare the result with the clean ``document``."""
     start = time.process_time()
-    found = restorer.restore(damaged, seed=seed)
+    restoration = restorer.restore(damaged, seed=seed)
     seconds, lost = time.process_time() - start, read_damaged(damaged).lost
-    right = found.tokens[lost] == np.frombuffer(document, dtype=np.uint8)[lost]
-    return Outcome(right, found.confidence[lost], len(document), seconds)
+    correct = restoration.tokens[lost] == np.frombuffer(document, dtype=np.uint8)[lost]
+    return ScoredRestoration(correct, restoration.confidence[lost], len(document), seconds)
 
 
-def written(draft: Draft, document: bytes, rewriter: Rescorer) -> Outcome:
-    """What a rewriter brings back, from a draft."""
+def score_rescorer(draft: Draft, document: bytes, rescorer: Rescorer) -> ScoredRestoration:
+    """Rescore a draft and compare the result with the clean ``document``."""
     start = time.process_time()
-    again = rewriter(draft.damaged, draft.positions, draft.decoded, Meter())
-    return draft.outcome(document, again.decoded, time.process_time() - start)
+    result = rescorer(draft.damaged, draft.positions, draft.decoded, Meter())
+    return draft.score(document, result.decoded, time.process_time() - start)

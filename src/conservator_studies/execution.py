@@ -1,4 +1,4 @@
-"""Run a study and write its record, tables and figures; check whether a record is still current."""
+"""Run a study and write its record, tables and figures; check whether a record is current."""
 
 import json
 import time
@@ -17,14 +17,14 @@ from conservator_studies.study import Study, Track, load_study
 
 @dataclass(frozen=True)
 class Request:
-    """Which study to run, with which sizes, seed, texts and experts.
+    """A study with its preset, seed, texts and experts.
 
     Attributes:
-        name: the study.
-        preset: its sizes, by name.
-        seed: the seed of all randomness.
-        limit: how many repeats or windows at most.
-        resources: texts and experts; None for a study that needs none.
+        name: name of the study.
+        preset: name of its configuration.
+        seed: random seed.
+        limit: maximum number of repeats, windows or documents.
+        resources: texts and experts; None if the study needs none.
     """
 
     name: str
@@ -35,17 +35,17 @@ class Request:
 
     @property
     def study(self) -> Study[Any]:
-        """The study itself."""
+        """The study."""
         return load_study(self.name)
 
     @property
     def config(self) -> Any:
-        """The sizes, within the limit."""
+        """Configuration of the preset, with the limit applied."""
         return self.study.config(self.preset, self.limit)
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """Everything that the findings depend on, with the keys of the record."""
+        """All inputs of the study, with the keys of the record."""
         return {
             "name": self.name,
             "preset": self.preset,
@@ -58,23 +58,23 @@ class Request:
 
 
 def is_current(path: Path, request: Request) -> bool:
-    """Whether ``path`` holds the result of this request, made by the same commit without changes."""
+    """Whether ``path`` is the result of this request, from the same commit without local changes."""
     inputs = request.inputs
     if inputs["commit"] is None or inputs["commit"].endswith("-dirty"):
         return False
     try:
         record = json.loads(path.read_text())
-        made = [path.with_suffix(".md"), *(path.parent / f"{figure}.png" for figure in record["figures"])]
-        return all(record[key] == value for key, value in inputs.items()) and all(one.exists() for one in made)
+        outputs = [path.with_suffix(".md"), *(path.parent / f"{figure}.png" for figure in record["figures"])]
+        return all(record[key] == value for key, value in inputs.items()) and all(output.exists() for output in outputs)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
 
 def execute(request: Request, out: Path, track: Track, *, pdf: bool = False) -> tuple[Result, list[Path]]:
-    """Run a study and write its record, its tables and its figures.
+    """Run a study and write its record, tables and figures to ``out``.
 
     Returns:
-        The result, and the files that were written.
+        The result, and the written files; the record is the first.
     """
     config, resources = request.config, request.resources
     start = time.perf_counter()
@@ -93,17 +93,17 @@ def execute(request: Request, out: Path, track: Track, *, pdf: bool = False) -> 
     )
     markdown = "\n".join(as_markdown(*table) for table in tables(request.name, findings.rows))
     record = out / f"{request.name}.json"
-    written = {out / f"{request.name}.md": markdown.encode()}
+    contents = {out / f"{request.name}.md": markdown.encode()}
     for title, figure in findings.figures.items():
-        for form in ("png", "pdf") if pdf else ("png",):
-            written[out / f"{title}.{form}"] = render(figure, form)
+        for file_format in ("png", "pdf") if pdf else ("png",):
+            contents[out / f"{title}.{file_format}"] = render(figure, file_format)
     make_folder(out)
-    for path, data in written.items():
+    for path, data in contents.items():
         write_atomically(path, data)
-    write_atomically(record, result.to_json().encode())  # last, so that where there is a record, all files are there
-    return result, [record, *written]
+    write_atomically(record, result.to_json().encode())  # last: a record implies that all other files exist
+    return result, [record, *contents]
 
 
 def tables(name: str, rows: list[Row]) -> list[tuple[str, Lines]]:
-    """The tables of a study, each with its title."""
+    """Lay out the tables of a study, each with its title."""
     return [(spec.title, lines) for spec, lines in load_study(name).grids(rows)]

@@ -1,4 +1,4 @@
-"""Recovered fields of three windows that are chosen by rules: figure "flagship"."""
+"""Recovered fields of three windows that fixed rules select: figure "flagship"."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from conservator_studies.study import TextStudy, Track
 PRESETS = {"laptop": ByteConfig(), "paper": ByteConfig()}
 TABLES = [
     TableSpec(
-        "The windows of the figure",
+        "Windows of the figure",
         [
             Column("window", "window", 0),
             Column("accuracy", "accuracy", 3),
@@ -30,85 +30,85 @@ TABLES = [
     )
 ]
 LABELS = {
-    "two": "Median of two segments",
-    "three": "Median of three segments",
-    "worst": "Lowest of the harder pair",
+    "two": "Two segments, median accuracy",
+    "three": "Three segments, median accuracy",
+    "worst": "Hardest pair of domains, lowest field accuracy",
 }
 COLOURS = (BLUE, ORANGE, GREEN)
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A window, and the median accuracy of those that it was chosen from."""
+class SelectedWindow:
+    """A window, and the median accuracy of the windows that it was selected from."""
 
     window: int
     median: float
 
 
 def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
-    """Infer all windows, choose three by the rules, and draw them."""
+    """Infer the fields of all windows, select three windows by the rules, and plot them."""
     trial = prepare(config, seed, resources)
     inferred = trial.setting.bayes
-    found = restore_windows(trial.setting.team, trial.mixed, trial.setting.observation, inferred)
-    chosen = choose(trial, found, inferred.regions.argmax(-1))
-    right = (inferred.regions.argmax(-1) == trial.mixed.labels).double().mean(-1)
-    accuracy = per_group(found.right, found.windows)
+    restored = restore_windows(trial.setting.team, trial.mixed, trial.setting.observation, inferred)
+    selected = select_windows(trial, restored, inferred.regions.argmax(-1))
+    field_accuracy = (inferred.regions.argmax(-1) == trial.mixed.labels).double().mean(-1)
+    accuracy = per_group(restored.right, restored.windows)
     rows: list[Row] = [
         {
             "method": rule,
-            "window": one.window,
-            "accuracy": float(accuracy[one.window]),
-            "field_accuracy": float(right[one.window]),
-            "median_accuracy": one.median,
+            "window": choice.window,
+            "accuracy": float(accuracy[choice.window]),
+            "field_accuracy": float(field_accuracy[choice.window]),
+            "median_accuracy": choice.median,
             "paper": {},
         }
-        for rule, one in chosen.items()
+        for rule, choice in selected.items()
     ]
     return Findings(rows, {"flagship": draw(trial, inferred.field, inferred.regions, rows)})
 
 
-def choose(trial: Trial, found: Restored, regions: Tensor) -> dict[str, Chosen]:
-    """The rules, fixed before any window was looked at.
+def select_windows(trial: Trial, restored: Restored, regions: Tensor) -> dict[str, SelectedWindow]:
+    """Select windows by rules that were fixed before any window was inspected.
 
-    ``two`` and ``three``: of the windows with two or three segments, the one of median restoration accuracy (the lower
-    of two medians, the first of a tie). ``worst``: of the windows that mix two domains, take the pair of domains with
-    the lowest mean accuracy, and of its windows the one with the lowest field accuracy (the first of a tie).
+    ``two`` and ``three``: the window of median restoration accuracy among the windows with two or three segments (the
+    lower of two medians, the first of a tie). ``worst``: among the windows that mix two domains, take the pair of
+    domains with the lowest mean accuracy, and its window with the lowest field accuracy (the first of a tie).
     """
-    accuracy = per_group(found.right, found.windows)  # every window has lost bytes
+    accuracy = per_group(restored.right, restored.windows)  # every window has lost bytes
     labels = trial.mixed.labels
     counts = torch.tensor([len(segments(row)) for row in labels])
-    chosen = {}
+    selected = {}
     for rule, count in (("two", 2), ("three", 3)):
-        among = (counts == count).nonzero()[:, 0]
-        if len(among):
-            order = among[accuracy[among].argsort(stable=True)]
+        candidates = (counts == count).nonzero()[:, 0]
+        if len(candidates):
+            order = candidates[accuracy[candidates].argsort(stable=True)]
             window = int(order[(len(order) - 1) // 2])
-            chosen[rule] = Chosen(window, float(accuracy[among].median()))
+            selected[rule] = SelectedWindow(window, float(accuracy[candidates].median()))
     pairs: dict[tuple[int, ...], list[int]] = {}
     for window, row in enumerate(labels):
-        mixed = tuple(row.unique().tolist())
-        if len(mixed) == 2:
-            pairs.setdefault(mixed, []).append(window)
+        domains = tuple(row.unique().tolist())
+        if len(domains) == 2:
+            pairs.setdefault(domains, []).append(window)
     if pairs:
-        hardest = min(pairs.values(), key=lambda each: float(accuracy[each].mean()))
-        field = (regions == labels).double().mean(-1)
-        chosen["worst"] = Chosen(
-            min(hardest, key=lambda window: float(field[window])), float(accuracy[hardest].median())
+        hardest = min(pairs.values(), key=lambda windows: float(accuracy[windows].mean()))
+        field_accuracy = (regions == labels).double().mean(-1)
+        selected["worst"] = SelectedWindow(
+            min(hardest, key=lambda window: float(field_accuracy[window])), float(accuracy[hardest].median())
         )
-    return chosen
+    return selected
 
 
 def draw(trial: Trial, field: Tensor, regions: Tensor, rows: list[Row]) -> Figure:
-    """For each window a ribbon of the true regions, the weights as curves, and ticks where bytes were lost."""
+    """Plot for each window a ribbon of the true regions, the weights as curves, and ticks at lost bytes."""
     figure = new_figure(9, 1.9 * len(rows) + 0.7)
     panels = figure.subplots(len(rows), 1, squeeze=False, sharex=True)[:, 0]
     names = trial.mixed.names
     for panel, row in zip(panels, rows, strict=True):
         window = row["window"]
-        paint(panel, trial.mixed.labels[window], field[window], regions[window])
+        plot_window(panel, trial.mixed.labels[window], field[window], regions[window])
         lost = trial.setting.observation.lost[window].nonzero()[:, 0]
         panel.plot(lost, torch.full(lost.shape, -0.06), "|", color=GREY, ms=4)
-        title = f"{LABELS[row['method']]}: restored {row['accuracy']:.0%}, attributed {row['field_accuracy']:.0%}"
+        title = f"{LABELS[row['method']]}: accuracy {row['accuracy']:.0%}, field accuracy {row['field_accuracy']:.0%}"
         panel.set_title(title, fontsize=9, loc="left")
     for name, colour in zip(names, COLOURS, strict=False):
         panels[0].plot([], [], color=colour, linewidth=2, label=name)
@@ -119,8 +119,8 @@ def draw(trial: Trial, field: Tensor, regions: Tensor, rows: list[Row]) -> Figur
     return figure
 
 
-def paint(panel: Axes, labels: Tensor, field: Tensor, regions: Tensor) -> None:
-    """One window: the ribbon above, the curves below."""
+def plot_window(panel: Axes, labels: Tensor, field: Tensor, regions: Tensor) -> None:
+    """Plot a window: the ribbon above the curves."""
     for start, stop, region in segments(labels):
         panel.axvspan(start - 0.5, stop - 0.5, ymin=0.9, color=COLOURS[region], linewidth=0)
         panel.axvline(start - 0.5, color="0.85", linewidth=1, zorder=0)

@@ -1,4 +1,4 @@
-"""Damaged words of plays, how they are restored one way or another, and how well."""
+"""Damaged words of plays: methods that restore them, and their scores."""
 
 import json
 import time
@@ -18,21 +18,22 @@ from conservator_studies.metrics import calibration_error
 from conservator_studies.plays import DOT, Play
 from conservator_studies.result import Row
 
-NEAR = 300  # characters: dots that are so near to a word that is asked for are marks, too
-OTHER = "\u25cb"  # stands for the dots farther away, which are not asked for
-RESAMPLES = 2000
-BINS = 15  # of the calibration error
-GROUPS = {"lone": (1, 1), "two": (2, 2), "more": (3, 99), "all": (1, 99)}  # by the number of dots in a word
+MARKED_RADIUS = 300  # characters: dots within this distance of a selected word are marks, too [untuned]
+OTHER_DOT = "\u25cb"  # replaces all other dots, which are not restored
+RESAMPLES = 2000  # resamples: of the bootstrap [untuned]
+CALIBRATION_BINS = 15  # bins: of equal width, for the calibration error [untuned]
+# dots: minimum and maximum number of dots in the words of each group [definition]
+GROUPS = {"lone": (1, 1), "two": (2, 2), "more": (3, 99), "all": (1, 99)}
 
 
 @dataclass(frozen=True)
-class Page:
-    """A play, some of whose damaged words are asked for.
+class MarkedPlay:
+    """A play with marks in the damaged words that a method restores.
 
     Attributes:
         play: the play.
-        words: where each of these words begins and ends.
-        text: the play with dots in and near these words.
+        words: start and stop of each selected word.
+        text: the damaged text; dots far from the selected words are replaced by OTHER_DOT.
     """
 
     play: Play
@@ -40,192 +41,194 @@ class Page:
     text: str
 
     @classmethod
-    def of(cls, play: Play, words: Sequence[tuple[int, int]]) -> "Page":
-        """The page on which some words are asked for."""
-        asked = np.zeros(len(play.damaged), dtype=bool)
+    def of(cls, play: Play, words: Sequence[tuple[int, int]]) -> "MarkedPlay":
+        """Mark the selected words of a play."""
+        marked = np.zeros(len(play.damaged), dtype=bool)
         for start, stop in words:
-            asked[max(0, start - NEAR) : stop + NEAR] = True
-        text = [OTHER if one == DOT and not near else one for one, near in zip(play.damaged, asked, strict=True)]
+            marked[max(0, start - MARKED_RADIUS) : stop + MARKED_RADIUS] = True
+        text = [
+            OTHER_DOT if char == DOT and not near else char for char, near in zip(play.damaged, marked, strict=True)
+        ]
         return cls(play, tuple(sorted(words)), "".join(text))
 
     @property
     def dots(self) -> list[list[int]]:
-        """For each word, where its dots stand in the text as bytes, a dot being one byte."""
-        sizes = np.array([1 if one == DOT else len(one.encode()) for one in self.text])
-        place = np.cumsum(sizes) - sizes
-        return [[int(place[at]) for at in range(*word) if self.text[at] == DOT] for word in self.words]
+        """Byte positions of the dots of each word, where a dot counts as one byte."""
+        sizes = np.array([1 if char == DOT else len(char.encode()) for char in self.text])
+        starts = np.cumsum(sizes) - sizes
+        return [[int(starts[index]) for index in range(*word) if self.text[index] == DOT] for word in self.words]
 
 
 @dataclass(frozen=True)
-class Filled:
-    """A word that was filled in.
+class FilledWord:
+    """A restored word.
 
     Attributes:
-        play: the name of its play.
-        place: where it begins there.
-        word: as it is damaged.
-        truth: as the editors have it.
-        found: as it was filled in.
-        confidence: of each of its dots.
+        play: name of its play.
+        start: position of its first character in the play.
+        word: the damaged word.
+        truth: the word of the editors.
+        restored: the restored word.
+        confidence: confidence of each of its dots.
     """
 
     play: str
-    place: int
+    start: int
     word: str
     truth: str
-    found: str
+    restored: str
     confidence: tuple[float, ...]
 
     @property
-    def right(self) -> tuple[bool, ...]:
-        """Whether each dot is right."""
-        letters = zip(self.word, self.truth, self.found, strict=True)
-        return tuple(truth == found for dot, truth, found in letters if dot == DOT)
+    def correct(self) -> tuple[bool, ...]:
+        """Whether each dot was restored correctly."""
+        letters = zip(self.word, self.truth, self.restored, strict=True)
+        return tuple(truth == restored for dot, truth, restored in letters if dot == DOT)
 
 
-Letters = list[tuple[str, list[float]]]  # for each word the letters at its dots, and the confidence of each
-Method = Callable[[Page], Letters]
+Letters = list[tuple[str, list[float]]]  # for each word, the letters at its dots and their confidences
+Method = Callable[[MarkedPlay], Letters]
 
 
 @dataclass
-class Answers:
-    """What a method made of words, and the time that it took."""
+class FilledWords:
+    """Words that a method restored, and its CPU time."""
 
-    filled: list[Filled] = field(default_factory=list)
+    filled: list[FilledWord] = field(default_factory=list)
     seconds: float = 0.0
 
-    def ask(self, method: Method, page: Page) -> None:
-        """Let a method fill in the words of a page."""
+    def add(self, method: Method, marked: MarkedPlay) -> None:
+        """Restore the selected words of a play and append them."""
         begin = time.process_time()
-        letters = method(page)
+        letters = method(marked)
         self.seconds += time.process_time() - begin
-        for (start, stop), (found, confidence) in zip(page.words, letters, strict=True):
-            word, following = page.play.damaged[start:stop], iter(found)
-            whole = "".join(next(following) if one == DOT else one for one in word)
-            truth = page.play.clean[start:stop]
-            self.filled.append(Filled(page.play.name, start, word, truth, whole, tuple(confidence)))
+        for (start, stop), (word_letters, confidence) in zip(marked.words, letters, strict=True):
+            word, remaining = marked.play.damaged[start:stop], iter(word_letters)
+            restored = "".join(next(remaining) if char == DOT else char for char in word)
+            truth = marked.play.clean[start:stop]
+            self.filled.append(FilledWord(marked.play.name, start, word, truth, restored, tuple(confidence)))
 
 
-def answer(method: Method, pages: Iterable[Page], path: Path) -> Answers:
-    """Let a method fill in the words of pages, and keep the answers; or read those that were kept."""
+def fill_or_load(method: Method, plays: Iterable[MarkedPlay], path: Path) -> FilledWords:
+    """Restore the selected words of ``plays`` and store them in ``path``, or load them if ``path`` exists."""
     if path.exists():
         record = json.loads(path.read_text())
-        filled = [Filled(**{**one, "confidence": tuple(one["confidence"])}) for one in record["filled"]]
-        return Answers(filled, record["seconds"])
-    found = Answers()
-    for page in pages:
-        found.ask(method, page)
+        words = [FilledWord(**{**word, "confidence": tuple(word["confidence"])}) for word in record["filled"]]
+        return FilledWords(words, record["seconds"])
+    results = FilledWords()
+    for marked in plays:
+        results.add(method, marked)
     make_folder(path.parent)
-    write_atomically(path, json.dumps(asdict(found)).encode())
-    return found
+    write_atomically(path, json.dumps(asdict(results)).encode())
+    return results
 
 
-def draw_pages(plays: Sequence[Play], count: int, generator: np.random.Generator) -> list[Page]:
-    """Pages with ``count`` words in all: as many of each play as it has, up to a number that is the same for all."""
+def draw_words(plays: Sequence[Play], count: int, generator: np.random.Generator) -> list[MarkedPlay]:
+    """Select ``count`` words: from each play the same number, or all of its words if it has fewer."""
     shuffled = [(play, generator.permutation(np.array(play.words, dtype=np.int64).reshape(-1, 2))) for play in plays]
-    turns = [(turn, number) for number, (_, words) in enumerate(shuffled) for turn in range(len(words))]
-    kept = sorted(turns)[:count]
-    pages = []
+    ranked = [(rank, number) for number, (_, words) in enumerate(shuffled) for rank in range(len(words))]
+    selected = sorted(ranked)[:count]
+    marked = []
     for number, (play, words) in enumerate(shuffled):
-        own = sum(one == number for _, one in kept)
-        if own:
-            pages.append(Page.of(play, [(int(start), int(stop)) for start, stop in words[:own]]))
-    return pages
+        play_count = sum(play_number == number for _, play_number in selected)
+        if play_count:
+            marked.append(MarkedPlay.of(play, [(int(start), int(stop)) for start, stop in words[:play_count]]))
+    return marked
 
 
 def by_restorer(restorer: Restorer, **options: Any) -> Method:
-    """Fill in words by the product: a dot is a lost byte."""
+    """Restore words with the product; each dot is a lost byte."""
 
-    def method(page: Page) -> Letters:
-        found = restorer.restore(page.text, mark=DOT, lost="bytes", **options)
+    def method(marked: MarkedPlay) -> Letters:
+        restoration = restorer.restore(marked.text, mark=DOT, lost="bytes", **options)
         letters = []
-        for dots in page.dots:
-            text = bytes(found.tokens[dots].tolist()).decode("latin-1")
-            letters.append((text, found.confidence[dots].tolist()))
+        for dots in marked.dots:
+            text = bytes(restoration.tokens[dots].tolist()).decode("latin-1")
+            letters.append((text, restoration.confidence[dots].tolist()))
         return letters
 
     return method
 
 
-def by_letter(letter: str, share: float) -> Method:
-    """Fill in the same letter everywhere."""
-    return lambda page: [(letter * len(dots), [share] * len(dots)) for dots in page.dots]
+def by_letter(letter: str, confidence: float) -> Method:
+    """Use the same letter and confidence everywhere."""
+    return lambda marked: [(letter * len(dots), [confidence] * len(dots)) for dots in marked.dots]
 
 
-def by_frequency(usage: Usage, letter: str, share: float) -> Method:
-    """Fill in the most frequent word that fits; where none does, a letter."""
+def by_frequency(usage: Usage, letter: str, letter_confidence: float) -> Method:
+    """Use the most frequent word that matches; if no word matches, ``letter``."""
 
-    def method(page: Page) -> Letters:
+    def method(marked: MarkedPlay) -> Letters:
         letters = []
-        for start, stop in page.words:
-            found, confidence = "", []
-            pattern = page.play.damaged[start:stop].encode().replace(DOT.encode(), bytes([GONE]))
+        for start, stop in marked.words:
+            text, confidence = "", []
+            pattern = marked.play.damaged[start:stop].encode().replace(DOT.encode(), bytes([GONE]))
             for token in WORD.finditer(pattern):
-                gone = np.flatnonzero(np.frombuffer(token[0], np.uint8) == GONE)
-                if not len(gone):
+                lost = np.flatnonzero(np.frombuffer(token[0], np.uint8) == GONE)
+                if not len(lost):
                     continue
-                fitting, numbers = usage.words.like(np.frombuffer(token[0], np.uint8))
-                times = usage.tables.singles(numbers)
-                best = int(times.argmax()) if len(times) else 0
-                known = len(times) > 0
-                found += bytes(fitting[best, gone].tolist()).decode("latin-1") if known else letter * len(gone)
-                confidence += [float(times[best] / times.sum()) if known else share] * len(gone)
-            letters.append((found, confidence))
+                matches, numbers = usage.words.like(np.frombuffer(token[0], np.uint8))
+                counts = usage.tables.singles(numbers)
+                best = int(counts.argmax()) if len(counts) else 0
+                has_match = len(counts) > 0
+                text += bytes(matches[best, lost].tolist()).decode("latin-1") if has_match else letter * len(lost)
+                confidence += [float(counts[best] / counts.sum()) if has_match else letter_confidence] * len(lost)
+            letters.append((text, confidence))
         return letters
 
     return method
 
 
-def summarise(answers: Answers, seed: int = 0) -> Row:
-    """The figures of a method, with intervals by a bootstrap over plays."""
-    names = sorted({one.play for one in answers.filled})
-    row: Row = {"lacunae": len(answers.filled), "plays": len(names)}
+def summarise_words(results: FilledWords, seed: int = 0) -> Row:
+    """Compute the metrics of a method, with intervals from a bootstrap over plays."""
+    names = sorted({word.play for word in results.filled})
+    row: Row = {"lacunae": len(results.filled), "plays": len(names)}
     generator = np.random.default_rng(seed)
     drawn = generator.integers(len(names), size=(RESAMPLES, len(names)))
-    for name, (least, most) in GROUPS.items():
+    for name, (min_dots, max_dots) in GROUPS.items():
         sums = np.zeros((len(names), 2))
-        for one in answers.filled:
-            if least <= len(one.right) <= most:
-                sums[names.index(one.play)] += sum(one.right), len(one.right)
+        for word in results.filled:
+            if min_dots <= len(word.correct) <= max_dots:
+                sums[names.index(word.play)] += sum(word.correct), len(word.correct)
         row |= ratio(name, sums, drawn)
         row[f"{name}_dots"] = int(sums[:, 1].sum())
         if name == "lone" and sums[:, 1].any():
-            some = sums[sums[:, 1] > 0]
-            row["alike"] = float((some[:, 0] / some[:, 1]).mean())
-            others = np.delete(some, some[:, 1].argmax(), axis=0).sum(axis=0)
-            if others[1]:  # one play may have as many dots as all others together
-                row["others"] = float(others[0] / others[1])
-    words = np.zeros((len(names), 2))
-    for one in answers.filled:
-        words[names.index(one.play)] += all(one.right), 1
-    row |= ratio("words", words, drawn)
-    for name, most in (("calibration_error", 99), ("calibration_error_lone", 1)):
-        kept = [one for one in answers.filled if len(one.right) <= most]
-        confidence = torch.tensor([value for one in kept for value in one.confidence], dtype=torch.float64)
-        right = torch.tensor([value for one in kept for value in one.right], dtype=torch.bool)
-        if len(right):
-            row[name] = calibration_error(confidence, right, BINS)
-    return row | {"seconds": answers.seconds / max(1, len(answers.filled))}
+            nonempty = sums[sums[:, 1] > 0]
+            row["alike"] = float((nonempty[:, 0] / nonempty[:, 1]).mean())
+            without_largest = np.delete(nonempty, nonempty[:, 1].argmax(), axis=0).sum(axis=0)
+            if without_largest[1]:  # one play may have as many dots as all other plays together
+                row["others"] = float(without_largest[0] / without_largest[1])
+    word_sums = np.zeros((len(names), 2))
+    for word in results.filled:
+        word_sums[names.index(word.play)] += all(word.correct), 1
+    row |= ratio("words", word_sums, drawn)
+    for name, max_dots in (("calibration_error", 99), ("calibration_error_lone", 1)):
+        words = [word for word in results.filled if len(word.correct) <= max_dots]
+        confidence = torch.tensor([value for word in words for value in word.confidence], dtype=torch.float64)
+        correct = torch.tensor([value for word in words for value in word.correct], dtype=torch.bool)
+        if len(correct):
+            row[name] = calibration_error(confidence, correct, CALIBRATION_BINS)
+    return row | {"seconds": results.seconds / max(1, len(results.filled))}
 
 
 def ratio(name: str, sums: NDArray[np.float64], drawn: NDArray[np.int64]) -> Row:
-    """The share (of the first column in the second) over plays (n, 2), with its interval; nothing if there is none."""
+    """Compute the ratio of the column sums of ``sums`` (plays, 2), with its interval; {} if the denominator is 0."""
     total = sums.sum(axis=0)
     if not total[1]:
         return {}
-    again = sums[drawn].sum(axis=1)
-    shares = again[again[:, 1] > 0]
-    low, high = np.quantile(shares[:, 0] / shares[:, 1], [0.025, 0.975])
+    resampled = sums[drawn].sum(axis=1)
+    nonempty = resampled[resampled[:, 1] > 0]
+    low, high = np.quantile(nonempty[:, 0] / nonempty[:, 1], [0.025, 0.975])
     return {name: float(total[0] / total[1]), f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
-def lone_difference(ours: Answers, theirs: Answers, seed: int = 0) -> Row:
-    """By how much more of the lone dots one method gets right than another, on the words of both."""
-    other = {(one.play, one.place): one for one in theirs.filled}
+def lone_difference(ours: FilledWords, theirs: FilledWords, seed: int = 0) -> Row:
+    """Compute the difference of two methods in accuracy on lone dots, on the words that both restored."""
+    by_position = {(word.play, word.start): word for word in theirs.filled}
     pairs = [
-        (one.play, int(one.right[0]) - int(other[one.play, one.place].right[0]))
-        for one in ours.filled
-        if len(one.right) == 1 and (one.play, one.place) in other
+        (word.play, int(word.correct[0]) - int(by_position[word.play, word.start].correct[0]))
+        for word in ours.filled
+        if len(word.correct) == 1 and (word.play, word.start) in by_position
     ]
     names = sorted({play for play, _ in pairs})
     sums = np.zeros((len(names), 2))

@@ -1,8 +1,8 @@
-"""Language models beside networks and memory, and two language models composed with each other.
+"""Language models composed with networks and memory, and two language models composed with each other.
 
-Documents of every kind are decoded once by networks and memory. From there, a language model writes the lost bytes
-again: alone, or together with what networks and memory say. Then mixed documents, each a stretch of prose and a stretch
-of code, are written again by two language models, with weights that differ in where they come from.
+Networks and memory decode documents of all kinds once. A language model then rescores the lost bytes, alone or composed
+with the predictions of networks and memory. Finally, two language models with several kinds of weights rescore mixed
+documents, each with a span of prose and a span of code.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from conservator.options import EXPERTS
 from conservator.pipelines.rescoring import Rescorer
 from conservator_studies.byte import interval
 from conservator_studies.corpora import find_file, read_domain
-from conservator_studies.drafts import Drafter, Outcome, restored, written
+from conservator_studies.drafts import Drafter, ScoredRestoration, score_rescorer, score_restorer
 from conservator_studies.metrics import calibration_error
 from conservator_studies.readme import Config as ReadmeConfig
 from conservator_studies.readme import read_documents
@@ -33,24 +33,24 @@ from conservator_studies.study import TextStudy, Track
 
 MODEL, OTHER = "smollm2", "gemma3-270m"
 COMPOSED, LOCAL, GLOBAL = "composed", "local", "global"
-BINS = 10  # of the calibration error
-KILOBYTE = 1000
+CALIBRATION_BINS = 10  # bins: of equal width, for the calibration error [untuned]
+KILOBYTE = 1000  # bytes: unit of the reported times [definition]
 
 
 @dataclass(frozen=True)
 class Config:
-    """What is restored, and by which language models.
+    """Configuration of the study.
 
     Attributes:
-        documents: how many of each kind; of README files twice as many.
-        size: bytes of each, from its beginning.
-        rate: the share that is lost.
-        kinds: of documents.
-        mixed: how many mixed ones, at most twice as many as ``documents``.
-        mixed_size: bytes of each of these, half of them prose and half code.
-        apart: mixed ones are made from documents after the first so many.
-        model: the language model that is composed with networks and memory.
-        other: the one that is composed with it, on mixed documents; they are left out if it was not added.
+        documents: number of documents of each kind; twice as many README files.
+        size: bytes per document, from its start.
+        rate: fraction of bytes that are lost.
+        kinds: kinds of documents.
+        mixed: number of mixed documents, at most ``2 * documents``.
+        mixed_size: bytes per mixed document, half prose and half code.
+        apart: mixed documents use only documents after the first ``apart`` documents of a kind.
+        model: language model that is composed with networks and memory.
+        other: second language model for mixed documents; they are skipped if it was not added.
     """
 
     documents: int = 16
@@ -68,24 +68,24 @@ PRESETS = {"laptop": Config(), "paper": Config()}
 KINDS = {"readme": "README", "prose": "prose", "code": "code", "config": "config", "arxiv": "arXiv"}
 TABLES = [
     TableSpec(
-        "Lost bytes that came back, each document counted alike",
+        "Accuracy on lost bytes, mean over documents",
         [
             Column("accuracy", "accuracy [95 %]", 3),
-            Column("difference", "all composed minus it [95 %]", 3),
+            Column("difference", "all composed minus method [95 %]", 3),
             Column("p", "p", 4),
             Column("calibration_error", "calibration error", 3),
-            Column("seconds", "CPU seconds a KB", 2),
+            Column("seconds", "CPU seconds per KB", 2),
         ],
     ),
-    TableSpec("The same by kind", [Column(f"accuracy_{kind}", name, 3) for kind, name in KINDS.items()]),
+    TableSpec("Accuracy by kind of document", [Column(f"accuracy_{kind}", name, 3) for kind, name in KINDS.items()]),
     TableSpec(
-        "Two language models on mixed documents, networks and memory beside them",
+        "Two language models on mixed documents, composed with networks and memory",
         [
             Column("mixed_accuracy", "accuracy [95 %]", 3),
-            Column("mixed_difference", "local minus it [95 %]", 3),
+            Column("mixed_difference", "local minus method [95 %]", 3),
             Column("mixed_p", "p", 4),
             Column("mixed_calibration_error", "calibration error", 3),
-            Column("mixed_seconds", "CPU seconds a KB", 2),
+            Column("mixed_seconds", "CPU seconds per KB", 2),
             Column("weight_prose", f"weight of {MODEL} in prose", 2),
             Column("weight_code", "in code", 2),
         ],
@@ -94,31 +94,31 @@ TABLES = [
 LABELS = {
     "networks": "Networks",
     "memory": "Networks and memory",
-    "language": "Language model, from the text of networks and memory",
+    "language": "Language model, initialised with the text of networks and memory",
     "equal_say": "All composed, equal weights",
     COMPOSED: "All composed, fitted balance",
     "draft": "Networks and memory, no language model",
     LOCAL: "Local weights of two language models",
-    GLOBAL: "One weight by evidence",
+    GLOBAL: "Global weight by evidence",
     "equal": "Equal weights",
     "packllm_sim": "PackLLM-sim",
     "packllm_opt": "PackLLM-opt",
-    "single:first": f"{MODEL} alone",
-    "single:second": f"{OTHER} alone",
+    "single:first": f"{MODEL} only",
+    "single:second": f"{OTHER} only",
 }
 
 
 def lacks(config: object, resources: Resources | None) -> str:
-    """What is missing on this machine; "" if nothing is."""
+    """State which optional dependency or model is missing; "" if none is."""
     if find_spec("transformers") is None:
-        return 'language models need an extra: pip install "conservator[lm]"'
+        return 'language models need an optional dependency: pip install "conservator[lm]"'
     if MODEL not in {model.name for model in added_models()}:
-        return f"{MODEL} was not added yet; conservator experts add {MODEL} fetches it"
+        return f"the language model {MODEL} is not installed; run: conservator experts add {MODEL}"
     return ""
 
 
 def find_models(config: Config) -> list[CausalExpert]:
-    """The language model, and the other one if it was added."""
+    """Load the language model, and the second language model if it was added."""
     names = [config.model]
     if config.other in {model.name for model in added_models()}:
         names.append(config.other)
@@ -126,165 +126,172 @@ def find_models(config: Config) -> list[CausalExpert]:
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Restore documents by every method, then mixed documents by two language models."""
+    """Restore documents with every method, and mixed documents with two language models."""
     models = find_models(config)
     experts = resources.choose(EXPERTS)
     plain = Restorer(experts, RestoreOptions(memory=False, lost="bytes"), select=True)
     drafter = Drafter(experts, RestoreOptions(lost="bytes"), select=True)
-    found: list[tuple[str, dict[str, Outcome]]] = []
+    scored: list[tuple[str, dict[str, ScoredRestoration]]] = []
     for kind in config.kinds:
-        if find_file(resources.corpora, kind, "eval") is None:  # the demo has not all kinds
+        if find_file(resources.corpora, kind, "eval") is None:  # the demo corpora do not have all kinds
             continue
         count = config.documents * (2 if kind == "readme" else 1)
         documents = read_documents(resources.corpora, kind, ReadmeConfig(count, config.size))
         for number, document in enumerate(track(documents, kind)):
             damaged = damage(document, config.rate, seed=seed + number)
             if damaged != document:
-                found.append((kind, restore_one(document, damaged, seed + number, plain, drafter, models[0])))
-    rows = kind_rows(found)
+                scored.append((kind, restore_document(document, damaged, seed + number, plain, drafter, models[0])))
+    rows = kind_rows(scored)
     texts = mixed_documents(resources, config) if len(models) > 1 else []
-    if texts:  # the demo has none
+    if texts:  # the demo corpora have none
         mixed = []
-        for number, (document, kinds) in enumerate(track(texts, "mixed")):
+        for number, (document, is_code) in enumerate(track(texts, "mixed")):
             damaged = damage(document, config.rate, seed=seed + number)
-            mixed.append(restore_mixed(document, kinds, damaged, seed + number, drafter, models))
+            mixed.append(restore_mixed(document, is_code, damaged, seed + number, drafter, models))
         rows += mixed_rows(mixed)
-    rows[0]["models"] = [f"{one.spec.name} {one.spec.fingerprint[:12]}" for one in models]
+    rows[0]["models"] = [f"{model.spec.name} {model.spec.fingerprint[:12]}" for model in models]
     return Findings(rows, {})
 
 
-def restore_one(
+def restore_document(
     document: bytes, damaged: bytes, seed: int, plain: Restorer, drafter: Drafter, model: CausalExpert
-) -> dict[str, Outcome]:
-    """The outcomes of a document, by method; all that have a language model go on from one draft."""
+) -> dict[str, ScoredRestoration]:
+    """Restore a document with each method; all language models start from one draft."""
     draft = drafter.draft(damaged, seed)
-    rewriters = {
-        "language": Rescorer(
-            [model], balance=0.0, confidence_threshold=2.0
-        ),  # every lost byte is open, and only it has a say
+    rescorers = {
+        # Every lost byte is rescored, and networks and memory have weight 0.
+        "language": Rescorer([model], balance=0.0, confidence_threshold=2.0),
         "equal_say": Rescorer([model], balance=1.0),
         COMPOSED: Rescorer([model]),
     }
     return {
-        "networks": restored(plain, document, damaged, seed),
-        "memory": draft.outcome(document),
-        **{name: written(draft, document, rewriter) for name, rewriter in rewriters.items()},
+        "networks": score_restorer(plain, document, damaged, seed),
+        "memory": draft.score(document),
+        **{name: score_rescorer(draft, document, rescorer) for name, rescorer in rescorers.items()},
     }
 
 
-Mixed = tuple[dict[str, Outcome], dict[str, dict[str, float]]]  # outcomes; the weights of the first model, by kind
+# method -> restoration, and method -> mean weights of the first model by kind of text
+MixedResult = tuple[dict[str, ScoredRestoration], dict[str, dict[str, float]]]
 
 
 def restore_mixed(
     document: bytes,
-    kinds: NDArray[np.bool_],
+    is_code: NDArray[np.bool_],
     damaged: bytes,
     seed: int,
     drafter: Drafter,
     models: Sequence[CausalExpert],
-) -> Mixed:
-    """The outcomes of a mixed document, whose code stands at ``kinds``, by how two language models are weighted."""
+) -> MixedResult:
+    """Restore a mixed document with each weighting of two language models; ``is_code`` (L,) marks its code."""
     draft = drafter.draft(damaged, seed)
     evidence = evidence_of(models, draft)
-    outcomes, weights = {"draft": draft.outcome(document)}, {}
+    scored, weights = {"draft": draft.score(document)}, {}
     all_weights = evidence.weights()
-    for name, given in all_weights.items():
-        if name == GLOBAL and np.array_equal(given, all_weights[LOCAL]):  # the evidence chose one weight
-            outcomes[name] = outcomes[LOCAL]
+    for name, weight in all_weights.items():
+        if name == GLOBAL and np.array_equal(weight, all_weights[LOCAL]):  # the evidence selected a global weight
+            scored[name] = scored[LOCAL]
         else:
-            found = written(draft, document, Weighted(models, given=given))
-            outcomes[name] = found.later(0.0 if name == "equal" else evidence.seconds)
+            restoration = score_rescorer(draft, document, Weighted(models, given=weight))
+            scored[name] = restoration.add_seconds(0.0 if name == "equal" else evidence.seconds)
         weights[name] = {
-            "weight_prose": float(given[~kinds, 0].mean()),
-            "weight_code": float(given[kinds, 0].mean()),
+            "weight_prose": float(weight[~is_code, 0].mean()),
+            "weight_code": float(weight[is_code, 0].mean()),
         }
     for name, model in zip(("single:first", "single:second"), models, strict=True):
-        outcomes[name] = written(draft, document, Rescorer([model]))
-    return outcomes, weights
+        scored[name] = score_rescorer(draft, document, Rescorer([model]))
+    return scored, weights
 
 
 def mixed_documents(resources: Resources, config: Config) -> list[tuple[bytes, NDArray[np.bool_]]]:
-    """Texts with a stretch of prose and one of code, in turns the one or the other first; and where the code is."""
+    """Make documents with a span of prose and a span of code, in alternating order, and masks of their code."""
     half, count = config.mixed_size // 2, min(config.mixed, 2 * config.documents)
-    stretches = {}
+    spans = {}
     for kind in ("prose", "code"):
         texts = read_domain(resources.corpora, kind, "eval", comments=True).documents[config.apart :]
-        stretches[kind] = [stretch(text, half) for text in texts if len(text) > 3 * half and MARK.encode() not in text]
-    made = []
-    for number, (prose, code) in enumerate(zip(stretches["prose"][:count], stretches["code"][:count], strict=False)):
+        spans[kind] = [take_span(text, half) for text in texts if len(text) > 3 * half and MARK.encode() not in text]
+    documents = []
+    for number, (prose, code) in enumerate(zip(spans["prose"][:count], spans["code"][:count], strict=False)):
         parts = [(prose, False), (b"\n\n", False), (code, True)]
         ordered = parts if number % 2 == 0 else parts[::-1]
-        made.append(
-            (b"".join(text for text, _ in ordered), np.repeat([k for _, k in ordered], [len(t) for t, _ in ordered]))
-        )
-    return made
+        is_code = np.repeat([code for _, code in ordered], [len(text) for text, _ in ordered])
+        documents.append((b"".join(text for text, _ in ordered), is_code))
+    return documents
 
 
-def stretch(text: bytes, size: int) -> bytes:
-    """So many bytes from the first line that begins after as many; the start of a file is of another kind often."""
+def take_span(text: bytes, size: int) -> bytes:
+    """Take ``size`` bytes from the first line that starts after ``size`` bytes.
+
+    The start of a file is skipped because its text is often of another kind.
+    """
     start = text.find(b"\n", size) + 1
     return text[start : start + size].decode(errors="ignore").encode()
 
 
-def kind_rows(found: Sequence[tuple[str, dict[str, Outcome]]]) -> list[Row]:
-    """A row for each method, over all documents and by kind."""
+def kind_rows(scored: Sequence[tuple[str, dict[str, ScoredRestoration]]]) -> list[Row]:
+    """Make one row per method, over all documents and by kind."""
     rows = []
-    reference = [outcomes[COMPOSED].share for _, outcomes in found]
-    for name in found[0][1]:
-        mine = [outcomes[name] for _, outcomes in found]
-        row: Row = {"method": name, "count": len(mine), "paper": {}, **describe(mine)}
+    reference = [by_method[COMPOSED].accuracy for _, by_method in scored]
+    for name in scored[0][1]:
+        restorations = [by_method[name] for _, by_method in scored]
+        row: Row = {"method": name, "count": len(restorations), "paper": {}, **summarise_restorations(restorations)}
         if name != COMPOSED:
-            row |= compare(reference, [one.share for one in mine]).as_row()
-        for kind in dict.fromkeys(kind for kind, _ in found):
-            row[f"accuracy_{kind}"] = float(np.mean([one[name].share for each, one in found if each == kind]))
+            row |= compare(reference, [restoration.accuracy for restoration in restorations]).as_row()
+        for kind in dict.fromkeys(kind for kind, _ in scored):
+            accuracies = [by_method[name].accuracy for other, by_method in scored if other == kind]
+            row[f"accuracy_{kind}"] = float(np.mean(accuracies))
         rows.append(row)
     return rows
 
 
-def mixed_rows(found: Sequence[Mixed]) -> list[Row]:
-    """A row for each weighting of two language models."""
+def mixed_rows(results: Sequence[MixedResult]) -> list[Row]:
+    """Make one row per weighting of two language models."""
     rows = []
-    reference = [outcomes[LOCAL].share for outcomes, _ in found]
-    for name in found[0][0]:
-        mine = [outcomes[name] for outcomes, _ in found]
-        row: Row = {"method": name, "count": len(mine), "paper": {}, **describe(mine, "mixed_")}
+    reference = [scored[LOCAL].accuracy for scored, _ in results]
+    for name in results[0][0]:
+        restorations = [scored[name] for scored, _ in results]
+        row: Row = {"method": name, "count": len(restorations), "paper": {}}
+        row |= summarise_restorations(restorations, "mixed_")
         if name != LOCAL:
-            row |= compare(reference, [one.share for one in mine]).as_row("mixed_")
-        if name in found[0][1]:
-            row |= {key: float(np.mean([weights[name][key] for _, weights in found])) for key in found[0][1][name]}
+            row |= compare(reference, [restoration.accuracy for restoration in restorations]).as_row("mixed_")
+        if name in results[0][1]:
+            keys = results[0][1][name]
+            row |= {key: float(np.mean([weights[name][key] for _, weights in results])) for key in keys}
         rows.append(row)
     return rows
 
 
-def describe(outcomes: Sequence[Outcome], prefix: str = "") -> dict[str, float]:
-    """Accuracy, calibration error and seconds of a method."""
-    row = summarise(f"{prefix}accuracy", [one.share for one in outcomes])
-    row.pop(f"{prefix}accuracy_sd", None)  # the interval says more
-    confidence = torch.from_numpy(np.concatenate([one.confidence for one in outcomes]))
-    right = torch.from_numpy(np.concatenate([one.right for one in outcomes]))
-    row[f"{prefix}calibration_error"] = calibration_error(confidence, right, BINS)
-    # The median: the first document pays for what is compiled.
-    return row | {f"{prefix}seconds": float(np.median([KILOBYTE * one.seconds / one.size for one in outcomes]))}
+def summarise_restorations(restorations: Sequence[ScoredRestoration], prefix: str = "") -> dict[str, float]:
+    """Compute accuracy, calibration error and CPU seconds per kilobyte of a method."""
+    row = summarise(f"{prefix}accuracy", [restoration.accuracy for restoration in restorations])
+    row.pop(f"{prefix}accuracy_sd", None)  # the row has the interval instead
+    confidence = torch.from_numpy(np.concatenate([restoration.confidence for restoration in restorations]))
+    correct = torch.from_numpy(np.concatenate([restoration.correct for restoration in restorations]))
+    row[f"{prefix}calibration_error"] = calibration_error(confidence, correct, CALIBRATION_BINS)
+    # The median excludes compilation, which the first document includes.
+    seconds = [KILOBYTE * restoration.seconds / restoration.size for restoration in restorations]
+    return row | {f"{prefix}seconds": float(np.median(seconds))}
 
 
 def conclude(rows: list[Row]) -> str:
-    """What a language model brings, and whether local weights of two are better than one weight."""
-    found = {row["method"]: row for row in rows}
-    own, fast, alone = found[COMPOSED], found["memory"], found["language"]
+    """State the gain from a language model, and compare local weights of two models with a global weight."""
+    by_method = {row["method"]: row for row in rows}
+    composed, draft, language = by_method[COMPOSED], by_method["memory"], by_method["language"]
     text = (
-        f"On {own['count']} documents, networks, memory and a language model composed bring back "
-        f"{own['accuracy']:.3f} of the lost bytes; without the language model {fast['accuracy']:.3f} "
-        f"({interval(fast)}, p = {fast['p']:.4f}), with it alone {alone['accuracy']:.3f} ({interval(alone)}, "
-        f"p = {alone['p']:.4f}). What the language model writes alone begins from the text of networks and memory as a "
-        "first guess."
+        f"On {composed['count']} documents, networks, memory and a language model composed restore "
+        f"{composed['accuracy']:.3f} of the lost bytes; without the language model {draft['accuracy']:.3f} "
+        f"({interval(draft)}, p = {draft['p']:.4f}), with the language model only {language['accuracy']:.3f} "
+        f"({interval(language)}, p = {language['p']:.4f}). The language model on its own also starts from the text "
+        "of networks and memory."
     )
-    if GLOBAL in found:
-        rival = found[GLOBAL]
-        low, high, p = rival["mixed_difference_low"], rival["mixed_difference_high"], rival["mixed_p"]
-        verdict = "a tie" if low <= 0 <= high else "above" if low > 0 else "below"
+    if GLOBAL in by_method:
+        global_row = by_method[GLOBAL]
+        low, high, p = (global_row[f"mixed_{key}"] for key in ("difference_low", "difference_high", "p"))
+        verdict = "no significant difference" if low <= 0 <= high else "better" if low > 0 else "worse"
         text += (
-            f" On {rival['count']} mixed documents, local weights of two language models against one weight by "
-            f"evidence: {verdict} ({rival['mixed_difference']:+.3f} [{low:+.3f}, {high:+.3f}], p = {p:.4f})."
+            f" On {global_row['count']} mixed documents, local weights of two language models compared with a global "
+            f"weight by evidence: {verdict} ({global_row['mixed_difference']:+.3f} [{low:+.3f}, {high:+.3f}], "
+            f"p = {p:.4f})."
         )
     return text
 

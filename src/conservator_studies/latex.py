@@ -1,10 +1,10 @@
-r"""Where the mathematics of a LaTeX source stands (appendix "Data", "Scientific documents").
+r"""Spans of mathematics in LaTeX sources (appendix "Data", "Scientific documents").
 
-Mathematics is what stands between ``$``, ``$$``, ``\(`` and ``\)``, ``\[`` and ``\]``, and in the environments of
-ENVIRONMENTS, delimiters included; what is nested in it (``aligned``, ``\text{if $x$}``, a comment) belongs to it. The
-scanner expands no macros, except that a command defined in the same source as one delimiter (``\newcommand{\be}
-{\begin{equation}}``) stands for it. Not found: ``\ensuremath``, and macros that hold mathematics or are defined in
-another file.
+Mathematics is the text between ``$``, ``$$``, ``\(`` and ``\)``, ``\[`` and ``\]``, and in the environments of
+ENVIRONMENTS, including the delimiters and nested text (``aligned``, ``\text{if $x$}``, a comment). The scanner does not
+expand macros, with one exception: a command that the same source defines as one delimiter (``\newcommand{\be}
+{\begin{equation}}``) is treated as that delimiter. Not detected: ``\ensuremath``, and macros that contain mathematics
+or are defined in another file.
 """
 
 import re
@@ -46,7 +46,7 @@ _LEXER = re.compile(
 
 @dataclass(frozen=True)
 class _Token:
-    """A delimiter, a brace or an empty line: what it is, and where."""
+    """A delimiter, a brace or an empty line, with its span."""
 
     key: str
     start: int
@@ -54,53 +54,53 @@ class _Token:
 
 
 def math_spans(text: bytes | str) -> list[Span]:
-    r"""The spans of mathematics, sorted and disjoint, in bytes of ``bytes`` and in characters of a ``str``.
+    r"""Find the spans of mathematics, sorted and disjoint: in bytes for ``bytes``, in characters for ``str``.
 
-    It recovers from unbalanced source. What is not closed before an empty line is no mathematics; a display other than
-    ``$$`` may have empty lines, but must be closed before the next display. A dollar too many pairs with the next one,
-    up to the end of its paragraph. It takes linear time.
+    The scanner recovers from unbalanced sources. An opener without a closer before an empty line is ignored. A display
+    other than ``$$`` may contain empty lines, but must be closed before the next display. A surplus dollar pairs with
+    the next dollar of its paragraph. The time is linear in the length of the source.
     """
     source = text.decode("latin-1") if isinstance(text, bytes) else text
     return _Scanner(source, list(_tokens(source))).spans()
 
 
 def _tokens(source: str) -> Iterator[_Token]:
-    """What matters in a source, in order; comments, verbatim text and definitions of delimiters are left out."""
+    """Yield delimiters, braces and empty lines in order; skip comments, verbatim text and delimiter definitions."""
     shortcuts: dict[str, str] = {}
-    endless: set[str] = set()  # verbatim environments that are not closed any more
-    place = 0
-    while found := _LEXER.search(source, place):
-        place = found.end()
-        kind = found.lastgroup
+    unclosed: set[str] = set()  # closers of verbatim environments that do not occur in the rest of the source
+    position = 0
+    while match := _LEXER.search(source, position):
+        position = match.end()
+        kind = match.lastgroup
         if kind == "definition":
-            shortcuts[found["defined"]] = _delimiter(found["body"])
-        elif kind == "begin" and found["begin"] in VERBATIM:
-            closer = f"\\end{{{found['begin']}}}"
-            stop = -1 if closer in endless else source.find(closer, place)
+            shortcuts[match["defined"]] = _delimiter(match["body"])
+        elif kind == "begin" and match["begin"] in VERBATIM:
+            closer = f"\\end{{{match['begin']}}}"
+            stop = -1 if closer in unclosed else source.find(closer, position)
             if stop < 0:
-                endless.add(closer)
+                unclosed.add(closer)
             else:
-                place = stop + len(closer)
+                position = stop + len(closer)
         elif kind == "word":
-            if found["word"] in shortcuts:
-                yield _Token(shortcuts[found["word"]], found.start(), place)
+            if match["word"] in shortcuts:
+                yield _Token(shortcuts[match["word"]], match.start(), position)
         elif kind == "blank":
-            place -= 1  # its last newline may begin the next one
-            yield _Token("blank", found.start(), place)
+            position -= 1  # the last newline may start another empty line
+            yield _Token("blank", match.start(), position)
         elif kind in ("begin", "end", "symbol", "plain"):
-            yield _Token(_delimiter(found[0]), found.start(), place)
+            yield _Token(_delimiter(match[0]), match.start(), position)
 
 
-def _delimiter(written: str) -> str:
-    """The name of a delimiter: ``begin NAME`` and ``end NAME`` for an environment, else as it is written."""
-    found = re.fullmatch(rf"{_BEGIN}|{_END}", written)
-    if found is None:
-        return written
-    return f"begin {found['begin']}" if found["begin"] is not None else f"end {found['end']}"
+def _delimiter(source: str) -> str:
+    """Normalise a delimiter: ``begin NAME`` and ``end NAME`` for environments, else the source text."""
+    match = re.fullmatch(rf"{_BEGIN}|{_END}", source)
+    if match is None:
+        return source
+    return f"begin {match['begin']}" if match["begin"] is not None else f"end {match['end']}"
 
 
-_DISPLAYS = {r"\[": r"\]"} | {f"begin {name}": f"end {name}" for name in ENVIRONMENTS}  # closers that leave no doubt
-_PAIRS = {"$": "$", "$$": "$$", r"\(": r"\)"}  # what an empty line ends, and nests in braces
+_DISPLAYS = {r"\[": r"\]"} | {f"begin {name}": f"end {name}" for name in ENVIRONMENTS}  # unambiguous closers
+_PAIRS = {"$": "$", "$$": "$$", r"\(": r"\)"}  # ended by an empty line; may be nested in braces
 
 
 @dataclass
@@ -109,9 +109,9 @@ class _Scanner:
 
     Attributes:
         source: the text.
-        tokens: what matters in it.
-        bare: closer -> the token up to which braces are not balanced, so that they count for nothing.
-        missing: closer -> the token up to which there is none.
+        tokens: its delimiters, braces and empty lines.
+        bare: closer -> index of the token up to which braces are unbalanced and therefore ignored.
+        missing: closer -> index of the token up to which the closer does not occur.
     """
 
     source: str
@@ -120,64 +120,64 @@ class _Scanner:
     missing: dict[str, int] = field(default_factory=dict)
 
     def spans(self) -> list[Span]:
-        """The spans of mathematics."""
-        found = []
-        place = 0
-        while place < len(self.tokens):
-            opener = self._key(place)
-            after = place + (1 if self.tokens[place].key == opener else 2)
+        """Find the spans of mathematics."""
+        spans = []
+        index = 0
+        while index < len(self.tokens):
+            opener = self._key(index)
+            after = index + (1 if self.tokens[index].key == opener else 2)
             last = None
             if opener in _DISPLAYS:
                 last = self._close_display(after, _DISPLAYS[opener])
             elif opener in _PAIRS:
                 last = self._close_pair(after, _PAIRS[opener])
             if last is not None:
-                found.append((self.tokens[place].start, self.tokens[last].stop))
-            place = after if last is None else last + 1
-        return found
+                spans.append((self.tokens[index].start, self.tokens[last].stop))
+            index = after if last is None else last + 1
+        return spans
 
-    def _key(self, place: int) -> str:
-        """The token there, two dollars in one."""
-        token = self.tokens[place]
-        if token.key != "$" or place + 1 == len(self.tokens):
+    def _key(self, index: int) -> str:
+        """Key of a token; two adjacent dollars are one token."""
+        token = self.tokens[index]
+        if token.key != "$" or index + 1 == len(self.tokens):
             return token.key
-        after = self.tokens[place + 1]
+        after = self.tokens[index + 1]
         return "$$" if after.key == "$" and after.start == token.stop else "$"
 
     def _close_display(self, first: int, closer: str) -> int | None:
-        """The closing token of a display, unless another one begins before."""
-        for place in range(first, len(self.tokens)):
-            key = self.tokens[place].key
+        """Index of the closing token of a display; None if another display starts before it."""
+        for index in range(first, len(self.tokens)):
+            key = self.tokens[index].key
             if key == closer:
-                return place
-            if key in _DISPLAYS and not self._at_once(first, place):
+                return index
+            if key in _DISPLAYS and not self._starts_with_outer(first, index):
                 return None
         return None
 
-    def _at_once(self, first: int, place: int) -> bool:
-        """Whether a display begins where the one around it does, as ``align`` often does in ``$$``."""
-        return place == first and not self.source[self.tokens[first - 1].stop : self.tokens[first].start].strip()
+    def _starts_with_outer(self, first: int, index: int) -> bool:
+        """Whether a display starts directly after the opener around it, as ``align`` often does in ``$$``."""
+        return index == first and not self.source[self.tokens[first - 1].stop : self.tokens[first].start].strip()
 
     def _close_pair(self, first: int, closer: str) -> int | None:
-        """The last token of the closer, at best outside braces, before an empty line or a display."""
+        """Index of the last token of the closer before an empty line or a display; outside braces if possible."""
         if first < self.missing.get(closer, 0):
             return None
         balanced = first >= self.bare.get(closer, 0)
-        depth, inner, place = 0, None, first
-        while place < len(self.tokens):
-            key = self.tokens[place].key
-            if key == "blank" or (key in _DISPLAYS and not (closer == "$$" and self._at_once(first, place))):
+        depth, inner, index = 0, None, first
+        while index < len(self.tokens):
+            key = self.tokens[index].key
+            if key == "blank" or (key in _DISPLAYS and not (closer == "$$" and self._starts_with_outer(first, index))):
                 break
             if key == "{":
                 depth += 1
             elif key == "}":
                 depth = max(depth - 1, 0)
-            elif key == closer or (closer == "$$" and self._key(place) == closer):
-                last = place if key == closer else place + 1
+            elif key == closer or (closer == "$$" and self._key(index) == closer):
+                last = index if key == closer else index + 1
                 if depth == 0 or not balanced:
                     return last
                 if inner is None:
                     inner = last
-            place += 1
-        (self.missing if inner is None else self.bare)[closer] = place
+            index += 1
+        (self.missing if inner is None else self.bare)[closer] = index
         return inner

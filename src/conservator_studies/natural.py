@@ -40,7 +40,7 @@ class NaturalWindows(Mixtures):
         )
 
     @property
-    def sure_labels(self) -> Tensor:
+    def unambiguous_labels(self) -> Tensor:
         """(N, L) the labels, -1 for straddling tokens."""
         return self.labels.masked_fill(self.straddling, -1)
 

@@ -14,14 +14,14 @@ from conservator_studies.byte import (
     interval,
     prepare,
     tabulate,
-    with_the_papers_particles,
+    with_paper_particles,
 )
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
 
 CONFIG = ByteConfig(windows=128, particle_windows=16)
-PRESETS = {"laptop": CONFIG, "paper": with_the_papers_particles(ByteConfig())}
+PRESETS = {"laptop": CONFIG, "paper": with_paper_particles(ByteConfig())}
 TABLES = [
     TableSpec("With the prior term and without; differences are to the same engine with it", COMPARISON),
     TableSpec("Quality", QUALITY),

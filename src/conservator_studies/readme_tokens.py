@@ -5,13 +5,13 @@ The figures of section "Naturally mixed documents", and the column README of tab
 
 from dataclasses import dataclass
 
-from conservator_studies.adapted import adapt, lacking
 from conservator_studies.byte import OURS, interval
 from conservator_studies.corpora import read_domain
 from conservator_studies.fences import code_spans
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Metrics, Row
 from conservator_studies.study import TextStudy, Track
+from conservator_studies.token_experts import lacks_adapters, load_or_train_adapters
 from conservator_studies.wild import LABELS as METHODS
 from conservator_studies.wild import Kinds, NaturalConfig, make_tables, restore_natural
 
@@ -50,7 +50,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     pairs = {MATCHED: KINDS.texts(resources), DISTINCT: apart}
     rows: list[Row] = []
     for pair, texts in pairs.items():
-        experts = list(adapt(resources, config.training, config.windows, texts, track).values())
+        experts = list(load_or_train_adapters(resources, config.training, config.windows, texts, track).values())
         windows = KINDS.windows(resources, experts[0].spec.vocabulary, config, seed)
         title, paper = f"readme-tokens, {pair}", PAPER if pair == MATCHED else {}
         found = restore_natural(windows, experts, config, seed, track, title, paper)
@@ -83,5 +83,5 @@ STUDY = TextStudy(
     run=run,
     conclude=conclude,
     domain=KINDS.domain,
-    lacks=lacking(*KINDS.names),
+    lacks=lacks_adapters(*KINDS.names),
 )

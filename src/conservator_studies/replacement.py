@@ -62,7 +62,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     """Decode with each composition, which decides which bytes are changed; all methods share the doubt of ours."""
     team = Team(resources.choose(config.domains))
     texts = {name: resources.evaluation[name] for name in config.domains}
-    mixed = mix(texts, config.windows, length=config.length, least=config.least, seed=seed)
+    mixed = mix(texts, config.windows, length=config.length, min_segment=config.least, seed=seed)
     rows: list[Row] = []
     for rate in track(config.rates, "replacement"):
         channel = ReplacementChannel(BYTES.size, rate)

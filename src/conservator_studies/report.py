@@ -6,7 +6,7 @@ from typing import Literal
 
 from conservator.evaluation.tables import as_markdown
 from conservator_studies import STUDIES
-from conservator_studies.claims import judge
+from conservator_studies.claims import check_claims
 from conservator_studies.result import Record
 from conservator_studies.study import load_study
 
@@ -42,7 +42,7 @@ def header(records: dict[str, Record]) -> str:
 
 def claims(records: dict[str, Record]) -> str:
     """The paper's claims, compared with our figures."""
-    judged = list(judge({name: record["rows"] for name, record in records.items()}))
+    judged = list(check_claims({name: record["rows"] for name, record in records.items()}))
     if not judged:
         return ""
     lines = [["claim", "holds", "figures"], *([c.text, "yes" if c.holds else "**no**", c.figures] for c in judged)]

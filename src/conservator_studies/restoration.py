@@ -117,7 +117,7 @@ def judge(
         None if log_likelihood is None else log_likelihood[judged],
         mixed.documents[judged],
         judged.nonzero()[:, 0],
-        mixed.sure_labels[judged],
+        mixed.unambiguous_labels[judged],
         inferred.regions.argmax(-1),
         cost,
     )

@@ -225,7 +225,7 @@ def prepare(case: Case, config: Config, seed: int, texts: dict[str, list[bytes]]
     if len(case.texts) == 1:
         mixed = excerpts(texts[case.texts[0]], count, case.length, seed)
     else:
-        mixed = mix({kind: texts[kind] for kind in case.texts}, count, length=case.length, least=LEAST, seed=seed)
+        mixed = mix({kind: texts[kind] for kind in case.texts}, count, length=case.length, min_segment=LEAST, seed=seed)
     observation = MaskChannel(BYTES.size, case.rate).corrupt(mixed.tokens, torch.Generator().manual_seed(seed))
     return Trial(mixed, Setting(Team(resources.choose(case.team)), observation, mixed.labels, seed + 1))
 

@@ -11,7 +11,6 @@ from conservator.experts import Expert
 from conservator.field import Inferred
 from conservator.reference import PRESETS as PARTICLES
 from conservator.reference import PerColumn
-from conservator_studies.adapted import Training, adapt, lacking
 from conservator_studies.baselines import UniformSetting
 from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval
 from conservator_studies.byte3 import draw
@@ -21,6 +20,7 @@ from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
+from conservator_studies.token_experts import AdapterTraining, lacks_adapters, load_or_train_adapters
 from conservator_studies.tokens import (
     ROUNDS,
     Method,
@@ -54,7 +54,7 @@ class Config(TokenConfig):
     rate_windows: int = 64
     taus: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.6, 1.0, 2.0)
     calibration: int = 32
-    training: Training | None = field(default_factory=Training)
+    training: AdapterTraining | None = field(default_factory=AdapterTraining)
 
 
 PRESETS = {
@@ -156,7 +156,7 @@ def find_experts(config: Config, resources: Resources, track: Track) -> dict[str
     texts = {name: read_domain(resources.corpora, name, "train") for name in DOMAINS}
     union = text_corpus([document for corpus in texts.values() for document in corpus.documents])
     every = {**texts, "generalist": union, "generalist_2x": union}
-    return adapt(resources, config.training, config.windows, every, track, {"generalist_2x": 2})
+    return load_or_train_adapters(resources, config.training, config.windows, every, track, {"generalist_2x": 2})
 
 
 def by_window(found: Restored) -> float:
@@ -230,5 +230,5 @@ STUDY = TextStudy(
     run=run,
     conclude=conclude,
     domain="arxiv",
-    lacks=lacking(*DOMAINS, "generalist", "generalist_2x"),
+    lacks=lacks_adapters(*DOMAINS, "generalist", "generalist_2x"),
 )

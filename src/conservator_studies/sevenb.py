@@ -8,12 +8,12 @@ easier. With ``--experts prose=hf:Dream-org/Dream-v0-Base-7B --experts code=hf:D
 from dataclasses import dataclass, field
 
 from conservator.training import Check, check_specialisation
-from conservator_studies.adapted import Training, adapt, lacking
 from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval
 from conservator_studies.corpora import read_domain
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
+from conservator_studies.token_experts import AdapterTraining, lacks_adapters, load_or_train_adapters
 from conservator_studies.tokens import (
     TokenConfig,
     by_name,
@@ -40,7 +40,7 @@ class Config(TokenConfig):
     rate: float = 0.6
     particles: str = "7B"
     checked: int = 32
-    training: Training | None = field(default_factory=lambda: Training(source="mask"))
+    training: AdapterTraining | None = field(default_factory=lambda: AdapterTraining(source="mask"))
 
 
 PRESETS = {"laptop": Config(), "paper": Config(particle_windows=64, training=None)}
@@ -83,7 +83,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     code = read_domain(resources.corpora, "code", "train")
     both = [*read_domain(resources.corpora, "prose", "train").documents, *code.documents]
     texts = {"prose": text_corpus(both), "code": code}
-    team = list(adapt(resources, config.training, config.windows, texts, track).values())
+    team = list(load_or_train_adapters(resources, config.training, config.windows, texts, track).values())
     held = {name: resources.evaluation[name] for name in DOMAINS}
     check = check_specialisation(team, held, windows=config.checked, length=config.length, seed=seed)
     mixed = mixed_windows(held, team[0].spec.vocabulary, config, seed)
@@ -126,5 +126,5 @@ STUDY = TextStudy(
     run=run,
     conclude=conclude,
     domain="arxiv",
-    lacks=lacking(*DOMAINS),
+    lacks=lacks_adapters(*DOMAINS),
 )

@@ -24,7 +24,7 @@ from conservator.field import (
 )
 from conservator.reference import CompositeEvidence, PerColumn, ascend
 from conservator_studies.baselines import Composed, Setting
-from conservator_studies.baselines.uniform import uphill
+from conservator_studies.baselines.uniform import evidence_gradient
 from conservator_studies.byte import COMPARISON, NAMES, ByteConfig, Trial, prepare, restore_all, tabulate
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored
@@ -102,7 +102,7 @@ def swept(trial: Trial, config: Config, track: Track) -> Iterator[tuple[str, Res
     for window in track(range(config.windows), "smoothing"):
         evidence = CompositeEvidence.gather(setting.team, setting.observation[window], DEFAULT, generator)
         for place, tau in enumerate(config.sweep):
-            climb = partial(uphill, evidence)
+            climb = partial(evidence_gradient, evidence)
             fields[place, window] = ascend(climb, evidence.shape, setting.iterations, setting.eta, PerColumn(tau))[0]
     for tau, field in zip(config.sweep, fields, strict=True):
         yield f"sweep {tau:g}", trial.restore(Composed(Inferred.given(field), setting.team))

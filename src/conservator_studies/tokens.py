@@ -64,7 +64,7 @@ def mixed_windows(
 ) -> Mixtures:
     """Windows that mix documents of several domains."""
     tokens = cut_documents(texts, vocabulary)
-    return mix(tokens, config.windows, length=config.length, least=config.least, seed=seed)
+    return mix(tokens, config.windows, length=config.length, min_segment=config.least, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def tabulate_trials(
     """A row for each method, compared with ours on the same windows."""
     rows: list[Row] = []
     for name, restored in found.items():
-        labels = mixed.sure_labels[: len(restored.regions)]
+        labels = mixed.unambiguous_labels[: len(restored.regions)]
         row = describe(name, restored, labels, found[ours])
         rows.append(row | by_region(restored, mixed.names) | {"paper": dict(paper.get(name, {}))})
     return rows

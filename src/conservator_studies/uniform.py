@@ -12,7 +12,6 @@ from conservator.errors import ConservatorError
 from conservator.experts.uniform import LATEST
 from conservator.field import Bayes, Inferred
 from conservator.reference import sampled_energies, uniform_denoising_score
-from conservator_studies.adapted import Training, adapt, lacking
 from conservator_studies.baselines import UniformSetting
 from conservator_studies.baselines.uniform import Score
 from conservator_studies.byte import COMPARISON, COST, QUALITY, interval
@@ -20,6 +19,7 @@ from conservator_studies.corpora import read_domain
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
+from conservator_studies.token_experts import AdapterTraining, lacks_adapters, load_or_train_adapters
 from conservator_studies.tokens import (
     ROUNDS,
     Method,
@@ -57,7 +57,7 @@ class Config(TokenConfig):
         training: of the experts; None if they are named.
     """
 
-    training: Training | None = field(default_factory=Training)
+    training: AdapterTraining | None = field(default_factory=AdapterTraining)
 
 
 PRESETS = {
@@ -97,7 +97,7 @@ METHODS: dict[str, Method] = {
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
     """Restore the same windows by every method; the first of them by Algorithm 1 too."""
     corpora = {name: read_domain(resources.corpora, name, "train") for name in DOMAINS}
-    experts = list(adapt(resources, config.training, config.windows, corpora, track).values())
+    experts = list(load_or_train_adapters(resources, config.training, config.windows, corpora, track).values())
     for name, expert in zip(DOMAINS, experts, strict=True):
         if expert.spec.source.shows_noise:
             raise ConservatorError(
@@ -137,5 +137,5 @@ STUDY = TextStudy(
     run=run,
     conclude=conclude,
     domain="arxiv",
-    lacks=lacking(*DOMAINS),
+    lacks=lacks_adapters(*DOMAINS),
 )

@@ -7,13 +7,13 @@ from conservator.experts import Expert
 from conservator.reference import PRESETS as PARTICLES
 from conservator.training import Corpus
 from conservator.vocabularies import Vocabulary
-from conservator_studies.adapted import Training
 from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval
 from conservator_studies.corpora import read_domain
 from conservator_studies.natural import NaturalWindows, Span, draw_windows, streams
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Metrics, Row, TableSpec
 from conservator_studies.study import Track
+from conservator_studies.token_experts import AdapterTraining
 from conservator_studies.tokens import TokenConfig, by_name, damage_windows, restore_trials, tabulate_trials
 from conservator_studies.trained import text_corpus
 
@@ -40,7 +40,7 @@ class NaturalConfig(TokenConfig):
     particles: str = "natural"
     share: float = 0.25
     most: int = 8
-    training: Training | None = field(default_factory=Training)
+    training: AdapterTraining | None = field(default_factory=AdapterTraining)
 
 
 @dataclass(frozen=True)

@@ -424,8 +424,8 @@ def test_damaged_data_in_a_ledger_is_an_error(tmp_path):
 
 def drive(inputs, out, log, jobs=2):
     """A driver in a process of its own, which can be killed."""
-    tests = str(Path(__file__).parent.parent)
-    environment = {**os.environ, LOG: str(log), "BATCH_SECONDS": "0.05", "PYTHONPATH": tests}
+    paths = os.pathsep.join([str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, LOG: str(log), "BATCH_SECONDS": "0.05", "PYTHONPATH": paths}
     return subprocess.Popen([sys.executable, "-m", "support.batch_stub", inputs, out, str(jobs)], env=environment)
 
 

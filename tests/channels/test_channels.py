@@ -1,4 +1,4 @@
-"""The laws of every channel, in one list: a new channel is tested by adding it."""
+"""Properties of every channel, in one list: a new channel is tested by adding it."""
 
 import math
 
@@ -28,13 +28,13 @@ CHANNELS = {
     "confusion": ConfusionChannel(MATRIX),
     "confusion into fewer symbols": ConfusionChannel(MATRIX[:, :3] / MATRIX[:, :3].sum(1, keepdim=True)),
     "confusion of one token": ConfusionChannel(torch.ones(1, 1)),
-    "uneven mask": TokenDependentMaskChannel(torch.tensor([0.5, 0.1, 0.2, 0.01, 0.9])),
+    "token-dependent mask": TokenDependentMaskChannel(torch.tensor([0.5, 0.1, 0.2, 0.01, 0.9])),
 }
 channels = pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS.keys())
 
 
 def every_output(channel):
-    """All output symbols, one a row: (outputs, 1)."""
+    """Observe all output symbols, one in each row: (outputs, 1)."""
     return channel.observe(torch.arange(channel.outputs)[:, None])
 
 
@@ -83,7 +83,7 @@ def test_the_same_seed_gives_the_same_damage(channel):
 
 @channels
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
-def test_an_observation_keeps_its_shape_whatever_the_integers(channel, dtype, generator):
+def test_an_observation_keeps_its_shape_for_every_integer_type(channel, dtype, generator):
     tokens = torch.zeros(2, 3, 4, dtype=dtype)
     observation = channel.corrupt(tokens, generator)
     assert observation.vocab_size == channel.vocab_size
@@ -108,14 +108,16 @@ def test_clean_tokens_outside_the_vocabulary_are_refused(channel, generator):
 
 @channels
 def test_output_symbols_outside_the_alphabet_are_refused(channel):
-    for symbol in {-1, *range(channel.outputs, SIZE + 4)} - {channel.vocab_size}:  # V means lost, under every channel
+    for symbol in {-1, *range(channel.outputs, SIZE + 4)} - {
+        channel.vocab_size
+    }:  # V stands for a lost token in every channel
         with pytest.raises(ConservatorError, match=f"token {symbol} at position 2 is outside the output alphabet"):
             channel.observe(torch.tensor([0, channel.vocab_size, symbol]))
     with pytest.raises(ConservatorError, match="must be integers"):
         channel.observe(torch.zeros(3))
 
 
-def test_visible_tokens_survive_the_mask_channel(generator):
+def test_the_mask_channel_keeps_visible_tokens(generator):
     tokens = torch.randint(256, (50, 200), generator=generator)
     observation = MaskChannel(256, 0.3).corrupt(tokens, generator)
     assert torch.equal(observation.tokens[~observation.lost], tokens[~observation.lost])
@@ -130,12 +132,12 @@ def test_all_256_bytes_are_tokens(generator):
         assert torch.equal(channel.observe(every_byte).tokens, every_byte.long())
 
 
-def test_only_the_mask_channel_says_what_is_lost(generator):
+def test_only_the_mask_channel_shows_lost_positions(generator):
     tokens = torch.zeros(100, dtype=torch.long)
     for name in ("replacement", "confusion"):
         observation = CHANNELS[name].corrupt(tokens, generator)
         assert not observation.lost.any()
-        assert observation.doubtful.all()
+        assert observation.uncertain.all()
     masked = CHANNELS["mask"].corrupt(tokens, generator)
     assert 0 < masked.lost.sum() < 100
     assert ((masked.status == Status.KNOWN) == ~masked.lost).all()
@@ -168,7 +170,7 @@ def test_a_rate_outside_0_1_is_refused(kind, rate):
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, True])
-def test_a_bad_vocabulary_size_is_refused(size):
+def test_an_invalid_vocabulary_size_is_refused(size):
     with pytest.raises(ConservatorError, match="at least 1"):
         MaskChannel(size, 0.5)
 
@@ -189,12 +191,12 @@ def test_a_matrix_that_does_not_normalise_is_refused(matrix, message):
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, float("nan")])
-def test_a_rate_that_is_none_is_refused(rate):
-    with pytest.raises(ConservatorError, match="not between 0 and 1"):
+def test_a_token_dependent_rate_of_0_or_1_is_refused(rate):
+    with pytest.raises(ConservatorError, match="strictly between 0 and 1"):
         TokenDependentMaskChannel(torch.tensor([0.5, rate]))
 
 
-def test_only_an_uneven_loss_tells_what_was_lost():
+def test_only_token_dependent_erasure_is_informative():
     for channel in CHANNELS.values():
-        told = channel.observe(torch.tensor([channel.vocab_size])).likelihood.erasure_is_informative
-        assert told == isinstance(channel, TokenDependentMaskChannel)
+        informative = channel.observe(torch.tensor([channel.vocab_size])).likelihood.erasure_is_informative
+        assert informative == isinstance(channel, TokenDependentMaskChannel)

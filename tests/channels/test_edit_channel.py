@@ -1,4 +1,4 @@
-"""The edit channel: what it is made of, what it draws, and its file."""
+"""The edit channel: its parameters, its samples, and its file."""
 
 import numpy as np
 import pytest
@@ -14,17 +14,17 @@ CHANNEL = EditChannel(
 )
 
 
-def test_a_file_comes_back():
+def test_a_file_round_trips():
     again = EditChannel.from_json(CHANNEL.to_json())
     assert again == CHANNEL
-    assert again.by_seen["c"] == [("e", 0.1)]
+    assert again.by_observed["c"] == [("e", 0.1)]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("{", "no JSON"),
-        ("[]", "no edit channel"),
+        ("{", "not JSON"),
+        ("[]", "not an edit channel"),
         ('{"format": "conservator edit channel", "version": 1}', "edits"),
         (
             HEAD + '[["a", "a", 0.1]], "stays": {}, "other": 1}',
@@ -32,36 +32,36 @@ def test_a_file_comes_back():
         ),
         (
             HEAD + '[["a", "b", 7]], "stays": {}, "other": 1}',
-            "probability 7",
+            "must be between 0 and 1, got 7",
         ),
         (
             HEAD + '[["a", "b", true]], "stays": {}, "other": 1}',
-            "no number",
+            "not a number",
         ),
-        (HEAD + '[], "stays": {"ab": 1}, "other": 1}', "single"),
-        ("[" * 100_000, "no JSON"),
+        (HEAD + '[], "stays": {"ab": 1}, "other": 1}', "single characters"),
+        ("[" * 100_000, "not JSON"),
     ],
 )
-def test_what_is_no_channel_is_refused(text, said):
-    with pytest.raises(ConservatorError, match=said):
+def test_invalid_files_are_refused(text, message):
+    with pytest.raises(ConservatorError, match=message):
         EditChannel.from_json(text, "x.json")
 
 
 @given(st.floats(0.01, 4))
-def test_a_rate_makes_edits_likelier_and_staying_less_so(rate):
-    other = CHANNEL.at_rate(rate)
+def test_scaling_the_error_rate_scales_edits_and_keep_probabilities(factor):
+    scaled = CHANNEL.scale_error_rate(factor)
     for edit, value in CHANNEL.edits.items():
-        assert other.edits[edit] == pytest.approx(min(1.0, rate * value))
-    assert (other.stay("e") < CHANNEL.stay("e")) == (rate > 1) or rate == pytest.approx(1)
+        assert scaled.edits[edit] == pytest.approx(min(1.0, factor * value))
+    assert (scaled.keep_prob("e") < CHANNEL.keep_prob("e")) == (factor > 1) or factor == pytest.approx(1)
 
 
-def test_edits_are_drawn_as_often_as_it_says():
-    seen = CHANNEL.corrupt("rn" * 3000, np.random.default_rng(0))
-    assert seen.count("m") / 3000 == pytest.approx(0.2 / (0.2 + 0.98), abs=0.03)
+def test_edits_are_drawn_with_their_probability():
+    observed = CHANNEL.corrupt("rn" * 3000, np.random.default_rng(0))
+    assert observed.count("m") / 3000 == pytest.approx(0.2 / (0.2 + 0.98), abs=0.03)
     assert EditChannel({}).corrupt("as it is", np.random.default_rng(0)) == "as it is"
 
 
-def test_channels_by_name(tmp_path):
+def test_edit_channels_by_name(tmp_path):
     (tmp_path / "own.json").write_text(CHANNEL.to_json())
     assert (
         as_edit_channel(str(tmp_path / "own.json"))

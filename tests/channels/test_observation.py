@@ -1,4 +1,4 @@
-"""The laws of every observation: an index keeps what is known, and what is lost says nothing."""
+"""Properties of every observation: indexing selects all fields, and lost positions carry no information."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ CHANNELS = {
     "confusion into more symbols": ConfusionChannel(torch.cat([0.8 * MATRIX, torch.full((SIZE, 2), 0.1)], dim=1)),
 }
 channels = pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNELS.keys())
-# Under these channels the symbol V means that the token is lost; a matrix of more symbols has a column for it.
+# In these channels the symbol V stands for a lost token; a matrix with more symbols has a column for it.
 mixed = pytest.mark.parametrize(
     "channel", [channel for channel in CHANNELS.values() if not channel.outputs > SIZE + 1], ids=list(CHANNELS)[:4]
 )
@@ -39,13 +39,15 @@ def slices(size):
 
 
 def tensors(size):
-    numbers = st.lists(st.integers(0, size - 1), max_size=5).map(lambda found: torch.tensor(found, dtype=torch.long))
+    numbers = st.lists(st.integers(0, size - 1), max_size=5).map(
+        lambda indices: torch.tensor(indices, dtype=torch.long)
+    )
     masks = st.lists(st.booleans(), min_size=size, max_size=size).map(torch.tensor)
     return numbers | masks
 
 
-def places(count):
-    """Indices that name single positions of a batch, as two lists of the same length."""
+def position_indices(count):
+    """Draw indices of single positions of a batch, as two lists of the same length."""
     row = st.lists(st.integers(0, ROWS - 1), min_size=count, max_size=count)
     column = st.lists(st.integers(0, LENGTH - 1), min_size=count, max_size=count)
     return st.tuples(row.map(torch.tensor), column.map(torch.tensor))
@@ -56,12 +58,12 @@ pairs = st.tuples(
     st.integers(-ROWS, ROWS - 1) | slices(ROWS), st.integers(-LENGTH, LENGTH - 1) | slices(LENGTH) | tensors(LENGTH)
 )
 grids = st.lists(st.lists(st.booleans(), min_size=LENGTH, max_size=LENGTH), min_size=ROWS, max_size=ROWS)
-indices = st.one_of(single, pairs, st.integers(1, 5).flatmap(places), grids.map(torch.tensor), st.none())
+indices = st.one_of(single, pairs, st.integers(1, 5).flatmap(position_indices), grids.map(torch.tensor), st.none())
 
 
 @channels
 @given(data=st.data(), index=indices)
-def test_an_index_keeps_tokens_status_and_likelihood(channel, data, index):
+def test_an_index_selects_tokens_status_and_likelihood(channel, data, index):
     tokens = data.draw(batches(channel))
     whole = channel.observe(tokens)
     part = whole[index]
@@ -69,7 +71,7 @@ def test_an_index_keeps_tokens_status_and_likelihood(channel, data, index):
     assert torch.equal(part.status, whole.status[index])
     assert torch.equal(part.likelihood.table(), whole.likelihood.table()[index])
     assert part.vocab_size == whole.vocab_size
-    for view in ("lost", "doubtful", "hidden", "readable"):
+    for view in ("lost", "uncertain", "hidden", "readable"):
         assert torch.equal(getattr(part, view), getattr(whole, view)[index])
     assert torch.equal(part.log_same(), whole.log_same()[index])
     if part.tokens.numel():
@@ -81,43 +83,45 @@ def test_an_index_keeps_tokens_status_and_likelihood(channel, data, index):
 
 @channels
 @given(data=st.data())
-def test_an_observation_says_what_its_symbols_mean(channel, data):
+def test_status_and_likelihood_agree_with_the_symbols(channel, data):
     tokens = data.draw(batches(channel))
-    seen = channel.observe(tokens)
-    statuses = (seen.status == Status.KNOWN).int() + seen.doubtful.int() + seen.lost.int()
+    observation = channel.observe(tokens)
+    statuses = (observation.status == Status.KNOWN).int() + observation.uncertain.int() + observation.lost.int()
     assert (statuses == 1).all()
-    assert (seen.hidden == (seen.lost | (tokens >= SIZE))).all()
-    assert torch.equal(seen.readable[~seen.hidden], tokens[~seen.hidden])
-    assert (seen.readable[seen.hidden] == 0).all()
-    same = seen.likelihood.table().gather(-1, tokens.clamp_max(SIZE - 1)[..., None])[..., 0]
-    assert torch.equal(seen.log_same(), same.masked_fill(seen.hidden, -torch.inf))
+    assert (observation.hidden == (observation.lost | (tokens >= SIZE))).all()
+    assert torch.equal(observation.readable[~observation.hidden], tokens[~observation.hidden])
+    assert (observation.readable[observation.hidden] == 0).all()
+    same = observation.likelihood.table().gather(-1, tokens.clamp_max(SIZE - 1)[..., None])[..., 0]
+    assert torch.equal(observation.log_same(), same.masked_fill(observation.hidden, -torch.inf))
     other = (tokens + 1) % SIZE
-    torch.testing.assert_close(seen.likelihood.at(other), seen.likelihood.table().gather(-1, other[..., None])[..., 0])
+    torch.testing.assert_close(
+        observation.likelihood.at(other), observation.likelihood.table().gather(-1, other[..., None])[..., 0]
+    )
 
 
 @mixed
 @given(data=st.data(), seed=st.integers(0, 100))
-def test_what_is_lost_says_nothing(channel, data, seed):
-    """A document that was damaged and has marks besides: its likelihood is flat where a token is lost."""
+def test_lost_positions_carry_no_information(channel, data, seed):
+    """In a damaged document with additional marks, the likelihood is flat where a token is lost."""
     tokens = data.draw(batches(channel))
-    seen = channel.observe(tokens)
+    observation = channel.observe(tokens)
     lost = tokens == SIZE
-    assert torch.equal(seen.lost, lost)
-    assert seen.hidden[lost].all()
+    assert torch.equal(observation.lost, lost)
+    assert observation.hidden[lost].all()
     generator = torch.Generator().manual_seed(seed)
     log_probs = torch.randn(ROWS, LENGTH, SIZE, generator=generator, dtype=torch.float64).log_softmax(-1)
     others = torch.randn(ROWS, LENGTH, SIZE, generator=generator, dtype=torch.float64).log_softmax(-1)
-    table = seen.likelihood.table()[lost]
+    table = observation.likelihood.table()[lost]
     assert (table == table[:, :1]).all()
     assert torch.isfinite(table).all()
-    evidence, other = (seen.likelihood.log_evidence(one)[lost] for one in (log_probs, others))
-    torch.testing.assert_close(evidence, other)
-    torch.testing.assert_close(seen.likelihood.log_posterior(log_probs)[lost], log_probs[lost])
-    # What was seen keeps the likelihood that it has by itself.
-    torch.testing.assert_close(seen.likelihood.table()[~lost], channel.observe(tokens[~lost]).likelihood.table())
+    first, second = (observation.likelihood.log_evidence(probs)[lost] for probs in (log_probs, others))
+    torch.testing.assert_close(first, second)
+    torch.testing.assert_close(observation.likelihood.log_posterior(log_probs)[lost], log_probs[lost])
+    # Observed positions keep the likelihood that they have without the lost ones.
+    torch.testing.assert_close(observation.likelihood.table()[~lost], channel.observe(tokens[~lost]).likelihood.table())
 
 
-def test_an_excerpt_stays_with_its_sequences():
+def test_an_excerpt_is_kept_with_whole_sequences():
     excerpt = Excerpt(torch.tensor([0, 1, 4, 5, 6, 9]), 12)
     whole = CHANNELS["mask"].observe(torch.zeros(ROWS, LENGTH, dtype=torch.long), excerpt)
     for index in (1, slice(0, 2), torch.tensor([2, 0]), None):

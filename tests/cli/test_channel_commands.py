@@ -52,7 +52,7 @@ def test_bad_input_is_named(tmp_path):
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
     (tmp_path / "empty.txt").write_text("")
     for words, said in (
-        (("restore", "-", "--channel", "bad.json"), "bad.json is no edit channel"),
+        (("restore", "-", "--channel", "bad.json"), "bad.json is not an edit channel"),
         (("restore", "-", "--channel", "missing.json"), "missing.json"),
         (("channel", "fit", "latin.txt", "empty.txt", "-o", "x.json"), "latin.txt is not UTF-8: byte 3"),
         (("channel", "fit", "empty.txt", "empty.txt", "-o", "x.json"), "no pair of lines"),

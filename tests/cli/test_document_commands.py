@@ -141,12 +141,12 @@ def test_help_has_examples_and_exit_codes():
         (
             ["restore", "latin.txt", "--encoding", "utf-8", *EXPERTS],
             3,
-            "byte 3 is 0xe9, which fits into no text; --enc",
+            "byte 3 is 0xe9, which is invalid at this position; --enc",
         ),
         (
             ["restore", "latin.txt", "--encoding", "utf-8", *EXPERTS],
             3,
-            "--lost invalid counts the 1 byte that does not",
+            "--lost invalid counts the 1 invalid byte as lost",
         ),
         (["restore", "latin.txt", "--encoding", "klingon", *EXPERTS], 2, "--encoding: 'klingon' is not known"),
         (["restore", "latin.txt", "--encoding", "ascii", *EXPERTS], 3, "latin.txt is not ascii: byte 3 is 0xe9"),
@@ -191,8 +191,8 @@ def test_help_has_examples_and_exit_codes():
         ),
         (["damage", "clean.txt", "--channel", "scratch"], 2, "known: mask, replacement"),
         (["damage", "clean.txt", "--rate", "1.5"], 2, "--rate"),
-        (["damage", "damaged.txt"], 3, "already"),
-        (["compare", "clean.txt", "latin.txt", "damaged.txt"], 3, "equally long"),
+        (["damage", "damaged.txt"], 3, "occurs at byte 22 of the document"),
+        (["compare", "clean.txt", "latin.txt", "damaged.txt"], 3, "must have the same length"),
     ],
 )
 def test_what_is_wrong_is_said(folder, words, code, message):

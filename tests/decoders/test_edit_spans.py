@@ -44,7 +44,7 @@ def test_texts_have_the_posterior_of_all_paths_that_write_them(line):
 
 def test_stretches_end_at_spaces_that_are_sure():
     line = "ab cab ab"
-    steps = ArcTable(CHANNEL.at_rate(0.1)).of(line)
+    steps = ArcTable(CHANNEL.scale_error_rate(0.1)).of(line)
     found = find_stretches(line, WIDE.search(MIXTURE, steps, "\n"), steps)
     assert found
     assert all(one.start == 0 or line[one.start] == " " for one in found)

@@ -27,7 +27,10 @@ def exact_trust(line, posteriors, channel):
         for seen, law in zip(line, posteriors, strict=True)
     )
     return OcrConfidence(
-        np.log(own / channel.other), np.log((1 - own) / (1 - channel.other)), np.zeros(len(line) + 1), others
+        np.log(own / channel.default_keep_prob),
+        np.log((1 - own) / (1 - channel.default_keep_prob)),
+        np.zeros(len(line) + 1),
+        others,
     )
 
 
@@ -68,13 +71,13 @@ def test_a_reader_that_says_its_posterior_is_taken_at_its_word(said, stay):
 @given(st.text(alphabet="abc d", max_size=8))
 def test_a_reader_that_says_nothing_changes_nothing(line):
     table = ArcTable(CHANNEL)
-    for one, other in zip(table.of(line), table.of(line, OcrConfidence.silent(len(line))), strict=True):
+    for one, other in zip(table.of(line), table.of(line, OcrConfidence.uninformative(len(line))), strict=True):
         assert np.array_equal(one, other)
 
 
 def test_what_staying_loses_edits_gain():
-    doubtful = OcrConfidence(np.log([0.5]), np.log([4.0]), np.log([1.0, 3.0]), ((("c", 0.25), ("a", 0.5)),))
-    plain, steps = (ArcTable(CHANNEL).of("b", ocr_confidence) for ocr_confidence in (None, doubtful))
+    uncertain = OcrConfidence(np.log([0.5]), np.log([4.0]), np.log([1.0, 3.0]), ((("c", 0.25), ("a", 0.5)),))
+    plain, steps = (ArcTable(CHANNEL).of("b", ocr_confidence) for ocr_confidence in (None, uncertain))
     texts = ["".join(map(chr, text[:size])) for text, size in zip(steps.texts.tolist(), steps.sizes, strict=True)]
     assert texts == ["a", "b", "c"]
     before, after = np.exp(plain.chances), np.exp(steps.chances)
@@ -89,7 +92,7 @@ def ways(seen, clean):
         return float(seen == clean)
     if seen[0] == "_":
         return ways(seen[1:], clean[1:])
-    found = CHANNEL.stay(seen[0]) * ways(seen[1:], clean[1:]) if seen[0] == clean[0] else 0.0
+    found = CHANNEL.keep_prob(seen[0]) * ways(seen[1:], clean[1:]) if seen[0] == clean[0] else 0.0
     for (before, after), chance in CHANNEL.edits.items():
         if seen.startswith(after) and clean.startswith(before):
             found += chance * ways(seen[len(after) :], clean[len(before) :])

@@ -1,4 +1,4 @@
-"""What a file is: read in its encoding and written as it was, or named for what it is."""
+"""Encodings of files: decoded and written back in the same encoding, or refused with the file type."""
 
 import io
 import zipfile
@@ -28,7 +28,7 @@ SPANISH = "El niño comió una manzana en la montaña, según la señora; ¿qué
 
 
 @pytest.mark.parametrize(
-    ("text", "codec", "found"),
+    ("text", "codec", "detected"),
     [
         (FRENCH, "utf-8", "utf-8"),
         (FRENCH, "utf-8-sig", "utf-8"),
@@ -54,17 +54,17 @@ SPANISH = "El niño comió una manzana en la montaña, según la señora; ¿qué
         (RUSSIAN, "cp866", "cp866"),
     ],
 )
-def test_an_undamaged_file_is_read_and_comes_back(text, codec, found):
+def test_an_undamaged_file_round_trips(text, codec, detected):
     data = text.encode(codec)
     source = read_input(data)
-    assert (source.encoding, source.detected) == (found, True)
+    assert (source.encoding, source.detected) == (detected, True)
     assert source.data.decode() == (f"\ufeff{text}" if codec == "utf-8-sig" else text)
     result = restore(data, [FakeExpert()])
-    assert (result.encoding, result.text) == (found, source.data.decode())
-    assert result.encoded == (data, found)
+    assert (result.encoding, result.text) == (detected, source.data.decode())
+    assert result.encoded == (data, detected)
 
 
-def packed(*names):
+def zip_archive(*names):
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as handle:
         for name, content in names:
@@ -76,7 +76,7 @@ NOISE = np.random.default_rng(0).bytes(4000)
 
 
 @pytest.mark.parametrize(
-    ("data", "kind"),
+    ("data", "file_type"),
     [
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a PNG image"),
         (b"\xff\xd8\xff\xe0\0\x10JFIF\0", "a JPEG image"),
@@ -85,11 +85,11 @@ NOISE = np.random.default_rng(0).bytes(4000)
         (b"RIFF\x24\0\0\0WAVEfmt ", "a WAV sound"),
         (b"II*\0\x08\0\0\0", "a TIFF image"),
         (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n", "a PDF document"),
-        (packed(("a.txt", "text")), "a ZIP archive"),
-        (packed(("[Content_Types].xml", ""), ("word/document.xml", "")), "a Word document (docx)"),
-        (packed(("xl/workbook.xml", "")), "an Excel workbook (xlsx)"),
-        (packed(("mimetype", "application/epub+zip")), "an EPUB book"),
-        (packed(("mimetype", "application/vnd.oasis.opendocument.text")), "an OpenDocument text (odt)"),
+        (zip_archive(("a.txt", "text")), "a ZIP archive"),
+        (zip_archive(("[Content_Types].xml", ""), ("word/document.xml", "")), "a Word document (docx)"),
+        (zip_archive(("xl/workbook.xml", "")), "an Excel workbook (xlsx)"),
+        (zip_archive(("mimetype", "application/epub+zip")), "an EPUB book"),
+        (zip_archive(("mimetype", "application/vnd.oasis.opendocument.text")), "an OpenDocument text (odt)"),
         (b"\x1f\x8b\x08\0\0\0\0\0", "gzip-compressed data"),
         (b"BZh91AY&SY\0", "bzip2-compressed data"),
         (b"\xfd7zXZ\0\0\x04", "xz-compressed data"),
@@ -120,10 +120,10 @@ NOISE = np.random.default_rng(0).bytes(4000)
         (b"a\0b", "binary data"),
     ],
 )
-def test_what_is_not_text_is_named(data, kind):
+def test_the_error_names_the_file_type(data, file_type):
     with pytest.raises(NotTextError, match=r"photo\.txt is ") as error:
         read_input(data, name="photo.txt")
-    assert f"photo.txt is {kind}, not text" in str(error.value)
+    assert f"photo.txt is {file_type}, not text" in str(error.value)
     with pytest.raises(NotTextError, match="the document is "):
         restore(data, [FakeExpert()], lost="invalid")
 
@@ -143,7 +143,7 @@ def test_what_is_not_text_is_named(data, kind):
         "\x1b[1mlog\x1b[0m",
     ],
 )
-def test_a_text_may_begin_like_another_kind(text):
+def test_a_text_may_start_with_a_signature(text):
     assert name_file_type(text.encode()) is None
     assert read_input(text.encode()).data == text.encode()
 
@@ -152,26 +152,26 @@ CODECS = ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "cp1252", "latin-1", "
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40), st.sampled_from(CODECS))
-def test_any_text_in_any_encoding_comes_back(text, codec):
-    """Whether it is named or told by the bytes, rightly or not: no byte is changed, or the file is refused."""
+def test_any_text_in_any_encoding_round_trips(text, codec):
+    """With a given or a detected encoding, correct or not, no byte changes, or the file is refused."""
     data = text.encode(codec, "ignore")
     try:
-        source = read_input(data, signs=("[...]",))
+        source = read_input(data, markers=("[...]",))
     except ConservatorError:
-        source = read_input(data, codec, signs=("[...]",))
+        source = read_input(data, codec, markers=("[...]",))
     written = source.data if source.encoding == "utf-8" else write_text(source.data.decode(), source.encoding)
     assert written == data
-    named = read_input(data, codec)
-    assert named.data.decode().replace(MARK, "") == data.decode(codec).replace(MARK, "").replace("ï¿½", "")
+    given_codec = read_input(data, codec)
+    assert given_codec.data.decode().replace(MARK, "") == data.decode(codec).replace(MARK, "").replace("ï¿½", "")
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_come_back_or_are_refused(data):
+def test_any_bytes_round_trip_or_are_refused(data):
     try:
-        found = restore(data, [FakeExpert()], mark="[#]")
+        restoration = restore(data, [FakeExpert()], mark="[#]")
     except ConservatorError:
         return
-    assert found.encoded[0] == data
+    assert restoration.encoded[0] == data
 
 
 @pytest.mark.parametrize(
@@ -183,40 +183,40 @@ def test_marks_are_found_in_any_encoding(codec, mark):
     before, after = f"{text}un b", f"teau ; {text}"
     data = mark.encode() if codec.startswith("cp") else mark.encode(codec)
     data = before.encode(codec) + data + after.encode(codec)
-    found = restore(data, [FakeExpert()], mark=mark)
-    assert found.summary.lost == 1
-    written, encoding = found.encoded
+    restoration = restore(data, [FakeExpert()], mark=mark)
+    assert restoration.summary.lost == 1
+    written, encoding = restoration.encoded
     if encoding != "utf-8":
         assert written.startswith(before.encode(codec))
         assert written.endswith(after.encode(codec))
-    opened = restore(data, [FakeExpert()], mark=mark, min_confidence=1.0)
-    assert opened.encoded[0] == data
+    unfilled = restore(data, [FakeExpert()], mark=mark, min_confidence=1.0)
+    assert unfilled.encoded[0] == data
 
 
-def test_what_has_no_place_in_the_encoding_is_written_as_utf8():
+def test_a_text_that_the_encoding_lacks_is_written_as_utf8():
     assert write_text("café �", "windows-1252") == b"caf\xe9 \xef\xbf\xbd"
-    with pytest.raises(ConservatorError, match="'ł' has no place in windows-1252"):
+    with pytest.raises(ConservatorError, match="windows-1252 has no character 'ł'"):
         write_text("é ł", "windows-1252")
-    found = restore("caf\xe9 ##".encode("cp1252"), [FakeExpert(sharpness=0.0)], mark="#", encoding="cp1252")
-    data, encoding = found.encoded
-    assert data.decode(encoding) == found.text
+    restoration = restore("caf\xe9 ##".encode("cp1252"), [FakeExpert(sharpness=0.0)], mark="#", encoding="cp1252")
+    data, encoding = restoration.encoded
+    assert data.decode(encoding) == restoration.text
 
 
-def test_damaged_utf8_is_told_from_other_encodings():
+def test_damaged_utf8_is_distinguished_from_other_encodings():
     damaged = FRENCH.encode().replace(b" bon", b" b\xffn")
     assert detect_encoding(damaged) == "utf-8"
     with pytest.raises(
-        ConservatorError, match=r"byte \d+ is 0xff.*encoding='NAME'.*lost='invalid' counts the 1 byte"
+        ConservatorError, match=r"byte \d+ is 0xff.*encoding='NAME'.*lost='invalid' counts the 1 invalid byte"
     ) as error:
         restore(damaged, [FakeExpert()])
-    assert "; --lost " in error.value.worded(lambda one: f"--{one.option} {one.value}")
+    assert "; --lost " in error.value.format_message(lambda advice: f"--{advice.option} {advice.value}")
     half = FRENCH.encode().replace("é".encode(), b"\xc3" + MARK.encode())
     assert detect_encoding(half) == "utf-8"
     latin = FRENCH.replace("\u2019", "'").encode("latin-1")
     assert detect_encoding(latin) == "windows-1252"
     assert detect_encoding(latin, allow_invalid_utf8=True) == "utf-8"
     assert detect_encoding(latin.replace(b"dernier", MARK.encode())) == "windows-1252"
-    assert guess_codepage(b"caf\xe9 " * 4000 + b"\x81") == "iso8859-1"  # which has a character for every byte
+    assert guess_codepage(b"caf\xe9 " * 4000 + b"\x81") == "iso8859-1"  # it has a character for every byte
 
 
 @pytest.mark.parametrize(
@@ -229,15 +229,15 @@ def test_damaged_utf8_is_told_from_other_encodings():
         (b"caf\xe9", "ascii", ConservatorError, "not ascii: byte 3 is 0xe9"),
         (b"a\0b\0c", "utf-16", ConservatorError, "not utf-16-le: byte 4 is 0x63"),
         (b"caf\xe9", "unicode_escape", OptionError, "is not known"),
-        (b"a\x1b(B", "iso2022_jp", ConservatorError, "cannot be written as the same bytes"),
+        (b"a\x1b(B", "iso2022_jp", ConservatorError, "not encoded to the same bytes"),
     ],
 )
-def test_encodings_that_do_not_fit_are_said(data, encoding, error, message):
+def test_invalid_encodings_are_refused(data, encoding, error, message):
     with pytest.raises(error, match=message):
         read_input(data, encoding)
 
 
-def test_encodings_have_one_name():
+def test_encodings_have_one_canonical_name():
     assert [check_encoding(name) for name in ("CP1252", "Windows-1252", "latin1", "UTF8", "utf-8-sig", "L9")] == [
         "windows-1252", "windows-1252", "iso-8859-1", "utf-8", "utf-8", "iso-8859-15"]  # fmt: skip
     assert read_input("\ufeffa".encode("utf-16-be"), "utf-16").encoding == "utf-16-be"

@@ -123,7 +123,7 @@ def test_a_uniform_source_refuses_what_it_cannot_know():
 
 
 def test_tokens_without_text_are_impossible():
-    silent = Tokens([b"", *VOCABULARY.pieces[1:]])
+    silent = Tokens([b"", *VOCABULARY.token_bytes[1:]])
     one = FlowExpert(Base(random_flow(), silent), "flow")
     hidden = torch.ones(4, 9, dtype=torch.bool)
     log_probs = one.predict(Context(batch(), hidden, torch.zeros(4)), hidden.nonzero(as_tuple=True))

@@ -12,7 +12,7 @@ from conservator.errors import ConservatorError
 from conservator.experts import Context, ExpertSpec, Predictions, Team, UniformSource, copy_visible
 from conservator.field import Folds, hide
 from conservator.reference import BigramExpert, CategoricalExpert
-from conservator.vocabularies import BYTES, Numbered
+from conservator.vocabularies import BYTES, NumberedVocabulary
 from support.fakes import FakeExpert
 from support.gathering import gather
 from support.tables import table_of
@@ -50,7 +50,7 @@ class Table:
     """Predicts one row everywhere, or whatever else it is told to return."""
 
     def __init__(self, name="table", vocabulary=None, returned=None, **spec):
-        self.spec = ExpertSpec(name, vocabulary or Numbered(SIZE), **spec)
+        self.spec = ExpertSpec(name, vocabulary or NumberedVocabulary(SIZE), **spec)
         self.returned = returned
 
     def predict(self, context, at):
@@ -64,7 +64,7 @@ class Specless:
 
 
 class Speechless:
-    spec = ExpertSpec("mute", Numbered(SIZE))
+    spec = ExpertSpec("mute", NumberedVocabulary(SIZE))
 
 
 class Talkative(Speechless):
@@ -78,12 +78,12 @@ BAD = {
     "without predict": ([Speechless()], r"a Speechless object is no expert: it lacks a method predict"),
     "predict is no method": ([Talkative()], r"it lacks a method predict\(context, at\)"),
     "a uniform source": ([Table("blind", source=UniformSource())], "'blind' has a uniform source"),
-    "two sizes": ([Table("one"), Table("two", Numbered(5))], "different vocabularies: .*'one': .*'two': "),
+    "two sizes": ([Table("one"), Table("two", NumberedVocabulary(5))], "different vocabularies: .*'one': .*'two': "),
     "two vocabularies of one size": (
         [Table("one", Tokenizer(256, "english")), Table("two", Tokenizer(256, "french"))],
         "different vocabularies: {'one': 'english', 'two': 'french'}; they have to share one",
     ),
-    "bytes and numbers": ([Table("one", BYTES), Table("two", Numbered(256))], "different vocabularies"),
+    "bytes and numbers": ([Table("one", BYTES), Table("two", NumberedVocabulary(256))], "different vocabularies"),
 }
 
 
@@ -128,7 +128,7 @@ def test_a_team_is_its_experts():
     experts = bigrams(3)
     team = Team(experts)
     assert (len(team), team.names) == (3, ("expert 0", "expert 1", "expert 2"))
-    assert team.vocabulary == Numbered(SIZE)
+    assert team.vocabulary == NumberedVocabulary(SIZE)
     one = team.alone(2)
     assert one.experts == (experts[2],)
     assert one.meter is team.meter

@@ -68,8 +68,8 @@ def test_near_damage_is_within_reach_of_a_lost_position(tokens, evidence_radius,
         assert near_damage(part, evidence_radius)[0].tolist() == [
             one for one, here in zip(expected, kept, strict=True) if here
         ]
-    doubtful = ReplacementChannel(SIZE, 0.5).observe(tokens[None])
-    assert near_damage(doubtful, evidence_radius).all() == (
+    uncertain = ReplacementChannel(SIZE, 0.5).observe(tokens[None])
+    assert near_damage(uncertain, evidence_radius).all() == (
         evidence_radius is None or len(lost) < len(tokens) or all(expected)
     )
 

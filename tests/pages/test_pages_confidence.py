@@ -29,7 +29,7 @@ def test_confidences_of_glyphs_take_precedence_over_those_of_words():
     assert transcript.text == "tﬁxy on so\n"
     confidences = character_confidences(transcript)
     assert confidences[:4] == [
-        CharacterConfidence(0.99, others=(("f", 0.4),)),
+        CharacterConfidence(0.99, alternatives=(("f", 0.4),)),
         CharacterConfidence(),
         CharacterConfidence(0.8),
         CharacterConfidence(0.8),

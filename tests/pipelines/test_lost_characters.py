@@ -48,7 +48,7 @@ def decoded(text):
 def lost_characters(restorer, document):
     """Whether the marks of a document are told to be characters."""
     damaged = read_damaged(document)
-    return restorer.characters(damaged, restorer.options, doubtful=False) is not None
+    return restorer.characters(damaged, restorer.options, uncertain=False) is not None
 
 
 @pytest.mark.parametrize("language", SENTENCES)
@@ -116,10 +116,10 @@ def test_characters_stand_where_their_bytes_stood(text):
     damaged = read_damaged(text)
     found = as_characters(damaged)
     assert int(found.widths.sum()) == len(damaged.tokens)
-    assert np.flatnonzero(found.damaged.tokens == CHARACTERS.mask).tolist() == found.damaged.places.tolist()
-    wider = damaged.with_widths(np.full(len(damaged.places), 2))
-    assert len(wider.tokens) == len(damaged.tokens) + len(damaged.places)
-    assert wider.sign_of(wider.lost).tolist() == np.repeat(np.arange(len(damaged.places)), 2).tolist()
+    assert np.flatnonzero(found.damaged.tokens == CHARACTERS.mask).tolist() == found.damaged.positions.tolist()
+    wider = damaged.with_widths(np.full(len(damaged.positions), 2))
+    assert len(wider.tokens) == len(damaged.tokens) + len(damaged.positions)
+    assert wider.marker_of(wider.lost).tolist() == np.repeat(np.arange(len(damaged.positions)), 2).tolist()
 
 
 def test_all_forms_of_a_restoration_speak_of_characters():

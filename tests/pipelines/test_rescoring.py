@@ -151,7 +151,7 @@ class Printable(Bookworm):
 
     def __init__(self, text, name):
         super().__init__(text, name)
-        self.spec = CausalSpec(name, Tokens(self.spec.tokens.pieces, self.cut))
+        self.spec = CausalSpec(name, Tokens(self.spec.tokens.token_bytes, self.cut))
 
     def cut(self, text):
         if "\x04" in text:

@@ -143,9 +143,9 @@ def test_the_lattice_of_one_weight_is_as_fine_as_the_team_allows():
 
 def test_what_cannot_be_foretold_is_refused():
     experts, tokens, _ = two_regions(1)
-    doubtful = ReplacementChannel(SIZE, 0.2).corrupt(tokens, seeded())
+    uncertain = ReplacementChannel(SIZE, 0.2).corrupt(tokens, seeded())
     with pytest.raises(ConservatorError, match="doubtful"):
-        read_folds(Team(experts), doubtful, seeded())
+        read_folds(Team(experts), uncertain, seeded())
     lost = MaskChannel(SIZE, 0.2).observe(torch.full_like(tokens, SIZE))
     with pytest.raises(ConservatorError, match="nothing is visible"):
         held_out_gain(read_folds(Team(experts), lost, seeded()), lost)

@@ -41,7 +41,7 @@ def test_known_text_takes_the_place_of_signs(document, data):
     damaged = read_damaged(document, gap="[...]", fixed=fixed)
     assert [tuple(damaged.spans[one]) for one in damaged.fixed] == [place.origin for place in chosen]
     for one, (start, stop, text) in zip(damaged.fixed, fixed, strict=True):
-        first = damaged.places[one]
+        first = damaged.positions[one]
         stretch = np.arange(first, first + damaged.lengths[one])
         assert bytes(damaged.tokens[stretch].tolist()).decode() == text
         assert {tuple(origin) for origin in damaged.origins(stretch)} == {(start, stop)}
@@ -126,16 +126,16 @@ def test_a_choice_keeps_what_it_was_chosen_from_and_line_numbers_count_the_damag
 @pytest.mark.parametrize(
     ("fixed", "message"),
     [
-        ([(3, 1, "a")], "known: the bytes 3 to 1; ranges must be in order"),
-        ([(0, 2, "a"), (1, 3, "b")], "must be in order, apart"),
+        ([(3, 1, "a")], "fixed: the bytes 3 to 1; ranges must be in order"),
+        ([(0, 2, "a"), (1, 3, "b")], "must be in order, disjoint"),
         ([(0, 99, "a")], "within 5 bytes"),
         ([(1, 4, "")], "at least one character"),
-        ([(4, 4, "a")], "apart, not empty, and"),
-        ([(0, 1, "b")], r"known: the bytes 0 to 1 are not all lost: b'a' at 0 to 1 is visible text"),
+        ([(4, 4, "a")], "disjoint, not empty, and"),
+        ([(0, 1, "b")], r"fixed: the bytes 0 to 1 are not all lost: b'a' at 0 to 1 is visible text"),
         ([(0, 4, "b")], r"the bytes 0 to 4 are not all lost: b'a' at 0 to 1 is visible"),
         ([(1, 5, "b")], r"the bytes 1 to 5 are not all lost: b'b' at 4 to 5 is visible"),
-        ([(1, 3, "b")], "the bytes 1 to 3 end inside the sign at 1 to 4"),
-        ([(2, 4, "b")], "the bytes 2 to 4 end inside the sign at 1 to 4"),
+        ([(1, 3, "b")], "the bytes 1 to 3 split the marker at 1 to 4"),
+        ([(2, 4, "b")], "the bytes 2 to 4 split the marker at 1 to 4"),
     ],
 )
 def test_known_text_that_does_not_fit_is_said(fixed, message):

@@ -1,4 +1,4 @@
-"""Every baseline on experts for which its composition is known."""
+"""Baselines on experts for which their composition is known."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from conservator.experts import Context, Team
 from conservator.field import posterior, sticky
 from conservator.reference import CategoricalExpert, NoSmoothing, Particles, PerColumn, decode_one_step
 from conservator_studies.baselines import BASELINES, Setting, find_baseline
+from conservator_studies.baselines.chunked import ChunkedExpert
 from conservator_studies.baselines.constant import GRID, pool_loss
-from conservator_studies.baselines.pieces import InPieces
 from conservator_studies.baselines.routers import inherit
 from support.fakes import FakeExpert
 
@@ -21,14 +21,14 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def known(number):
-    """An expert that likes one token."""
+def prefers(number):
+    """An expert that prefers one token."""
     table = torch.zeros(LENGTH, SIZE)
     table[:, number] = 3.0
-    return CategoricalExpert(table, f"likes {number}")
+    return CategoricalExpert(table, f"prefers {number}")
 
 
-EXPERTS = [known(number) for number in range(3)]
+EXPERTS = [prefers(number) for number in range(3)]
 LABELS = torch.tensor([[0] * 12 + [1] * 12, [2] * 12 + [0] * 12, [1] * 24])
 OBSERVED = MaskChannel(SIZE, 0.3).corrupt(LABELS, seeded())
 LOSSES = -torch.stack([expert.log_marginals for expert in EXPERTS])  # (m, L, V)
@@ -40,16 +40,16 @@ GENERALISTS = [
     CategoricalExpert(torch.zeros(LENGTH, SIZE), "generalist_2x"),
     CategoricalExpert(torch.arange(SIZE).expand(LENGTH, SIZE).float(), "generalist_3x"),
 ]
-NAMES = [*BASELINES, "single:likes 1"]
+NAMES = [*BASELINES, "single:prefers 1"]
 
 
-def make(labels=LABELS):
+def make_setting(labels=LABELS):
     return Setting(Team(EXPERTS), OBSERVED, labels, samples=64, particles=SMALL, generalists=GENERALISTS)
 
 
 @pytest.fixture(scope="module")
 def setting():
-    return make()
+    return make_setting()
 
 
 def inferred(name, setting):
@@ -57,9 +57,9 @@ def inferred(name, setting):
 
 
 def losses_of_visible():
-    """(N, L, m) the loss of every visible token; factorised experts do not look at the context."""
-    places = torch.arange(LENGTH).expand(WINDOWS, -1)
-    losses = LOSSES[:, places, OBSERVED.readable].permute(1, 2, 0).double()
+    """Loss (N, L, m) of every visible token; factorised experts ignore the context."""
+    positions = torch.arange(LENGTH).expand(WINDOWS, -1)
+    losses = LOSSES[:, positions, OBSERVED.readable].permute(1, 2, 0).double()
     return losses.masked_fill(OBSERVED.lost[..., None], torch.nan)
 
 
@@ -69,15 +69,14 @@ def test_every_baseline_gives_a_field(name, setting):
     field = composed.inferred.field
     assert field.shape == (WINDOWS, LENGTH, len(composed.team))
     torch.testing.assert_close(field.sum(-1), torch.ones(WINDOWS, LENGTH, dtype=torch.float64))
-    assert torch.equal(field, inferred(name, make()).field)
+    assert torch.equal(field, inferred(name, make_setting()).field)
 
 
-def test_held_out_scores_are_the_losses_and_plain_ones_half_of_them(setting):
+def test_held_out_scores_are_losses_and_plain_scores_are_half_of_them(setting):
     expected = losses_of_visible()
     torch.testing.assert_close(setting.held_out_scores.values, expected, rtol=1e-5, atol=1e-5, equal_nan=True)
-    ratio = (
-        setting.plain_scores.values.nansum() / expected.nansum()
-    )  # a token is revealed half of the time, and scores 0
+    # A token is revealed half of the time, and scores 0.
+    ratio = setting.plain_scores.values.nansum() / expected.nansum()
     assert ratio == pytest.approx(0.5, abs=0.02)
 
 
@@ -87,19 +86,19 @@ def test_packllm_sim_is_a_softmax_of_mean_scores(setting):
 
 
 def test_packllm_opt_is_the_best_of_its_line_searches(setting):
-    found = inferred("packllm_opt", setting).field[:, 0]
+    weights = inferred("packllm_opt", setting).field[:, 0]
     order = setting.plain_scores.mean().argsort(dim=-1)
     corners = torch.eye(3, dtype=torch.float64)
     for window in range(WINDOWS):
         weight = corners[order[window, 0]]
-        for place in (1, 2):
-            candidates = [(1 - a) * weight + a * corners[order[window, place]] for a in GRID]
+        for rank in (1, 2):
+            candidates = [(1 - a) * weight + a * corners[order[window, rank]] for a in GRID]
             scored = [float(pool_loss(setting, c.expand(WINDOWS, 3))[window]) for c in candidates]
-            best = min(range(21), key=lambda one: (scored[one], -one))
+            best = min(range(21), key=lambda index: (scored[index], -index))
             weight = candidates[best]
-        torch.testing.assert_close(found[window], weight)
-    # The third window is of one token alone: its expert gets everything.
-    assert found[2].argmax() == 1
+        torch.testing.assert_close(weights[window], weight)
+    # The third window has only one token; the expert that prefers it has the largest weight.
+    assert weights[2].argmax() == 1
 
 
 def test_selectors_choose_the_expert_of_a_pure_window(setting):
@@ -113,34 +112,34 @@ def test_demix_is_a_softmax_of_scores_where_visible():
     setting = Setting(Team(EXPERTS), OBSERVED, LABELS, smoother=NoSmoothing())
     visible = ~OBSERVED.lost
     expected = torch.softmax(-losses_of_visible(), dim=-1)[visible]
-    found = inferred("demix_heldout", setting).field[visible]
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    field = inferred("demix_heldout", setting).field[visible]
+    torch.testing.assert_close(field, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_lost_positions_inherit_from_the_nearest():
+def test_lost_positions_get_the_scores_of_the_nearest_visible_positions():
     nan = torch.nan
     scores = torch.tensor([[nan, 1.0, nan, 3.0, nan, nan]])[..., None]
     assert inherit(scores)[0, :, 0].tolist() == [1, 1, 2, 3, 3, 3]
     assert (inherit(torch.full((1, 3, 2), nan)) == 0).all()
 
 
-def test_the_raw_loss_router_repeats_the_papers_update():
+def test_the_raw_loss_router_iterates_the_papers_update():
     setting = Setting(Team(EXPERTS), OBSERVED, LABELS, smoother=NoSmoothing())
     expected = torch.softmax(-30 * losses_of_visible().nan_to_num(), dim=-1)
-    found = inferred("raw_loss_heldout", setting).field
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+    field = inferred("raw_loss_heldout", setting).field
+    torch.testing.assert_close(field, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_the_markov_router_is_the_posterior_of_its_best_chain(setting):
-    found = inferred("hmm_heldout", setting).field
+    field = inferred("hmm_heldout", setting).field
     for window in range(WINDOWS):
         rows = -losses_of_visible()[window].nan_to_num().numpy()
-        fitted = [posterior(rows, sticky(np.eye(3), jump)) for jump in (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)]
-        best = max(fitted, key=lambda one: one[0])
-        np.testing.assert_allclose(found[window].numpy(), best[1], atol=1e-4)
+        posteriors = [posterior(rows, sticky(np.eye(3), jump)) for jump in (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)]
+        best = max(posteriors, key=lambda fitted: fitted[0])
+        np.testing.assert_allclose(field[window].numpy(), best[1], atol=1e-4)
 
 
-def test_shuffled_fields_have_the_same_weights_in_other_places(setting):
+def test_shuffled_fields_have_the_same_weights_at_other_positions(setting):
     ours = inferred("local_bayes", setting).field
     within = inferred("shuffled_within", setting).field
     for before, after in zip(ours, within, strict=True):
@@ -151,88 +150,89 @@ def test_shuffled_fields_have_the_same_weights_in_other_places(setting):
     torch.testing.assert_close(average[:, 3], ours.mean(dim=1))
 
 
-def test_labels_are_for_the_privileged_router_alone(setting):
+def test_only_the_privileged_router_uses_labels(setting):
     assert torch.equal(inferred("hard_label", setting).field.argmax(-1), LABELS)
-    other = make(LABELS.roll(1))
+    other = make_setting(LABELS.roll(1))
     for name in NAMES:
         same = torch.equal(inferred(name, setting).field, inferred(name, other).field)
         assert same == (name not in ("hard_label", "hard_label_own")), name
 
 
-def test_in_its_own_context_an_expert_does_not_read_where_it_has_no_weight(setting):
+def test_in_domain_context_hides_text_where_an_expert_has_no_weight(setting):
     for name in ("local_bayes", "hard_label"):
-        plain, own = find_baseline(name)(setting), find_baseline(f"{name}_own")(setting)
-        assert plain.reading is None
-        assert torch.equal(own.inferred.field, plain.inferred.field)
-        assert torch.equal(own.reading.hidden_from(own.inferred.composition), own.inferred.field < 0.05)
-    hidden_from = own.reading.hidden_from(own.inferred.composition)
+        plain, in_domain = find_baseline(name)(setting), find_baseline(f"{name}_own")(setting)
+        assert plain.context_policy is None
+        assert torch.equal(in_domain.inferred.field, plain.inferred.field)
+        hidden_from = in_domain.context_policy.hidden_from(in_domain.inferred.composition)
+        assert torch.equal(hidden_from, in_domain.inferred.field < 0.05)
     assert torch.equal(hidden_from, LABELS[..., None] != torch.arange(3))
 
 
-@pytest.mark.parametrize(("name", "liked"), [("single:likes 1", 1), ("single:likes 2", 2), ("generalist_3x", SIZE - 1)])
-def test_a_single_expert_decides_alone(name, liked, setting):
+@pytest.mark.parametrize(
+    ("name", "preferred"), [("single:prefers 1", 1), ("single:prefers 2", 2), ("generalist_3x", SIZE - 1)]
+)
+def test_a_single_expert_has_all_the_weight(name, preferred, setting):
     composed = find_baseline(name)(setting)
     assert composed.team.names == (name.removeprefix("single:"),)
     decoded = decode_one_step(composed.team, OBSERVED, composed.inferred.composition)
-    assert (decoded.tokens[OBSERVED.lost] == liked).all()
+    assert (decoded.tokens[OBSERVED.lost] == preferred).all()
     assert composed.inferred.cost.evaluations == 0
 
 
-def test_names_that_do_not_exist_are_said(setting):
+def test_unknown_names_are_reported(setting):
     with pytest.raises(ConservatorError, match="no baseline 'nothing'"):
         find_baseline("nothing")
-    with pytest.raises(ConservatorError, match="there are: likes 0, likes 1, likes 2"):
-        find_baseline("single:nobody")(setting)
-    with pytest.raises(ConservatorError, match="there are: none"):
+    with pytest.raises(ConservatorError, match="available: prefers 0, prefers 1, prefers 2"):
+        find_baseline("single:unknown")(setting)
+    with pytest.raises(ConservatorError, match="available: none"):
         find_baseline("generalist")(Setting(Team(EXPERTS), OBSERVED, LABELS))
 
 
-def test_particles_find_regions_and_one_weight_for_a_pure_window(setting):
-    """Of visible tokens the posterior score is the loss, and the prior score is that of the composition alike."""
-    found = inferred("local_particles", setting)
-    assert (found.field.argmax(-1) == LABELS).double().mean() > 0.85
-    one = inferred("global_particles", setting)
-    assert (one.field == one.field[:, :1]).all()
-    assert one.field[2, 0, 1] > 0.9
+def test_particles_recover_regions_and_the_global_weight_of_a_pure_window(setting):
+    local = inferred("local_particles", setting)
+    assert (local.field.argmax(-1) == LABELS).double().mean() > 0.85
+    shared = inferred("global_particles", setting)
+    assert (shared.field == shared.field[:, :1]).all()
+    assert shared.field[2, 0, 1] > 0.9
     first = inferred("local_particles", setting.first(1))
-    assert torch.equal(first.field, found.field[:1])
+    assert torch.equal(first.field, local.field[:1])
 
 
-def test_local_methods_find_the_regions(setting):
+def test_local_methods_recover_the_regions(setting):
     for name in ("local_bayes", "local_map", "local_eg", "demix_heldout", "raw_loss_heldout", "hmm_heldout"):
-        found = inferred(name, setting)
-        accuracy = (found.regions.argmax(-1) == LABELS).double().mean()
+        result = inferred(name, setting)
+        accuracy = (result.regions.argmax(-1) == LABELS).double().mean()
         assert accuracy > 0.85, (name, accuracy)
     assert isinstance(setting.smoother, PerColumn)
 
 
 def test_costs_are_counted(setting):
-    """Evaluations a window: what a baseline asked of the experts before it decodes."""
-    asked = {name: inferred(name, setting).cost.evaluations / WINDOWS for name in NAMES}
-    assert asked["equal"] == asked["hard_label"] == 0
-    assert asked["local_bayes"] == asked["shuffled_within"] == asked["hmm_heldout"] == 2 * 3 * 3
-    assert asked["hmm"] == asked["packllm_sim"] == asked["packllm_opt"] <= 64 * 3
-    assert asked["best_single_posterior"] == 3 * SMALL.particles * (SMALL.steps + SMALL.samples)
-    assert asked["local_particles"] == asked["global_particles"] == 8 * 3 * 2 * 16 * (4 + 4)
+    """Evaluations per window of the experts, before decoding."""
+    evaluations = {name: inferred(name, setting).cost.evaluations / WINDOWS for name in NAMES}
+    assert evaluations["equal"] == evaluations["hard_label"] == 0
+    assert evaluations["local_bayes"] == evaluations["shuffled_within"] == evaluations["hmm_heldout"] == 2 * 3 * 3
+    assert evaluations["hmm"] == evaluations["packllm_sim"] == evaluations["packllm_opt"] <= 64 * 3
+    assert evaluations["best_single_posterior"] == 3 * SMALL.particles * (SMALL.steps + SMALL.samples)
+    assert evaluations["local_particles"] == evaluations["global_particles"] == 8 * 3 * 2 * 16 * (4 + 4)
 
 
-def test_one_window_has_no_other_to_shuffle_with():
-    alone = Setting(Team(EXPERTS), OBSERVED[:1], LABELS[:1])
+def test_shuffling_across_windows_needs_two_windows():
+    single_window = Setting(Team(EXPERTS), OBSERVED[:1], LABELS[:1])
     with pytest.raises(ConservatorError, match="at least two"):
-        BASELINES["shuffled_across"](alone)
+        BASELINES["shuffled_across"](single_window)
 
 
-def test_a_long_window_is_read_in_pieces():
-    """Each position from its piece alone; a window that is short enough is read as it is."""
+def test_a_long_window_is_processed_in_chunks():
+    """Each position is predicted from its chunk; a window within the maximum length is not split."""
     expert = FakeExpert(context=8)
-    whole, tokens = InPieces(expert), torch.randint(256, (3, 20), generator=torch.Generator().manual_seed(0))
+    chunked, tokens = ChunkedExpert(expert), torch.randint(256, (3, 20), generator=torch.Generator().manual_seed(0))
     hidden = torch.rand(tokens.shape, generator=torch.Generator().manual_seed(1)) < 0.5
     context = Context(tokens, hidden)
-    found = whole.predict(context, context.everywhere()).reshape(3, 20, -1)
+    log_probs = chunked.predict(context, context.everywhere()).reshape(3, 20, -1)
     for start in (0, 8, 16):
-        part = Context(tokens[:, start : start + 8], hidden[:, start : start + 8])
-        expected = expert.predict(part, part.everywhere()).reshape(3, -1, 256)
-        torch.testing.assert_close(found[:, start : start + 8], expected)
-    assert whole.spec.max_length is None
+        chunk = Context(tokens[:, start : start + 8], hidden[:, start : start + 8])
+        expected = expert.predict(chunk, chunk.everywhere()).reshape(3, -1, 256)
+        torch.testing.assert_close(log_probs[:, start : start + 8], expected)
+    assert chunked.spec.max_length is None
     short = Context(tokens[:, :8], hidden[:, :8])
-    torch.testing.assert_close(whole.predict(short, short.everywhere()), expert.predict(short, short.everywhere()))
+    torch.testing.assert_close(chunked.predict(short, short.everywhere()), expert.predict(short, short.everywhere()))

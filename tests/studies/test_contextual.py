@@ -1,4 +1,4 @@
-"""The contextual study, in full: it takes seconds."""
+"""The contextual study with its full configuration."""
 
 import itertools
 
@@ -14,12 +14,12 @@ def rows():
     return {row["method"]: row for row in findings.rows}
 
 
-def test_the_exact_gradient_is_that_of_finite_differences(rows):
+def test_the_exact_gradient_agrees_with_finite_differences(rows):
     assert rows["exact_exact"]["cosine"] >= 0.99999
     assert rows["exact_exact"]["rmse"] < 1e-6
 
 
-def test_the_approximations_stand_in_the_papers_order(rows):
+def test_the_approximations_have_the_order_of_the_paper(rows):
     order = ["exact_exact", "exact_meanfield", "surrogate_exact", "surrogate_meanfield"]
     for better, worse in itertools.pairwise(order):
         assert rows[better]["cosine"] > rows[worse]["cosine"]

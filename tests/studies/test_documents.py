@@ -1,4 +1,4 @@
-"""The study of documents of every kind, on a corpus and experts whose answer is known."""
+"""The study of documents of several kinds, on a small corpus with fake experts."""
 
 import gzip
 import json
@@ -25,13 +25,17 @@ def test_every_kind_and_damage_has_a_row(tmp_path):
     experts = {name: FakeExpert(number, name=name) for number, name in enumerate(documents.EXPERTS)}
     experts |= {"prose": TextExpert(VERSE, name="prose"), "code": TextExpert(CODE, name="code")}
     config = documents.Config(documents=2, damages=(("code", 0.3, 4),))
-    found = documents.run(config, 0, untracked, Resources(tmp_path, experts, tmp_path))
-    rows = {row["method"]: row for row in found.rows}
-    assert list(rows) == ["prose, 10% lost", "code, 10% lost", "code, 30% lost in bursts of 4"]  # the rest is not there
+    findings = documents.run(config, 0, untracked, Resources(tmp_path, experts, tmp_path))
+    rows = {row["method"]: row for row in findings.rows}
+    assert list(rows) == [
+        "prose, 10% lost",
+        "code, 10% lost",
+        "code, 30% lost in bursts of 4",
+    ]  # the corpus has no other kinds
     assert [name for name, row in rows.items() if "accuracy_like" in row] == ["prose, 10% lost"]
-    for row in found.rows:
+    for row in findings.rows:
         assert row["count"] == 2
         assert row["accuracy_product"] - row["accuracy_plain"] == pytest.approx(row["difference"])
         assert 0 <= row["calibration_error"] <= 1
-    assert len(documents.STUDY.grids(found.rows)) == len(documents.TABLES)
-    assert "brings between" in documents.conclude(found.rows)
+    assert len(documents.STUDY.grids(findings.rows)) == len(documents.TABLES)
+    assert "increases the accuracy by between" in documents.conclude(findings.rows)

@@ -1,4 +1,4 @@
-"""Running a study, and telling whether a result is still good."""
+"""Running a study, and checking whether a result is current."""
 
 import json
 from dataclasses import replace
@@ -13,18 +13,18 @@ from conservator_studies.study import TextStudy, untracked
 
 @pytest.fixture
 def committed(monkeypatch):
-    """A checkout whose code is that of a commit."""
+    """A checkout without local changes."""
     for module in (execution, result):
         monkeypatch.setattr(module, "commit", lambda: "abc")
 
 
-def test_a_result_is_current_until_something_it_depends_on_changes(tmp_path, committed, monkeypatch):
+def test_a_result_is_current_until_one_of_its_inputs_changes(tmp_path, committed, monkeypatch):
     request, path = Request("contextual", "laptop", 3, 1), tmp_path / "contextual.json"
     assert not is_current(path, request)
-    found, written = execute(request, tmp_path, untracked)
+    executed, written = execute(request, tmp_path, untracked)
     assert written[0] == path
-    assert {one.name for one in written} == {"contextual.json", "contextual.md", "contextual.png"}
-    assert json.loads(path.read_text())["rows"] == found.rows
+    assert {path.name for path in written} == {"contextual.json", "contextual.md", "contextual.png"}
+    assert json.loads(path.read_text())["rows"] == executed.rows
     assert is_current(path, request)
     assert not is_current(path, replace(request, seed=4))
     assert not is_current(path, replace(request, limit=2))
@@ -37,7 +37,7 @@ def test_a_result_is_current_until_something_it_depends_on_changes(tmp_path, com
 
 
 @pytest.mark.parametrize("commit", [None, "abc-dirty"])
-def test_code_that_is_of_no_commit_vouches_for_nothing(tmp_path, commit, monkeypatch):
+def test_results_of_uncommitted_code_are_never_current(tmp_path, commit, monkeypatch):
     for module in (execution, result):
         monkeypatch.setattr(module, "commit", lambda: commit)
     request = Request("contextual", "laptop", 0, 1)
@@ -45,20 +45,20 @@ def test_code_that_is_of_no_commit_vouches_for_nothing(tmp_path, commit, monkeyp
     assert not is_current(tmp_path / "contextual.json", request)
 
 
-def test_a_damaged_result_is_made_again(tmp_path, committed):
+def test_an_invalid_result_file_is_not_current(tmp_path, committed):
     for text in ("", "{}", "[]", '{"figures": 3}'):
         (tmp_path / "contextual.json").write_text(text)
         assert not is_current(tmp_path / "contextual.json", Request("contextual", "laptop", 0, 1))
 
 
-def test_other_experts_or_texts_make_another_result(tmp_path, committed, monkeypatch):
-    class FixedText:
+def test_results_with_other_experts_or_texts_are_not_current(tmp_path, committed, monkeypatch):
+    class FakeExpert:
         def __init__(self, fingerprint):
             self.spec = type("Spec", (), {"fingerprint": fingerprint})
 
-    def given(fingerprint, texts):
+    def make_request(fingerprint, texts):
         (tmp_path / "prose.eval.jsonl").write_text(texts)
-        resources = Resources(tmp_path, {"prose": FixedText(fingerprint)}, tmp_path)
+        resources = Resources(tmp_path, {"prose": FakeExpert(fingerprint)}, tmp_path)
         return Request("contextual", "laptop", 0, 1, resources)
 
     plain = contextual.STUDY
@@ -70,8 +70,8 @@ def test_other_experts_or_texts_make_another_result(tmp_path, committed, monkeyp
         run=lambda config, seed, track, resources: plain.run(config, seed, track),
     )
     monkeypatch.setattr(contextual, "STUDY", study)
-    execute(given("a", "x"), tmp_path, untracked)
+    execute(make_request("a", "x"), tmp_path, untracked)
     path = tmp_path / "contextual.json"
-    assert is_current(path, given("a", "x"))
-    assert not is_current(path, given("b", "x"))
-    assert not is_current(path, given("a", "y"))
+    assert is_current(path, make_request("a", "x"))
+    assert not is_current(path, make_request("b", "x"))
+    assert not is_current(path, make_request("a", "y"))

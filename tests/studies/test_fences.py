@@ -1,4 +1,4 @@
-"""Where code blocks stand in a Markdown document."""
+"""Spans of code blocks in Markdown documents."""
 
 import pytest
 from hypothesis import given
@@ -37,15 +37,15 @@ def blocks(document):
     return [document[start:stop] for start, stop in code_spans(document)]
 
 
-@given(pieces=st.lists(BLOCKS, max_size=6))
-def test_what_was_put_in_is_found(pieces):
-    assert blocks("Text `x`.\n\n" + "More.\n".join(pieces) + "\nEnd") == pieces
+@given(inserted=st.lists(BLOCKS, max_size=6))
+def test_inserted_blocks_are_found(inserted):
+    assert blocks("Text `x`.\n\n" + "More.\n".join(inserted) + "\nEnd") == inserted
 
 
 @given(document=DOCUMENTS)
-def test_spans_are_sorted_disjoint_and_whole_lines(document):
+def test_spans_are_sorted_disjoint_and_complete_lines(document):
     spans = code_spans(document)
-    edges = [0, *(place for span in spans for place in span), len(document)]
+    edges = [0, *(edge for span in spans for edge in span), len(document)]
     assert edges == sorted(edges)
     assert all(edge in (0, len(document)) or document[edge - 1] in "\r\n" for edge in edges)
     assert all(start < stop for start, stop in spans)
@@ -53,12 +53,12 @@ def test_spans_are_sorted_disjoint_and_whole_lines(document):
 
 @given(document=DOCUMENTS)
 def test_bytes_and_characters_agree(document):
-    places = [len(document[:place].encode()) for place in range(len(document) + 1)]
-    assert code_spans(document.encode()) == [(places[start], places[stop]) for start, stop in code_spans(document)]
+    offsets = [len(document[:index].encode()) for index in range(len(document) + 1)]
+    assert code_spans(document.encode()) == [(offsets[start], offsets[stop]) for start, stop in code_spans(document)]
 
 
 @given(document=st.text(st.characters(exclude_characters="`~\t ")))
-def test_there_is_no_code_without_fences_and_blanks(document):
+def test_there_is_no_code_without_fences_and_spaces(document):
     assert code_spans(document) == []
 
 
@@ -77,9 +77,9 @@ def test_there_is_no_code_without_fences_and_blanks(document):
         ("", []),
     ],
 )
-def test_by_the_rules_of_commonmark(document, expected):
+def test_the_rules_of_commonmark(document, expected):
     assert blocks(document) == expected
 
 
-def test_bytes_that_are_no_utf_8_do_no_harm():
+def test_invalid_utf_8_is_accepted():
     assert code_spans(b"\xff\n```\n\xe9\n```\n") == [(2, 12)]

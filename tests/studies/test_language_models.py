@@ -1,4 +1,4 @@
-"""The study of language models, with chains over bytes in their place."""
+"""The study of language models, with Markov chains over bytes in place of language models."""
 
 import gzip
 import json
@@ -23,8 +23,8 @@ VERSE = "the quick brown fox jumps over the lazy dog;\n" * 4
 CODE = "x = [y for y in z if y]\n" * 8
 
 
-def chain(text, name):
-    """A chain over bytes that has read a text."""
+def markov_chain(text, name):
+    """A Markov chain over bytes with the transition counts of a text."""
     counts = torch.full((256, 256), 0.01)
     for pair in zip(text.encode(), text.encode()[1:], strict=False):
         counts[pair] += 1
@@ -32,19 +32,19 @@ def chain(text, name):
 
 
 def numbered(text):
-    """Four texts that differ."""
+    """Four distinct texts."""
     return [f"{number}\n{text}" for number in range(4)]
 
 
-MODELS = [chain(VERSE, "verse"), chain(CODE, "code")]
+MODELS = [markov_chain(VERSE, "verse"), markov_chain(CODE, "code")]
 
 
 @pytest.fixture
 def resources(tmp_path):
     texts = {"readme": [VERSE + CODE, CODE + VERSE], "prose": numbered(VERSE), "code": numbered(CODE)}
-    for name, found in texts.items():
+    for name, kind_texts in texts.items():
         with gzip.open(tmp_path / f"{name}.eval.jsonl.gz", "wt") as lines:
-            lines.writelines(json.dumps({"text": text}) + "\n" for text in found)
+            lines.writelines(json.dumps({"text": text}) + "\n" for text in kind_texts)
     experts = {name: FakeExpert(number, name=name) for number, name in enumerate(language_models.EXPERTS)}
     experts |= {"prose": TextExpert(VERSE, name="prose"), "code": TextExpert(CODE, name="code")}
     return Resources(tmp_path, experts, tmp_path)
@@ -55,12 +55,12 @@ CONFIG = language_models.Config(documents=2, size=120, mixed=2, mixed_size=80, a
 
 def test_every_method_has_a_row(resources, monkeypatch):
     monkeypatch.setattr(language_models, "find_models", lambda config: MODELS)
-    found = language_models.run(CONFIG, 0, untracked, resources)
-    rows = {row["method"]: row for row in found.rows}
+    findings = language_models.run(CONFIG, 0, untracked, resources)
+    rows = {row["method"]: row for row in findings.rows}
     assert list(rows) == list(language_models.LABELS)
-    assert {row["count"] for row in found.rows if "accuracy" in row} == {6}  # two of each kind that is there
-    assert {row["count"] for row in found.rows if "mixed_accuracy" in row} == {2}
-    for row in found.rows:
+    assert {row["count"] for row in findings.rows if "accuracy" in row} == {6}  # two of each available kind
+    assert {row["count"] for row in findings.rows if "mixed_accuracy" in row} == {2}
+    for row in findings.rows:
         if "difference" in row:
             assert rows["composed"]["accuracy"] - row["accuracy"] == pytest.approx(row["difference"])
         if "mixed_difference" in row:
@@ -69,44 +69,44 @@ def test_every_method_has_a_row(resources, monkeypatch):
     assert (rows["equal"]["weight_prose"], rows["equal"]["weight_code"]) == (0.5, 0.5)
     assert rows["local"]["weight_prose"] > rows["local"]["weight_code"]
     assert rows["networks"]["models"] == ["verse ", "code "]
-    assert len(language_models.STUDY.grids(found.rows)) == len(language_models.TABLES)
-    assert "On 2 mixed documents, local weights" in language_models.conclude(found.rows)
+    assert len(language_models.STUDY.grids(findings.rows)) == len(language_models.TABLES)
+    assert "On 2 mixed documents, local weights" in language_models.conclude(findings.rows)
 
 
-def test_without_the_other_model_there_are_no_mixed_documents(resources, monkeypatch):
+def test_mixed_documents_need_a_second_model(resources, monkeypatch):
     monkeypatch.setattr(language_models, "find_models", lambda config: MODELS[:1])
-    found = language_models.run(CONFIG, 0, untracked, resources)
-    assert not [row for row in found.rows if "mixed_accuracy" in row]
-    assert "mixed" not in language_models.conclude(found.rows)
+    findings = language_models.run(CONFIG, 0, untracked, resources)
+    assert not [row for row in findings.rows if "mixed_accuracy" in row]
+    assert "mixed" not in language_models.conclude(findings.rows)
 
 
-def test_a_draft_is_what_the_product_restores(resources):
+def test_a_draft_equals_the_restoration_of_the_product(resources):
     experts = resources.choose(language_models.EXPERTS)
     document = (VERSE + CODE).encode()
     damaged = damage(document, 0.2, seed=1)
     product = Restorer(experts, select=True).restore(damaged, seed=1)
     draft = Drafter(experts, RestoreOptions(lost="bytes"), select=True).draft(damaged, 1)
     assert draft.text == product.text.encode()
-    assert draft.outcome(document).confidence == pytest.approx(product.confidence[~draft.visible])
+    assert draft.score(document).confidence == pytest.approx(product.confidence[~draft.visible])
 
 
-def test_local_weights_are_those_of_the_rewriter(resources):
+def test_local_weights_equal_those_of_the_rescorer(resources):
     drafter = Drafter(resources.choose(language_models.EXPERTS), RestoreOptions(lost="bytes"), select=True)
     draft = drafter.draft(damage((VERSE + CODE).encode(), 0.1, seed=2), 2)
     local = evidence_of(MODELS, draft).weights()["local"]
     assert local == pytest.approx(Rescorer(MODELS).weights(draft.text, draft.visible))
-    given, own = (
-        one(draft.damaged, draft.positions, draft.decoded, Meter()).decoded.tokens
-        for one in (Weighted(MODELS, given=local), Rescorer(MODELS))
+    with_given, with_inferred = (
+        rescorer(draft.damaged, draft.positions, draft.decoded, Meter()).decoded.tokens
+        for rescorer in (Weighted(MODELS, given=local), Rescorer(MODELS))
     )
-    assert given.tolist() == own.tolist()
+    assert with_given.tolist() == with_inferred.tolist()
 
 
 def test_constant_weights_prefer_the_model_of_the_text():
     text = VERSE.encode()
     tokens = np.frombuffer(text, dtype=np.uint8).astype(np.int64)
     evidence = CausalEvidence(
-        [byte_conditionals(one, text) for one in MODELS], tokens, np.ones(len(text), dtype=bool), 0.0
+        [byte_conditionals(model, text) for model in MODELS], tokens, np.ones(len(text), dtype=bool), 0.0
     )
     for name, weights in evidence.weights().items():
         assert weights.shape == (len(text), 2)
@@ -117,15 +117,15 @@ def test_constant_weights_prefer_the_model_of_the_text():
     assert evidence.loss(evidence.packllm_opt()) == pytest.approx(best)
 
 
-def test_mixed_documents_say_where_their_code_is(resources):
-    made = language_models.mixed_documents(resources, CONFIG)
-    for number, (text, code) in enumerate(made):
+def test_mixed_documents_have_masks_of_their_code(resources):
+    documents = language_models.mixed_documents(resources, CONFIG)
+    for number, (text, code) in enumerate(documents):
         assert len(text) == len(code)
         assert bytes(np.frombuffer(text, dtype=np.uint8)[code]) == CODE[:40].encode()
         assert code[0] == (number == 1)
 
 
-def test_what_is_missing_is_said(monkeypatch, tmp_path):
+def test_missing_dependencies_and_models_are_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("CONSERVATOR_HOME", str(tmp_path))
     monkeypatch.setattr(language_models, "find_spec", lambda name: None)
     assert "conservator[lm]" in language_models.lacks(None, None)

@@ -1,4 +1,4 @@
-"""Where mathematics stands in a LaTeX source."""
+"""Spans of mathematics in LaTeX sources."""
 
 import pytest
 from hypothesis import example, given
@@ -69,10 +69,10 @@ def inside(source):
     return [source[start:stop] for start, stop in math_spans(source)]
 
 
-@given(pieces=st.lists(st.tuples(PROSE, MATHS), max_size=8), end=PROSE)
-def test_what_was_put_in_is_found(pieces, end):
+@given(pairs=st.lists(st.tuples(PROSE, MATHS), max_size=8), end=PROSE)
+def test_inserted_mathematics_is_found(pairs, end):
     source, expected = "", []
-    for prose, maths in pieces:
+    for prose, maths in pairs:
         source += prose
         expected.append((len(source), len(source) + len(maths)))
         source += maths
@@ -84,15 +84,15 @@ def test_what_was_put_in_is_found(pieces, end):
 @example("$$$")
 def test_spans_are_sorted_disjoint_and_within_any_text(source):
     spans = math_spans(source)
-    edges = [0, *(place for span in spans for place in span), len(source)]
+    edges = [0, *(edge for span in spans for edge in span), len(source)]
     assert edges == sorted(edges)
     assert all(start < stop for start, stop in spans)
 
 
 @given(source=SOURCES)
 def test_bytes_and_characters_agree(source):
-    places = [len(source[:place].encode()) for place in range(len(source) + 1)]
-    assert math_spans(source.encode()) == [(places[start], places[stop]) for start, stop in math_spans(source)]
+    offsets = [len(source[:index].encode()) for index in range(len(source) + 1)]
+    assert math_spans(source.encode()) == [(offsets[start], offsets[stop]) for start, stop in math_spans(source)]
 
 
 @given(source=st.text(st.characters(exclude_characters="$\\")))
@@ -101,7 +101,7 @@ def test_there_is_no_mathematics_without_dollar_and_backslash(source):
 
 
 @given(before=SOURCES, maths=MATHS)
-def test_what_comes_before_an_empty_line_spoils_nothing_inline(before, maths):
+def test_text_before_an_empty_line_does_not_affect_inline_mathematics(before, maths):
     source = before.replace("\\", "").replace("|", "")  # dollars and braces in any order
     assert inside(f"{source}\n\n{maths}")[-1] == maths
 
@@ -139,10 +139,12 @@ def test_unbalanced_and_odd_sources(source, expected):
         (r"\newcommand{\be}{$$}", r"\newcommand{\ee}{$$}"),
     ],
 )
-def test_commands_that_stand_for_a_delimiter(opening, closing):
+def test_commands_defined_as_a_delimiter(opening, closing):
     assert inside(f"{opening}\n{closing}\nso \\be x \\ee, \\beta $y$") == [r"\be x \ee", "$y$"]
 
 
-@pytest.mark.parametrize("piece", ["$", "$$ ", "{$", r"\(", r"\[", r"\begin{align}", r"\verb[", "\n", "$ {", r"\(}{"])
-def test_no_source_is_too_long(piece):
-    math_spans(piece * 20_000)
+@pytest.mark.parametrize(
+    "fragment", ["$", "$$ ", "{$", r"\(", r"\[", r"\begin{align}", r"\verb[", "\n", "$ {", r"\(}{"]
+)
+def test_long_sources_take_linear_time(fragment):
+    math_spans(fragment * 20_000)

@@ -26,7 +26,7 @@ def test_a_token_has_the_label_of_most_of_its_bytes(document):
     found = label(document, capitals(document), PAIRS)
     assert PAIRS.decode(found.tokens) == document
     for token, kind, both in zip(found.tokens, found.labels, found.straddling, strict=True):
-        piece = PAIRS.pieces[token]
+        piece = PAIRS.token_bytes[token]
         inside = sum(letter in b"AB" for letter in piece)
         assert both == (0 < inside < len(piece))
         assert kind == (inside > 0 and inside >= len(piece) - inside)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conservator_studies.claims import judge
+from conservator_studies.claims import check_claims
 from conservator_studies.report import report
 
 
@@ -41,7 +41,7 @@ FIELD = [
 
 
 def test_claims_are_judged_by_the_figures():
-    claims = {claim.text: claim for claim in judge({"byte3": BYTE3, "field": FIELD})}
+    claims = {claim.text: claim for claim in check_claims({"byte3": BYTE3, "field": FIELD})}
     assert claims["local above global above equal weights"].holds
     assert claims["shuffled fields below equal weights"].holds
     assert claims["above the privileged label router, p < 0.01"].holds
@@ -53,10 +53,10 @@ def test_claims_are_judged_by_the_figures():
 
 def test_a_rival_that_is_not_clearly_behind_is_named():
     worse = [one if one["method"] != "hmm" else row("hmm", 0.79, 0.01, 0.2) for one in BYTE3]
-    plain, own = (claim for claim in judge({"byte3": worse}) if "rivals" in claim.text)
+    plain, own = (claim for claim in check_claims({"byte3": worse}) if "baselines" in claim.text)
     assert not plain.holds
     assert plain.figures == own.figures == "HMM router: +0.010, p = 0.2000"
-    assert own.text.startswith("own context: ")
+    assert own.text.startswith("in-domain context: ")
 
 
 @pytest.fixture

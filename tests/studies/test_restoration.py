@@ -11,7 +11,7 @@ from conservator_studies.mixtures import mix
 from conservator_studies.restoration import by_region, describe, difference, restore_windows
 
 DOMAINS = {"a": [b"a" * 120] * 3, "b": [b"b" * 120] * 2}
-MIXED = mix(DOMAINS, 12, length=100, least=40)
+MIXED = mix(DOMAINS, 12, length=100, min_segment=40)
 OBSERVED = MaskChannel(256, 0.3).corrupt(MIXED.tokens, torch.Generator().manual_seed(0))
 LABELS = torch.eye(2, dtype=torch.float64)[MIXED.labels]
 

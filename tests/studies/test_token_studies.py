@@ -13,13 +13,13 @@ from conservator.errors import ConservatorError
 from conservator.reference import PRESETS as PARTICLES
 from conservator.reference import Particles
 from conservator.training import TrainingTarget, runs
-from conservator_studies import adapted, arxiv, arxiv_bytes, readme_tokens, scale, sevenb, trained
-from conservator_studies.adapted import Training, adapt
+from conservator_studies import arxiv, arxiv_bytes, readme_tokens, scale, sevenb, token_experts, trained
 from conservator_studies.byte import OURS
 from conservator_studies.execution import tables
 from conservator_studies.resources import Resources
 from conservator_studies.result import Result
 from conservator_studies.study import untracked
+from conservator_studies.token_experts import AdapterTraining, load_or_train_adapters
 from conservator_studies.tokens import by_source, damage_windows, mixed_windows
 from conservator_studies.trained import Recipe, text_corpus, train_once
 from support.fakes import FakeExpert
@@ -138,11 +138,11 @@ def test_what_does_not_fit_is_refused(corpora, domain_texts, tmp_path, monkeypat
     uniform = resources_of(corpora, tmp_path, domain_texts)
     masked = resources_of(corpora, tmp_path, domain_texts, MaskedTokens)
     config = replace(scale.PRESETS["paper"], windows=1, length=64, least=24)
-    with pytest.raises(ConservatorError, match="no expert over tokens for generalist, generalist_2x"):
+    with pytest.raises(ConservatorError, match="no token expert for generalist, generalist_2x"):
         scale.run(config, 0, untracked, uniform)
     assert "named: --experts generalist=NAME --experts generalist_2x=NAME" in scale.STUDY.lacks(config, uniform)
     assert scale.STUDY.lacks(scale.PRESETS["laptop"], uniform) == ""
-    monkeypatch.setattr(adapted, "find_spec", lambda name: None)
+    monkeypatch.setattr(token_experts, "find_spec", lambda name: None)
     assert "pip install" in scale.STUDY.lacks(scale.PRESETS["laptop"], uniform)
     mixed = mixed_windows({name: [text] for name, text in domain_texts.items()}, VOCABULARY, config, 0)
     with pytest.raises(ConservatorError, match="a study takes one kind"):
@@ -157,20 +157,20 @@ def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch
     monkeypatch.setattr(trained, "start_workers", lambda count: ThreadPool(1))
     monkeypatch.setattr(runs, "REPORTED", 2)
     monkeypatch.setattr(runs, "WATCHED", 2)
-    training = Training(tokens=300, base=128, steps=64).for_windows(1)
+    training = AdapterTraining(tokens=300, base=128, steps=64).for_windows(1)
     assert (training.base, training.steps) == (2, 1)
     resources = Resources(corpora, {}, tmp_path)
     texts = {name: text_corpus([PROSE.encode() * 60 + extra] * 1) for name, extra in (("prose", b"."), ("code", b"!"))}
-    arguments = (resources, Training(tokens=300, base=128, steps=64), 1, texts, untracked)
-    first = adapt(*arguments, {"code": 2})
+    arguments = (resources, AdapterTraining(tokens=300, base=128, steps=64), 1, texts, untracked)
+    first = load_or_train_adapters(*arguments, {"code": 2})
     assert [expert.spec.name for expert in first.values()] == ["prose", "code"]
     assert not first["prose"].spec.source.shows_noise
     assert first["prose"].base is first["code"].base
     assert first["code"].about["steps"] == 2 * first["prose"].about["steps"]
     monkeypatch.setattr(trained, "start_workers", None)
-    again = adapt(*arguments, {"code": 2})
+    again = load_or_train_adapters(*arguments, {"code": 2})
     assert again["code"].spec.fingerprint == first["code"].spec.fingerprint
-    assert adapted.was_named(Resources(corpora, again, tmp_path), "code")
+    assert token_experts.has_token_expert(Resources(corpora, again, tmp_path), "code")
 
 
 def test_a_recipe_has_a_folder_of_its_own(tmp_path):

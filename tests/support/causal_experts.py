@@ -74,7 +74,7 @@ def spelt(expert, pattern):
             found[text] = np.logaddexp(found.get(text, -math.inf), score)
             continue
         law = reading.grow([], [], [node])[0]
-        for token, piece in enumerate(expert.spec.tokens.pieces):
+        for token, piece in enumerate(expert.spec.tokens.token_bytes):
             whole = text + piece
             fits = all(seen in (byte, BYTES.mask) for seen, byte in zip(pattern, whole, strict=False))
             if piece and fits and len(whole) <= len(pattern):

@@ -200,7 +200,7 @@ def around(kind, rows):
 def by_heart(kind, steps=100):
     """A network that was trained, as its family is, on one text; and the tokens of the text (L,)."""
     made = network(kind, width=32, spread=0.1)
-    text = torch.tensor(make_tokens(json.loads(described(kind)), size_of(kind)).cut(TEXT))
+    text = torch.tensor(make_tokens(json.loads(described(kind)), size_of(kind)).tokenize(TEXT))
     drawn = torch.Generator().manual_seed(0)
     spec, mask, first = KINDS[kind], mask_of(kind), len(KINDS[kind].before)
     fast = torch.optim.Adam(made.parameters(), lr=1e-2)

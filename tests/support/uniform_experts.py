@@ -5,7 +5,7 @@ import torch
 from conservator.experts import Context, ExpertSpec, UniformSource
 from conservator.experts.uniform import check_uniform, log_channel
 from conservator.reference import EnumeratedExpert, all_sequences
-from conservator.vocabularies import Numbered
+from conservator.vocabularies import NumberedVocabulary
 
 SIZE, LENGTH = 3, 3
 SEQUENCES = all_sequences(SIZE, LENGTH)
@@ -35,7 +35,7 @@ class IndependentTokens:
 
     def __init__(self, logits, name="independent", vocabulary=None):
         self.log_probs = torch.log_softmax(logits.double(), dim=-1)
-        vocabulary = vocabulary or Numbered(len(logits))
+        vocabulary = vocabulary or NumberedVocabulary(len(logits))
         self.spec = ExpertSpec(name, vocabulary, source=UniformSource(), takes_time=True)
 
     def predict(self, context, at):

@@ -54,7 +54,7 @@ def test_the_loss_starts_at_uniform_falls_and_follows_from_the_seed(network):
 @both
 def test_a_short_text_is_memorised(network):
     text = b"the quick brown fox jumps over"
-    tokens = torch.tensor([VOCABULARY.cut(text.decode())])
+    tokens = torch.tensor([VOCABULARY.tokenize(text.decode())])
     length = tokens.shape[1]
     config = small(replace(network, context=length, width=32), long=0)
     _, trainer = train(replace(config, window=length), [text], 180)
@@ -183,9 +183,9 @@ def test_a_byte_expert_and_token_experts_can_be_compared():
 
 def test_a_tokenizer_has_the_size_that_is_asked_for():
     assert VOCABULARY.size == TOKENS
-    assert all(VOCABULARY.pieces)
+    assert all(VOCABULARY.token_bytes)
     text = "the naïve café\n\n  — 12"
-    assert b"".join(VOCABULARY.pieces[token] for token in VOCABULARY.cut(text)) == text.encode()
+    assert b"".join(VOCABULARY.token_bytes[token] for token in VOCABULARY.tokenize(text)) == text.encode()
     with pytest.raises(ConservatorError, match="the 256 bytes come first"):
         train_tokenizer(TEXTS, BYTES.size)
     with pytest.raises(ConservatorError, match="the texts give only"):
@@ -204,8 +204,10 @@ def test_tokenizers_are_read_from_files_and_folders(tmp_path):
     merges = [" ".join(pair) for pair in described["merges"]]
     (old / "vocab.bpe").write_text("\n".join(["#version: 0.2", *merges]) + "\n", encoding="utf-8")
     found = tokens_of(read_tokenizer(old))
-    assert found.pieces == (*VOCABULARY.pieces, b"")
-    assert found.cut("the <|endoftext|>") == VOCABULARY.cut("the <|endoftext|>")  # spelt in a text, it is text
+    assert found.token_bytes == (*VOCABULARY.token_bytes, b"")
+    assert found.tokenize("the <|endoftext|>") == VOCABULARY.tokenize(
+        "the <|endoftext|>"
+    )  # spelt in a text, it is text
     (old / "vocab.bpe").write_text("one\n")
     with pytest.raises(ConservatorError, match="holds no tokenizer"):
         read_tokenizer(old)

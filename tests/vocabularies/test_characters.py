@@ -1,4 +1,4 @@
-"""Characters as tokens: what has a token, what it stands for, and the repertoires of encodings."""
+"""Characters as tokens: encoding, decoding, and the repertoires of encodings."""
 
 import numpy as np
 import pytest
@@ -12,39 +12,39 @@ texts = st.text(st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_f
 
 
 @given(texts)
-def test_every_text_has_tokens_whose_spans_cover_its_bytes(text):
+def test_the_spans_of_tokens_cover_every_text(text):
     data = text.encode()
-    found = CHARACTERS.encode(data)
-    assert found.spans.shape == (len(found.tokens), 2)
-    assert b"".join(data[start:stop] for start, stop in found.spans) == data
-    assert ((found.tokens >= 0) & (found.tokens < CHARACTERS.size)).all()
-    assert len(found.tokens) == len(text) - text.count("\r\n")
+    encoded = CHARACTERS.encode(data)
+    assert encoded.spans.shape == (len(encoded.tokens), 2)
+    assert b"".join(data[start:stop] for start, stop in encoded.spans) == data
+    assert ((encoded.tokens >= 0) & (encoded.tokens < CHARACTERS.size)).all()
+    assert len(encoded.tokens) == len(text) - text.count("\r\n")
 
 
 @given(st.text(st.sampled_from([text for text in CHARACTERS.texts if text != "\ufffd"])))
-def test_a_text_of_known_characters_comes_back(text):
+def test_a_text_of_characters_with_tokens_round_trips(text):
     tokens = CHARACTERS.encode(text.encode()).tokens
     assert CHARACTERS.decode(tokens).decode() == text
-    assert CHARACTERS.outside[tokens].tolist() == [not one.isascii() for one in text]
+    assert CHARACTERS.non_ascii[tokens].tolist() == [not character.isascii() for character in text]
 
 
 @given(st.text(st.sampled_from("\t\n") | st.characters(min_codepoint=32, max_codepoint=126)))
-def test_ascii_has_the_tokens_of_bytes(text):
+def test_ascii_has_the_same_tokens_as_bytes(text):
     assert CHARACTERS.encode(text.encode()).tokens.tolist() == BYTES.encode(text.encode()).tokens.tolist()
 
 
-def test_other_scripts_and_line_ends_of_two_characters_are_one_token():
-    found = CHARACTERS.encode("Ж\r\n😀".encode())
-    assert found.tokens.tolist() == [CHARACTERS.other, ord("\n"), CHARACTERS.other]
-    assert found.spans.tolist() == [[0, 2], [2, 4], [4, 8]]
+def test_a_character_of_another_script_and_a_crlf_are_one_token():
+    encoded = CHARACTERS.encode("Ж\r\n😀".encode())
+    assert encoded.tokens.tolist() == [CHARACTERS.other, ord("\n"), CHARACTERS.other]
+    assert encoded.spans.tolist() == [[0, 2], [2, 4], [4, 8]]
 
 
 @pytest.mark.parametrize("encoding", ["windows-1252", "windows-1250", "windows-1254", "windows-1257", "iso-8859-15"])
-def test_a_repertoire_is_what_an_encoding_can_write(encoding):
-    found = CHARACTERS.repertoire(encoding)
+def test_a_repertoire_contains_the_characters_of_the_encoding(encoding):
+    contained = CHARACTERS.repertoire(encoding)
     for token, text in enumerate(CHARACTERS.texts):
-        possible = CHARACTERS.outside[token] and len(text.encode(encoding, errors="ignore")) == 1
-        assert found[token] == possible, text
+        possible = CHARACTERS.non_ascii[token] and len(text.encode(encoding, errors="ignore")) == 1
+        assert contained[token] == possible, text
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_predictions_are_renormalised_to_the_repertoire():
     constraint = CharacterVocabulary(allowed).constraint
     log_probs = torch.log_softmax(torch.randn(5, CHARACTERS.size, generator=torch.Generator().manual_seed(0)), dim=-1)
     tokens = np.full(5, CHARACTERS.mask)
-    chosen, confidence = constraint.best(tokens, constraint.reduce(log_probs))
-    among = log_probs[:, 200:203].double().softmax(dim=-1)
-    assert chosen.tolist() == (200 + among.argmax(-1)).tolist()
-    np.testing.assert_allclose(confidence, among.max(-1).values)
-    assert np.flatnonzero(constraint.step(1)).tolist() == [200, 201, 202]
+    chosen, confidence = constraint.best(tokens, constraint.make_candidates(log_probs))
+    renormalised = log_probs[:, 200:203].double().softmax(dim=-1)
+    assert chosen.tolist() == (200 + renormalised.argmax(-1)).tolist()
+    np.testing.assert_allclose(confidence, renormalised.max(-1).values)
+    assert np.flatnonzero(constraint.next_states(1)).tolist() == [200, 201, 202]

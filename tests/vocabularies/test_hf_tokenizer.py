@@ -1,4 +1,4 @@
-"""The bytes of tokens: a cut gives a text back exactly, whatever the tokenizer would do to it."""
+"""Token bytes: tokenization is lossless, even if the original tokenizer changes texts."""
 
 import pytest
 from hypothesis import given
@@ -16,10 +16,10 @@ TABLE = {"content": "<table>", "single_word": False, "lstrip": False, "rstrip": 
 
 
 def with_table():
-    described = byte_level("<|endoftext|>")
-    number = len(described["model"]["vocab"])
-    described["added_tokens"].append(TABLE | {"id": number, "special": False})
-    return described
+    config = byte_level("<|endoftext|>")
+    token = len(config["model"]["vocab"])
+    config["added_tokens"].append(TABLE | {"id": token, "special": False})
+    return config
 
 
 STYLES = {
@@ -56,61 +56,64 @@ def tokens(request):
 
 
 @given(parts=st.lists(st.sampled_from(HARD) | st.text(max_size=5), max_size=8))
-def test_a_cut_gives_the_bytes_back(tokens, parts):
+def test_tokenization_is_lossless(tokens, parts):
     text = "".join(parts)
-    assert b"".join(tokens.pieces[token] for token in tokens.cut(text)) == text.encode()
+    assert b"".join(tokens.token_bytes[token] for token in tokens.tokenize(text)) == text.encode()
 
 
-def test_every_token_that_the_network_has_has_a_piece(tokens):
+def test_every_token_of_the_network_has_bytes(tokens):
     assert tokens.size == 400
-    assert tokens.pieces[-1] == b""
-    assert {bytes([byte]) for byte in range(256)} <= set(tokens.pieces)
+    assert tokens.token_bytes[-1] == b""
+    assert {bytes([byte]) for byte in range(256)} <= set(tokens.token_bytes)
 
 
 def test_an_added_word_is_one_token():
     tokens = make_tokens(STYLES["byte-level, an added word"], 400)
-    assert [tokens.pieces[token] for token in tokens.cut("<table>")] == [b"<table>"]
+    assert [tokens.token_bytes[token] for token in tokens.tokenize("<table>")] == [b"<table>"]
 
 
-def test_a_byte_without_a_token_is_named():
-    described = byte_level("<|endoftext|>")
-    vocabulary = described["model"]["vocab"]
-    vocabulary["nothing"] = vocabulary.pop("Ā")  # the sign of byte 0
-    tokens = make_tokens(described, 400)
+def test_the_error_names_a_byte_without_a_token():
+    config = byte_level("<|endoftext|>")
+    vocabulary = config["model"]["vocab"]
+    vocabulary["nothing"] = vocabulary.pop("Ā")  # stands for byte 0
+    tokens = make_tokens(config, 400)
     with pytest.raises(ConservatorError, match="without a token: 0x00"):
-        tokens.cut("a\x00b")
-    assert tokens.cut("ab")
+        tokens.tokenize("a\x00b")
+    assert tokens.tokenize("ab")
 
 
 @pytest.mark.parametrize(
-    ("described", "message"),
+    ("config", "message"),
     [
-        (byte_level("<s>") | {"model": {"type": "Unigram"}}, "accepted: 'BPE', 'WordPiece'"),
-        (byte_level("<s>", normalizer={"type": "Lowercase"}), "changes a text by Lowercase"),
-        (byte_level("<s>", pre_tokenizer={"type": "Whitespace"}), "neither byte-level"),
+        (byte_level("<s>") | {"model": {"type": "Unigram"}}, "must be 'BPE' or 'WordPiece', got 'Unigram'"),
+        (byte_level("<s>", normalizer={"type": "Lowercase"}), "the normalizer Lowercase changes the text"),
+        (byte_level("<s>", pre_tokenizer={"type": "Whitespace"}), "must be byte-level, or SentencePiece"),
         (
             byte_level(
                 "<s>", pre_tokenizer={"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, LEVEL]}
             ),
-            "by WhitespaceSplit",
+            "the pre-tokenizer WhitespaceSplit may lose text",
         ),
-        (sentence_pieces("<s>", normalizer=None), "neither byte-level"),
-        (byte_level("<s>", added_tokens=[TABLE | {"id": 5, "special": False, "lstrip": True}]), "the spaces beside it"),
-        ({"model": {"type": "BPE", "vocab": {}}}, "neither byte-level"),
-        ({}, "no tokenizer of the tokenizers library"),
+        (sentence_pieces("<s>", normalizer=None), "must be byte-level, or SentencePiece"),
+        (
+            byte_level("<s>", added_tokens=[TABLE | {"id": 5, "special": False, "lstrip": True}]),
+            "strips adjacent spaces",
+        ),
+        ({"model": {"type": "BPE", "vocab": {}}}, "must be byte-level, or SentencePiece"),
+        ({}, "not a tokenizer of the tokenizers library"),
     ],
 )
-def test_what_may_change_a_text_is_refused(described, message):
+def test_tokenizers_that_change_texts_are_refused(config, message):
     with pytest.raises(ConservatorError, match=message):
-        make_tokens(described, 400)
+        make_tokens(config, 400)
 
 
 def test_more_tokens_than_the_network_has_are_refused():
-    with pytest.raises(ConservatorError, match="the network only 20"):
+    with pytest.raises(ConservatorError, match="the network has only 20 tokens"):
         make_tokens(byte_level("<s>"), 20)
 
 
-def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
+def test_the_error_names_a_file_that_is_not_a_tokenizer(tmp_path):
     path = tmp_path / "tokenizer.json"
     with pytest.raises(ConservatorError, match="cannot read"):
         load_tokens(path, 400)
@@ -120,9 +123,11 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
 
 
 @given(st.text(max_size=20))
-def test_a_text_as_tokens_has_spans_and_comes_back(tokens, text):
+def test_spans_and_decoding_match_the_text(tokens, text):
     data = text.encode()
     encoded = tokens.encode(data)
-    assert [data[start:stop] for start, stop in encoded.spans] == [tokens.pieces[token] for token in encoded.tokens]
+    assert [data[start:stop] for start, stop in encoded.spans] == [
+        tokens.token_bytes[token] for token in encoded.tokens
+    ]
     assert tokens.decode(encoded.tokens) == data
     assert tokens.mask == tokens.size

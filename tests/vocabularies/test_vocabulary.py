@@ -1,4 +1,4 @@
-"""Vocabularies: bytes as text, and numbers that are none."""
+"""Vocabularies: bytes, and numbered tokens without text."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError
-from conservator.vocabularies import BYTES, Numbered
+from conservator.vocabularies import BYTES, NumberedVocabulary
 
 
 @given(st.binary(max_size=20))
@@ -18,16 +18,17 @@ def test_bytes_are_their_own_tokens(data):
     assert BYTES.mask == BYTES.size == 256
 
 
-def test_numbers_stand_for_no_text():
-    numbers = Numbered(5)
-    assert (numbers.size, numbers.mask, numbers.constraint) == (5, 5, None)
-    assert len({vocabulary.fingerprint for vocabulary in (numbers, Numbered(6), Numbered(256), BYTES)}) == 4
-    for call in (lambda: numbers.encode(b"a"), lambda: numbers.decode(np.array([1]))):
-        with pytest.raises(ConservatorError, match="no text"):
+def test_numbered_tokens_have_no_text():
+    numbered = NumberedVocabulary(5)
+    assert (numbered.size, numbered.mask, numbered.constraint) == (5, 5, None)
+    vocabularies = (numbered, NumberedVocabulary(6), NumberedVocabulary(256), BYTES)
+    assert len({vocabulary.fingerprint for vocabulary in vocabularies}) == 4
+    for call in (lambda: numbered.encode(b"a"), lambda: numbered.decode(np.array([1]))):
+        with pytest.raises(ConservatorError, match="have no text"):
             call()
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, True, "3"])
-def test_a_size_that_is_no_whole_number_is_refused(size):
+def test_a_size_that_is_not_a_positive_integer_is_refused(size):
     with pytest.raises(ConservatorError, match="at least 1"):
-        Numbered(size)
+        NumberedVocabulary(size)

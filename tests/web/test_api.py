@@ -242,7 +242,7 @@ def test_an_ocr_file_is_restored_as_text(client):
             "long.txt is too large: it has 2400 bytes, the limit is 2000 bytes",
         ),
         ("/v1/write", {"text": "a", "encoding": "klingon"}, 400, "is not known"),
-        ("/v1/damage", {"text": MARK}, 400, "already"),
+        ("/v1/damage", {"text": MARK}, 400, "of the document"),
     ],
 )
 def test_invalid_requests_are_refused_with_a_message(client, path, body, status, message):

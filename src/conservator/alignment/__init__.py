@@ -1,4 +1,4 @@
-"""Alignment: choose the lengths of gaps of unknown length."""
+"""Alignment: choose the lengths of gaps, and fit edit channels to pairs of texts."""
 
 from conservator.alignment.gap_lengths import choose_lengths
 

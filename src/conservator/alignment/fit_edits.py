@@ -1,197 +1,220 @@
-"""Fit an edit channel to pairs of what was seen and what is clean, by expectation maximisation over all alignments."""
+"""Fit an edit channel to pairs of observed and clean text, by expectation maximisation over all alignments."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
-from conservator.channels.edits import LONGEST, Edit, EditChannel
+from conservator.channels.edits import MAX_EDIT_CHARS, Edit, EditChannel
 from conservator.errors import ConservatorError
 from conservator.experts.meter import Progress
 from conservator.numerics import add_logs, compiled
 
-OFF = 2  # characters: how far an alignment may be from one with the fewest edits
-ROUNDS = 5
-SEEN_TWICE = 3  # a longer edit must be seen so often in alignments with the fewest edits
-TRUSTED = 0.5, 2.0  # expected sightings below which an edit of single characters, or a longer one, is left out
-UNLIKELY = 1e-6
-SHAPES = [shape for shape in product(range(LONGEST + 1), repeat=2) if shape != (0, 0)]
+
+@dataclass(frozen=True)
+class FitConfig:
+    """Parameters of the fit."""
+
+    band_chars: int = 2  # characters: maximum distance of an alignment from the shortest edit path [untuned]
+    iterations: int = 5  # count: iterations of expectation maximisation [untuned]
+    min_long_occurrences: int = 3  # count: minimum occurrences of a longer edit in shortest edit paths [untuned]
+    min_expected_short: float = 0.5  # count: minimum expected occurrences of an edit of single characters [untuned]
+    min_expected_long: float = 2.0  # count: minimum expected occurrences of a longer edit [untuned]
+    initial_keep_prob: float = 0.9  # probability: initial value of keeping a character [untuned]
+    initial_edit_prob: float = 0.001  # probability: initial value of an edit, divided by its characters [untuned]
+    min_keep_prob: float = 1e-6  # probability: lower bound of keeping a character [numerical]
+    min_prob: float = 1e-12  # probability: lower bound of an arc [numerical]
+
+
+CONFIG = FitConfig()
+SHAPES = [shape for shape in product(range(MAX_EDIT_CHARS + 1), repeat=2) if shape != (0, 0)]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Pair = tuple[str, str]  # what was seen, what is clean
+Pair = tuple[str, str]  # observed text, clean text
+Node = tuple[int, int]  # position in the clean text, position in the observed text
 
 
-def log_likelihood(channel: EditChannel, seen: str, clean: str) -> float:
-    """Log p_c(seen | clean), over all ways of reading one as the other."""
-    steps = {(one, one): channel.stay(one) for one in set(clean)} | dict(channel.edits)
-    numbers = {edit: number for number, edit in enumerate(steps)}
-    every = [(i, j) for i in range(len(clean) + 1) for j in range(len(seen) + 1)]
-    ways = find_ways(seen, clean, every, numbers)
+def log_likelihood(channel: EditChannel, observed: str, clean: str) -> float:
+    """Return log p_c(observed | clean), summed over all paths from one to the other."""
+    probabilities = {(character, character): channel.keep_prob(character) for character in set(clean)}
+    probabilities |= dict(channel.edits)
+    edit_ids = {edit: index for index, edit in enumerate(probabilities)}
+    nodes = [(i, j) for i in range(len(clean) + 1) for j in range(len(observed) + 1)]
+    lattice = build_lattice(observed, clean, nodes, edit_ids)
     with np.errstate(divide="ignore"):
-        return float(expect(*ways, np.log(list(steps.values())), np.zeros(len(steps))))
+        log_probs = np.log(list(probabilities.values()))
+        return float(add_expected_counts(*lattice, log_probs, np.zeros(len(probabilities))))
 
 
 def fit_edits(pairs: Sequence[Pair], source: str = "", progress: Progress | None = None) -> EditChannel:
-    """The channel under which what was seen is likeliest, given what is clean.
+    """Return the channel with maximum likelihood of the observed texts, given the clean ones.
 
     Args:
-        pairs: what was seen and what is clean, mostly lines.
-        source: what they are, in words.
-        progress: is told which share is done.
+        pairs: observed and clean texts, usually lines.
+        source: a description of the pairs.
+        progress: called with the stage and the completed fraction.
     """
-    pairs = [(seen, clean) for seen, clean in pairs if seen and clean]
+    pairs = [(observed, clean) for observed, clean in pairs if observed and clean]
     if not pairs:
-        raise ConservatorError("there is no pair of lines with text in both, to fit a channel to")
-    paths = [closest_path(seen, clean) for seen, clean in pairs]
-    numbers = {edit: number for number, edit in enumerate(candidates(pairs, paths))}
-    ways = [
-        find_ways(seen, clean, evidence_radius(path, seen, clean), numbers)
-        for (seen, clean), path in zip(pairs, paths, strict=True)
+        raise ConservatorError("no pair of lines has text in both; at least one is needed to fit a channel")
+    paths = [shortest_path(observed, clean) for observed, clean in pairs]
+    edit_ids = {edit: index for index, edit in enumerate(candidate_edits(pairs, paths))}
+    lattices = [
+        build_lattice(observed, clean, nodes_near(path, observed, clean), edit_ids)
+        for (observed, clean), path in zip(pairs, paths, strict=True)
     ]
-    places = count_places([clean for _, clean in pairs], {clean for clean, _ in numbers})
-    same = np.array([clean == seen for clean, seen in numbers])
-    sizes = np.array([len(clean) + len(seen) for clean, seen in numbers])
-    per_place = np.array([max(1, places[clean]) for clean, _ in numbers], dtype=np.float64)
-    chances = np.where(same, 0.9, 0.001 / sizes)
-    expected = np.zeros(len(numbers))
-    for number in range(ROUNDS):
-        expected = np.zeros(len(numbers))
-        for one in ways:
-            expect(*one, np.log(chances), expected)
-        chances = np.maximum(expected / per_place, UNLIKELY * same + 1e-12)
+    occurrences = count_occurrences([clean for _, clean in pairs], {clean for clean, _ in edit_ids})
+    is_keep = np.array([clean == observed for clean, observed in edit_ids])
+    sizes = np.array([len(clean) + len(observed) for clean, observed in edit_ids])
+    opportunities = np.array([max(1, occurrences[clean]) for clean, _ in edit_ids], dtype=np.float64)
+    probabilities = np.where(is_keep, CONFIG.initial_keep_prob, CONFIG.initial_edit_prob / sizes)
+    expected = np.zeros(len(edit_ids))
+    for iteration in range(CONFIG.iterations):
+        expected = np.zeros(len(edit_ids))
+        for lattice in lattices:
+            add_expected_counts(*lattice, np.log(probabilities), expected)
+        probabilities = np.maximum(expected / opportunities, CONFIG.min_keep_prob * is_keep + CONFIG.min_prob)
         if progress is not None:
-            progress("fitting", (number + 1) / ROUNDS)
-    return as_channel(numbers, chances, expected, places, source)
+            progress("fitting", (iteration + 1) / CONFIG.iterations)
+    return make_channel(edit_ids, probabilities, expected, occurrences, source)
 
 
-def pair_lines(seen: Sequence[str], clean: Sequence[str]) -> list[Pair]:
-    """Lines that stand for each other: those of the same number, or else the whole texts as one pair."""
-    if len(seen) == len(clean):
-        return list(zip(seen, clean, strict=True))
-    return [("\n".join(seen), "\n".join(clean))]
+def pair_lines(observed: Sequence[str], clean: Sequence[str]) -> list[Pair]:
+    """Pair lines by their index if both texts have equally many lines; else return the whole texts as one pair."""
+    if len(observed) == len(clean):
+        return list(zip(observed, clean, strict=True))
+    return [("\n".join(observed), "\n".join(clean))]
 
 
-def as_channel(
-    numbers: Mapping[Edit, int], chances: Floats, expected: Floats, places: Mapping[str, int], source: str
+def make_channel(
+    edit_ids: Mapping[Edit, int], probabilities: Floats, expected: Floats, occurrences: Mapping[str, int], source: str
 ) -> EditChannel:
-    """The channel of edits that were seen often enough, the commonest first.
+    """Return the channel of the edits with enough expected occurrences, the most frequent first.
 
-    One sighting of a longer edit counts as chance. A character that is never clean stays as often as others: that it is
-    always wrong may be so in these pairs alone.
+    The probability of an edit with a longer clean string is discounted by one expected occurrence. A character that
+    never occurs in clean text has the average keep probability: these pairs may be the only ones where it is always
+    wrong.
     """
-    edits, stays = {}, {}
-    for (clean, seen), number in sorted(numbers.items(), key=lambda one: (-expected[one[1]], one[0])):
-        if clean == seen:
-            if places[clean]:
-                stays[clean] = min(1.0, float(chances[number]))
+    edits, keep_probs = {}, {}
+    for (clean, observed), index in sorted(edit_ids.items(), key=lambda item: (-expected[item[1]], item[0])):
+        if clean == observed:
+            if occurrences[clean]:
+                keep_probs[clean] = min(1.0, float(probabilities[index]))
             continue
-        short = max(len(clean), len(seen)) <= 1
-        if expected[number] < TRUSTED[0 if short else 1] or "\n" in clean + seen:
-            continue  # line ends are kept
-        trusted = 1.0 if len(clean) <= 1 else (expected[number] - 1) / expected[number]
-        edits[clean, seen] = min(1.0, float(chances[number] * trusted))
-    total = sum(places[one] for one in stays)
-    other = sum(stays[one] * places[one] for one in stays) / max(1, total)
-    return EditChannel(edits, stays, other, source)
+        is_short = max(len(clean), len(observed)) <= 1
+        min_expected = CONFIG.min_expected_short if is_short else CONFIG.min_expected_long
+        if expected[index] < min_expected or "\n" in clean + observed:
+            continue  # line ends are always kept
+        discount = 1.0 if len(clean) <= 1 else (expected[index] - 1) / expected[index]
+        edits[clean, observed] = min(1.0, float(probabilities[index] * discount))
+    total = sum(occurrences[character] for character in keep_probs)
+    keep_count = sum(keep_probs[character] * occurrences[character] for character in keep_probs)
+    return EditChannel(edits, keep_probs, keep_count / max(1, total), source)
 
 
-def closest_path(seen: str, clean: str) -> list[tuple[int, int]]:
-    """The places (in clean, in seen) along an alignment with the fewest edits."""
+def shortest_path(observed: str, clean: str) -> list[Node]:
+    """Return the nodes of an alignment with the fewest edits."""
     path = [(0, 0)]
-    for step in Levenshtein.editops(clean, seen):
+    for operation in Levenshtein.editops(clean, observed):
         i, j = path[-1]
-        path += [(i + one, j + one) for one in range(1, step.src_pos - i + 1)]
+        path += [(i + offset, j + offset) for offset in range(1, operation.src_pos - i + 1)]
         i, j = path[-1]
-        path.append((i + (step.tag != "insert"), j + (step.tag != "delete")))
+        path.append((i + (operation.tag != "insert"), j + (operation.tag != "delete")))
     i, j = path[-1]
-    return path + [(i + one, j + one) for one in range(1, len(clean) - i + 1)]
+    return path + [(i + offset, j + offset) for offset in range(1, len(clean) - i + 1)]
 
 
-def candidates(pairs: Iterable[Pair], paths: Iterable[Sequence[tuple[int, int]]]) -> list[Edit]:
-    """The edits that may be made, and every character that stays as it is."""
+def candidate_edits(pairs: Iterable[Pair], paths: Iterable[Sequence[Node]]) -> list[Edit]:
+    """Return (character, character) for every character, and then the candidate edits."""
     counts: Counter[Edit] = Counter()
-    kept: dict[Edit, None] = {}
-    for (seen, clean), path in zip(pairs, paths, strict=True):
-        kept |= dict.fromkeys((one, one) for one in clean + seen)
+    keeps: dict[Edit, None] = {}
+    for (observed, clean), path in zip(pairs, paths, strict=True):
+        keeps |= dict.fromkeys((character, character) for character in clean + observed)
         for first, (i, j) in enumerate(path):
-            for k, m in path[first + 1 : first + 2 * LONGEST]:
-                if k - i > LONGEST or m - j > LONGEST:
+            for k, m in path[first + 1 : first + 2 * MAX_EDIT_CHARS]:
+                if k - i > MAX_EDIT_CHARS or m - j > MAX_EDIT_CHARS:
                     break
-                before, after = clean[i:k], seen[j:m]
+                before, after = clean[i:k], observed[j:m]
                 if differ_at_ends(before, after):
                     counts[before, after] += 1
-    often = {edit for edit, times in counts.items() if is_candidate(edit, times)}
-    return [*kept, *(edit for edit in counts if edit in often)]
+    accepted = {edit for edit, count in counts.items() if is_candidate(edit, count)}
+    return [*keeps, *(edit for edit in counts if edit in accepted)]
 
 
-def is_candidate(edit: Edit, times: int) -> bool:
-    """Whether an edit that stands so often in alignments with the fewest edits is one: if long, seldom by chance.
+def is_candidate(edit: Edit, count: int) -> bool:
+    """Whether an edit with ``count`` occurrences in shortest edit paths is a candidate; a long one must recur.
 
-    What leaves nothing to be seen is dropped character by character: where a longer string was lost depends on the
-    page, such as on bullets before lines, and it would be invented everywhere.
+    Deletions have one clean character: longer deletions depend on the page, such as bullets before lines, and a
+    correction would insert the deleted string everywhere.
     """
-    clean, seen = edit
-    return max(len(clean), len(seen)) <= 1 or (times >= SEEN_TWICE and (seen != "" or len(clean) <= 1))
+    clean, observed = edit
+    if max(len(clean), len(observed)) <= 1:
+        return True
+    return count >= CONFIG.min_long_occurrences and (observed != "" or len(clean) <= 1)
 
 
-def differ_at_ends(clean: str, seen: str) -> bool:
+def differ_at_ends(clean: str, observed: str) -> bool:
     """Whether two strings differ in their first and in their last character; one may be empty."""
-    return clean != seen and not (clean and seen and (clean[0] == seen[0] or clean[-1] == seen[-1]))
+    return clean != observed and not (clean and observed and (clean[0] == observed[0] or clean[-1] == observed[-1]))
 
 
-def evidence_radius(path: Iterable[tuple[int, int]], seen: str, clean: str) -> list[tuple[int, int]]:
-    """The places within OFF of a path, in order."""
-    found = {(i, j + off) for i, j in path for off in range(-OFF, OFF + 1) if 0 <= j + off <= len(seen)}
-    return sorted(one for one in found if one[0] <= len(clean))
+def nodes_near(path: Iterable[Node], observed: str, clean: str) -> list[Node]:
+    """Return the nodes within ``band_chars`` of a path, in order."""
+    band = range(-CONFIG.band_chars, CONFIG.band_chars + 1)
+    nodes = {(i, j + offset) for i, j in path for offset in band if 0 <= j + offset <= len(observed)}
+    return sorted(node for node in nodes if node[0] <= len(clean))
 
 
-def find_ways(
-    seen: str, clean: str, places: Sequence[tuple[int, int]], numbers: Mapping[Edit, int]
+def build_lattice(
+    observed: str, clean: str, nodes: Sequence[Node], edit_ids: Mapping[Edit, int]
 ) -> tuple[int, Ints, Ints, Ints]:
-    """The steps between places (in clean, in seen): how many places; where each starts and ends, which edit it is."""
-    where = {place: number for number, place in enumerate(places)}
-    found: list[tuple[int, int, int]] = []
-    for (i, j), start in where.items():
-        for size, width in SHAPES:
-            stop = where.get((i + size, j + width))
-            if stop is not None:
-                edit = numbers.get((clean[i : i + size], seen[j : j + width]))
+    """Return the number of nodes, and the source node, the target node and the edit of each arc between them."""
+    node_ids = {node: index for index, node in enumerate(nodes)}
+    arcs: list[tuple[int, int, int]] = []
+    for (i, j), source in node_ids.items():
+        for clean_size, observed_size in SHAPES:
+            target = node_ids.get((i + clean_size, j + observed_size))
+            if target is not None:
+                edit = edit_ids.get((clean[i : i + clean_size], observed[j : j + observed_size]))
                 if edit is not None:
-                    found.append((start, stop, edit))
-    steps = np.array(found, dtype=np.int64).reshape(-1, 3)
-    return len(places), *np.ascontiguousarray(steps.T)
+                    arcs.append((source, target, edit))
+    columns = np.array(arcs, dtype=np.int64).reshape(-1, 3)
+    return len(nodes), *np.ascontiguousarray(columns.T)
 
 
-def count_places(texts: Iterable[str], wanted: set[str]) -> Counter[str]:
-    """At how many places of texts each of some strings stands; the empty one stands before and after each character."""
+def count_occurrences(texts: Iterable[str], strings: set[str]) -> Counter[str]:
+    """Count the occurrences of ``strings`` in texts; the empty string occurs before and after each character."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts[""] += len(text) + 1
-        for size in range(1, LONGEST + 1):
+        for size in range(1, MAX_EDIT_CHARS + 1):
             counts.update(text[start : start + size] for start in range(len(text) - size + 1))
-    return Counter({one: counts[one] for one in wanted})
+    return Counter({string: counts[string] for string in strings})
 
 
 @compiled
-def expect(places: int, starts: Ints, stops: Ints, edits: Ints, chances: Floats, expected: Floats) -> float:
-    """Add the expected number of each edit to ``expected``; return the log-likelihood, -inf if there is no way.
+def add_expected_counts(
+    nodes: int, sources: Ints, targets: Ints, edits: Ints, log_probs: Floats, expected: Floats
+) -> float:
+    """Add the expected count of each edit to ``expected``; return the log-likelihood, -inf if there is no path.
 
-    Steps are in the order of the places where they start; ``chances`` are logarithms.
+    Arcs are in the order of their source nodes.
     """
-    ahead, behind = np.full(places, -np.inf), np.full(places, -np.inf)
-    ahead[0] = 0.0
-    behind[places - 1] = 0.0
-    for step in range(len(starts)):
-        ahead[stops[step]] = add_logs(ahead[stops[step]], ahead[starts[step]] + chances[edits[step]])
-    total = float(ahead[places - 1])
+    alpha, beta = np.full(nodes, -np.inf), np.full(nodes, -np.inf)
+    alpha[0] = 0.0
+    beta[nodes - 1] = 0.0
+    for arc in range(len(sources)):
+        alpha[targets[arc]] = add_logs(alpha[targets[arc]], alpha[sources[arc]] + log_probs[edits[arc]])
+    total = float(alpha[nodes - 1])
     if total == -np.inf:
         return total
-    for step in range(len(starts) - 1, -1, -1):
-        behind[starts[step]] = add_logs(behind[starts[step]], behind[stops[step]] + chances[edits[step]])
-    for step in range(len(starts)):
-        expected[edits[step]] += np.exp(ahead[starts[step]] + chances[edits[step]] + behind[stops[step]] - total)
+    for arc in range(len(sources) - 1, -1, -1):
+        beta[sources[arc]] = add_logs(beta[sources[arc]], beta[targets[arc]] + log_probs[edits[arc]])
+    for arc in range(len(sources)):
+        expected[edits[arc]] += np.exp(alpha[sources[arc]] + log_probs[edits[arc]] + beta[targets[arc]] - total)
     return total

@@ -102,7 +102,7 @@ def _texts(
                 try:
                     signs = (options.mark, options.gap)
                     source = read_input(
-                        item.data, options.encoding, signs=signs, allow_invalid_utf8=options.allow_invalid_utf8
+                        item.data, options.encoding, markers=signs, allow_invalid_utf8=options.allow_invalid_utf8
                     )
                 except ConservatorError:
                     continue  # it is no text, so it is copied later

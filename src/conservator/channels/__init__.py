@@ -1,4 +1,7 @@
-"""How a document was damaged: memoryless channels p_c(y | x) = prod_l p_c(y_l | x_l), and what was observed."""
+"""Channels: how a document was damaged, and the resulting observation.
+
+Memoryless channels factorise, p_c(y | x) = prod_l p_c(y_l | x_l). The edit channel changes lengths.
+"""
 
 from conservator.channels.channel import Channel
 from conservator.channels.confusion import ConfusionChannel
@@ -6,23 +9,23 @@ from conservator.channels.edits import EditChannel
 from conservator.channels.likelihood import Likelihood
 from conservator.channels.mask import MaskChannel
 from conservator.channels.observation import Excerpt, Observation, Status
-from conservator.channels.ocr_calibration import Calibration, CharacterConfidence, Curve, calibration_of
+from conservator.channels.ocr_calibration import CalibrationCurve, CharacterConfidence, OcrCalibration, calibration_of
 from conservator.channels.ocr_confidence import OcrConfidence
 from conservator.channels.registry import as_channel, as_edit_channel
 from conservator.channels.replacement import ReplacementChannel
 from conservator.channels.token_dependent import TokenDependentMaskChannel
 
 __all__ = [
-    "Calibration",
+    "CalibrationCurve",
     "Channel",
     "CharacterConfidence",
     "ConfusionChannel",
-    "Curve",
     "EditChannel",
     "Excerpt",
     "Likelihood",
     "MaskChannel",
     "Observation",
+    "OcrCalibration",
     "OcrConfidence",
     "ReplacementChannel",
     "Status",

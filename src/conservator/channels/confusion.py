@@ -1,4 +1,4 @@
-"""Any memoryless channel, given by its confusion matrix."""
+"""An arbitrary memoryless channel, given by its confusion matrix."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,21 +11,23 @@ from conservator.channels.likelihood import Likelihood
 from conservator.channels.observation import Observation, Status
 from conservator.errors import ConservatorError
 
+SUM_TOLERANCE = 1e-6  # probability: accepted deviation of the sum of a row from 1 [numerical]
+
 
 @dataclass(frozen=True)
 class ConfusionLikelihood(Likelihood):
-    """The column of the confusion matrix for the observed symbol.
+    """The likelihood is the column of the confusion matrix for the observed symbol.
 
     Attributes:
         tokens: (..., L) the observed symbols.
-        log_columns: (symbols, V) log matrix[v, y], one row for each symbol y.
+        log_columns: (symbols, V) log matrix[v, y], a row for each symbol y.
     """
 
     tokens: Tensor
     log_columns: Tensor
 
     def __getitem__(self, index: Any) -> "ConfusionLikelihood":
-        """The likelihood at some of the positions."""
+        """Return the likelihood at the positions ``index``."""
         return ConfusionLikelihood(self.tokens[index], self.log_columns)
 
     @property
@@ -39,31 +41,31 @@ class ConfusionLikelihood(Likelihood):
 
 
 class ConfusionChannel(Channel):
-    """Token v comes out as symbol y with probability matrix[v, y].
+    """Token v is observed as symbol y with probability matrix[v, y].
 
-    The mask and replacement channels are special cases. Every symbol of the matrix is doubtful, even one that stands
-    for a loss: it differs from the others only by its flat column. If the matrix has no symbol V, then V stands for a
+    The mask and replacement channels are special cases. Every symbol of the matrix is uncertain, even a symbol that
+    stands for an erasure: only its flat column distinguishes it. If the matrix has no symbol V, then V stands for a
     token that was lost in another way.
     """
 
     def __init__(self, matrix: Tensor) -> None:
-        """Make the channel of ``matrix``: (V, outputs), rows on the simplex."""
+        """Make the channel with the confusion ``matrix``: (V, outputs), rows on the simplex."""
         matrix = torch.as_tensor(matrix)
         if matrix.ndim != 2 or 0 in matrix.shape or matrix.is_complex():
             raise ConservatorError(
-                f"the confusion matrix has the shape {tuple(matrix.shape)}; it must be (tokens, output symbols)"
+                f"the confusion matrix must have the shape (tokens, output symbols), got shape {tuple(matrix.shape)}"
             )
         matrix = matrix.to(torch.float64)
-        bad = ~((matrix >= 0) & (matrix <= 1)).all(dim=1) | ~((matrix.sum(dim=1) - 1).abs() <= 1e-6)
-        if bad.any():
-            row = int(bad.nonzero()[0])
+        invalid = ~((matrix >= 0) & (matrix <= 1)).all(dim=1) | ~((matrix.sum(dim=1) - 1).abs() <= SUM_TOLERANCE)
+        if invalid.any():
+            row = int(invalid.nonzero()[0])
             raise ConservatorError(
                 f"row {row} of the confusion matrix is not a distribution (its sum is {matrix[row].sum().item():.6g}); "
-                "entries must lie in [0, 1] and sum to 1"
+                "entries must be in [0, 1] and sum to 1"
             )
         self.vocab_size, self.outputs = matrix.shape
         self.matrix = matrix / matrix.sum(dim=1, keepdim=True)
-        missing = max(0, self.vocab_size + 1 - self.outputs)  # symbols up to V that the matrix does not have
+        missing = max(0, self.vocab_size + 1 - self.outputs)  # symbols up to V that the matrix lacks
         flat = torch.zeros(missing, self.vocab_size, dtype=torch.float64)
         self._log_columns = torch.cat([self.matrix.log().T, flat]).contiguous()
 
@@ -75,9 +77,9 @@ class ConfusionChannel(Channel):
         return self.observe(drawn.reshape(tokens.shape))
 
     def status(self, tokens: Tensor) -> Tensor:
-        """Every symbol of the matrix is doubtful, every other lost."""
-        return torch.where(tokens >= self.outputs, Status.LOST, Status.DOUBTFUL).to(torch.uint8)
+        """Return UNCERTAIN for every symbol of the matrix, else LOST."""
+        return torch.where(tokens >= self.outputs, Status.LOST, Status.UNCERTAIN).to(torch.uint8)
 
     def likelihood(self, tokens: Tensor) -> ConfusionLikelihood:
-        """The column of each observed symbol."""
+        """Return the column of each observed symbol."""
         return ConfusionLikelihood(tokens, self._log_columns)

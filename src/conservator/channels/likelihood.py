@@ -11,28 +11,28 @@ from torch import Tensor
 class Likelihood(ABC):
     """log c_l(v) at every position of an observation.
 
-    ``likelihood[index]`` is the likelihood at some of the positions. A subclass must implement ``table``, which has V
-    numbers for each position. It may also override ``at``, ``log_evidence`` and ``log_posterior`` by versions that do
-    not need the table.
+    ``likelihood[index]`` is the likelihood at the positions ``index``. A subclass must implement ``table``, which has V
+    numbers for each position. It may also override ``at``, ``log_evidence`` and ``log_posterior`` by versions without
+    the table.
 
     Attributes:
-        symbols: the number of output symbols, if the likelihood depends on the symbol alone, so that observations with
-            the same symbol can be counted instead of scored one by one; else 0.
+        symbols: the number of output symbols, if the likelihood depends on the symbol alone, so that observations can
+            be counted by symbol instead of scored one by one; else 0.
     """
 
     @property
     def symbols(self) -> int:
-        """By default, the likelihood may depend on more than the symbol."""
+        """0 by default: the likelihood may depend on more than the symbol."""
         return 0
 
     @property
     def erasure_is_informative(self) -> bool:
-        """Whether tokens differ in their likelihood where nothing was seen; by default they do not."""
+        """Whether the likelihood at an erased position depends on the token; by default it does not."""
         return False
 
     @abstractmethod
     def __getitem__(self, index: Any) -> "Likelihood":
-        """The likelihood at some of the positions."""
+        """Return the likelihood at the positions ``index``."""
 
     @abstractmethod
     def table(self) -> Tensor:
@@ -49,7 +49,7 @@ class Likelihood(ABC):
     def log_posterior(self, log_probs: Tensor) -> Tensor:
         """Return log gamma_l(v) = log c_l(v) pi_l(v) / sum_u c_l(u) pi_l(u), equation (token_post): (..., L, V).
 
-        It is nan where the observation is impossible, that is where ``log_evidence`` is -inf.
+        The result is nan where the observation is impossible (``log_evidence`` is -inf).
         """
         joint = self.table() + log_probs
         return joint - torch.logsumexp(joint, dim=-1, keepdim=True)
@@ -57,5 +57,5 @@ class Likelihood(ABC):
 
 def pick(log_probs: Tensor, tokens: Tensor) -> Tensor:
     """Return log_probs[..., l, tokens_l]: (..., L), broadcasting ``log_probs`` (..., L, V) over observations."""
-    shape = np.broadcast_shapes(tokens.shape, log_probs.shape[:-1])  # torch.broadcast_shapes would take 0.5 s to import
+    shape = np.broadcast_shapes(tokens.shape, log_probs.shape[:-1])  # torch.broadcast_shapes takes 0.5 s to import
     return log_probs.expand(*shape, -1).gather(-1, tokens.expand(shape)[..., None])[..., 0]

@@ -1,4 +1,4 @@
-"""The mask channel: some tokens are lost, and the observation shows which."""
+"""The mask channel: tokens are erased, and the observation shows which."""
 
 import math
 from dataclasses import dataclass
@@ -14,23 +14,23 @@ from conservator.channels.observation import Observation, Status
 
 @dataclass(frozen=True)
 class MaskLikelihood(Likelihood):
-    """Flat at a lost position, a point mass at a visible one.
+    """The likelihood is flat at a lost position, and a point mass at a visible one.
 
     Attributes:
         tokens: (..., L) the observed tokens; V where lost.
         vocab_size: V.
         log_lost: log r.
-        log_kept: log (1 - r).
+        log_keep: log (1 - r).
     """
 
     tokens: Tensor
     vocab_size: int
     log_lost: float
-    log_kept: float
+    log_keep: float
 
     def __getitem__(self, index: Any) -> "MaskLikelihood":
-        """The likelihood at some of the positions."""
-        return MaskLikelihood(self.tokens[index], self.vocab_size, self.log_lost, self.log_kept)
+        """Return the likelihood at the positions ``index``."""
+        return MaskLikelihood(self.tokens[index], self.vocab_size, self.log_lost, self.log_keep)
 
     @property
     def symbols(self) -> int:
@@ -45,19 +45,19 @@ class MaskLikelihood(Likelihood):
     def table(self) -> Tensor:
         """Return log c_l(v): log r everywhere at a lost position, log (1 - r) at the token of a visible one."""
         candidates = torch.arange(self.vocab_size, device=self.tokens.device)
-        kept = self.tokens[..., None] == candidates
-        table = torch.full(kept.shape, -math.inf, dtype=torch.float64, device=kept.device)
-        table.masked_fill_(kept, self.log_kept)
+        same = self.tokens[..., None] == candidates
+        table = torch.full(same.shape, -math.inf, dtype=torch.float64, device=same.device)
+        table.masked_fill_(same, self.log_keep)
         return table.masked_fill_(self.lost[..., None], self.log_lost)
 
     def log_evidence(self, log_probs: Tensor) -> Tensor:
         """Return log r where lost (Proposition mask_degeneracy), log (1 - r) pi(y) where visible."""
         visible = pick(log_probs, self.tokens.masked_fill(self.lost, 0))
-        return torch.where(self.lost, self.log_lost, visible + self.log_kept)
+        return torch.where(self.lost, self.log_lost, visible + self.log_keep)
 
 
 class MaskChannel(Channel):
-    """Each token becomes [MASK] with probability r, independently; every other token survives.
+    """Each token becomes [MASK] with probability r, independently; every other token is kept.
 
         p_c(y | v) = r [y = MASK] + (1 - r) [y = v]
 
@@ -65,7 +65,7 @@ class MaskChannel(Channel):
     """
 
     def __init__(self, vocab_size: int, rate: float) -> None:
-        """Make the channel for ``vocab_size`` tokens that are lost with probability ``rate``."""
+        """Make the channel for ``vocab_size`` tokens and the erasure probability ``rate``."""
         self.vocab_size = check_vocab_size(vocab_size)
         self.rate = check_rate(rate)
         self.mask_id = self.vocab_size
@@ -78,11 +78,11 @@ class MaskChannel(Channel):
         return self.observe(tokens.masked_fill(lost, self.mask_id))
 
     def status(self, tokens: Tensor) -> Tensor:
-        """Masked tokens are lost, all others known."""
+        """Return LOST for masked tokens, KNOWN for all others."""
         return (tokens == self.mask_id).to(torch.uint8) * int(Status.LOST)
 
     def likelihood(self, tokens: Tensor) -> MaskLikelihood:
-        """Flat at a masked token, a point mass at any other."""
+        """Return a likelihood that is flat at masked tokens, and a point mass at others."""
         log_lost = math.log(self.rate) if self.rate > 0 else -math.inf
-        log_kept = math.log1p(-self.rate) if self.rate < 1 else -math.inf
-        return MaskLikelihood(tokens, self.vocab_size, log_lost, log_kept)
+        log_keep = math.log1p(-self.rate) if self.rate < 1 else -math.inf
+        return MaskLikelihood(tokens, self.vocab_size, log_lost, log_keep)

@@ -1,8 +1,8 @@
-"""How often an OCR engine is right, by how sure it says that it is.
+"""Calibration of OCR engines: accuracy as a function of confidence.
 
-Confidences of an engine are no probabilities: a character that Tesseract gives 0.9 is wrong as often as right. Curves,
-fitted to pages whose truth is known, say what they mean: by the confidence of the character, or of its word where there
-is no other, and for other readings by their rank and confidence.
+Confidences of an engine are not probabilities: a character with confidence 0.9 in Tesseract is wrong as often as
+correct. Calibration curves, fitted to pages with known text, convert them: by the confidence of the character, or of
+its word if the engine reports no other, and for OCR alternatives by their rank and confidence.
 """
 
 import json
@@ -14,168 +14,175 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from conservator.channels.ocr_confidence import OcrConfidence, Other
+from conservator.channels.ocr_confidence import OcrAlternative, OcrConfidence
 from conservator.errors import ConservatorError
 from conservator.system.files import read_document
 
 FORMAT = "conservator calibration"
-VERSION = 1
-MOST = 0.99  # the probability of all other readings of a character together, at most
-DEFAULT = Path(__file__).parent / "ocr_trust.json"
-GENERAL = "general"  # the calibration of engines that have none of their own
+VERSION = 1  # version: of the file format [definition]
+MAX_ALTERNATIVES_PROB = 0.99  # probability: upper bound of all alternatives of a character together [untuned]
+DEFAULT = Path(__file__).parent / "ocr_calibration.json"
+GENERAL = "general"  # the calibration of engines without one
 
 
 class CharacterConfidence(NamedTuple):
-    """What a reader said of a character.
+    """The report of an OCR engine about a character.
 
     Attributes:
-        confidence: how sure it was, from 0 to 1; None if it did not say.
-        of_word: whether that is of the word in which the character stands.
-        others: other readings of the character and their confidences.
+        confidence: from 0 to 1; None if the engine reports none.
+        of_word: whether it is the confidence of the word that contains the character.
+        alternatives: OCR alternatives of the character and their confidences.
     """
 
     confidence: float | None = None
     of_word: bool = False
-    others: tuple[tuple[str, float], ...] = ()
+    alternatives: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A share that depends on a confidence, in steps.
+class CalibrationCurve:
+    """A probability as a piecewise constant function of a confidence.
 
     Attributes:
-        ends: the largest confidence of each step but the last, in order.
-        shares: of each step.
+        ends: the largest confidence of each bin but the last, in ascending order.
+        probabilities: the probability of each bin.
     """
 
     ends: tuple[float, ...]
-    shares: tuple[float, ...]
+    probabilities: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Raise an error for what is no curve."""
-        if len(self.shares) != len(self.ends) + 1 or list(self.ends) != sorted(self.ends):
-            raise ConservatorError("a curve needs ends in order, and one share more")
-        if not all(0 < share < 1 for share in self.shares):
-            raise ConservatorError("the shares of a curve lie between 0 and 1")
+        """Check the bins and the probabilities."""
+        if len(self.probabilities) != len(self.ends) + 1 or list(self.ends) != sorted(self.ends):
+            raise ConservatorError("a calibration curve needs ends in ascending order, and one more probability")
+        if not all(0 < probability < 1 for probability in self.probabilities):
+            raise ConservatorError("the probabilities of a calibration curve must be strictly between 0 and 1")
 
     def __call__(self, confidence: float) -> float:
-        """The share at a confidence."""
-        return self.shares[int(np.searchsorted(self.ends, confidence))]
+        """Return the probability at a confidence."""
+        return self.probabilities[int(np.searchsorted(self.ends, confidence))]
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """What the confidences of an engine mean.
+class OcrCalibration:
+    """The calibration of an OCR engine.
 
     Attributes:
-        right: the share of all characters that were read right.
-        glyphs: that of characters by their confidence.
-        words: that of characters by the confidence of their word.
-        others: for each rank of other readings, the surest first, how many of them are what stood there, of characters
-            that were read wrong, by their confidence.
-        whole: the share of all places between characters where nothing is missing.
-        beside: that of places by the confidence of the less sure of the characters beside them.
-        weight: of what was said of a character. At 1 it is an observation beside all others; but a reader is unsure of
-            rare words, too, and there the prior is sure of what is wrong.
+        accuracy: the fraction of all characters that are correct.
+        glyphs: the accuracy of a character by its confidence.
+        words: the accuracy of a character by the confidence of its word.
+        alternatives: for each rank of alternatives, by descending confidence, the probability that the alternative is
+            the clean character, given that the observed character is wrong, by the confidence of the alternative.
+        no_deletion_rate: the fraction of all boundaries between characters where no text is missing.
+        no_deletion: this fraction by the lower of the confidences on both sides.
+        weight: exponent of the confidence likelihood. Below 1, because OCR confidence and the prior err on the same
+            rare words.
     """
 
-    right: float
-    glyphs: Curve
-    words: Curve
-    others: tuple[Curve, ...]
-    whole: float
-    beside: Curve
+    accuracy: float
+    glyphs: CalibrationCurve
+    words: CalibrationCurve
+    alternatives: tuple[CalibrationCurve, ...]
+    no_deletion_rate: float
+    no_deletion: CalibrationCurve
     weight: float = 1.0
 
     def __post_init__(self) -> None:
-        """Raise an error for what is no calibration."""
-        if not (0 < self.right < 1 and 0 < self.whole < 1):
-            raise ConservatorError("the shares right and whole lie between 0 and 1")
+        """Check the rates."""
+        if not (0 < self.accuracy < 1 and 0 < self.no_deletion_rate < 1):
+            raise ConservatorError(
+                "accuracy and no_deletion_rate must be strictly between 0 and 1, got "
+                f"{self.accuracy} and {self.no_deletion_rate}"
+            )
 
-    def ocr_confidence(self, said: Sequence[CharacterConfidence]) -> OcrConfidence:
-        """What was said of characters, as likelihoods."""
-        right, wrong = np.zeros(len(said)), np.zeros(len(said))
-        for place, one in enumerate(said):
-            if one.confidence is not None:
-                share = (self.words if one.of_word else self.glyphs)(one.confidence)
-                right[place] = self.weight * np.log(share / self.right)
-                wrong[place] = self.weight * np.log((1 - share) / (1 - self.right))
-        lesser = [self.beside(one) if one is not None else self.whole for one in less_sure(said)]
-        missing = np.log((1 - np.array(lesser)) / (1 - self.whole))
-        return OcrConfidence(right, wrong, missing, tuple(self.readings(one.others) for one in said))
+    def ocr_confidence(self, confidences: Sequence[CharacterConfidence]) -> OcrConfidence:
+        """Convert the confidences of characters to likelihoods."""
+        correct, wrong = np.zeros(len(confidences)), np.zeros(len(confidences))
+        for index, character in enumerate(confidences):
+            if character.confidence is not None:
+                probability = (self.words if character.of_word else self.glyphs)(character.confidence)
+                correct[index] = self.weight * np.log(probability / self.accuracy)
+                wrong[index] = self.weight * np.log((1 - probability) / (1 - self.accuracy))
+        no_deletion = [
+            self.no_deletion(confidence) if confidence is not None else self.no_deletion_rate
+            for confidence in min_neighbour_confidence(confidences)
+        ]
+        deletion = np.log((1 - np.array(no_deletion)) / (1 - self.no_deletion_rate))
+        alternatives = tuple(self.alternative_probs(character.alternatives) for character in confidences)
+        return OcrConfidence(correct, wrong, deletion, alternatives)
 
-    def readings(self, others: Sequence[tuple[str, float]]) -> tuple[Other, ...]:
-        """Other readings of a character, and the probability of each if it was read wrong."""
-        ranked = sorted(others, key=lambda one: -one[1])
-        shares = [curve(confidence) for curve, (_, confidence) in zip(self.others, ranked, strict=False)]
-        much = max(1.0, sum(shares) / MOST)
-        return tuple((text, share / much) for (text, _), share in zip(ranked, shares, strict=False))
+    def alternative_probs(self, alternatives: Sequence[tuple[str, float]]) -> tuple[OcrAlternative, ...]:
+        """Return the alternatives of a character, and the probability of each if the character is wrong."""
+        ranked = sorted(alternatives, key=lambda alternative: -alternative[1])
+        probabilities = [curve(confidence) for curve, (_, confidence) in zip(self.alternatives, ranked, strict=False)]
+        scale = max(1.0, sum(probabilities) / MAX_ALTERNATIVES_PROB)
+        return tuple((text, probability / scale) for (text, _), probability in zip(ranked, probabilities, strict=False))
 
     def as_record(self) -> dict[str, Any]:
-        """The calibration as it stands in a file."""
+        """Return the calibration in the form of its file."""
 
-        def curve(one: Curve) -> list[list[float]]:
-            return [[round(value, 7) for value in row] for row in (one.ends, one.shares)]
+        def rows(curve: CalibrationCurve) -> list[list[float]]:
+            return [[round(value, 7) for value in row] for row in (curve.ends, curve.probabilities)]
 
         return {
-            "right": round(self.right, 5),
-            "glyphs": curve(self.glyphs),
-            "words": curve(self.words),
-            "others": [curve(one) for one in self.others],
-            "whole": round(self.whole, 5),
-            "beside": curve(self.beside),
+            "right": round(self.accuracy, 5),
+            "glyphs": rows(self.glyphs),
+            "words": rows(self.words),
+            "others": [rows(curve) for curve in self.alternatives],
+            "whole": round(self.no_deletion_rate, 5),
+            "beside": rows(self.no_deletion),
             "weight": self.weight,
         }
 
 
-def less_sure(said: Sequence[CharacterConfidence]) -> list[float | None]:
-    """The confidence of the less sure of the characters before and after each place; None if that is of words."""
-    own = [None if one.of_word else one.confidence for one in said]
-    beside = zip([None, *own], [*own, None], strict=True)
-    return [min((one for one in both if one is not None), default=None) for both in beside]
+def min_neighbour_confidence(confidences: Sequence[CharacterConfidence]) -> list[float | None]:
+    """Return (n + 1) the lower confidence on both sides of each boundary; confidences of words do not count."""
+    glyphs = [None if character.of_word else character.confidence for character in confidences]
+    neighbours = zip([None, *glyphs], [*glyphs, None], strict=True)
+    return [min((confidence for confidence in pair if confidence is not None), default=None) for pair in neighbours]
 
 
-def write_calibrations(engines: Mapping[str, Calibration], source: str) -> str:
-    """The calibrations of some engines as a file; that of others is GENERAL."""
+def write_calibrations(engines: Mapping[str, OcrCalibration], source: str) -> str:
+    """Return the calibrations of engines as a file; GENERAL is for all other engines."""
     record = {"format": FORMAT, "version": VERSION, "source": source}
-    record |= {"engines": {name: one.as_record() for name, one in engines.items()}}
+    record |= {"engines": {name: calibration.as_record() for name, calibration in engines.items()}}
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def read_calibrations(text: str, name: str = "the calibration") -> dict[str, Calibration]:
-    """The calibrations in a file, by engine."""
+def read_calibrations(text: str, name: str = "the calibration") -> dict[str, OcrCalibration]:
+    """Return the calibrations in a file, by engine."""
     try:
         record = json.loads(text)
         if record["format"] != FORMAT or record["version"] != VERSION or GENERAL not in record["engines"]:
-            raise ValueError(f'"format": "{FORMAT}" and an engine "{GENERAL}" are needed')
+            raise ValueError(f'"format": "{FORMAT}" and an engine "{GENERAL}" are required')
         return {
-            engine: Calibration(
-                float(one["right"]),
-                curve(one["glyphs"]),
-                curve(one["words"]),
-                tuple(map(curve, one["others"])),
-                float(one["whole"]),
-                curve(one["beside"]),
-                float(one["weight"]),
+            engine: OcrCalibration(
+                float(fields["right"]),
+                read_curve(fields["glyphs"]),
+                read_curve(fields["words"]),
+                tuple(map(read_curve, fields["others"])),
+                float(fields["whole"]),
+                read_curve(fields["beside"]),
+                float(fields["weight"]),
             )
-            for engine, one in record["engines"].items()
+            for engine, fields in record["engines"].items()
         }
     except (KeyError, TypeError, ValueError, RecursionError, ConservatorError) as error:
-        raise ConservatorError(f"{name} is no calibration: {error}") from error
+        raise ConservatorError(f"{name} is not a calibration: {error}") from error
 
 
-def curve(rows: Sequence[Sequence[float]]) -> Curve:
-    """A curve as it stands in a file."""
-    ends, shares = rows
-    return Curve(tuple(map(float, ends)), tuple(map(float, shares)))
+def read_curve(rows: Sequence[Sequence[float]]) -> CalibrationCurve:
+    """Return the curve with the rows of a file."""
+    ends, probabilities = rows
+    return CalibrationCurve(tuple(map(float, ends)), tuple(map(float, probabilities)))
 
 
 @cache
-def _built_in() -> dict[str, Calibration]:
+def _built_in() -> dict[str, OcrCalibration]:
     return read_calibrations(read_document(str(DEFAULT)).decode(), str(DEFAULT))
 
 
-def calibration_of(engine: str | None) -> Calibration:
-    """The calibration of an engine by its name, as files give it; the general one if it has none of its own."""
-    known = _built_in()
-    return next((known[name] for name in known if name in (engine or "").lower()), known[GENERAL])
+def calibration_of(engine: str | None) -> OcrCalibration:
+    """Return the calibration of an engine by its name in OCR files; GENERAL if it has none."""
+    calibrations = _built_in()
+    return next((calibrations[name] for name in calibrations if name in (engine or "").lower()), calibrations[GENERAL])

@@ -1,7 +1,7 @@
-"""What a reader of pages said of each character that it read: how sure it was, and what else it may be.
+"""OCR confidences as likelihoods: the evidence of an OCR engine about each character that it recognised.
 
-What is said, i, is one more observation of a character. All that it depends on is whether the character was read right,
-and whether something beside it was left out.
+The OCR confidence i is one more observation of a character. It is conditionally independent of all else, given whether
+the character is correct and whether a neighbour was deleted.
 """
 
 from dataclasses import dataclass
@@ -11,42 +11,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Other = tuple[str, float]  # another reading, and how probable it is if the character is wrong
-LEAST = 1e-12
+OcrAlternative = tuple[str, float]  # an alternative character, and its probability if the observed one is wrong
+MIN_PROB = 1e-12  # probability: lower bound before a logarithm [numerical]
 
 
 @dataclass(frozen=True)
 class OcrConfidence:
-    """What a reader said of n characters.
+    """Log-likelihood ratios of the OCR confidences of n characters.
 
     Attributes:
-        right: (n,) log p(i | the character is right) - log p(i); 0 where nothing was said.
-        wrong: (n,) log p(i | it is wrong) - log p(i).
-        missing: (n + 1,) log p(i | something is missing before the character) - log p(i), by what was said of both
+        correct: (n,) log p(i | the character is correct) - log p(i); 0 without a confidence.
+        wrong: (n,) log p(i | the character is wrong) - log p(i).
+        deletion: (n + 1,) log p(i | text is missing before the character) - log p(i), with i the confidences on both
             sides; the last one is for the end.
-        others: for each character, other readings and the probability of each, if it is wrong.
+        alternatives: for each character, the OCR alternatives and the probability of each, if the character is wrong.
     """
 
-    right: Floats
+    correct: Floats
     wrong: Floats
-    missing: Floats
-    others: tuple[tuple[Other, ...], ...]
+    deletion: Floats
+    alternatives: tuple[tuple[OcrAlternative, ...], ...]
 
     @classmethod
-    def silent(cls, size: int) -> "OcrConfidence":
-        """Of a reader that said nothing."""
+    def uninformative(cls, size: int) -> "OcrConfidence":
+        """Return the confidences of an engine that reports none."""
         return cls(np.zeros(size), np.zeros(size), np.zeros(size + 1), ((),) * size)
 
     @cached_property
-    def rest(self) -> Floats:
-        """(n,) log p(it is none of these other readings | it is wrong)."""
-        return np.log([max(LEAST, 1 - sum(share for _, share in one)) for one in self.others])
+    def log_unlisted(self) -> Floats:
+        """(n,) log p(the clean character is none of the alternatives | the character is wrong)."""
+        listed = [sum(probability for _, probability in alternatives) for alternatives in self.alternatives]
+        return np.log([max(MIN_PROB, 1 - total) for total in listed])
 
     def __len__(self) -> int:
-        """The number of characters."""
-        return len(self.right)
+        """Return the number of characters."""
+        return len(self.correct)
 
     def part(self, start: int, stop: int) -> "OcrConfidence":
-        """What was said of some of the characters."""
-        here = slice(start, stop)
-        return OcrConfidence(self.right[here], self.wrong[here], self.missing[start : stop + 1], self.others[here])
+        """Return the confidences of the characters from ``start`` to ``stop``."""
+        span = slice(start, stop)
+        return OcrConfidence(
+            self.correct[span], self.wrong[span], self.deletion[start : stop + 1], self.alternatives[span]
+        )

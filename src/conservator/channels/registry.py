@@ -1,4 +1,4 @@
-"""Channels by name, as the command line and the page take them."""
+"""Channels by name, for the command line and the web page."""
 
 from pathlib import Path
 
@@ -8,13 +8,14 @@ from conservator.channels.mask import MaskChannel
 from conservator.channels.replacement import ReplacementChannel
 from conservator.errors import OptionError
 
-NAMES = "mask, replacement:RATE such as replacement:0.05, ocr, or the file of a fitted channel (NAME.json)"
+NAMES = "mask, replacement:RATE (such as replacement:0.05), ocr, or the file of a fitted channel (NAME.json)"
 OCR = "ocr"
-DEFAULT = Path(__file__).parent / "ocr.json"  # fitted to pages that were typeset, degraded and read by Tesseract
+DEFAULT = Path(__file__).parent / "ocr.json"  # fitted to typeset and degraded pages, recognised by Tesseract
+MASK_RATE = 0.5  # probability: of the mask channel; it does not affect a restoration [definition]
 
 
 def as_edit_channel(channel: object) -> EditChannel | None:
-    """An edit channel as it is, that of ``ocr``, or that of a file; None for what names another channel."""
+    """Return an edit channel unchanged, or the one of ``ocr`` or of a file; None for any other channel."""
     if isinstance(channel, EditChannel):
         return channel
     if channel == OCR:
@@ -25,23 +26,25 @@ def as_edit_channel(channel: object) -> EditChannel | None:
 
 
 def as_channel(channel: object, vocab_size: int) -> Channel:
-    """A channel as it is, or the channel of a name: ``mask``, or ``replacement:RATE``.
+    """Return a channel unchanged, or the channel with the name ``mask`` or ``replacement:RATE``.
 
-    The rate of a mask channel changes nothing in a restoration, because marks show what was lost.
+    The rate of a mask channel does not affect a restoration, because marks show the lost positions.
     """
     if isinstance(channel, Channel):
         return channel
     if not isinstance(channel, str):
-        raise OptionError("channel", f"a {type(channel).__name__}; it must be a Channel or the name of one")
+        raise OptionError("channel", f"it must be a Channel or the name of a channel, got a {type(channel).__name__}")
     kind, colon, rate = channel.partition(":")
     if channel == "mask":
-        return MaskChannel(vocab_size, 0.5)
+        return MaskChannel(vocab_size, MASK_RATE)
     if kind == "replacement" and colon:
         try:
-            share = float(rate)
+            value = float(rate)
         except ValueError:
-            share = -1.0
-        if 0 < share < 1:
-            return ReplacementChannel(vocab_size, share)
-        raise OptionError("channel", f"{channel!r}: the rate must be a number between 0 and 1, as in replacement:0.05")
+            value = -1.0
+        if 0 < value < 1:
+            return ReplacementChannel(vocab_size, value)
+        raise OptionError(
+            "channel", f"the rate must be a number between 0 and 1, as in replacement:0.05, got {channel!r}"
+        )
     raise OptionError("channel", f"no channel {channel!r}; known: {NAMES}")

@@ -1,4 +1,4 @@
-"""The replacement channel: some tokens are overwritten, and the observation does not show which."""
+"""The replacement channel: tokens are overwritten, and the observation does not show which."""
 
 import math
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from conservator.channels.observation import Observation, Status
 
 @dataclass(frozen=True)
 class ReplacementLikelihood(Likelihood):
-    """A high value at the observed token, a low one at all others; flat where nothing was observed.
+    """The likelihood is high at the observed token and low at all others; flat where nothing was observed.
 
     Attributes:
         tokens: (..., L) the observed tokens; V where lost.
         vocab_size: V.
-        rate: r.
+        rate: r, the replacement probability.
     """
 
     tokens: Tensor
@@ -27,7 +27,7 @@ class ReplacementLikelihood(Likelihood):
     rate: float
 
     def __getitem__(self, index: Any) -> "ReplacementLikelihood":
-        """The likelihood at some of the positions."""
+        """Return the likelihood at the positions ``index``."""
         return ReplacementLikelihood(self.tokens[index], self.vocab_size, self.rate)
 
     @property
@@ -37,12 +37,12 @@ class ReplacementLikelihood(Likelihood):
 
     @property
     def lost(self) -> Tensor:
-        """(..., L) True where nothing was seen."""
+        """(..., L) True where nothing was observed."""
         return self.tokens == self.vocab_size
 
     @property
     def log_other(self) -> float:
-        """Return log (r / V)."""
+        """The value of log (r / V)."""
         return math.log(self.rate / self.vocab_size) if self.rate > 0 else -math.inf
 
     def table(self) -> Tensor:
@@ -56,8 +56,8 @@ class ReplacementLikelihood(Likelihood):
     def log_evidence(self, log_probs: Tensor) -> Tensor:
         """Return log ((1 - r) pi(y) + r / V) without the table, 0 where lost; ``log_probs`` must be normalised."""
         observed = pick(log_probs, self.tokens.masked_fill(self.lost, 0))
-        kept = math.log1p(-self.rate) if self.rate < 1 else -math.inf
-        evidence = torch.logaddexp(observed + kept, torch.full_like(observed, self.log_other))
+        log_keep = math.log1p(-self.rate) if self.rate < 1 else -math.inf
+        evidence = torch.logaddexp(observed + log_keep, torch.full_like(observed, self.log_other))
         return evidence.masked_fill(self.lost, 0.0)
 
 
@@ -66,12 +66,12 @@ class ReplacementChannel(Channel):
 
         p_c(y | v) = (1 - r) [y = v] + r / V
 
-    The draw may be the token itself, and the observation does not show which tokens were replaced. A document may also
-    have marks: the symbol V stands for a token that was lost in another way, and its likelihood is flat.
+    The draw may equal the token, and the observation does not show which tokens were replaced. A document may also have
+    marks: the symbol V stands for a token that was lost in another way, and its likelihood is flat.
     """
 
     def __init__(self, vocab_size: int, rate: float) -> None:
-        """Make the channel for ``vocab_size`` tokens that are replaced with probability ``rate``."""
+        """Make the channel for ``vocab_size`` tokens and the replacement probability ``rate``."""
         self.vocab_size = self.outputs = check_vocab_size(vocab_size)
         self.rate = check_rate(rate)
 
@@ -84,9 +84,9 @@ class ReplacementChannel(Channel):
         return self.observe(torch.where(replaced, noise, tokens))
 
     def status(self, tokens: Tensor) -> Tensor:
-        """Every observed token is doubtful; the symbol V is lost."""
-        return torch.where(tokens == self.vocab_size, Status.LOST, Status.DOUBTFUL).to(torch.uint8)
+        """Return UNCERTAIN for every observed token, LOST for the symbol V."""
+        return torch.where(tokens == self.vocab_size, Status.LOST, Status.UNCERTAIN).to(torch.uint8)
 
     def likelihood(self, tokens: Tensor) -> ReplacementLikelihood:
-        """High at the observed token; flat where lost."""
+        """Return a likelihood that is high at the observed token, and flat where lost."""
         return ReplacementLikelihood(tokens, self.vocab_size, self.rate)

@@ -1,4 +1,4 @@
-"""The uneven mask channel: some tokens are lost more often than others, and the observation shows where."""
+"""The mask channel with token-dependent rates: the erasure probability depends on the token."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,20 +13,20 @@ from conservator.errors import ConservatorError
 
 
 @dataclass(frozen=True)
-class UnevenMaskLikelihood(Likelihood):
-    """The rate of each token at a lost position, a point mass at a visible one.
+class TokenDependentMaskLikelihood(Likelihood):
+    """The likelihood is the rate of each token at a lost position, and a point mass at a visible one.
 
     Attributes:
         tokens: (..., L) the observed tokens; V where lost.
-        rates: (V,) how often each token is lost.
+        rates: (V,) the erasure probability of each token.
     """
 
     tokens: Tensor
     rates: Tensor
 
-    def __getitem__(self, index: Any) -> "UnevenMaskLikelihood":
-        """The likelihood at some of the positions."""
-        return UnevenMaskLikelihood(self.tokens[index], self.rates)
+    def __getitem__(self, index: Any) -> "TokenDependentMaskLikelihood":
+        """Return the likelihood at the positions ``index``."""
+        return TokenDependentMaskLikelihood(self.tokens[index], self.rates)
 
     @property
     def symbols(self) -> int:
@@ -35,7 +35,7 @@ class UnevenMaskLikelihood(Likelihood):
 
     @property
     def erasure_is_informative(self) -> bool:
-        """That a token was lost says which it may have been."""
+        """True: the rates differ between tokens."""
         return True
 
     @property
@@ -45,8 +45,8 @@ class UnevenMaskLikelihood(Likelihood):
 
     def table(self) -> Tensor:
         """Return log c_l(v): log r(v) at a lost position, log (1 - r(v)) at the token v of a visible one."""
-        kept = self.tokens[..., None] == torch.arange(len(self.rates), device=self.tokens.device)
-        table = torch.where(kept, torch.log1p(-self.rates), -torch.inf)
+        same = self.tokens[..., None] == torch.arange(len(self.rates), device=self.tokens.device)
+        table = torch.where(same, torch.log1p(-self.rates), -torch.inf)
         return torch.where(self.lost[..., None], self.rates.log(), table)
 
     def log_evidence(self, log_probs: Tensor) -> Tensor:
@@ -57,32 +57,32 @@ class UnevenMaskLikelihood(Likelihood):
 
 
 class TokenDependentMaskChannel(Channel):
-    """Each token v becomes [MASK] with a probability r(v) of its own; every other token survives.
+    """Each token v becomes [MASK] with probability r(v); every other token is kept.
 
         p_c(y | v) = r(v) [y = MASK] + (1 - r(v)) [y = v]
 
-    So at a lost position p(v | y) is proportional to r(v) p(v): a letter that ink fills easily is lost more often than
-    it stands in the text. Only the proportions of the rates matter there. [MASK] is the output symbol V.
+    At a lost position p(v | y) is proportional to r(v) p(v), so the erasure itself is informative: letters that ink
+    fills easily are overrepresented. Only ratios of rates matter there. [MASK] is the output symbol V.
     """
 
     def __init__(self, rates: Tensor) -> None:
-        """Take the rate (V,) of each token, all of them above 0 and below 1."""
+        """Make the channel with ``rates`` (V,), the erasure probability of each token, strictly between 0 and 1."""
         self.vocab_size = check_vocab_size(len(rates))
         if not bool(((rates > 0) & (rates < 1)).all()):
-            raise ConservatorError("a token is lost with a rate that is not between 0 and 1")
+            raise ConservatorError("the rates of all tokens must be strictly between 0 and 1")
         self.rates = rates.double()
         self.outputs = self.vocab_size + 1
 
     def corrupt(self, tokens: Tensor, generator: torch.Generator) -> Observation:
-        """Replace each of ``tokens`` (..., L) by [MASK] with the probability of its rate."""
+        """Replace each of ``tokens`` (..., L) by [MASK] with its rate as probability."""
         tokens = check_tokens(tokens, self.vocab_size)
         drawn = torch.rand(tokens.shape, generator=generator, dtype=torch.float64, device=tokens.device)
         return self.observe(tokens.masked_fill(drawn < self.rates[tokens], self.vocab_size))
 
     def status(self, tokens: Tensor) -> Tensor:
-        """Masked tokens are lost, all others known."""
+        """Return LOST for masked tokens, KNOWN for all others."""
         return (tokens == self.vocab_size).to(torch.uint8) * int(Status.LOST)
 
-    def likelihood(self, tokens: Tensor) -> UnevenMaskLikelihood:
-        """The rates at a masked token, a point mass at any other."""
-        return UnevenMaskLikelihood(tokens, self.rates)
+    def likelihood(self, tokens: Tensor) -> TokenDependentMaskLikelihood:
+        """Return the rates at masked tokens, and a point mass at others."""
+        return TokenDependentMaskLikelihood(tokens, self.rates)

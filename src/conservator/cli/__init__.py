@@ -100,7 +100,7 @@ def main() -> None:
             finish_output()
     except ConservatorError as error:
         unharmed = "; nothing was written" if isinstance(error, NotTextError) else ""
-        fail(f"{error.worded(as_option)}{unharmed}")
+        fail(f"{error.format_message(as_option)}{unharmed}")
     except OSError as error:  # a name that is too long, a loop of links, a folder that may not be entered, a full disk
         what = "cannot write standard output" if error.filename is None else f"cannot use {error.filename}"
         fail(f"{what}: {error.strerror or error}")

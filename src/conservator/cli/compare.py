@@ -33,9 +33,9 @@ def compare(
     if not mark:
         raise typer.BadParameter("it must be at least one character", param_hint="--mark")
     check_targets({"--json": json}, force=force, parents=parents)
-    clean = read_text(original, signs=(mark,))
+    clean = read_text(original, markers=(mark,))
     named = clean.encoding if clean.encoding == "utf-8" else None  # bytes that were overwritten tell another one
-    others = [read_text(path, named, signs=(mark,)).data for path in (restored, damaged)]
+    others = [read_text(path, named, markers=(mark,)).data for path in (restored, damaged)]
 
     from conservator.documents import compare_documents
 

@@ -41,7 +41,7 @@ def damage(
     if channel not in ("mask", "replacement"):
         raise typer.BadParameter(f"no channel {channel!r}; known: mask, replacement", param_hint="--channel")
     check_targets({"--out": out}, force=force, parents=parents)
-    source = read_text(document, signs=(mark,))
+    source = read_text(document, markers=(mark,))
 
     from conservator.documents import UTF8, write_text
     from conservator.documents import damage as damage_document

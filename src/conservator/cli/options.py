@@ -171,7 +171,7 @@ FillUndetermined = Annotated[
 
 
 def read_text(
-    name: str, encoding: str | None = None, *, signs: tuple[str | None, ...], allow_invalid_utf8: bool = False
+    name: str, encoding: str | None = None, *, markers: tuple[str | None, ...], allow_invalid_utf8: bool = False
 ) -> "InputText":
     """The text of a file, or of standard input; a file that is not text is refused."""
     data = read_document(name)
@@ -179,7 +179,7 @@ def read_text(
     from conservator.documents import read_input
 
     told = "standard input" if name == "-" else shown(name)
-    return read_input(data, encoding, name=told, signs=signs, allow_invalid_utf8=allow_invalid_utf8)
+    return read_input(data, encoding, name=told, markers=markers, allow_invalid_utf8=allow_invalid_utf8)
 
 
 def load_named(

@@ -66,10 +66,10 @@ def picture_changes(transcript: "Transcript", found: "Restoration", damaged: str
     """
     from conservator.pages import picture_lines
 
-    doubtful = sorted(found.changes, key=lambda one: one.probability)
+    uncertain = sorted(found.changes, key=lambda one: one.probability)
     try:
         return picture_lines(
-            transcript, [(one.start, one.stop) for one in doubtful], partial(find_image, transcript, damaged, data)
+            transcript, [(one.start, one.stop) for one in uncertain], partial(find_image, transcript, damaged, data)
         )
     except ConservatorError as error:
         messages.print(f"no pictures of lines: {error}", soft_wrap=True)
@@ -81,7 +81,7 @@ def find_image(transcript: "Transcript", damaged: str, data: bytes, number: int)
 
     Only a name counts, not the folder that a file says: it may come from anywhere.
     """
-    from conservator.pages import draw_page, detect_scan_format
+    from conservator.pages import detect_scan_format, draw_page
 
     image, place = data, number
     if detect_scan_format(data) is None:

@@ -194,7 +194,7 @@ def restore(
             document = read_input(transcript.text)
         else:
             document = read_input(
-                data, encoding, name=name, signs=(mark, gap), allow_invalid_utf8=options.allow_invalid_utf8
+                data, encoding, name=name, markers=(mark, gap), allow_invalid_utf8=options.allow_invalid_utf8
             )
         select, loaded = experts is None, None
         if experts is not None or edits is None:
@@ -363,7 +363,7 @@ def describe_loss(found: "Restoration") -> str:
 
 def describe_open_gaps(found: "Restoration") -> list[str]:
     """The gaps of unknown length that were left open, each with its best fills and their probabilities."""
-    signs = found.damaged.sign_of(found.open_positions)
+    signs = found.damaged.marker_of(found.open_positions)
     gaps = [sign for sign in dict.fromkeys(signs.tolist()) if sign >= 0 and found.damaged.is_gap[sign]]
     lines = []
     for sign in gaps[:OPEN_GAPS]:

@@ -114,7 +114,7 @@ def grow(
     """
     grown = []
     for one, rows in zip(beam, log_probs, strict=True):
-        states = constraint.step(one.states) & allowed
+        states = constraint.next_states(one.states) & allowed
         scores = np.where(states > 0, rows, -np.inf)
         scores = one.score + scores - np.logaddexp.reduce(scores)
         likely = np.argsort(-scores, kind="stable")[:width].tolist()

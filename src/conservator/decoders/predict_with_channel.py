@@ -37,7 +37,7 @@ def predict_with_channel(
         likelihood of the observed tokens.
     """
     team.check(observation)
-    patterns = Folds(folds).draw(observation.doubtful, generator, observation.excerpt)
+    patterns = Folds(folds).draw(observation.uncertain, generator, observation.excerpt)
     wanted = torch.cat([patterns, observation.lost[:, None]], dim=1)
     hidden = hide(wanted, observation, inferred.doubt, generator)
     hidden_from = (reading or Reading()).hidden_from(inferred.composition)

@@ -78,7 +78,7 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred, genera
                     team, observation, inferred, draft.text, draft.left, generator, margin
                 ):
                     draft.put(found, log_probs)
-                draft.fill(all_at_once=bool(observation.doubtful.any()))
+                draft.fill(all_at_once=bool(observation.uncertain.any()))
                 if not draft.left.any():
                     break
         except OutOfTimeError as error:
@@ -108,7 +108,7 @@ class Draft:
         if constraint is None:
             raise ConservatorError("the vocabulary of these experts has no text, so no text can be decoded")
         self.observation, self.inferred, self.constraint = observation, inferred, constraint
-        choose = (observation.lost | observation.doubtful)[0]
+        choose = (observation.lost | observation.uncertain)[0]
         self.text = observation.readable[0].masked_fill(choose, mask).numpy()
         self.left = choose.numpy().copy()
         self.unread = self.left.copy()
@@ -116,7 +116,7 @@ class Draft:
         self.laws = torch.full((int(choose.sum()), size), -math.log(size), dtype=torch.float16)
         self._row = (choose.cumsum(0) - 1).numpy()
         self._seen = observation.tokens[0].masked_fill(observation.hidden[0], mask).numpy()
-        self._candidates = constraint.unread(self._seen[self.left])
+        self._candidates = constraint.initial_candidates(self._seen[self.left])
         self._first: Tensor | None = None  # the laws after the first round
 
     def put(self, found: Predictions, log_probs: Tensor) -> None:
@@ -125,7 +125,7 @@ class Draft:
         place = found.position.numpy()
         self.memory_weight[place] = weight.numpy()
         self.unread[place] = False
-        self._candidates.put(self._row[place], self.constraint.reduce(log_probs))
+        self._candidates.put(self._row[place], self.constraint.make_candidates(log_probs))
         self.laws[self._row[place]] = log_probs.half()
 
     def fill(self, *, all_at_once: bool) -> None:
@@ -180,7 +180,7 @@ def chance_of_neighbours(confidence: NDArray[np.float64]) -> NDArray[np.float64]
 
 def sealed(constraint: Constraint, tokens: NDArray[np.int64], observation: Observation) -> NDArray[np.int64]:
     """The tokens (L,) of a document; those of an excerpt are changed at its cuts, so that it is allowed alone."""
-    return tokens if observation.excerpt is None else constraint.seal(tokens, observation.excerpt.cuts.numpy())
+    return tokens if observation.excerpt is None else constraint.close_at_cuts(tokens, observation.excerpt.cuts.numpy())
 
 
 def apply_erasure_likelihood(observation: Observation, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
@@ -200,7 +200,7 @@ def _predictions(
     margin: int | None,
 ) -> Iterator[tuple[Predictions, Tensor]]:
     """Yield predictions at the n positions that are ``left``, and the log-probabilities (n, V) of their tokens."""
-    if not observation.doubtful.any():
+    if not observation.uncertain.any():
         hidden = torch.from_numpy(left)[None]
         tokens = torch.from_numpy(text)[None]
         excerpt = observation.excerpt

@@ -1,8 +1,8 @@
-"""Documents as bytes: find what was lost, damage a document for tests, compare a restoration with the original."""
+"""Documents as bytes: locate damage, damage documents for tests, compare a restoration with the original."""
 
 from conservator.documents.compare import Comparison, compare_documents
 from conservator.documents.damage import damage
-from conservator.documents.damaged import LOST, MARK, DamagedDocument, FixedText, Surroundings, read_damaged
+from conservator.documents.damaged import LOST, MARK, DamagedDocument, FixedText, GapContext, read_damaged
 from conservator.documents.encoding import UTF8, InputText, read_input, write_text
 
 __all__ = [
@@ -12,8 +12,8 @@ __all__ = [
     "Comparison",
     "DamagedDocument",
     "FixedText",
+    "GapContext",
     "InputText",
-    "Surroundings",
     "compare_documents",
     "damage",
     "read_damaged",

@@ -1,11 +1,12 @@
-"""Which one-byte encoding a text is in: the one in which its characters make the most likely European text."""
+"""Detect the one-byte encoding of a text: the encoding under which it is the most likely European text."""
 
 import math
 import re
 from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
 
-# The letters outside ASCII of each language, the most frequent first.
+# The non-ASCII letters of each language, the most frequent first.
 LETTERS = {
     "en": "éïèüöñçêôàáóíâæëøåäœ",
     "de": "üäößé",
@@ -31,7 +32,7 @@ LETTERS = {
     "uk": "оаниітрвесклудмпяьзгбчйхжїющшєцфґ",
     "el": "αοιετνσρηυςκπλμίόάωέήγδθχφύώβξζψϊϋ",
 }
-# The encodings and the languages that they were made for; of equally likely ones, the first is taken.
+# The encodings and their languages; of equally likely encodings, the first is chosen.
 CODEPAGES = {
     "cp1252": ("en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "is", "et"),
     "cp1250": ("pl", "cs", "sk", "hu", "ro", "hr"),
@@ -52,49 +53,69 @@ CODEPAGES = {
     "mac-cyrillic": ("ru",),
 }
 COMMON = "cp1252"
-WITHOUT_HOLES = "iso8859-1"  # every byte is a character in it
-RARER = 4.0  # nats: by how much another encoding is less likely than COMMON, before the text is seen
-SIGNS = "’–“”…‘„—«»€§°·©®™²³µ×±½¼£¢¥¡¿\u00a0•´¨ºª\u00ad¶"  # noqa: RUF001, the most frequent first
-IN_WORDS = "’·\u00ad"  # noqa: RUF001, signs that stand between letters
-SAMPLE = 4000  # characters outside ASCII that are looked at
-STRANGE = -9.0  # nats: what is in no alphabet, and no usual sign
-OUTSIDE = re.compile(rb"[\x80-\xff]")
+COMPLETE = "iso8859-1"  # it has a character for every byte
+SYMBOLS = "’–“”…‘„—«»€§°·©®™²³µ×±½¼£¢¥¡¿\u00a0•´¨ºª\u00ad¶"  # noqa: RUF001, the most frequent first
+WORD_SYMBOLS = "’·\u00ad"  # noqa: RUF001, symbols that occur between letters
+NON_ASCII = re.compile(rb"[\x80-\xff]")
+
+
+@dataclass(frozen=True)
+class CodepageConfig:
+    """Parameters of the score of an encoding and a language, tuned on manual pages in ten languages."""
+
+    rare_encoding_nats: float = 4.0  # nats: prior log-odds of COMMON against another encoding [LOG: encoding-detection]
+    max_sample: int = 4000  # characters: non-ASCII characters that are scored [safety limit]
+    unexpected_nats: float = -9.0  # nats: score of a character in no alphabet and no symbol [LOG: encoding-detection]
+    control_nats: float = 5.0  # nats: further penalty of a control character [LOG: encoding-detection]
+    capital_nats: float = 1.0  # nats: penalty of a capital letter [LOG: encoding-detection]
+    capital_in_word_nats: float = 6.0  # nats: penalty after a small letter [LOG: encoding-detection]
+    small_after_capital_nats: float = 3.0  # nats: penalty of a small letter after a capital [LOG: encoding-detection]
+    digit_nats: float = 3.0  # nats: penalty of a letter beside a digit [LOG: encoding-detection]
+    mixed_script_nats: float = 6.0  # nats: penalty for each Latin neighbour of another script [LOG: encoding-detection]
+    symbol_nats: float = -2.5  # nats: score of the most frequent symbol [LOG: encoding-detection]
+    symbol_rank_nats: float = 0.1  # nats: penalty for each rank of a symbol [LOG: encoding-detection]
+    symbol_in_word_nats: float = 5.0  # nats: penalty of a symbol between letters [LOG: encoding-detection]
+
+
+CONFIG = CodepageConfig()
 
 
 def guess_codepage(data: bytes) -> str:
-    """The most likely one-byte encoding of a text.
+    """Return the most likely one-byte encoding of a text.
 
-    Each character outside ASCII is scored together with its neighbours, by how frequent it is in a language and by
-    whether it can stand there: a sign within a word, a capital after a small letter or a Greek letter beside a Latin
-    one is unlikely. The pair of an encoding and a language with the highest sum is chosen.
+    Each non-ASCII character is scored with its neighbours, by its frequency in a language and by its context: a symbol
+    within a word, a capital after a small letter, or a Greek letter beside a Latin letter is unlikely. The pair of an
+    encoding and a language with the highest total score is chosen.
     """
-    seen = Counter(data[place - 1 : place + 2] if place else b" " + data[:2] for place in _places(data))
-    best, found = -math.inf, WITHOUT_HOLES
+    contexts = Counter(
+        data[position - 1 : position + 2] if position else b" " + data[:2] for position in _sample_positions(data)
+    )
+    best_score, best_encoding = -math.inf, COMPLETE
     for encoding, languages in CODEPAGES.items():
         try:
-            decoded = [(around.decode(encoding).ljust(3), times) for around, times in seen.items()]
+            decoded = [(context.decode(encoding).ljust(3), count) for context, count in contexts.items()]
         except UnicodeDecodeError:
             continue
         for language in languages:
-            score = sum(times * _score(*around, language) for around, times in decoded)
-            score -= 0.0 if encoding == COMMON else RARER
-            if score > best:
-                best, found = score, encoding
-    return found if _whole(data, found) else WITHOUT_HOLES
+            score = sum(count * _score(*context, language) for context, count in decoded)
+            score -= 0.0 if encoding == COMMON else CONFIG.rare_encoding_nats
+            if score > best_score:
+                best_score, best_encoding = score, encoding
+    return best_encoding if _can_decode(data, best_encoding) else COMPLETE
 
 
-def _places(data: bytes) -> list[int]:
-    """Where the first bytes outside ASCII are."""
-    found = []
-    for match in OUTSIDE.finditer(data):
-        found.append(match.start())
-        if len(found) == SAMPLE:
+def _sample_positions(data: bytes) -> list[int]:
+    """Return the positions of the first ``max_sample`` non-ASCII bytes."""
+    positions = []
+    for match in NON_ASCII.finditer(data):
+        positions.append(match.start())
+        if len(positions) == CONFIG.max_sample:
             break
-    return found
+    return positions
 
 
-def _whole(data: bytes, encoding: str) -> bool:
-    """Whether the whole text can be read in an encoding."""
+def _can_decode(data: bytes, encoding: str) -> bool:
+    """Whether an encoding has a character for every byte of the text."""
     try:
         data.decode(encoding)
     except UnicodeDecodeError:
@@ -104,20 +125,23 @@ def _whole(data: bytes, encoding: str) -> bool:
 
 @lru_cache(maxsize=2**16)
 def _score(before: str, character: str, after: str, language: str) -> float:
-    """A log-probability, up to a constant, of a character outside ASCII between two others, in a language."""
+    """Return the log-probability, up to a constant, of a non-ASCII character between two others in a language."""
     if character.isalpha() and character not in "ºª":
         rank = LETTERS[language].find(character)
         rank = LETTERS[language].find(character.lower()) if rank < 0 else rank
-        score = STRANGE if rank < 0 else -math.log(2 + rank)
+        score = CONFIG.unexpected_nats if rank < 0 else -math.log(2 + rank)
         if character.isupper():
-            score -= 1.0 + 6.0 * before.islower()
+            score -= CONFIG.capital_nats + CONFIG.capital_in_word_nats * before.islower()
         elif before.isupper() and not after.islower():
-            score -= 3.0
-        score -= 3.0 * (before.isdigit() or after.isdigit())
-        if character > "ʯ":  # neither Greek nor Cyrillic letters stand in one word with Latin ones
-            score -= 6.0 * sum(one.isascii() and one.isalpha() for one in (before, after))
+            score -= CONFIG.small_after_capital_nats
+        score -= CONFIG.digit_nats * (before.isdigit() or after.isdigit())
+        if character > "ʯ":  # a word does not mix Greek or Cyrillic letters with Latin ones
+            latin = sum(neighbour.isascii() and neighbour.isalpha() for neighbour in (before, after))
+            score -= CONFIG.mixed_script_nats * latin
         return score
-    if character in SIGNS:
-        inside = before.isalpha() and after.isalpha() and character not in IN_WORDS
-        return -2.5 - 0.1 * SIGNS.index(character) - 5.0 * inside
-    return STRANGE if character >= "\u00a0" else STRANGE - 5.0  # the latter are control characters
+    if character in SYMBOLS:
+        inside = before.isalpha() and after.isalpha() and character not in WORD_SYMBOLS
+        rank_penalty = CONFIG.symbol_rank_nats * SYMBOLS.index(character)
+        return CONFIG.symbol_nats - rank_penalty - CONFIG.symbol_in_word_nats * inside
+    is_control = character < "\u00a0"
+    return CONFIG.unexpected_nats - CONFIG.control_nats if is_control else CONFIG.unexpected_nats

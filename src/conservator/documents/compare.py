@@ -7,28 +7,28 @@ from dataclasses import dataclass
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from conservator.documents.damaged import LOST, MARK, TWICE, read_damaged
+from conservator.documents.damaged import LOST, MARK, MOJIBAKE_MARK, read_damaged
 from conservator.errors import ConservatorError
 from conservator.numerics import runs
 from conservator.vocabularies.utf8 import ASCII
 
-LONGEST = 2**14  # bytes in a row that differ and are aligned at once; the time grows with the square
-WIDEST = 4  # bytes of a character
+MAX_ALIGNED_BYTES = 2**14  # bytes: differing bytes that are aligned at once; the time is quadratic [safety limit]
+MAX_CHARACTER_BYTES = 4  # bytes: longest character of UTF-8 [definition]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many lost bytes were restored, and how many of them correctly; or characters, where marks stand for these.
+    """Counts of lost bytes that were restored, and restored correctly; or of characters, if marks stand for these.
 
     Attributes:
         lost: the number of lost bytes.
-        filled: how many of them were filled in.
-        right: how many of those are right.
-        false_changes: undamaged bytes that the restoration changed.
-        character_errors: the edit distance of the restored text to the original, in characters; where more than LONGEST
-            bytes in a row differ, that of one part after the other, which may be a few more.
+        filled: the number of lost bytes that were filled in.
+        right: the number of filled bytes that are correct.
+        false_changes: the number of undamaged bytes that the restoration changed.
+        character_errors: the edit distance of the restored text to the original, in characters. If more than
+            MAX_ALIGNED_BYTES consecutive bytes differ, chunks are aligned separately, and it is an upper bound.
         characters: the number of characters of the original.
-        unit: what a mark stands for: ``byte`` or ``character``.
+        unit: the lost unit: ``byte`` or ``character``.
     """
 
     lost: int
@@ -41,7 +41,7 @@ class Comparison:
 
     @property
     def accuracy(self) -> float | None:
-        """The share of the lost bytes that are right again; None if nothing was lost."""
+        """The fraction of the lost bytes that were restored correctly; None if nothing was lost."""
         return self.right / self.lost if self.lost else None
 
     @property
@@ -54,87 +54,97 @@ def compare_documents(original: bytes, restored: bytes, damaged: bytes, *, mark:
     """Compare a restored document with the original, byte by byte.
 
     If the damaged document has no marks (bytes were replaced), every byte that differs from the original counts as
-    lost. Gaps of unknown length are not covered. If the original has a character where the damaged document has a mark,
-    whatever its bytes, characters are compared.
+    lost. Gaps of unknown length are not supported. If each mark stands for one character of the original, whatever its
+    number of bytes, characters are compared instead.
     """
-    found = _compare_characters(original, restored, damaged, mark)
-    if found is not None:
-        return found
-    was = read_damaged(damaged, mark=mark).tokens
-    now = read_damaged(restored, mark=mark).tokens
-    truth = np.frombuffer(original, dtype=np.uint8).astype(np.int16)
-    for name, tokens in (("damaged", was), ("restored", now)):
-        if len(tokens) != len(truth):
+    comparison = _compare_characters(original, restored, damaged, mark)
+    if comparison is not None:
+        return comparison
+    damaged_tokens = read_damaged(damaged, mark=mark).tokens
+    restored_tokens = read_damaged(restored, mark=mark).tokens
+    clean_tokens = np.frombuffer(original, dtype=np.uint8).astype(np.int16)
+    for name, tokens in (("damaged", damaged_tokens), ("restored", restored_tokens)):
+        if len(tokens) != len(clean_tokens):
             raise ConservatorError(
-                f"the {name} document has {len(tokens)} bytes, a mark counted as one, the original {len(truth)}; "
-                "they must be equally long"
+                f"the {name} document has {len(tokens)} bytes (each mark counts as one), the original "
+                f"{len(clean_tokens)}; both must have the same length"
             )
-    wrong = was != truth
-    strange = np.flatnonzero(wrong & (was != LOST))
-    if (was == LOST).any() and len(strange):
+    wrong = damaged_tokens != clean_tokens
+    replaced = np.flatnonzero(wrong & (damaged_tokens != LOST))
+    if (damaged_tokens == LOST).any() and len(replaced):
         raise ConservatorError(
-            f"the damaged document is not the original with bytes lost: byte {strange[0]} of the original is "
-            f"{truth[strange[0]]:#04x}, and {was[strange[0]]:#04x} there"
+            f"the damaged document must equal the original except at marks: byte {replaced[0]} of the original is "
+            f"{clean_tokens[replaced[0]]:#04x}, of the damaged document {damaged_tokens[replaced[0]]:#04x}"
         )
-    false_changes = int((now != was)[~wrong].sum())
-    errors = sum(Levenshtein.distance(_text(truth, *span), _text(now, *span)) for span in _character_runs(truth, now))
-    filled = int((now != was)[wrong].sum())
-    right = int((now == truth)[wrong].sum())
-    return Comparison(int(wrong.sum()), filled, right, false_changes, errors, len(_text(truth, 0, len(truth))))
+    false_changes = int((restored_tokens != damaged_tokens)[~wrong].sum())
+    errors = sum(
+        Levenshtein.distance(_decode(clean_tokens, *span), _decode(restored_tokens, *span))
+        for span in _differing_spans(clean_tokens, restored_tokens)
+    )
+    filled = int((restored_tokens != damaged_tokens)[wrong].sum())
+    right = int((restored_tokens == clean_tokens)[wrong].sum())
+    characters = len(_decode(clean_tokens, 0, len(clean_tokens)))
+    return Comparison(int(wrong.sum()), filled, right, false_changes, errors, characters)
 
 
 def _compare_characters(original: bytes, restored: bytes, damaged: bytes, mark: str) -> Comparison | None:
-    """Compare characters; None if marks are bytes: the damaged document is not the original with characters lost."""
+    """Compare characters; return None unless the damaged document is the original with marks for characters."""
     try:
         texts = [data.decode() for data in (original, restored, damaged)]
     except UnicodeDecodeError:
         return None
     if mark == MARK:
-        texts[1:] = [text.replace(TWICE, MARK) for text in texts[1:]]
-    none = -1  # no character
-    truth, now, was = (
-        np.array([none if one == mark else ord(one) for one in re.findall(f"{re.escape(mark)}|.", text, re.DOTALL)])
+        texts[1:] = [text.replace(MOJIBAKE_MARK, MARK) for text in texts[1:]]
+    no_character = -1
+    clean, result, observed = (
+        np.array(
+            [
+                no_character if character == mark else ord(character)
+                for character in re.findall(f"{re.escape(mark)}|.", text, re.DOTALL)
+            ]
+        )
         for text in texts
     )
-    if not len(truth) == len(now) == len(was) or (was[was != truth] != none).any():
+    if not len(clean) == len(result) == len(observed) or (observed[observed != clean] != no_character).any():
         return None
-    lost = was == none
-    if (truth[lost] < ASCII).all():  # a byte is a character, too
+    lost = observed == no_character
+    if (clean[lost] < ASCII).all():  # each lost character is one byte
         return None
-    right, filled = int((now == truth)[lost].sum()), int((now != none)[lost].sum())
-    false_changes, errors = int((now != was)[~lost].sum()), int((now != truth).sum())
-    return Comparison(int(lost.sum()), filled, right, false_changes, errors, len(truth), "character")
+    right, filled = int((result == clean)[lost].sum()), int((result != no_character)[lost].sum())
+    false_changes, errors = int((result != observed)[~lost].sum()), int((result != clean).sum())
+    return Comparison(int(lost.sum()), filled, right, false_changes, errors, len(clean), "character")
 
 
-def _character_runs(truth: np.ndarray, now: np.ndarray) -> list[tuple[int, int]]:
-    """The ranges in which ``truth`` and ``now`` differ, widened to whole characters of both; long ones in parts."""
-    inside = (((truth & 0xC0) == 0x80) | ((now & 0xC0) == 0x80) & (now != LOST)).tolist()
+def _differing_spans(clean: np.ndarray, restored: np.ndarray) -> list[tuple[int, int]]:
+    """Return the spans in which both differ, extended to complete characters of both; long spans in chunks."""
+    continues = (((clean & 0xC0) == 0x80) | ((restored & 0xC0) == 0x80) & (restored != LOST)).tolist()
     spans: list[tuple[int, int]] = []
-    for start, stop in runs(truth != now):
-        while start > 0 and inside[start]:
+    for start, stop in runs(clean != restored):
+        while start > 0 and continues[start]:
             start -= 1
-        while stop < len(truth) and inside[stop]:
+        while stop < len(clean) and continues[stop]:
             stop += 1
         if spans and start < spans[-1][1]:
             start = spans.pop()[0]
         spans.append((start, stop))
-    return [part for span in spans for part in _parts(*span, inside)]
+    return [chunk for span in spans for chunk in _chunks(*span, continues)]
 
 
-def _parts(start: int, stop: int, inside: list[bool]) -> Iterator[tuple[int, int]]:
-    """A range in parts of about LONGEST bytes, each of whole characters if these are UTF-8."""
-    while stop - start > LONGEST:
-        end = start + LONGEST
-        end += next((more for more, one in enumerate(inside[end : end + WIDEST]) if not one), 0)
+def _chunks(start: int, stop: int, continues: list[bool]) -> Iterator[tuple[int, int]]:
+    """Yield chunks of about MAX_ALIGNED_BYTES bytes, each of complete characters if these are UTF-8."""
+    while stop - start > MAX_ALIGNED_BYTES:
+        end = start + MAX_ALIGNED_BYTES
+        window = continues[end : end + MAX_CHARACTER_BYTES]
+        end += next((offset for offset, inside in enumerate(window) if not inside), 0)
         yield start, end
         start = end
     yield start, stop
 
 
-def _text(tokens: np.ndarray, start: int, stop: int) -> str:
-    """The tokens from ``start`` to ``stop`` as text, with U+FFFD for what is lost or not UTF-8."""
-    part = tokens[start:stop]
-    if not (part == LOST).any():
-        return part.astype(np.uint8).tobytes().decode(errors="replace")
-    signs = (MARK.encode() if token == LOST else bytes([token]) for token in part.tolist())
-    return b"".join(signs).decode(errors="replace")
+def _decode(tokens: np.ndarray, start: int, stop: int) -> str:
+    """Return the tokens from ``start`` to ``stop`` as text, with U+FFFD for lost and invalid bytes."""
+    chunk = tokens[start:stop]
+    if not (chunk == LOST).any():
+        return chunk.astype(np.uint8).tobytes().decode(errors="replace")
+    parts = (MARK.encode() if token == LOST else bytes([token]) for token in chunk.tolist())
+    return b"".join(parts).decode(errors="replace")

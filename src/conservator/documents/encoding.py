@@ -1,4 +1,4 @@
-"""The encoding of a file: told by its bytes, read as UTF-8, and written again as it was."""
+"""The encoding of a file: detected from its bytes, decoded to UTF-8, and written back in the same encoding."""
 
 import codecs
 import re
@@ -6,31 +6,32 @@ from dataclasses import dataclass
 
 from conservator.documents.codepages import guess_codepage
 from conservator.documents.damaged import MARK, encode
-from conservator.documents.file_types import MOST, count_controls, name_file_type
+from conservator.documents.file_types import MAX_CONTROL_FRACTION, count_controls, name_file_type
 from conservator.errors import Advice, ConservatorError, NotTextError
 from conservator.system.files import check_encoding
 
 UTF8, WIDE = "utf-8", ("utf-16", "utf-32")
-# Byte order marks. Those of UTF-32 begin like those of UTF-16.
-ORDERS = (
+# UTF-32 first, because its byte order marks start with those of UTF-16.
+BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-ZEROS = 0.1  # the share of zeros in every other place of a text in UTF-16, at least: its blanks and line ends
-STRAY = re.compile("[\udc80-\udcff]+")  # bytes that fit into no UTF-8, as Python decodes them
-BEYOND = re.compile(f"[^\0-\x7f\udc80-\udcff{MARK}]")  # characters outside ASCII
+# fraction: minimum of zeros at every other byte of a text in UTF-16, from its spaces and line ends [untuned]
+MIN_ZERO_FRACTION = 0.1
+INVALID_UTF8 = re.compile("[\udc80-\udcff]+")  # invalid bytes, as Python decodes them with surrogateescape
+NON_ASCII = re.compile(f"[^\0-\x7f\udc80-\udcff{MARK}]")
 
 
 @dataclass(frozen=True)
 class InputText:
-    """A text as UTF-8, and how its file was written.
+    """A text as UTF-8, with the encoding of its file.
 
     Attributes:
-        data: the text in UTF-8; if the file is UTF-8, its bytes, which need not all be valid.
+        data: the text in UTF-8. If the file is UTF-8, its bytes, which may be partly invalid.
         encoding: the encoding of the file.
-        detected: whether it was told by the bytes of the file.
+        detected: whether the encoding was detected from the bytes of the file.
     """
 
     data: bytes
@@ -43,80 +44,84 @@ def read_input(
     encoding: str | None = None,
     *,
     name: str = "the document",
-    signs: tuple[str | None, ...] = (MARK,),
+    markers: tuple[str | None, ...] = (MARK,),
     allow_invalid_utf8: bool = False,
 ) -> InputText:
-    """The text of a file. A file that is not text is refused, and named for what it is.
+    """Decode a file. A file that is not text is refused with its file type.
 
     Args:
-        document: the bytes of the file; a text is taken as it is.
-        encoding: its encoding; None tells it by the bytes.
-        name: of the file, for errors.
-        signs: what stands for something lost; half a character may stand beside such a sign.
-        allow_invalid_utf8: whether bytes that fit into no UTF-8 are expected, so that they speak for no other encoding.
+        document: the bytes of the file; a ``str`` is used as it is.
+        encoding: its encoding; None detects it from the bytes.
+        name: the name of the file, for errors.
+        markers: the mark and the gap marker; half a character beside a marker is valid.
+        allow_invalid_utf8: whether invalid UTF-8 is expected, so that it is no evidence for another encoding.
     """
     if isinstance(document, str):
         return InputText(encode(document, name))
     data = bytes(document)
-    kind = name_file_type(data)
-    if kind is not None:
-        raise NotTextError(f"{name} is {kind}, not text")
+    file_type = name_file_type(data)
+    if file_type is not None:
+        raise NotTextError(f"{name} is {file_type}, not text")
     if encoding is not None:
-        found = _with_order(data, check_encoding(encoding))
+        selected = _with_byte_order(data, check_encoding(encoding))
     else:
-        found = detect_encoding(data, signs, allow_invalid_utf8=allow_invalid_utf8)
-        controls = 0 if found.startswith(WIDE) else count_controls(_without(data, signs))
-        if controls > MOST * len(data):
+        selected = detect_encoding(data, markers, allow_invalid_utf8=allow_invalid_utf8)
+        controls = 0 if selected.startswith(WIDE) else count_controls(_without_markers(data, markers))
+        if controls > MAX_CONTROL_FRACTION * len(data):
             raise NotTextError(
                 f"{name} is binary data, not text: {controls} of its {len(data)} bytes are control characters",
-                Advice("encoding", "NAME", "reads it all the same"),
+                Advice("encoding", "NAME", "reads it anyway"),
             )
-    text = data if found == UTF8 else _decode(data, found, name).encode()
-    return InputText(text, found, detected=encoding is None)
+    text = data if selected == UTF8 else _decode(data, selected, name).encode()
+    return InputText(text, selected, detected=encoding is None)
 
 
 def write_text(text: str, encoding: str) -> bytes:
-    """The text in an encoding; raise a ConservatorError that names the first character that has no place in it."""
+    """Encode a text; raise a ConservatorError with the first character that the encoding lacks."""
     try:
-        if _holds_mark(encoding):
+        if _contains_mark(encoding):
             return text.encode(encoding)
         return MARK.encode().join(part.encode(encoding) for part in text.split(MARK))
     except UnicodeEncodeError as error:
-        raise ConservatorError(f"{error.object[error.start]!r} has no place in {encoding}") from error
+        raise ConservatorError(f"{encoding} has no character {error.object[error.start]!r}") from error
 
 
-def detect_encoding(data: bytes, signs: tuple[str | None, ...] = (MARK,), *, allow_invalid_utf8: bool = False) -> str:
-    """The encoding of a text.
+def detect_encoding(data: bytes, markers: tuple[str | None, ...] = (MARK,), *, allow_invalid_utf8: bool = False) -> str:
+    """Return the encoding of a text.
 
-    In order: a byte order mark; zeros in every other place; UTF-8, also if a few bytes fit into none while more
-    characters outside ASCII are whole; else a one-byte encoding.
+    The criteria, in order: a byte order mark; zeros at every other byte; UTF-8, also with invalid bytes if more
+    non-ASCII characters are valid; else a one-byte encoding.
     """
-    for order, encoding in ORDERS:
-        if data.startswith(order):
+    for byte_order_mark, encoding in BYTE_ORDER_MARKS:
+        if data.startswith(byte_order_mark):
             return encoding
     zeros = [data[first::2].count(0) / max(1, len(data) // 2) for first in (0, 1)]
     wide = "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
-    if max(zeros) >= ZEROS and min(zeros) < ZEROS / 8 and _is_text(data, wide):
+    if max(zeros) >= MIN_ZERO_FRACTION and min(zeros) < MIN_ZERO_FRACTION / 8 and _is_text(data, wide):
         return wide
     text = data.decode(errors="surrogateescape")
-    beside = re.compile("|".join(re.escape(sign) for sign in signs if sign))
-    places = {place for match in beside.finditer(text) for place in match.span()}
-    unfit = sum(len(one[0]) for one in STRAY.finditer(text) if one.start() not in places and one.end() not in places)
-    if allow_invalid_utf8 or not unfit or len(BEYOND.findall(text)) > unfit:
+    pattern = re.compile("|".join(re.escape(marker) for marker in markers if marker))
+    boundaries = {boundary for match in pattern.finditer(text) for boundary in match.span()}
+    invalid = sum(
+        len(match[0])
+        for match in INVALID_UTF8.finditer(text)
+        if match.start() not in boundaries and match.end() not in boundaries
+    )
+    if allow_invalid_utf8 or not invalid or len(NON_ASCII.findall(text)) > invalid:
         return UTF8
-    return check_encoding(guess_codepage(_without(data, (*signs, MARK))))
+    return check_encoding(guess_codepage(_without_markers(data, (*markers, MARK))))
 
 
 def _decode(data: bytes, encoding: str, name: str) -> str:
-    """The text of bytes in an encoding other than UTF-8, if it can be written as the same bytes again."""
+    """Decode bytes in an encoding other than UTF-8; refuse a text that does not encode to the same bytes."""
     try:
         text = data.decode(encoding)
-        if not _holds_mark(encoding):
+        if not _contains_mark(encoding):
             text = MARK.join(part.decode(encoding) for part in data.split(MARK.encode()))
     except UnicodeDecodeError as error:
         raise ConservatorError(
-            f"{name} is not {encoding}: byte {error.start} is {data[error.start]:#04x}, which begins no character",
-            Advice("encoding", "NAME", "names another encoding"),
+            f"{name} is not {encoding}: byte {error.start} is {data[error.start]:#04x}, which starts no character",
+            Advice("encoding", "NAME", "selects another encoding"),
         ) from error
     try:
         same = write_text(text, encoding) == data
@@ -124,39 +129,39 @@ def _decode(data: bytes, encoding: str, name: str) -> str:
         same = False
     if not same:
         raise ConservatorError(
-            f"{name} can be read as {encoding}, but its text cannot be written as the same bytes again; "
-            "convert it to UTF-8 first"
+            f"{name} can be decoded as {encoding}, but not encoded to the same bytes; convert it to UTF-8 first"
         )
     return text
 
 
 def _is_text(data: bytes, encoding: str) -> bool:
-    """Whether bytes are text in an encoding: nearly all its characters are known ones that can be printed."""
+    """Whether bytes are text in an encoding: nearly all characters are assigned and printable."""
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError:
         return False
-    return sum(not (one.isprintable() or one.isspace()) for one in text) <= MOST * len(text)
+    unprintable = sum(not (character.isprintable() or character.isspace()) for character in text)
+    return unprintable <= MAX_CONTROL_FRACTION * len(text)
 
 
-def _with_order(data: bytes, encoding: str) -> str:
-    """The encoding with its byte order, by the mark at the beginning or the zeros; the small end first, if neither."""
+def _with_byte_order(data: bytes, encoding: str) -> str:
+    """Return the encoding with its byte order, from the byte order mark or the zeros; little-endian by default."""
     if encoding not in WIDE:
         return encoding
-    found = detect_encoding(data)
-    return found if found.startswith(encoding) else f"{encoding}-le"
+    detected = detect_encoding(data)
+    return detected if detected.startswith(encoding) else f"{encoding}-le"
 
 
-def _holds_mark(encoding: str) -> bool:
+def _contains_mark(encoding: str) -> bool:
     """Whether MARK is a character of an encoding.
 
-    In a one-byte encoding it is none: there the bytes of its UTF-8 stand for it, as software writes it into any file.
+    One-byte encodings lack it. There the bytes of its UTF-8 stand for it, because software writes these into any file.
     """
     return len(bytes(range(256)).decode(encoding, "replace")) != 256
 
 
-def _without(data: bytes, signs: tuple[str | None, ...]) -> bytes:
-    """The bytes without the signs."""
-    for sign in signs:
-        data = data.replace(encode(sign, "the mark"), b"") if sign else data
+def _without_markers(data: bytes, markers: tuple[str | None, ...]) -> bytes:
+    """Return the bytes without the markers."""
+    for marker in markers:
+        data = data.replace(encode(marker, "the mark"), b"") if marker else data
     return data

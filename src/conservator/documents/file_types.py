@@ -1,10 +1,10 @@
-"""What a file is that is not text: kinds told by their first bytes, and binary data by its control characters."""
+"""File types of files that are not text, by their signatures; binary data, by its control characters."""
 
 import re
 
 ZIP = "a ZIP archive"
-# The bytes that a file of a kind has at a place -> the kind. The first that fits is taken.
-MAGIC: tuple[tuple[int, bytes, str], ...] = (
+# Offset, signature, file type. The first match is taken.
+SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x89PNG\r\n\x1a\n", "a PNG image"),
     (0, b"\xff\xd8\xff", "a JPEG image"),
     (0, b"GIF87a", "a GIF image"),
@@ -53,8 +53,8 @@ MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"PAR1", "a Parquet table"),
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Microsoft Office document"),
 )
-# What a ZIP archive with such a file in it is.
-PACKED: tuple[tuple[bytes, str], ...] = (
+# Content of a ZIP archive, file type.
+ZIP_CONTENTS: tuple[tuple[bytes, str], ...] = (
     (b"word/", "a Word document (docx)"),
     (b"xl/", "an Excel workbook (xlsx)"),
     (b"ppt/", "a PowerPoint presentation (pptx)"),
@@ -63,30 +63,32 @@ PACKED: tuple[tuple[bytes, str], ...] = (
     (b"application/vnd.oasis.opendocument", "an OpenDocument file"),
     (b"META-INF/MANIFEST.MF", "a Java archive"),
 )
-CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")  # which no text has; escape and form feed occur in some
-MOST = 0.05  # the share of such bytes from which a file is binary data
+CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1a\x1c-\x1f]")  # not in text; escape and form feed occur in some texts
+MAX_CONTROL_FRACTION = 0.05  # fraction: a file with more control characters is binary data [untuned]
 PROGRAM = re.compile(rb"MZ.{58}(.{4})", re.DOTALL)
-BITMAP = re.compile(rb"BM.{4}\0{4}.{3}\0", re.DOTALL)  # the size of the file, zeros, where the pixels begin
+BITMAP = re.compile(rb"BM.{4}\0{4}.{3}\0", re.DOTALL)  # the file size, zeros, the offset of the pixels
 PIXMAP = re.compile(rb"P[456](?:\s+|#[^\n]*\n)+\d+\s+\d+\s")  # width and height
 TENSORS = re.compile(rb'.{5}\0\0\0\{"', re.DOTALL)  # the length of the header, which is JSON
-SOUND = re.compile(rb"\xff[\xf2\xf3\xfa\xfb][\x10-\xef]")  # a frame of MPEG audio, layer 3
-SEEN = 2**16  # bytes at the beginning and the end in which the files of an archive are looked for
+SOUND = re.compile(rb"\xff[\xf2\xf3\xfa\xfb][\x10-\xef]")  # a frame of MPEG audio layer 3
+ARCHIVE_WINDOW = 2**16  # bytes: searched for names of files at both ends of an archive [safety limit]
 
 
 def name_file_type(data: bytes) -> str | None:
-    """What the file is, such as ``"a PNG image"``; None if it has the beginning of no known kind.
+    """Return the file type, such as ``"a PNG image"``; None if the data has no known signature.
 
-    A text may begin with the letters of a kind: such a sign counts only in a file that holds what no text does.
+    A text may start with the letters of a signature. A signature of letters therefore counts only if the file is not
+    plain text.
     """
-    for place, sign, kind in MAGIC:
-        if data.startswith(sign, place) and not (sign.isalnum() and sign.isascii() and _is_plain(data)):
-            return _packed(data) if kind == ZIP else kind
+    for offset, signature, file_type in SIGNATURES:
+        is_letters = signature.isalnum() and signature.isascii()
+        if data.startswith(signature, offset) and not (is_letters and _is_plain_text(data)):
+            return _archive_type(data) if file_type == ZIP else file_type
     program = PROGRAM.match(data)
     if program is not None and data.startswith(b"PE\0\0", int.from_bytes(program[1], "little")):
         return "a Windows program"
     if BITMAP.match(data):
         return "a BMP image"
-    if PIXMAP.match(data) and not _is_plain(data):
+    if PIXMAP.match(data) and not _is_plain_text(data):
         return "a PNM image"
     if TENSORS.match(data):
         return "a safetensors file"
@@ -94,11 +96,11 @@ def name_file_type(data: bytes) -> str | None:
 
 
 def count_controls(data: bytes) -> int:
-    """How many bytes are control characters that no text has."""
+    """Return the number of control characters that do not occur in text."""
     return len(CONTROLS.findall(data))
 
 
-def _is_plain(data: bytes) -> bool:
+def _is_plain_text(data: bytes) -> bool:
     """Whether the bytes are UTF-8 without control characters."""
     try:
         data.decode()
@@ -107,7 +109,7 @@ def _is_plain(data: bytes) -> bool:
     return not count_controls(data)
 
 
-def _packed(data: bytes) -> str:
-    """What a ZIP archive is, by the names of the files in it."""
-    seen = data[:SEEN] + data[-SEEN:]
-    return next((kind for name, kind in PACKED if name in seen), ZIP)
+def _archive_type(data: bytes) -> str:
+    """Return the file type of a ZIP archive, by the names of the files in it."""
+    window = data[:ARCHIVE_WINDOW] + data[-ARCHIVE_WINDOW:]
+    return next((file_type for name, file_type in ZIP_CONTENTS if name in window), ZIP)

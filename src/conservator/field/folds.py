@@ -90,7 +90,7 @@ def near_damage(observation: Observation, evidence_radius: int | None) -> Tensor
 
     It is True everywhere in a sequence with a doubtful position, and in all sequences if ``evidence_radius`` is None.
     """
-    everywhere = observation.doubtful.any(-1, keepdim=True).expand(observation.tokens.shape)
+    everywhere = observation.uncertain.any(-1, keepdim=True).expand(observation.tokens.shape)
     if evidence_radius is None:
         return torch.ones_like(everywhere)
     excerpt, found = observation.excerpt, everywhere.clone()

@@ -53,8 +53,8 @@ def grid_evidence(
     """
     team.check(observation)
     emissions = torch.zeros(*observation.tokens.shape, len(weights), dtype=torch.float64)
-    doubtful = bool(observation.doubtful.any())
-    kept = torch.zeros_like(emissions) if doubtful else torch.ones((), dtype=torch.float64).expand_as(emissions)
+    uncertain = bool(observation.uncertain.any())
+    kept = torch.zeros_like(emissions) if uncertain else torch.ones((), dtype=torch.float64).expand_as(emissions)
     read = team.read(
         observation.tokens, hidden, patterns, hidden_from=hidden_from, excerpt=observation.excerpt, margin=margin
     )
@@ -63,7 +63,7 @@ def grid_evidence(
         seen = observation[place]
         local = torch.empty(len(found.position), len(weights), dtype=torch.float64)
         own = torch.empty_like(local)
-        same = seen.log_same() if doubtful else None
+        same = seen.log_same() if uncertain else None
         for state, weight in enumerate(weights):
             pool, log_norm = log_pool_at(found.log_probs, weight)
             local[:, state] = seen.likelihood.log_evidence(pool)
@@ -73,6 +73,6 @@ def grid_evidence(
                 local[:, state] += log_norm
         # A position occurs several times here if several of its repeats are predicted together.
         emissions.index_put_(place, local, accumulate=True)
-        if doubtful:
+        if uncertain:
             kept.index_put_(place, own / repeats, accumulate=True)
     return GridEvidence(emissions.div_(repeats), kept)

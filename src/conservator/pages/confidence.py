@@ -1,6 +1,6 @@
 """OCR confidences and OCR alternatives of each character of a transcript."""
 
-from conservator.channels.edits import LONGEST
+from conservator.channels.edits import MAX_EDIT_CHARS
 from conservator.channels.ocr_calibration import CharacterConfidence, calibration_of
 from conservator.channels.ocr_confidence import OcrConfidence
 from conservator.pages.model import Glyph, Word
@@ -46,6 +46,6 @@ def glyph_confidence(glyph: Glyph) -> list[CharacterConfidence]:
     alternatives = tuple(
         (alternative.text, alternative.confidence)
         for alternative in (glyph.alternatives if len(glyph.text) == 1 else ())
-        if alternative.confidence and 0 < len(alternative.text) <= LONGEST and alternative.text != glyph.text
+        if alternative.confidence and 0 < len(alternative.text) <= MAX_EDIT_CHARS and alternative.text != glyph.text
     )
-    return [CharacterConfidence(glyph.confidence, others=alternatives)] * len(glyph.text)
+    return [CharacterConfidence(glyph.confidence, alternatives=alternatives)] * len(glyph.text)

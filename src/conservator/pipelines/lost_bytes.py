@@ -195,7 +195,7 @@ def judge(
 
 def count_signs(damaged: DamagedDocument, positions: Ints) -> int:
     """How many marks and gap signs stand at lost ``positions`` (k,); a lost byte that was not marked counts as one."""
-    signs = damaged.sign_of(positions)
+    signs = damaged.marker_of(positions)
     return len(np.unique(signs[signs >= 0])) + int((signs < 0).sum())
 
 

@@ -58,7 +58,7 @@ class CharacterText:
         """
         tokens = self.damaged.tokens[self.damaged.tokens != CHARACTERS.mask]
         out_of_domain = int((tokens == CHARACTERS.other).sum())
-        return bool(CHARACTERS.outside[tokens].any()) or out_of_domain > STRANGE * len(self.damaged.places)
+        return bool(CHARACTERS.non_ascii[tokens].any()) or out_of_domain > STRANGE * len(self.damaged.positions)
 
     def observe(self) -> Observation:
         """The whole document as an observation."""
@@ -92,7 +92,7 @@ def as_characters(damaged: DamagedDocument) -> CharacterText:
     tokens: list[NDArray[np.int64]] = []
     widths: list[NDArray[np.int64]] = []
     done = 0
-    for stop in [*damaged.places[damaged.marks].tolist(), len(damaged.tokens)]:
+    for stop in [*damaged.positions[damaged.marks].tolist(), len(damaged.tokens)]:
         data = damaged.tokens[done:stop].astype(np.uint8).tobytes()
         try:
             encoded = CHARACTERS.encode(data)
@@ -128,10 +128,10 @@ def as_bytes(
         least: a character with a confidence below this is left open.
         fill_undetermined: whether marks are filled in, too, where most of the text around them is lost.
     """
-    marks = text.damaged.places
+    marks = text.damaged.positions
     hopeless = np.zeros(len(text.damaged.tokens), dtype=bool)
     if not fill_undetermined:
-        hopeless[marks] = find_mostly_lost(text.source.tokens)[text.source.places[text.source.marks]]
+        hopeless[marks] = find_mostly_lost(text.source.tokens)[text.source.positions[text.source.marks]]
     characters = [CHARACTERS.decode(found.tokens[place : place + 1]) for place in marks.tolist()]
     widths = text.widths.copy()
     widths[marks] = list(map(len, characters))
@@ -176,7 +176,7 @@ def are_characters(text: CharacterText) -> bool:
     The length is there because any character of a word may be the one whose byte is lost, while those outside ASCII are
     where they are. In doubt, bytes are lost.
     """
-    marks, tokens = text.damaged.places, text.damaged.tokens
+    marks, tokens = text.damaged.positions, text.damaged.tokens
     lengths = np.array([stop - start for start, stop in runs(tokens == CHARACTERS.mask)])
     if not len(marks) or text.is_intact or lengths[lengths > 1].sum() > len(marks) / 2:
         return False

@@ -84,7 +84,7 @@ class Rescorer:
         text = "".join(character for character in text if character.isprintable() or character.isspace())
         total = 0.0
         for one in self.experts:
-            tokens = one.spec.tokens.cut(text[:MEASURED])
+            tokens = one.spec.tokens.tokenize(text[:MEASURED])
             for _ in range(2):  # the first time is not typical
                 began = time.perf_counter()
                 one.read().grow(range(len(tokens)), tokens, range(len(tokens)))

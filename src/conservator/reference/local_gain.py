@@ -65,7 +65,7 @@ def read_folds(
         The experts' predictions, a list for each set of tokens that are hidden together.
     """
     team.check(observation)
-    if observation.doubtful.any():
+    if observation.uncertain.any():
         raise ConservatorError(
             "the gain of local weights is foretold by visible tokens that are known; some are doubtful"
         )

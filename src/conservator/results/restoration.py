@@ -304,7 +304,7 @@ class Restoration:
     @cached_property
     def fixed(self) -> tuple[Span, ...]:
         """The stretches whose text was given, in order."""
-        places, lengths, spans = self.damaged.places, self.damaged.lengths, self.damaged.spans
+        places, lengths, spans = self.damaged.positions, self.damaged.lengths, self.damaged.spans
         return tuple(
             Span(int(places[one]), int(places[one] + lengths[one]), (int(spans[one, 0]), int(spans[one, 1])), False)
             for one in self.damaged.fixed
@@ -370,7 +370,7 @@ class Restoration:
         for first, last in runs(opened):
             parts.append(tokens[done:first].tobytes())
             previous = -1
-            for sign in self.damaged.sign_of(np.arange(start + first, start + last)).tolist():
+            for sign in self.damaged.marker_of(np.arange(start + first, start + last)).tolist():
                 if sign < 0 or sign != previous:
                     is_gap = sign >= 0 and self.damaged.is_gap[sign]
                     parts.append((self.damaged.gap or "" if is_gap else self.damaged.mark).encode())
@@ -383,7 +383,7 @@ class Restoration:
 
         Without ``alternatives`` there is one, the best guess.
         """
-        start, gap = int(self.damaged.places[sign]), int(np.searchsorted(self.damaged.gaps, sign))
+        start, gap = int(self.damaged.positions[sign]), int(np.searchsorted(self.damaged.gaps, sign))
         stop = start + int(self.damaged.lengths[sign])
         fills: tuple[Candidate, ...] = ()
         for span, found in zip(self.spans, self.alternatives, strict=False):

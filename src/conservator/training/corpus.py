@@ -114,7 +114,7 @@ def tokenise(text: bytes, vocabulary: Vocabulary) -> list[int]:
     """The tokens of a text; of a character that is cut off at either end, only bytes can say something."""
     if not isinstance(vocabulary, Tokens):
         return list(text)
-    return vocabulary.cut(text.decode(errors="ignore"))
+    return vocabulary.tokenize(text.decode(errors="ignore"))
 
 
 def draw_blocks(stream: Tensor, count: int, length: int, seed: int) -> Tensor:

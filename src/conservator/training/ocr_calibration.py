@@ -5,13 +5,18 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from conservator.channels.ocr_calibration import Calibration, CharacterConfidence, Curve, less_sure
+from conservator.channels.ocr_calibration import (
+    CalibrationCurve,
+    CharacterConfidence,
+    OcrCalibration,
+    min_neighbour_confidence,
+)
 from conservator.errors import ConservatorError
 
 STEPS = 16  # of a curve, at most
 FEW = 50  # characters below which a step is none of its own
 RANKS = 4  # of other readings that are told apart
-EVEN = Curve((), (0.5,))  # of which nothing is known
+EVEN = CalibrationCurve((), (0.5,))  # of which nothing is known
 
 Line = tuple[
     str, str, Sequence[CharacterConfidence]
@@ -21,7 +26,7 @@ Judged = tuple[
 ]  # what was said of a character, and what stood there; "" if that is unknown
 
 
-def fit_calibration(lines: Iterable[Line]) -> Calibration:
+def fit_calibration(lines: Iterable[Line]) -> OcrCalibration:
     """The calibration under which confidences are probabilities."""
     lines = list(lines)
     judged = [one for line in lines for one in judge(*line)]
@@ -33,7 +38,7 @@ def fit_calibration(lines: Iterable[Line]) -> Calibration:
     places = [one for line in lines for one in judge_places(*line)]
     beside = fit_curve([confidence for confidence, _ in places], [whole for _, whole in places]) if places else EVEN
     whole = _share((sum(whole for _, whole in places), len(places)))
-    return Calibration(right, _right(own or glyphs), _right(words or glyphs), tuple(_others(glyphs)), whole, beside)
+    return OcrCalibration(right, _right(own or glyphs), _right(words or glyphs), tuple(_others(glyphs)), whole, beside)
 
 
 def judge(seen: str, clean: str, said: Sequence[CharacterConfidence]) -> Iterator[Judged]:
@@ -48,12 +53,12 @@ def judge(seen: str, clean: str, said: Sequence[CharacterConfidence]) -> Iterato
 def judge_places(seen: str, clean: str, said: Sequence[CharacterConfidence]) -> Iterator[tuple[float, bool]]:
     """The confidence of the less sure of the characters beside each place, and whether nothing is missing there."""
     missing = {step.dest_start for step in Levenshtein.opcodes(clean, seen) if step.tag == "delete"}
-    for place, confidence in enumerate(less_sure(said)):
+    for place, confidence in enumerate(min_neighbour_confidence(said)):
         if confidence is not None:
             yield confidence, place not in missing
 
 
-def fit_curve(confidences: Sequence[float], holds: Sequence[bool]) -> Curve:
+def fit_curve(confidences: Sequence[float], holds: Sequence[bool]) -> CalibrationCurve:
     """The curve of the share that holds, which never falls: equally many of the fewer in each step, then pooled."""
     order = np.argsort(confidences, kind="stable")
     values, held = np.asarray(confidences, dtype=np.float64)[order], np.asarray(holds, dtype=np.float64)[order]
@@ -70,7 +75,7 @@ def fit_curve(confidences: Sequence[float], holds: Sequence[bool]) -> Curve:
         while len(blocks) > 1 and (_share(blocks[-2]) >= _share(blocks[-1]) or blocks[-2][1] < FEW):
             last = blocks.pop()
             blocks[-1] = [blocks[-1][0] + last[0], blocks[-1][1] + last[1], last[2]]
-    return Curve(tuple(one[2] for one in blocks[:-1]), tuple(_share(one) for one in blocks))
+    return CalibrationCurve(tuple(one[2] for one in blocks[:-1]), tuple(_share(one) for one in blocks))
 
 
 def _share(block: Sequence[float]) -> float:
@@ -78,17 +83,17 @@ def _share(block: Sequence[float]) -> float:
     return (block[0] + 0.5) / (block[1] + 1)
 
 
-def _right(judged: Sequence[Judged]) -> Curve:
+def _right(judged: Sequence[Judged]) -> CalibrationCurve:
     """The curve of characters that were read right."""
     return fit_curve([said.confidence or 0.0 for said, _ in judged], [truth is None for _, truth in judged])
 
 
-def _others(judged: Sequence[Judged]) -> Iterator[Curve]:
+def _others(judged: Sequence[Judged]) -> Iterator[CalibrationCurve]:
     """The curves of other readings that are what stood there, by rank."""
     wrong = [
-        (sorted(said.others, key=lambda one: -one[1]), truth)
+        (sorted(said.alternatives, key=lambda one: -one[1]), truth)
         for said, truth in judged
-        if truth is not None and said.others
+        if truth is not None and said.alternatives
     ]
     for rank in range(RANKS):
         there = [(others[rank], truth) for others, truth in wrong if len(others) > rank]

@@ -122,7 +122,7 @@ def cut_windows(
     for place, row in enumerate(rows):
         tokens[place, : len(row)] = torch.tensor(row, dtype=torch.long)
     real = tokens != PAD
-    sizes = torch.tensor([len(piece) for piece in vocabulary.pieces]) if isinstance(vocabulary, Tokens) else None
+    sizes = torch.tensor([len(piece) for piece in vocabulary.token_bytes]) if isinstance(vocabulary, Tokens) else None
     stand_for = real.long() if sizes is None else sizes[tokens.clamp_min(0)] * real
     kappa, noisy = noise(tokens, generator)
     noisy &= real

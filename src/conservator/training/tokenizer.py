@@ -7,7 +7,7 @@ from pathlib import Path
 from conservator.errors import ConservatorError
 from conservator.system.files import LARGEST_JSON, read_file, read_json
 from conservator.vocabularies import BYTES, Tokens
-from conservator.vocabularies.hf_tokenizer import byte_signs, make_tokens
+from conservator.vocabularies.hf_tokenizer import byte_characters, make_tokens
 
 NAME = "tokenizer.json"
 END = "<|endoftext|>"  # of GPT-2's tokens, the one that stands for no text
@@ -22,7 +22,7 @@ def train_tokenizer(documents: Sequence[bytes], size: int) -> bytes:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=byte_signs(), show_progress=False)
+    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=byte_characters(), show_progress=False)
     tokenizer.train_from_iterator((text.decode(errors="ignore") for text in documents), trainer)
     found = tokenizer.get_vocab_size()
     if found < size:

@@ -10,7 +10,7 @@ from conservator.vocabularies.vocabulary import Encoded
 
 
 class ByteVocabulary:
-    """The 256 bytes, and a mask for a lost byte. A text must be valid UTF-8."""
+    """The 256 bytes, and a mask for a lost byte. The text must be valid UTF-8."""
 
     size: int = 256
     mask: int = LOST
@@ -18,12 +18,13 @@ class ByteVocabulary:
     constraint: Utf8 = Utf8()
 
     def encode(self, data: bytes) -> Encoded:
-        """One token for each byte."""
-        places = np.arange(len(data))
-        return Encoded(np.frombuffer(data, dtype=np.uint8).astype(np.int64), np.stack([places, places + 1], axis=1))
+        """Return one token for each byte."""
+        positions = np.arange(len(data))
+        spans = np.stack([positions, positions + 1], axis=1)
+        return Encoded(np.frombuffer(data, dtype=np.uint8).astype(np.int64), spans)
 
     def decode(self, tokens: NDArray[Any]) -> bytes:
-        """The bytes of tokens (L,)."""
+        """Return the bytes of tokens (L,)."""
         return tokens.astype(np.uint8).tobytes()
 
 

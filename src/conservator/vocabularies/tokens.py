@@ -1,4 +1,4 @@
-"""Tokens that stand for several bytes: which, how a text is cut into them, and which fit a damaged text."""
+"""Tokens of several bytes: their bytes, the tokenization of a text, and the tokens that match a damaged text."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -12,44 +12,46 @@ from conservator.errors import ConservatorError
 from conservator.vocabularies.bytes import BYTES
 from conservator.vocabularies.vocabulary import Encoded
 
-LONGEST = 16  # bytes: longer tokens are not tried in damaged text
-STRANGERS = "\ue000\uf8ff\U000f0000\U0010fffd"  # characters of private use, which texts hardly have
+MAX_TOKEN_BYTES = 16  # bytes: longer tokens are not proposed for damaged text [untuned]
+PRIVATE_USE = "\ue000\uf8ff\U000f0000\U0010fffd"  # characters for private use, which are very rare in text
 
 Ints = NDArray[np.int64]
 
 
 class Tokens:
-    """The vocabulary of V tokens, each of which stands for some bytes.
+    """A vocabulary of V tokens, each of which stands for a string of bytes.
 
-    A text can mostly be cut in many ways. A model was trained on one of them, its canonical cut, and hardly any
-    probability is in the others; so where ``cut`` is given, only canonical cuts are tried. Then the probability of a
-    text is a lower bound. Without it, every cut is tried, and it is exact.
+    Most texts have many tokenizations. A model is trained on one of them, the canonical one, and gives hardly any
+    probability to the others. If ``tokenize`` is given, only canonical tokenizations are considered, so the probability
+    of a text is a lower bound. Without it, all tokenizations are considered, and the probability is exact.
+
+    R rows list the byte forms of at most MAX_TOKEN_BYTES bytes: ``token_ids``, ``lengths`` and ``table``.
 
     Attributes:
-        pieces: the bytes of each token; ``b""`` for a token that stands for no text.
+        token_bytes: the bytes of each token; ``b""`` for a special token.
     """
 
-    def __init__(self, pieces: Sequence[bytes], cut: Callable[[str], list[int]] | None = None) -> None:
-        """Take the pieces, and the function that cuts a text canonically into them."""
-        self.pieces = tuple(pieces)
-        self._cut = cut
-        self._pairs: dict[tuple[int, int], bool] = {}
+    def __init__(self, token_bytes: Sequence[bytes], tokenize: Callable[[str], list[int]] | None = None) -> None:
+        """Store the bytes of each token, and the function for canonical tokenization."""
+        self.token_bytes = tuple(token_bytes)
+        self._tokenize = tokenize
+        self._follows: dict[tuple[int, int], bool] = {}
 
     @property
     def size(self) -> int:
         """V, the number of tokens."""
-        return len(self.pieces)
+        return len(self.token_bytes)
 
     @property
     def mask(self) -> int:
-        """The id after the last token, whatever id a network has for a mask."""
-        return len(self.pieces)
+        """The id after the last token, independent of the mask id of a network."""
+        return len(self.token_bytes)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the pieces."""
-        spelt = b"".join(len(piece).to_bytes(4, "big") + piece for piece in self.pieces)
-        return f"tokens {hashlib.sha256(spelt).hexdigest()}"
+        """A hash of the token bytes."""
+        data = b"".join(len(form).to_bytes(4, "big") + form for form in self.token_bytes)
+        return f"tokens {hashlib.sha256(data).hexdigest()}"
 
     @property
     def constraint(self) -> None:
@@ -57,115 +59,117 @@ class Tokens:
         return None
 
     def encode(self, data: bytes) -> Encoded:
-        """Cut a text, and say which bytes each token stands for."""
+        """Tokenize a text, with the byte span of each token."""
         try:
-            tokens = self.cut(data.decode())
+            tokens = self.tokenize(data.decode())
         except UnicodeDecodeError as error:
-            raise ConservatorError(f"only UTF-8 can be cut into tokens: {error}") from error
-        ends = np.cumsum([len(self.pieces[token]) for token in tokens], dtype=np.int64)
+            raise ConservatorError(f"the text must be UTF-8 to be tokenized: {error}") from error
+        ends = np.cumsum([len(self.token_bytes[token]) for token in tokens], dtype=np.int64)
         return Encoded(np.array(tokens, dtype=np.int64), np.stack([np.concatenate([[0], ends])[:-1], ends], axis=1))
 
     def decode(self, tokens: NDArray[Any]) -> bytes:
-        """The bytes of tokens (L,)."""
-        return b"".join(self.pieces[token] for token in tokens.tolist())
+        """Return the bytes of tokens (L,)."""
+        return b"".join(self.token_bytes[token] for token in tokens.tolist())
 
-    def cut(self, text: str) -> list[int]:
-        """Cut a text: canonically if the canonical cut is known, else by the longest piece that fits, from the left."""
-        if self._cut is not None:
-            return self._cut(text)
-        data, found = text.encode(), []
+    def tokenize(self, text: str) -> list[int]:
+        """Tokenize a text: canonically if possible, else greedily by the longest matching token from the left."""
+        if self._tokenize is not None:
+            return self._tokenize(text)
+        data, tokens = text.encode(), []
         while data:
-            row = max(self.fitting(list(data[: self.longest])), key=lambda row: int(self.lengths[row]))
-            found.append(int(self.numbers[row]))
+            row = max(self.matching_rows(list(data[: self.max_length])), key=lambda row: int(self.lengths[row]))
+            tokens.append(int(self.token_ids[row]))
             data = data[int(self.lengths[row]) :]
-        return found
+        return tokens
 
     def follows(self, first: int, second: int) -> bool:
-        """Whether the second token may stand after the first in the canonical cut of some text.
+        """Whether the second token can follow the first in the canonical tokenization of some text.
 
-        In a cut by byte pairs alone, a whole text is cut canonically if every two neighbours are. Mostly a text is
-        first cut into words, with a look at what stands around: the last space of a run goes with the word after it,
-        ``'s`` is a word unless another mark stands before it. So a pair is tried between a few neighbours, too; and a
-        cut in which all neighbours follow each other may still be another than the canonical one of the whole text.
-        Pairs that end within a character, or begin there, are not checked: they follow.
+        With byte-pair encoding alone, a tokenization is canonical if all pairs of neighbours are. Most tokenizers first
+        split a text into words, which depends on the surrounding text: the last space of a run belongs to the next
+        word, ``'s`` is a word unless another punctuation mark precedes it. So a pair is also tokenized between a few
+        neighbours, and a tokenization whose pairs all follow each other may still not be canonical. Pairs that start or
+        end within a character are not checked; the result is True.
         """
-        if self._cut is None:
+        if self._tokenize is None:
             return True
         pair = (first, second)
-        if pair not in self._pairs:
-            self._pairs[pair] = self._may_follow(first, second)
-        return self._pairs[pair]
+        if pair not in self._follows:
+            self._follows[pair] = self._may_follow(first, second)
+        return self._follows[pair]
 
     def _may_follow(self, first: int, second: int) -> bool:
         try:
-            text = (self.pieces[first] + self.pieces[second]).decode()
+            text = (self.token_bytes[first] + self.token_bytes[second]).decode()
         except UnicodeDecodeError:
             return True
-        return any(self._cuts(before, text, after, first, second) for before, after in self._neighbours(text))
+        return any(self._is_pair(before, text, after, first, second) for before, after in self._neighbours(text))
 
     def _neighbours(self, text: str) -> Iterator[tuple[str, str]]:
-        """What may stand around a text and change how it is cut, the commonest first."""
+        """Yield texts before and after ``text`` that can change its tokenization, the most common first."""
         yield "", ""
         if text[-1:].isspace():
-            yield from (("", "x"), ("", self._stranger))
+            yield from (("", "x"), ("", self._separator))
         if text and not text[0].isalnum() and not text[0].isspace():
-            yield self._stranger, ""
+            yield self._separator, ""
 
-    def _cuts(self, before: str, text: str, after: str, first: int, second: int) -> bool:
-        """Whether a text is cut into two tokens, between its neighbours."""
-        assert self._cut is not None
-        cut, size = self._cut(before + text + after), 0
-        for place, token in enumerate(cut):
+    def _is_pair(self, before: str, text: str, after: str, first: int, second: int) -> bool:
+        """Whether ``text`` is tokenized as the two tokens between its neighbours."""
+        assert self._tokenize is not None
+        tokens, size = self._tokenize(before + text + after), 0
+        for index, token in enumerate(tokens):
             if size == len(before.encode()):
-                return cut[place : place + 2] == [first, second]
-            size += len(self.pieces[token])
+                return tokens[index : index + 2] == [first, second]
+            size += len(self.token_bytes[token])
         return False
 
     @cached_property
-    def _stranger(self) -> str:
-        """A character, neither a letter nor a space, that is in one token with nothing else."""
-        assert self._cut is not None
-        for character in STRANGERS:
-            pieces = [self.pieces[token] for token in self._cut(f" {character}'")]
-            if pieces[:1] == [b" "] and pieces[-1:] == [b"'"]:
+    def _separator(self) -> str:
+        """A character, neither a letter nor a space, that shares no token with other characters."""
+        assert self._tokenize is not None
+        for character in PRIVATE_USE:
+            forms = [self.token_bytes[token] for token in self._tokenize(f" {character}'")]
+            if forms[:1] == [b" "] and forms[-1:] == [b"'"]:
                 return character
-        return STRANGERS[0]
+        return PRIVATE_USE[0]
 
     @cached_property
-    def spellings(self) -> list[tuple[bytes, int]]:
-        """The bytes that each token may stand for, sorted, at most LONGEST of them: the rows of what follows."""
-        return sorted((piece, number) for number, piece in enumerate(self.pieces) if 0 < len(piece) <= LONGEST)
+    def byte_forms(self) -> list[tuple[bytes, int]]:
+        """(bytes, token) for each byte form of at most MAX_TOKEN_BYTES bytes, sorted: the R rows."""
+        return sorted((form, token) for token, form in enumerate(self.token_bytes) if 0 < len(form) <= MAX_TOKEN_BYTES)
 
     @cached_property
-    def numbers(self) -> Ints:
-        """(R,) the tokens that may be tried, sorted by their bytes; one with several spellings has several rows."""
-        return np.array([number for _, number in self.spellings], dtype=np.int64)
+    def token_ids(self) -> Ints:
+        """(R,) the token of each row; a token with several byte forms has several rows."""
+        return np.array([token for _, token in self.byte_forms], dtype=np.int64)
 
     @cached_property
     def lengths(self) -> Ints:
-        """(R,) how many bytes each of them has."""
-        return np.array([len(piece) for piece, _ in self.spellings], dtype=np.int64)
+        """(R,) the number of bytes of each row."""
+        return np.array([len(form) for form, _ in self.byte_forms], dtype=np.int64)
 
     @cached_property
     def table(self) -> NDArray[np.uint8]:
-        """(R, LONGEST) their bytes; 0 after the end of each."""
-        return np.stack([np.frombuffer(piece.ljust(LONGEST, b"\0"), dtype=np.uint8) for piece, _ in self.spellings])
+        """(R, MAX_TOKEN_BYTES) the bytes of each row, padded with 0."""
+        rows = [np.frombuffer(form.ljust(MAX_TOKEN_BYTES, b"\0"), dtype=np.uint8) for form, _ in self.byte_forms]
+        return np.stack(rows)
 
     @cached_property
-    def longest(self) -> int:
-        """The number of bytes of the longest of them."""
+    def max_length(self) -> int:
+        """The largest number of bytes of a row."""
         return int(self.lengths.max(initial=0))
 
     @cached_property
-    def _first(self) -> Ints:
-        """Where the tokens that begin with each byte start among those sorted."""
+    def _first_rows(self) -> Ints:
+        """(257,) the first row that starts with each byte, and R."""
         return np.searchsorted(self.table[:, 0], np.arange(BYTES.size + 1))
 
-    def fitting(self, pattern: Sequence[int]) -> Ints:
-        """The rows of ``table`` whose bytes agree with the beginning of a pattern, in which the mask fits any byte."""
-        low, high = (0, len(self.numbers)) if pattern[0] == BYTES.mask else self._first[pattern[0] : pattern[0] + 2]
+    def matching_rows(self, pattern: Sequence[int]) -> Ints:
+        """Return the rows whose bytes match the start of ``pattern``, in which the mask matches any byte."""
+        any_first = pattern[0] == BYTES.mask
+        low, high = (0, len(self.token_ids)) if any_first else self._first_rows[pattern[0] : pattern[0] + 2]
         rows = np.arange(low, high)[self.lengths[low:high] <= len(pattern)]
-        for place, byte in enumerate(pattern[: self.longest]):
-            if place and byte != BYTES.mask:
-                rows = rows[(self.lengths[rows] <= place) | (self.table[rows, place] == byte)]
+        for offset, byte in enumerate(pattern[: self.max_length]):
+            if offset and byte != BYTES.mask:
+                rows = rows[(self.lengths[rows] <= offset) | (self.table[rows, offset] == byte)]
         return rows

@@ -22,11 +22,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Tokens = NDArray[Any]
 
-LOST = 256  # the token of a lost byte: the first number that is no byte
-ASCII = 128  # ASCII bytes are below this
+LOST = 256  # token: stands for a lost byte, the first number that is not a byte [definition]
+ASCII = 128  # byte: ASCII bytes are below this [definition]
 # The states of the automaton, named after the continuation bytes that may come next (Unicode 15, table 3-7).
 START, ONE, TWO, THREE, AFTER_E0, AFTER_ED, AFTER_F0, AFTER_F4 = range(8)
-STATES = 8
+STATES = 8  # count: states of the automaton [definition]
 # The state before, the first and the last byte of a range, and the state after any byte of that range.
 EDGES = (
     (START, 0x00, 0x7F, START),
@@ -47,83 +47,85 @@ EDGES = (
     (AFTER_F4, 0x80, 0x8F, TWO),
 )
 EDGE_TABLE = np.array(EDGES, dtype=np.int64)
-LEAST = -100.0  # log-probabilities are raised to at least this, so that every valid choice has a finite one
-NEVER = 1e9  # the cost of counting an ASCII byte as invalid, so high that it never happens
-# NEXT[state, byte] is the state after that byte; -1 where there is none.
-NEXT = np.full((STATES, LOST), -1, dtype=np.int64)
+MIN_LOG_PROB = -100.0  # nats: log-probabilities are clamped to this, so that every valid choice is finite [numerical]
+ASCII_COST = 1e9  # invalid bytes: cost of an invalid ASCII byte, so high that it never occurs [numerical]
+# NEXT_STATE[state, byte] is the state after that byte; -1 if the byte is not allowed.
+NEXT_STATE = np.full((STATES, LOST), -1, dtype=np.int64)
 for _source, _first, _last, _target in EDGES:
-    NEXT[_source, _first : _last + 1] = _target
-# STEP[set of states, byte] is the set of states after that byte; sets are bits.
-STEP = np.zeros((2**STATES, LOST), dtype=np.int64)
+    NEXT_STATE[_source, _first : _last + 1] = _target
+# NEXT_STATES[set of states, byte] is the set of states after that byte. Bit s of a set stands for state s.
+NEXT_STATES = np.zeros((2**STATES, LOST), dtype=np.int64)
 for _state in range(STATES):
-    _moved = np.where(NEXT[_state] >= 0, 1 << np.maximum(NEXT[_state], 0), 0)
-    STEP[np.arange(2**STATES) >> _state & 1 == 1] |= _moved
-ANYWHERE = 2**STATES - 1  # the set of all states
+    _moved = np.where(NEXT_STATE[_state] >= 0, 1 << np.maximum(NEXT_STATE[_state], 0), 0)
+    NEXT_STATES[np.arange(2**STATES) >> _state & 1 == 1] |= _moved
+ALL_STATES = 2**STATES - 1  # bit set: all states [definition]
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Predictions for n lost bytes, reduced to the 16 edges of the automaton.
+    """Predictions for n lost tokens, reduced to E groups of tokens: the 16 edges of the automaton.
 
     Attributes:
-        value: (n, 16) the log-probability of the best byte of each edge.
-        byte: (n, 16) that byte.
-        total: (n, 16) the log-probability of all bytes of the edge.
+        log_prob: (n, E) the log-probability of the best token of each group.
+        token: (n, E) that token.
+        total: (n, E) the log-probability of the group.
     """
 
-    value: Floats
-    byte: Ints
+    log_prob: Floats
+    token: Ints
     total: Floats
 
     def __len__(self) -> int:
-        """The number of lost bytes."""
-        return len(self.value)
+        """Return n, the number of lost tokens."""
+        return len(self.log_prob)
 
     def __getitem__(self, rows: Ints) -> "Candidates":
-        """Those of some of the lost bytes."""
-        return Candidates(self.value[rows], self.byte[rows], self.total[rows])
+        """Return the candidates of the lost tokens ``rows``."""
+        return Candidates(self.log_prob[rows], self.token[rows], self.total[rows])
 
     def put(self, rows: Ints, other: "Candidates") -> None:
-        """Replace the rows ``rows`` by those of ``other``."""
-        self.value[rows], self.byte[rows], self.total[rows] = other.value, other.byte, other.total
+        """Replace the rows ``rows`` by the rows of ``other``."""
+        self.log_prob[rows], self.token[rows], self.total[rows] = other.log_prob, other.token, other.total
 
 
 @dataclass(frozen=True)
 class Utf8:
     """The constraint that a text of bytes is valid UTF-8."""
 
-    def reduce(self, log_probs: Tensor) -> Candidates:
+    def make_candidates(self, log_probs: Tensor) -> Candidates:
         """Reduce predictions (n, 256) to the edges of the automaton."""
-        log_probs = log_probs.clamp_min(LEAST)
-        parts = [log_probs[:, first : last + 1] for _, first, last, _ in EDGES]
-        best = [part.max(dim=1) for part in parts]
+        log_probs = log_probs.clamp_min(MIN_LOG_PROB)
+        edges = [log_probs[:, first : last + 1] for _, first, last, _ in EDGES]
+        best = [edge.max(dim=1) for edge in edges]
         first = torch.tensor([edge[1] for edge in EDGES])
         return Candidates(
-            torch.stack([one.values for one in best], dim=1).double().numpy(),
-            (torch.stack([one.indices for one in best], dim=1) + first).numpy(),
-            torch.stack([part.logsumexp(dim=1) for part in parts], dim=1).double().numpy(),
+            torch.stack([edge.values for edge in best], dim=1).double().numpy(),
+            (torch.stack([edge.indices for edge in best], dim=1) + first).numpy(),
+            torch.stack([edge.logsumexp(dim=1) for edge in edges], dim=1).double().numpy(),
         )
 
-    def unread(self, tokens: Tokens) -> Candidates:
-        """Candidates for n bytes before they are predicted: ``tokens`` (n,), unless visible bytes need others.
+    def initial_candidates(self, tokens: Tokens) -> Candidates:
+        """Return candidates for n bytes without predictions: ``tokens`` (n,), unless visible bytes require others.
 
-        Where a token is LOST, or in no valid UTF-8, it is a space.
+        LOST, and bytes that occur in no valid UTF-8, become a space.
         """
         first, last = EDGE_TABLE[:, 1], EDGE_TABLE[:, 2]
         inside = (first <= tokens[:, None]) & (tokens[:, None] <= last)
         byte = np.where(inside, tokens[:, None], np.where(first == 0, ord(" "), first))
         inside[:, 0] |= ~inside.any(axis=1)
-        value = np.where(inside, 0.0, LEAST)
-        return Candidates(value, byte.astype(np.int64), value.copy())
+        log_prob = np.where(inside, 0.0, MIN_LOG_PROB)
+        return Candidates(log_prob, byte.astype(np.int64), log_prob.copy())
 
     def best(self, tokens: Tokens, candidates: Candidates) -> tuple[Ints, Floats]:
-        """The most likely valid UTF-8 if bytes are independent, and the probability of each lost byte; both are exact.
+        """Return the most likely valid UTF-8 under independent bytes, and the probability of each lost byte.
 
             argmax over valid UTF-8 x that agrees with the visible bytes of  sum over lost l of  log p_l(x_l)
 
+        Both results are exact.
+
         Args:
             tokens: (L,) bytes, or LOST.
-            candidates: of the n lost bytes, in their order.
+            candidates: candidates of the n lost bytes, in order.
 
         Returns:
             The bytes at the lost positions (n,), and p(x_l | the document is valid UTF-8) (n,).
@@ -131,210 +133,214 @@ class Utf8:
         lost = tokens == LOST
         if not lost.any():
             return np.empty(0, dtype=np.int64), np.empty(0)
-        kept = np.flatnonzero(_runs_apart(tokens, lost))
-        short = tokens[kept].astype(np.int64)
-        chosen, stuck = choose_kernel(short, candidates.value, candidates.byte)
+        selected = np.flatnonzero(_non_ascii_runs(tokens, lost))
+        run_tokens = tokens[selected].astype(np.int64)
+        chosen, stuck = viterbi_kernel(run_tokens, candidates.log_prob, candidates.token)
         if stuck >= 0:
-            place = int(kept[stuck])
+            position = int(selected[stuck])
             raise ConservatorError(
-                f"no choice of the lost bytes makes valid UTF-8: the bytes around {place} allow none"
+                "no bytes at the lost positions make the document valid UTF-8: the visible bytes around byte "
+                f"{position} conflict"
             )
-        probability = weigh_kernel(short, candidates.value, candidates.byte, candidates.total, chosen)
-        return chosen[short == LOST], probability[short == LOST]
+        probability = marginal_kernel(run_tokens, candidates.log_prob, candidates.token, candidates.total, chosen)
+        return chosen[run_tokens == LOST], probability[run_tokens == LOST]
 
     def violations(self, tokens: Tokens) -> NDArray[np.bool_]:
-        """(L,) True at the fewest visible bytes that must count as lost for the rest to fit into valid UTF-8.
+        """Return (L,) True at a smallest set of visible bytes whose removal makes the rest valid UTF-8.
 
-        An ASCII byte is never among them.
+        ASCII bytes are never in this set.
         """
-        found = np.zeros(len(tokens), dtype=bool)
-        kept = _runs_apart(tokens)
-        if kept.any():
-            found[kept] = invalid_kernel(tokens[kept].astype(np.int64))
-        return found
+        invalid = np.zeros(len(tokens), dtype=bool)
+        selected = _non_ascii_runs(tokens)
+        if selected.any():
+            invalid[selected] = violation_kernel(tokens[selected].astype(np.int64))
+        return invalid
 
     def reachable(self, tokens: Tokens, before: int = 1 << START) -> tuple[Ints, Ints]:
-        """The possible states of the automaton before each token and after the last: two arrays (L + 1,) of bit sets.
+        """Return the possible states before each token and after the last: two arrays (L + 1,) of bit sets.
 
-        The first array has the states that the tokens before allow, starting from the set ``before``. The second has
-        the states from which the tokens that follow are accepted.
+        The first array has the states that the preceding tokens allow, starting from the set ``before``. The second has
+        the states from which the following tokens are accepted.
         """
         return reachable_kernel(tokens.astype(np.int64), before)
 
-    def step(self, states: int) -> Ints:
-        """(256,) for each byte the set of states after it, from the set ``states``."""
-        after: Ints = STEP[states]
+    def next_states(self, states: int) -> Ints:
+        """Return (256,) the set of states after each byte, from the set ``states``."""
+        after: Ints = NEXT_STATES[states]
         return after
 
     def advance(self, states: int) -> int:
-        """The set of states after any byte, from the set ``states``."""
+        """Return the set of states after an arbitrary byte, from the set ``states``."""
         return sum({1 << target for source, _, _, target in EDGES if states >> source & 1})
 
-    def seal(self, tokens: Tokens, cuts: Ints) -> Tokens:
-        """Replace incomplete characters at ``cuts`` by spaces; bytes of the document are left out before each cut.
+    def close_at_cuts(self, tokens: Tokens, cuts: Ints) -> Tokens:
+        """Replace incomplete characters at ``cuts`` by spaces; bytes of the document are omitted before each cut.
 
         The result is valid UTF-8 if the whole document is, and no byte near a cut is lost.
         """
-        sealed = tokens.copy()
+        closed = tokens.copy()
         for cut in cuts.tolist():
-            place = cut
-            while place < len(tokens) and ASCII <= tokens[place] < 0xC0:  # the end of a character that the cut divides
-                sealed[place] = ord(" ")
-                place += 1
-            place = cut - 1
-            while place >= 0 and ASCII <= tokens[place] < LOST:  # the beginning of a character that the cut divides
-                sealed[place] = ord(" ")
-                if tokens[place] >= 0xC0:
+            position = cut
+            while position < len(tokens) and ASCII <= tokens[position] < 0xC0:  # the end of a character across the cut
+                closed[position] = ord(" ")
+                position += 1
+            position = cut - 1
+            while position >= 0 and ASCII <= tokens[position] < LOST:  # the start of a character across the cut
+                closed[position] = ord(" ")
+                if tokens[position] >= 0xC0:
                     break
-                place -= 1
-        return sealed
+                position -= 1
+        return closed
 
 
-def _runs_apart(tokens: Tokens, wanted: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """(L,) True at the runs of tokens that are not ASCII, and at the ASCII byte on either side of each.
+def _non_ascii_runs(tokens: Tokens, required: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    """Return (L,) True at the runs of non-ASCII tokens, and at the ASCII byte on either side of each run.
 
-    With ``wanted`` (L,), only the runs in which ``wanted`` is True somewhere.
+    With ``required`` (L,), only runs in which ``required`` is True somewhere are selected.
     """
-    other = tokens >= ASCII
-    if wanted is not None:
-        edges = np.array(runs(other), dtype=np.int64).reshape(-1, 2)
-        count = np.concatenate([[0], np.cumsum(wanted)])
-        other[other] = np.repeat(count[edges[:, 1]] > count[edges[:, 0]], edges[:, 1] - edges[:, 0])
-    apart = other.copy()
-    apart[1:] |= other[:-1]
-    apart[:-1] |= other[1:]
-    return apart
+    non_ascii = tokens >= ASCII
+    if required is not None:
+        edges = np.array(runs(non_ascii), dtype=np.int64).reshape(-1, 2)
+        count = np.concatenate([[0], np.cumsum(required)])
+        non_ascii[non_ascii] = np.repeat(count[edges[:, 1]] > count[edges[:, 0]], edges[:, 1] - edges[:, 0])
+    selected = non_ascii.copy()
+    selected[1:] |= non_ascii[:-1]
+    selected[:-1] |= non_ascii[1:]
+    return selected
 
 
 @compiled
-def choose_kernel(tokens: Ints, value: Floats, byte: Ints) -> tuple[Ints, int]:
-    """Viterbi over the automaton: the chosen bytes (L,), and the position at which no valid byte is left, or -1."""
+def viterbi_kernel(tokens: Ints, log_prob: Floats, best_byte: Ints) -> tuple[Ints, int]:
+    """Run Viterbi over the automaton: the chosen bytes (L,), and the first position without a valid byte, or -1."""
     length = len(tokens)
-    came_from = np.full((length, STATES), -1, dtype=np.int8)
-    came_by = np.zeros((length, STATES), dtype=np.int16)
+    previous_state = np.full((length, STATES), -1, dtype=np.int8)
+    previous_byte = np.zeros((length, STATES), dtype=np.int16)
     score = np.full(STATES, -np.inf)
     score[0] = 0.0
     lost = 0
-    for place in range(length):
+    for position in range(length):
         reached = np.full(STATES, -np.inf)
-        token = tokens[place]
+        token = tokens[position]
         if token < LOST:
             for state in range(STATES):
-                target = NEXT[state, token]
+                target = NEXT_STATE[state, token]
                 if target >= 0 and score[state] > reached[target]:
                     reached[target] = score[state]
-                    came_from[place, target], came_by[place, target] = state, token
+                    previous_state[position, target], previous_byte[position, target] = state, token
         else:
             for edge in range(len(EDGE_TABLE)):
                 source, target = EDGE_TABLE[edge, 0], EDGE_TABLE[edge, 3]
-                total = score[source] + value[lost, edge]
+                total = score[source] + log_prob[lost, edge]
                 if total > reached[target]:
                     reached[target] = total
-                    came_from[place, target], came_by[place, target] = source, byte[lost, edge]
+                    previous_state[position, target], previous_byte[position, target] = source, best_byte[lost, edge]
             lost += 1
         score = reached
         if score.max() == -np.inf:
-            return np.empty(0, dtype=np.int64), place
+            return np.empty(0, dtype=np.int64), position
     chosen = np.empty(length, dtype=np.int64)
     if score[0] == -np.inf:  # the document ends within a character
         return chosen, length - 1
     state = 0
-    for place in range(length - 1, -1, -1):
-        chosen[place] = came_by[place, state]
-        state = came_from[place, state]
+    for position in range(length - 1, -1, -1):
+        chosen[position] = previous_byte[position, state]
+        state = previous_state[position, state]
     return chosen, -1
 
 
 @compiled
-def weigh_kernel(tokens: Ints, value: Floats, byte: Ints, total: Floats, chosen: Ints) -> Floats:
-    """Forward-backward over the automaton: p(x_l = chosen_l | valid), every message scaled to a maximum of 1."""
+def marginal_kernel(tokens: Ints, log_prob: Floats, best_byte: Ints, total: Floats, chosen: Ints) -> Floats:
+    """Run forward-backward over the automaton: p(x_l = chosen_l | valid), every message scaled to a maximum of 1."""
     length = len(tokens)
     forward = np.zeros((length + 1, STATES))
     forward[0, 0] = 1.0
     lost = 0
-    for place in range(length):
-        token = tokens[place]
+    for position in range(length):
+        token = tokens[position]
         if token < LOST:
             for state in range(STATES):
-                target = NEXT[state, token]
+                target = NEXT_STATE[state, token]
                 if target >= 0:
-                    forward[place + 1, target] += forward[place, state]
+                    forward[position + 1, target] += forward[position, state]
         else:
             for edge in range(len(EDGE_TABLE)):
-                forward[place + 1, EDGE_TABLE[edge, 3]] += forward[place, EDGE_TABLE[edge, 0]] * np.exp(
+                forward[position + 1, EDGE_TABLE[edge, 3]] += forward[position, EDGE_TABLE[edge, 0]] * np.exp(
                     total[lost, edge]
                 )
             lost += 1
-        forward[place + 1] /= forward[place + 1].max()
+        forward[position + 1] /= forward[position + 1].max()
     probability = np.ones(length)
     backward = np.zeros(STATES)
     backward[0] = 1.0
-    for place in range(length - 1, -1, -1):
-        token = tokens[place]
+    for position in range(length - 1, -1, -1):
+        token = tokens[position]
         before = np.zeros(STATES)
         if token < LOST:
             for state in range(STATES):
-                target = NEXT[state, token]
+                target = NEXT_STATE[state, token]
                 if target >= 0:
                     before[state] = backward[target]
         else:
             lost -= 1
-            whole = own = alone = 0.0
+            normaliser = edge_mass = byte_prob = 0.0
             for edge in range(len(EDGE_TABLE)):
                 source, target = EDGE_TABLE[edge, 0], EDGE_TABLE[edge, 3]
                 weight = np.exp(total[lost, edge]) * backward[target]
                 before[source] += weight
-                whole += forward[place, source] * weight
-                if EDGE_TABLE[edge, 1] <= chosen[place] <= EDGE_TABLE[edge, 2]:
-                    own += forward[place, source] * backward[target]
-                if byte[lost, edge] == chosen[place]:
-                    alone = np.exp(value[lost, edge])
-            probability[place] = alone * own / whole
+                normaliser += forward[position, source] * weight
+                if EDGE_TABLE[edge, 1] <= chosen[position] <= EDGE_TABLE[edge, 2]:
+                    edge_mass += forward[position, source] * backward[target]
+                if best_byte[lost, edge] == chosen[position]:
+                    byte_prob = np.exp(log_prob[lost, edge])
+            probability[position] = byte_prob * edge_mass / normaliser
         backward = before / before.max()
     return probability
 
 
 @compiled
-def invalid_kernel(tokens: Ints) -> NDArray[np.bool_]:
-    """Viterbi for the fewest invalid bytes: a visible byte costs 1, an ASCII byte NEVER, and a lost byte nothing."""
+def violation_kernel(tokens: Ints) -> NDArray[np.bool_]:
+    """Find the fewest invalid bytes by Viterbi.
+
+    An invalid non-ASCII byte costs 1, an invalid ASCII byte ASCII_COST, and a lost byte nothing.
+    """
     length = len(tokens)
-    came_from = np.full((length, STATES), -1, dtype=np.int8)
-    given_up = np.zeros((length, STATES), dtype=np.bool_)
-    price = np.full(STATES, np.inf)
-    price[0] = 0.0
-    for place in range(length):
+    previous_state = np.full((length, STATES), -1, dtype=np.int8)
+    is_invalid = np.zeros((length, STATES), dtype=np.bool_)
+    cost = np.full(STATES, np.inf)
+    cost[0] = 0.0
+    for position in range(length):
         reached = np.full(STATES, np.inf)
-        token = tokens[place]
+        token = tokens[position]
         for edge in range(len(EDGE_TABLE)):
             source, target = EDGE_TABLE[edge, 0], EDGE_TABLE[edge, 3]
             fits = token == LOST or EDGE_TABLE[edge, 1] <= token <= EDGE_TABLE[edge, 2]
-            total = price[source] + (0.0 if fits else 1.0 if token >= ASCII else NEVER)
+            total = cost[source] + (0.0 if fits else 1.0 if token >= ASCII else ASCII_COST)
             if total < reached[target]:
                 reached[target] = total
-                came_from[place, target], given_up[place, target] = source, not fits
-        price = reached
+                previous_state[position, target], is_invalid[position, target] = source, not fits
+        cost = reached
     invalid = np.zeros(length, dtype=np.bool_)
     state = 0
-    for place in range(length - 1, -1, -1):
-        invalid[place] = given_up[place, state]
-        state = came_from[place, state]
+    for position in range(length - 1, -1, -1):
+        invalid[position] = is_invalid[position, state]
+        state = previous_state[position, state]
     return invalid
 
 
 @compiled
 def reachable_kernel(tokens: Ints, first: int) -> tuple[Ints, Ints]:
-    """The forward and the backward pass of ``Utf8.reachable``; bit s of a set stands for state s."""
+    """Run the forward and the backward pass of ``Utf8.reachable``; bit s of a set stands for state s."""
     length = len(tokens)
     after, before = np.zeros(length + 1, dtype=np.int64), np.zeros(length + 1, dtype=np.int64)
     after[0], before[length] = first, 1
-    for place in range(length):
+    for position in range(length):
         for edge in range(len(EDGE_TABLE)):
-            fits = tokens[place] == LOST or EDGE_TABLE[edge, 1] <= tokens[place] <= EDGE_TABLE[edge, 2]
-            if fits and after[place] >> EDGE_TABLE[edge, 0] & 1:
-                after[place + 1] |= 1 << EDGE_TABLE[edge, 3]
-    for place in range(length - 1, -1, -1):
+            fits = tokens[position] == LOST or EDGE_TABLE[edge, 1] <= tokens[position] <= EDGE_TABLE[edge, 2]
+            if fits and after[position] >> EDGE_TABLE[edge, 0] & 1:
+                after[position + 1] |= 1 << EDGE_TABLE[edge, 3]
+    for position in range(length - 1, -1, -1):
         for edge in range(len(EDGE_TABLE)):
-            fits = tokens[place] == LOST or EDGE_TABLE[edge, 1] <= tokens[place] <= EDGE_TABLE[edge, 2]
-            if fits and before[place + 1] >> EDGE_TABLE[edge, 3] & 1:
-                before[place] |= 1 << EDGE_TABLE[edge, 0]
+            fits = tokens[position] == LOST or EDGE_TABLE[edge, 1] <= tokens[position] <= EDGE_TABLE[edge, 2]
+            if fits and before[position + 1] >> EDGE_TABLE[edge, 3] & 1:
+                before[position] |= 1 << EDGE_TABLE[edge, 0]
     return after, before

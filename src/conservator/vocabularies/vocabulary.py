@@ -1,4 +1,4 @@
-"""The vocabulary contract: V tokens, the text that they stand for, and the constraint that a text must satisfy."""
+"""The vocabulary contract: V tokens, the text that they stand for, and the constraint on that text."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,11 +12,11 @@ from conservator.errors import ConservatorError
 
 @dataclass(frozen=True)
 class Encoded:
-    """A text as tokens.
+    """A tokenized text.
 
     Attributes:
         tokens: (L,) int64.
-        spans: (L, 2) the bytes of the text that each token stands for, as half-open ranges.
+        spans: (L, 2) half-open byte ranges of the text that each token stands for.
     """
 
     tokens: NDArray[np.int64]
@@ -24,34 +24,34 @@ class Encoded:
 
 
 class Constraint(Protocol):
-    """What every text must satisfy, such as valid UTF-8 where tokens are bytes.
+    """A constraint on every text, such as valid UTF-8 if tokens are bytes.
 
     Tokens are (L,) integers; the vocabulary's mask id stands for a lost token.
     """
 
-    def reduce(self, log_probs: Tensor) -> Any:
-        """Reduce predictions (n, V) for lost positions to what ``best`` needs."""
+    def make_candidates(self, log_probs: Tensor) -> Any:
+        """Reduce predictions (n, V) for lost positions to the candidates that ``best`` takes."""
 
-    def unread(self, tokens: NDArray[Any]) -> Any:
-        """What ``best`` needs for n positions before they are predicted: they stay ``tokens`` (n,), wherever they can.
+    def initial_candidates(self, tokens: NDArray[Any]) -> Any:
+        """Return candidates for n positions without predictions: ``tokens`` (n,), wherever they are allowed.
 
-        The mask id stands for a token of which nothing is known; it becomes one that joins with no other.
+        The mask id becomes a token that is allowed beside any other.
         """
 
     def best(self, tokens: NDArray[Any], candidates: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The most likely allowed tokens at the lost positions (n,), and the probability of each (n,)."""
+        """Return the most likely allowed tokens at the lost positions (n,), and the probability of each (n,)."""
 
     def violations(self, tokens: NDArray[Any]) -> NDArray[np.bool_]:
-        """(L,) True at the fewest visible tokens that must count as lost for the rest to fit into an allowed text."""
+        """Return (L,) True at a smallest set of visible tokens whose removal makes the other tokens allowed."""
 
     def reachable(self, tokens: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Two arrays (L + 1,) of bit sets: the states that the tokens before each place, and those after it, allow."""
+        """Return bit sets (L + 1,) of the states that the tokens before, and the tokens after, each boundary allow."""
 
-    def step(self, states: int) -> NDArray[np.int64]:
-        """(V,) for each token the set of states after it, from the set ``states``."""
+    def next_states(self, states: int) -> NDArray[np.int64]:
+        """Return (V,) the set of states after each token, from the set ``states``."""
 
-    def seal(self, tokens: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[Any]:
-        """The tokens of an excerpt, changed at its ``cuts``, where tokens are left out, so that it is allowed alone."""
+    def close_at_cuts(self, tokens: NDArray[Any], cuts: NDArray[np.int64]) -> NDArray[Any]:
+        """Change the tokens of an excerpt at its ``cuts``, where tokens are omitted, so that the excerpt is allowed."""
 
 
 class Vocabulary(Protocol):
@@ -71,30 +71,30 @@ class Vocabulary(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """A name or hash that says which token means what."""
+        """A name or hash that identifies the mapping from tokens to text."""
 
     @property
     def constraint(self) -> Constraint | None:
-        """What the text of the tokens must satisfy, or None."""
+        """The constraint on the text of the tokens, or None."""
 
     def encode(self, data: bytes) -> Encoded:
-        """Cut a text into tokens."""
+        """Tokenize a text."""
 
     def decode(self, tokens: NDArray[Any]) -> bytes:
-        """The text of tokens (L,)."""
+        """Return the text of tokens (L,)."""
 
 
 @dataclass(frozen=True)
-class Numbered:
-    """Tokens 0 ... V - 1 that stand for no text, for simulations and exact oracles."""
+class NumberedVocabulary:
+    """Tokens 0 ... V - 1 without text, for simulations and exact oracles."""
 
     size: int
 
     def __post_init__(self) -> None:
         """Check the size."""
-        whole = hasattr(self.size, "__index__") and not isinstance(self.size, bool)
-        if not whole or self.size < 1:
-            raise ConservatorError(f"the vocabulary size is {self.size!r}; it must be a whole number of at least 1")
+        is_integer = hasattr(self.size, "__index__") and not isinstance(self.size, bool)
+        if not is_integer or self.size < 1:
+            raise ConservatorError(f"the vocabulary size must be an integer of at least 1, got {self.size!r}")
 
     @property
     def mask(self) -> int:
@@ -112,9 +112,9 @@ class Numbered:
         return None
 
     def encode(self, data: bytes) -> Encoded:
-        """There is no text to encode."""
-        raise ConservatorError("numbered tokens stand for no text")
+        """Raise an error: the tokens have no text."""
+        raise ConservatorError("the tokens of a NumberedVocabulary have no text")
 
     def decode(self, tokens: NDArray[Any]) -> bytes:
-        """There is no text to decode."""
-        raise ConservatorError("numbered tokens stand for no text")
+        """Raise an error: the tokens have no text."""
+        raise ConservatorError("the tokens of a NumberedVocabulary have no text")

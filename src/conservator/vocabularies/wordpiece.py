@@ -1,4 +1,4 @@
-"""Tokens that are words and parts of words, from tokenizers that lose text: WordPiece, as BERT has it."""
+"""WordPiece tokens, as in BERT: words and parts of words. The tokenizer loses white space, and possibly case."""
 
 import hashlib
 import json
@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.errors import ConservatorError
-from conservator.vocabularies.tokens import LONGEST, Tokens
+from conservator.vocabularies.tokens import MAX_TOKEN_BYTES, Tokens
 from conservator.vocabularies.vocabulary import Encoded
 
-INNER = "##"  # what stands before a token that continues a word
+CONTINUATION_PREFIX = "##"  # marks a token that continues a word
 SPACE = b" "
 
 
 @dataclass(frozen=True)
-class Word:
-    """What a token of a word says.
+class WordPieceToken:
+    """The text of a WordPiece token.
 
     Attributes:
-        text: its letters; "" for a token that stands for no text.
+        text: its letters; "" for a special token.
         begins: whether it begins a word; else it continues one.
-        joins: whether another token may continue its word; a sign such as a comma is a word by itself.
-        cases: all ways to write its letters that are cut into it.
+        joins: whether another token can continue its word. Punctuation such as a comma is always a separate word.
+        cases: all upper- and lower-case variants that are tokenized as this token.
     """
 
     text: str = ""
@@ -36,133 +36,135 @@ class Word:
     cases: tuple[str, ...] = ()
 
 
-Cut = Callable[[str], tuple[list[int], list[tuple[int, int]]]]
+TokenizeWithSpans = Callable[[str], tuple[list[int], list[tuple[int, int]]]]  # token ids, and spans of characters
 
 
-class Words(Tokens):
-    """The vocabulary of a tokenizer by words. White space between words is lost, and so may be case and accents.
+class WordPieceTokens(Tokens):
+    """The vocabulary of a WordPiece tokenizer, which drops white space, and possibly case and accents.
 
-    So a token has several spellings. One that begins a word stands for it with or without one space before it; one that
-    continues a word for its letters alone. Where letters are made small, each is also spelt with a capital first letter
-    and in capitals. Other white space, and accents that the tokenizer drops, are no spelling: they are only read. The
-    piece of a token is its letters, without a space.
+    A token therefore has several byte forms. A token that begins a word has forms with and without a leading space; a
+    token that continues a word has its letters only. If the tokenizer lowercases, the forms with an upper-case first
+    letter and in upper case are included. Other white space, and accents that the tokenizer drops, are in no byte form:
+    they can be tokenized, but not predicted. ``token_bytes`` are the letters of a token, without a space.
     """
 
-    def __init__(self, words: Sequence[Word], cut: Cut) -> None:
-        """Take what each token says, and the function that cuts a text into tokens with their characters."""
-        super().__init__([word.text.encode() for word in words], lambda text: cut(text)[0])
+    def __init__(self, words: Sequence[WordPieceToken], tokenize: TokenizeWithSpans) -> None:
+        """Store the text of each token, and the function that tokenizes a text with the spans of characters."""
+        super().__init__([word.text.encode() for word in words], lambda text: tokenize(text)[0])
         self.words = tuple(words)
-        self._spans = cut
-        self._known = {(word.text, word.begins) for word in words if word.text}
+        self._tokenize_with_spans = tokenize
+        self._entries = {(word.text, word.begins) for word in words if word.text}
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the words."""
-        spelt = json.dumps([[word.text, word.begins, word.cases] for word in self.words])
-        return f"words {hashlib.sha256(spelt.encode()).hexdigest()}"
+        record = json.dumps([[word.text, word.begins, word.cases] for word in self.words])
+        return f"words {hashlib.sha256(record.encode()).hexdigest()}"
 
     @cached_property
-    def spellings(self) -> list[tuple[bytes, int]]:
-        """The bytes that each token may stand for, sorted, at most LONGEST of them."""
+    def byte_forms(self) -> list[tuple[bytes, int]]:
+        """(bytes, token) for each byte form of at most MAX_TOKEN_BYTES bytes, sorted."""
         rows = {
-            (before + case.encode(), number)
-            for number, word in enumerate(self.words)
+            (before + case.encode(), token)
+            for token, word in enumerate(self.words)
             for case in word.cases
             for before in ((b"", SPACE) if word.begins else (b"",))
         }
-        return sorted(row for row in rows if len(row[0]) <= LONGEST)
+        return sorted(row for row in rows if len(row[0]) <= MAX_TOKEN_BYTES)
 
     def encode(self, data: bytes) -> Encoded:
-        """Cut a text. Bytes between the spans are white space or control signs; a strange word is one unknown token."""
+        """Tokenize a text. Bytes between spans are white space or control characters; unknown words are one token."""
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
-            raise ConservatorError(f"only UTF-8 can be cut into tokens: {error}") from error
-        tokens, spans = self._spans(text)
-        places = np.array([0, *accumulate(len(sign.encode()) for sign in text)], dtype=np.int64)
-        found = np.array(spans, dtype=np.int64).reshape(-1, 2)
-        return Encoded(np.array(tokens, dtype=np.int64), places[found])
+            raise ConservatorError(f"the text must be UTF-8 to be tokenized: {error}") from error
+        tokens, spans = self._tokenize_with_spans(text)
+        offsets = np.array([0, *accumulate(len(character.encode()) for character in text)], dtype=np.int64)
+        character_spans = np.array(spans, dtype=np.int64).reshape(-1, 2)
+        return Encoded(np.array(tokens, dtype=np.int64), offsets[character_spans])
 
     def decode(self, tokens: NDArray[Any]) -> bytes:
-        """The words of tokens (L,), with one space between."""
+        """Return the words of tokens (L,), with one space between them."""
         words = [self.words[token] for token in tokens.tolist()]
-        spelt = [(" " if place and word.begins else "") + word.text for place, word in enumerate(words)]
-        return "".join(spelt).encode()
+        texts = [(" " if index and word.begins else "") + word.text for index, word in enumerate(words)]
+        return "".join(texts).encode()
 
     def follows(self, first: int, second: int) -> bool:
-        """Whether the second token may stand after the first: a word is cut from the left, by the longest token."""
-        one, other = self.words[first], self.words[second]
-        if other.begins or not one.text:
+        """Whether the second token can follow the first: words are tokenized greedily by the longest token."""
+        left, right = self.words[first], self.words[second]
+        if right.begins or not left.text:
             return True
-        longer = ((one.text + other.text[:more], one.begins) for more in range(1, len(other.text) + 1))
-        return one.joins and not any(word in self._known for word in longer)
+        longer = ((left.text + right.text[:size], left.begins) for size in range(1, len(right.text) + 1))
+        return left.joins and not any(entry in self._entries for entry in longer)
 
 
-def make_words(described: dict[str, Any], size: int) -> Tokens:
-    """The tokens of a WordPiece tokenizer; where each is one character, every character of a text is one.
+def make_wordpiece(config: dict[str, Any], size: int) -> Tokens:
+    """Return the tokens of a WordPiece tokenizer. If every token is one character, so is every token of a text.
 
     Args:
-        described: what ``tokenizer.json`` holds.
-        size: V, the number of tokens that the network has; those that the tokenizer lacks stand for no text.
+        config: the content of ``tokenizer.json``.
+        size: V, the number of tokens of the network; tokens that the tokenizer lacks have no text.
     """
     from tokenizers import Tokenizer
 
-    model = described["model"]
-    if model.get("continuing_subword_prefix") != INNER:
-        raise ConservatorError(f"parts of words begin with {model.get('continuing_subword_prefix')!r}; accepted: '##'")
-    for part, accepted in (("normalizer", "BertNormalizer"), ("pre_tokenizer", "BertPreTokenizer")):
-        kind = (described.get(part) or {}).get("type")
+    model = config["model"]
+    prefix = model.get("continuing_subword_prefix")
+    if prefix != CONTINUATION_PREFIX:
+        raise ConservatorError(f"continuing_subword_prefix must be '##', got {prefix!r}")
+    for component, accepted in (("normalizer", "BertNormalizer"), ("pre_tokenizer", "BertPreTokenizer")):
+        kind = (config.get(component) or {}).get("type")
         if kind != accepted:
-            raise ConservatorError(f"the {part} of its words is {kind}; accepted: {accepted}")
-    plain = {**described, "truncation": None, "padding": None, "post_processor": None, "added_tokens": []}
+            raise ConservatorError(f"the {component} of a WordPiece tokenizer must be {accepted}, got {kind}")
+    plain = {**config, "truncation": None, "padding": None, "post_processor": None, "added_tokens": []}
     tokenizer = Tokenizer.from_str(json.dumps(plain))
-    added = {token["id"] for token in described.get("added_tokens", [])}
-    texts = {number: text for text, number in model["vocab"].items() if number not in added}
+    added = {token["id"] for token in config.get("added_tokens", [])}
+    texts = {token: text for text, token in model["vocab"].items() if token not in added}
     if texts and max(texts) >= size:
-        raise ConservatorError(f"it has a token {max(texts)}, the network only {size}")
+        raise ConservatorError(f"the tokenizer has a token {max(texts)}, but the network has only {size} tokens")
     if all(len(text) == 1 for text in texts.values()):
-        return make_characters(texts, size)
-    words = [Word()] * size
-    for number, text in texts.items():
-        words[number] = describe_word(tokenizer, text)
+        return make_character_tokens(texts, size)
+    words = [WordPieceToken()] * size
+    for token, text in texts.items():
+        words[token] = describe_token(tokenizer, text)
 
-    def cut(text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        found = tokenizer.encode(text, add_special_tokens=False)
-        return found.ids, found.offsets
+    def tokenize(text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        encoding = tokenizer.encode(text, add_special_tokens=False)
+        return encoding.ids, encoding.offsets
 
-    return Words(words, cut)
+    return WordPieceTokens(words, tokenize)
 
 
-def describe_word(tokenizer: Any, text: str) -> Word:
-    """What a token says, by how the tokenizer cuts it; what no text is cut into, ``[unused1]`` say, stands for none."""
+def describe_token(tokenizer: Any, text: str) -> WordPieceToken:
+    """Return the text of a token; empty for tokens that the tokenizer never produces, such as ``[unused1]``."""
 
-    def cut(text: str) -> list[str]:
+    def split(text: str) -> list[str]:
         return [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text))]
 
-    begins, letters = not text.startswith(INNER), text.removeprefix(INNER)
+    begins, letters = not text.startswith(CONTINUATION_PREFIX), text.removeprefix(CONTINUATION_PREFIX)
     before, after = ("", "a") if begins else ("a", "")
-    joins = cut(before + letters + after) == [before + letters + after]
-    if not letters or not (joins or (begins and cut(letters) == [letters])):
-        return Word()
+    joins = split(before + letters + after) == [before + letters + after]
+    if not letters or not (joins or (begins and split(letters) == [letters])):
+        return WordPieceToken()
     cases = dict.fromkeys(
         [letters, letters[0].upper() + letters[1:], letters.upper()] if begins else [letters, letters.upper()]
     )
-    return Word(letters, begins, joins, tuple(case for case in cases if cut(before + case) == [before + letters]))
+    accepted = tuple(case for case in cases if split(before + case) == [before + letters])
+    return WordPieceToken(letters, begins, joins, accepted)
 
 
-def make_characters(texts: dict[int, str], size: int) -> Tokens:
-    """The vocabulary of tokens that are one character each, as of amino acids: no text is lost, if all have a token."""
-    numbers = {text: number for number, text in texts.items()}
+def make_character_tokens(texts: dict[int, str], size: int) -> Tokens:
+    """Return the vocabulary of single-character tokens, such as amino acids; its tokenization loses no text."""
+    token_of = {text: token for token, text in texts.items()}
 
-    def cut(text: str) -> list[int]:
-        check_characters(text, numbers)
-        return [numbers[sign] for sign in text]
+    def tokenize(text: str) -> list[int]:
+        check_characters(text, token_of)
+        return [token_of[character] for character in text]
 
-    return Tokens([texts.get(number, "").encode() for number in range(size)], cut)
+    return Tokens([texts.get(token, "").encode() for token in range(size)], tokenize)
 
 
 def check_characters(text: str, known: Iterable[str]) -> None:
-    """Raise unless every character has a token."""
+    """Raise an error unless every character of ``text`` has a token."""
     missing = sorted(set(text) - set(known))
     if missing:
         raise ConservatorError(

@@ -134,7 +134,7 @@ def create_app(config: ServerConfig, queue: RestorationQueue) -> Guard:
                 413,
                 f"{request.name} is too large: it has {len(request.data)} bytes, the limit is {config.max_bytes} bytes",
             )
-        source = read_input(request.data, request.encoding, name=request.name, signs=(request.mark, request.gap))
+        source = read_input(request.data, request.encoding, name=request.name, markers=(request.mark, request.gap))
         return File(data=base64.b64encode(source.data).decode(), encoding=source.encoding)
 
     @app.post("/v1/write")

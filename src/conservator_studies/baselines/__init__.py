@@ -1,4 +1,4 @@
-"""The baselines by name; each is a function from a ``Setting`` to a ``Composed``."""
+"""Baselines by name. Each baseline is a function from a ``Setting`` to a ``Composed``."""
 
 from conservator.decoders import Reading
 from conservator.errors import ConservatorError
@@ -10,16 +10,17 @@ from conservator_studies.baselines.uniform import UniformSetting
 
 __all__ = ["BASELINES", "Baseline", "Composed", "Setting", "UniformSetting", "find_baseline"]
 
-OWN = Reading(domain_threshold=0.05)
+# probability: text is hidden from an expert whose mean weight is below this [LOG: in-domain-context]
+IN_DOMAIN_CONTEXT = Reading(domain_threshold=0.05)
 
 BASELINES: dict[str, Baseline] = {
     "local_bayes": composing(local.bayes),
-    "local_bayes_own": composing(local.bayes, OWN),
+    "local_bayes_own": composing(local.bayes, IN_DOMAIN_CONTEXT),
     "local_map": composing(local.maximum),
     "local_eg": composing(local.ascent),
     "local_particles": composing(lambda setting: setting.algorithm_1()),
     "hard_label": composing(privileged.hard_label),
-    "hard_label_own": composing(privileged.hard_label, OWN),
+    "hard_label_own": composing(privileged.hard_label, IN_DOMAIN_CONTEXT),
     "packllm_sim": composing(constant.packllm_sim),
     "packllm_opt": composing(constant.packllm_opt),
     "global": composing(constant.shared_weight),
@@ -33,7 +34,7 @@ BASELINES: dict[str, Baseline] = {
     "raw_loss_heldout": composing(lambda setting: routers.raw_loss(setting.held_out_scores, setting)),
     "hmm": composing(lambda setting: routers.markov(setting.plain_scores, setting)),
     "hmm_heldout": composing(lambda setting: routers.markov(setting.held_out_scores, setting)),
-    "hmm_heldout_own": composing(lambda setting: routers.markov(setting.held_out_scores, setting), OWN),
+    "hmm_heldout_own": composing(lambda setting: routers.markov(setting.held_out_scores, setting), IN_DOMAIN_CONTEXT),
     "equal": composing(constant.equal),
     "generalist": generalist("generalist"),
     "generalist_2x": generalist("generalist_2x"),
@@ -44,10 +45,10 @@ BASELINES: dict[str, Baseline] = {
 
 
 def find_baseline(name: str) -> Baseline:
-    """The baseline of that name; ``single:NAME`` is the domain expert NAME alone."""
-    kind, colon, which = name.partition(":")
+    """Return the baseline called ``name``; ``single:NAME`` uses only the domain expert NAME."""
+    kind, colon, expert_name = name.partition(":")
     if kind == "single" and colon:
-        return single(which)
+        return single(expert_name)
     if name not in BASELINES:
-        raise ConservatorError(f"no baseline {name!r}; known: {', '.join(BASELINES)}, single:NAME")
+        raise ConservatorError(f"no baseline {name!r}; choose one of {', '.join(BASELINES)}, single:NAME")
     return BASELINES[name]

@@ -1,4 +1,4 @@
-"""The result of a baseline: a composition, the experts, and which text they condition on during decoding."""
+"""Result of a baseline: a composition, the experts, and the text that they condition on during decoding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ from conservator_studies.baselines.setting import Setting
 
 @dataclass(frozen=True)
 class Composed:
-    """Everything that a decoder needs from a baseline.
+    """Input of a decoder, as a baseline returns it.
 
     Attributes:
-        inferred: the composition of the team, and the cost of inferring it.
+        inferred: composition of the team, and the cost of inference.
         team: the experts that are composed.
-        reading: which text each expert conditions on during decoding; None for everything that is visible.
+        context_policy: text that each expert conditions on during decoding; None for all visible text.
     """
 
     inferred: Inferred
     team: Team
-    reading: Reading | None = None
+    context_policy: Reading | None = None
 
 
 Baseline = Callable[[Setting], Composed]
 
 
-def composing(infer: Callable[[Setting], Inferred], reading: Reading | None = None) -> Baseline:
-    """The baseline that composes the team of a setting by what ``infer`` returns."""
-    return lambda setting: Composed(infer(setting), setting.team, reading)
+def composing(infer: Callable[[Setting], Inferred], context_policy: Reading | None = None) -> Baseline:
+    """Make a baseline that composes the team of a setting with the weights that ``infer`` returns."""
+    return lambda setting: Composed(infer(setting), setting.team, context_policy)

@@ -8,22 +8,22 @@ from conservator.field import Composition, Inferred
 from conservator.reference import denoising_score, draw_particles
 from conservator_studies.baselines.setting import Setting
 
-TEMPERATURE = 0.1  # nats, of PackLLM-sim
-GRID = torch.linspace(0, 1, 21, dtype=torch.float64)  # of PackLLM-opt
+TEMPERATURE = 0.1  # nats: softmax temperature of PackLLM-sim [definition]
+GRID = torch.linspace(0, 1, 21, dtype=torch.float64)  # weight: line search of PackLLM-opt [untuned]
 
 
 def everywhere(weights: Tensor, setting: Setting, cost: Cost) -> Inferred:
-    """One weight (N, m) for all positions of each window."""
+    """Use one weight vector per window, ``weights`` (N, m), at all of its positions."""
     return Inferred.given(weights[:, None].expand(setting.shape).contiguous(), cost)
 
 
 def equal(setting: Setting) -> Inferred:
-    """The same weight for every expert."""
+    """Equal weights of all experts."""
     return Inferred.given(torch.full(setting.shape, 1 / len(setting.team), dtype=torch.float64))
 
 
 def shared_weight(setting: Setting) -> Inferred:
-    """The posterior of one weight for the whole window."""
+    """Posterior of one global weight per window."""
     return setting.shared
 
 
@@ -34,48 +34,49 @@ def packllm_sim(setting: Setting) -> Inferred:
 
 
 def packllm_opt(setting: Setting) -> Inferred:
-    """PackLLM, greedy variant: add the experts one by one, the best score first, each with a weight by line search.
+    """PackLLM, greedy variant: add the experts in the order of their scores, each with a weight by line search.
 
-    A candidate weight is scored by the cross-entropy of the pool that the decoder uses, on the same noisings.
+    Candidate weights are scored by the cross-entropy of the decoder's logarithmic pool on the same noised tokens.
     """
     experts = len(setting.team)
     order = setting.plain_scores.mean().argsort(dim=-1, stable=True)
     corners = torch.eye(experts, dtype=torch.float64)
     weights = corners[order[:, 0]]
-    for place in range(1, experts):
-        newcomer = corners[order[:, place]]
-        losses = torch.stack([pool_loss(setting, (1 - a) * weights + a * newcomer) for a in GRID])
-        # Of equal losses take the last, which gives the newcomer the largest weight.
+    for rank in range(1, experts):
+        added = corners[order[:, rank]]
+        losses = torch.stack([pool_loss(setting, (1 - a) * weights + a * added) for a in GRID])
+        # Ties are broken towards the largest weight of the added expert.
         best = len(GRID) - 1 - losses.flip(0).argmin(dim=0)
-        share = GRID[best][:, None]
-        weights = (1 - share) * weights + share * newcomer
-    return everywhere(weights, setting, setting.noised.cost)
+        added_weight = GRID[best][:, None]
+        weights = (1 - added_weight) * weights + added_weight * added
+    return everywhere(weights, setting, setting.noised_predictions.cost)
 
 
 def pool_loss(setting: Setting, weights: Tensor) -> Tensor:
-    """(N,) the mean loss of noised visible tokens under the pool with ``weights`` (N, m), one row for each window."""
+    """Mean loss (N,) of noised visible tokens under the pool with ``weights`` (N, m), one row per window."""
     total, count = torch.zeros(2, len(weights), dtype=torch.float64)
-    for found in setting.noised.predictions:
-        pool = torch.log_softmax(torch.einsum("ni,inv->nv", weights[found.sequence].float(), found.log_probs), dim=-1)
-        truth = setting.observation.tokens[found.sequence, found.position]
-        total.index_add_(0, found.sequence, -pool.gather(-1, truth[:, None])[:, 0].double())
-        count.index_add_(0, found.sequence, torch.ones(len(truth), dtype=torch.float64))
+    for prediction in setting.noised_predictions.predictions:
+        window_weights = weights[prediction.sequence].float()
+        pool = torch.log_softmax(torch.einsum("ni,inv->nv", window_weights, prediction.log_probs), dim=-1)
+        truth = setting.observation.tokens[prediction.sequence, prediction.position]
+        total.index_add_(0, prediction.sequence, -pool.gather(-1, truth[:, None])[:, 0].double())
+        count.index_add_(0, prediction.sequence, torch.ones(len(truth), dtype=torch.float64))
     mean: Tensor = total / count.clamp_min(1)
     return mean
 
 
 def best_single_marginal(setting: Setting) -> Inferred:
-    """The expert with the lowest mean score of visible tokens: marginal evidence under the mask channel."""
+    """Expert with the lowest mean score on visible tokens: marginal evidence under the mask channel."""
     corners = torch.eye(len(setting.team), dtype=torch.float64)
     scores = setting.plain_scores
     return everywhere(corners[scores.mean().argmin(dim=-1)], setting, scores.cost)
 
 
 def best_single_posterior(setting: Setting) -> Inferred:
-    """The expert that scores its own reconstructions best: a heuristic that leaves the free energy out."""
+    """Expert with the lowest score on its own reconstructions: a heuristic that ignores the free energy."""
     windows, length, experts = setting.shape
     generator, settings = setting.generator(), setting.particles
-    energies = torch.zeros(windows, experts, dtype=torch.float64)
+    scores = torch.zeros(windows, experts, dtype=torch.float64)
     ones = torch.ones(length, 1, dtype=torch.float64)
     shape = (settings.particles, length)
     with setting.team.meter.measure() as spent:
@@ -83,15 +84,15 @@ def best_single_posterior(setting: Setting) -> Inferred:
             tokens = setting.observation.tokens[window].expand(shape)
             lost = setting.observation.lost[window].expand(shape)
             for number in range(experts):
-                alone = setting.whole.alone(number)
-                drawn = draw_particles(alone, ones, tokens, lost, settings.steps, generator)
-                energies[window, number] = denoising_score(alone, drawn, settings.samples, generator).mean()
+                expert = setting.chunked_team.alone(number)
+                drawn = draw_particles(expert, ones, tokens, lost, settings.steps, generator)
+                scores[window, number] = denoising_score(expert, drawn, settings.samples, generator).mean()
     corners = torch.eye(experts, dtype=torch.float64)
-    return everywhere(corners[energies.argmin(dim=-1)], setting, spent.cost)
+    return everywhere(corners[scores.argmin(dim=-1)], setting, spent.cost)
 
 
 def field_average(setting: Setting) -> Inferred:
-    """The mean of our composition over a window, at all of its positions: the same weights on average."""
+    """Mean of the inferred composition over each window, used at all of its positions."""
     ours = setting.bayes.composition
     share = ours.share.mean(dim=1, keepdim=True).expand_as(ours.share)
     return Inferred.given(Composition(share, ours.weights), setting.bayes.cost)

@@ -1,4 +1,4 @@
-"""Our field, and the other engines on the same evidence."""
+"""Local weights: the proposed engine, and other engines on the same evidence."""
 
 from conservator.field import Inferred
 from conservator.reference import Maximum
@@ -6,15 +6,15 @@ from conservator_studies.baselines.setting import Setting
 
 
 def bayes(setting: Setting) -> Inferred:
-    """The exact posterior of lattice fields."""
+    """Exact posterior of fields on the weight grid."""
     return setting.bayes
 
 
 def maximum(setting: Setting) -> Inferred:
-    """The field that maximises evidence minus total variation."""
+    """Field that maximises evidence minus total variation."""
     return Maximum()(setting.team, setting.observation, setting.generator())
 
 
 def ascent(setting: Setting) -> Inferred:
-    """The paper's update, on composite evidence."""
+    """The paper's multiplicative update on composite evidence."""
     return setting.ascent(setting.smoother)

@@ -1,4 +1,4 @@
-"""The router that uses the true regions: privileged, but not an upper bound."""
+"""Router with access to the true regions: privileged, but not an upper bound."""
 
 import torch
 
@@ -7,5 +7,5 @@ from conservator_studies.baselines.setting import Setting
 
 
 def hard_label(setting: Setting) -> Inferred:
-    """The expert of the true region."""
+    """Weight 1 for the expert of the true region."""
     return Inferred.given(torch.eye(len(setting.team), dtype=torch.float64)[setting.labels])

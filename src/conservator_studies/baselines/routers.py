@@ -1,7 +1,7 @@
 """Local weights without the evidence correction (section "Local routers without the evidence correction").
 
-Each router has two versions: on the plain scores, as in the paper, and on held-out scores, where a token is scored
-while it is hidden from the experts.
+Each router has two versions: with plain scores, as in the paper, and with held-out scores, where a token is hidden from
+the experts when it is scored.
 """
 
 from functools import partial
@@ -12,13 +12,14 @@ from torch import Tensor
 
 from conservator.field import Inferred, posterior, simplex_grid, sticky
 from conservator.reference import ascend
-from conservator_studies.baselines.setting import Scores, Setting
+from conservator_studies.baselines.setting import ExpertScores, Setting
 
-JUMPS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)  # of the hidden Markov model; the one of highest likelihood is taken
+# probability: candidate transition probabilities of the hidden Markov model; maximum likelihood selects one [untuned]
+JUMP_PROBS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 
 
 def inherit(scores: Tensor) -> Tensor:
-    """Give each lost position of ``scores`` (N, L, m) the mean score of the nearest visible ones, on both sides."""
+    """Fill lost positions of ``scores`` (N, L, m) with the mean score of the nearest visible positions."""
     filled = scores.clone()
     for window, rows in enumerate(scores):
         visible = (~rows[:, 0].isnan()).nonzero()[:, 0]
@@ -32,33 +33,35 @@ def inherit(scores: Tensor) -> Tensor:
     return filled
 
 
-def responsibilities(scores: Scores, setting: Setting) -> Inferred:
-    """DEMix: weights proportional to exp(-score) at every position, smoothed."""
+def responsibilities(scores: ExpertScores, setting: Setting) -> Inferred:
+    """DEMix: smoothed weights proportional to exp(-score) at every position."""
     fields = torch.softmax(-inherit(scores.values), dim=-1)
     smoothed = [torch.from_numpy(setting.smoother(field.numpy()).field) for field in fields]
     return Inferred.given(torch.stack(smoothed), scores.cost)
 
 
-def raw_loss(scores: Scores, setting: Setting) -> Inferred:
+def raw_loss(scores: ExpertScores, setting: Setting) -> Inferred:
     """The paper's update and smoothing, with minus the score as the gradient: no prior term and no imputation."""
     fields = []
     for gradient in -scores.values.nan_to_num():
         shape = (len(gradient), len(setting.team))
-        fields.append(ascend(partial(_same, gradient), shape, setting.iterations, setting.eta, setting.smoother)[0])
+        fields.append(
+            ascend(partial(_constant_gradient, gradient), shape, setting.iterations, setting.eta, setting.smoother)[0]
+        )
     return Inferred.given(torch.stack(fields), scores.cost)
 
 
-def _same(gradient: Tensor, _: Tensor) -> Tensor:
-    """A gradient that does not depend on the field."""
+def _constant_gradient(gradient: Tensor, _: Tensor) -> Tensor:
+    """Return ``gradient`` for every field."""
     return gradient
 
 
-def markov(scores: Scores, setting: Setting) -> Inferred:
-    """The posterior of a hidden Markov model: one state per expert, emissions exp(-score), symmetric transitions."""
+def markov(scores: ExpertScores, setting: Setting) -> Inferred:
+    """Posterior of a hidden Markov model: one state per expert, emissions exp(-score), symmetric transitions."""
     corners = simplex_grid(len(setting.team), 1)
-    priors = [sticky(corners, jump) for jump in JUMPS]
+    priors = [sticky(corners, jump) for jump in JUMP_PROBS]
     fields = []
     for rows in (-scores.values.nan_to_num()).numpy():
-        fitted = [posterior(np.ascontiguousarray(rows), prior) for prior in priors]
-        fields.append(max(fitted, key=lambda one: one[0])[1])
+        posteriors = [posterior(np.ascontiguousarray(rows), prior) for prior in priors]
+        fields.append(max(posteriors, key=lambda fitted: fitted[0])[1])
     return Inferred.given(torch.from_numpy(np.stack(fields)), scores.cost)

@@ -1,4 +1,4 @@
-"""Our weights at wrong positions, to measure how much of the gain depends on where the weights are."""
+"""Inferred weights at wrong positions, to measure how much accuracy depends on the positions of the weights."""
 
 import torch
 
@@ -8,7 +8,7 @@ from conservator_studies.baselines.setting import Setting
 
 
 def within(setting: Setting) -> Inferred:
-    """Our composition of a window with its positions in random order."""
+    """Inferred composition with the positions of each window in random order."""
     generator, ours = setting.generator(), setting.bayes.composition
     order = torch.rand(ours.share.shape[:2], generator=generator).argsort(dim=-1)
     share = ours.share.gather(1, order[..., None].expand_as(ours.share))
@@ -16,8 +16,8 @@ def within(setting: Setting) -> Inferred:
 
 
 def across(setting: Setting) -> Inferred:
-    """Our composition of another window."""
+    """Inferred composition of another window."""
     ours = setting.bayes.composition
     if len(ours.share) < 2:
-        raise ConservatorError("fields are shuffled across windows: it takes at least two")
+        raise ConservatorError(f"shuffling fields across windows needs at least two windows, got {len(ours.share)}")
     return Inferred.given(Composition(ours.share.roll(1, dims=0), ours.weights), setting.bayes.cost)

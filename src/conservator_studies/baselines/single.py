@@ -1,4 +1,4 @@
-"""One expert for everything: one of the domain experts, or a generalist that was trained on all domains."""
+"""A single expert for all positions: a domain expert, or a generalist that was trained on all domains."""
 
 from collections.abc import Sequence
 
@@ -12,20 +12,20 @@ from conservator_studies.baselines.setting import Setting
 
 
 def single(name: str) -> Baseline:
-    """The domain expert of that name, alone."""
-    return lambda setting: alone(name, setting.team.experts, setting)
+    """Baseline with only the domain expert ``name``."""
+    return lambda setting: single_expert(name, setting.team.experts, setting)
 
 
 def generalist(name: str) -> Baseline:
-    """The generalist of that name."""
-    return lambda setting: alone(name, setting.generalists, setting)
+    """Baseline with only the generalist ``name``."""
+    return lambda setting: single_expert(name, setting.generalists, setting)
 
 
-def alone(name: str, among: Sequence[Expert], setting: Setting) -> Composed:
-    """A single expert with a field of ones."""
-    chosen = [expert for expert in among if expert.spec.name == name]
+def single_expert(name: str, experts: Sequence[Expert], setting: Setting) -> Composed:
+    """Use the expert ``name`` of ``experts`` with weight 1 everywhere."""
+    chosen = [expert for expert in experts if expert.spec.name == name]
     if not chosen:
-        known = ", ".join(expert.spec.name for expert in among) or "none"
-        raise ConservatorError(f"no expert {name!r} to stand alone; there are: {known}")
+        known = ", ".join(expert.spec.name for expert in experts) or "none"
+        raise ConservatorError(f"no expert {name!r}; available: {known}")
     ones = torch.ones(*setting.labels.shape, 1, dtype=torch.float64)
     return Composed(Inferred.given(ones), Team(chosen))

@@ -1,4 +1,4 @@
-"""The setting of experts with a uniform source: their scores, their evidence by cavities, and Algorithm 1 for them."""
+"""Setting for experts with a uniform source: scores, evidence from cavity distributions, and Algorithm 1."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -23,21 +23,21 @@ from conservator.reference import (
     sample_uniform,
     uniform_denoising_score,
 )
-from conservator_studies.baselines.pieces import InPieces
-from conservator_studies.baselines.setting import Noised, Scores, Setting
+from conservator_studies.baselines.chunked import ChunkedExpert
+from conservator_studies.baselines.setting import ExpertScores, NoisedPredictions, Setting
 
 Score = Callable[[Expert, Tensor, int, torch.Generator], Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
 class UniformSetting(Setting):
-    """Damaged windows for experts with a uniform source.
+    """Experimental setting for experts with a uniform source.
 
-    The team predicts lost tokens, with noise in all gaps. The noise depends on the seed and the place alone, so that it
-    is the same for all methods.
+    The team predicts lost tokens, with noise at all lost positions. The noise depends only on the seed and the
+    position, so all methods see the same noise.
 
     Attributes:
-        experts: the experts themselves.
+        experts: the experts with a uniform source that ``team`` wraps.
     """
 
     experts: Sequence[Expert]
@@ -53,101 +53,101 @@ class UniformSetting(Setting):
         generalists: Sequence[Expert] = (),
         **options: Any,
     ) -> "UniformSetting":
-        """Make the team, and what else can predict lost tokens, from experts with a uniform source."""
+        """Wrap experts with a uniform source, so that they predict lost tokens."""
         team = Team([MaskedFromUniform(expert, seed) for expert in experts])
-        others = [MaskedFromUniform(expert, seed) for expert in generalists]
-        return cls(team, observation, labels, seed, experts=experts, generalists=others, **options)
+        wrapped = [MaskedFromUniform(expert, seed) for expert in generalists]
+        return cls(team, observation, labels, seed, experts=experts, generalists=wrapped, **options)
 
     @property
-    def leaving_out(self) -> Team:
-        """The experts as a team that predicts every token from the others."""
+    def leave_one_out_team(self) -> Team:
+        """Team that predicts each token from all other tokens."""
         return Team([LeaveOneOut(expert, self.seed) for expert in self.experts])
 
     @cached_property
-    def noised(self) -> Noised:
-        """The experts' predictions of all visible tokens under K noisings by the source."""
-        generator, (windows, _, _), whole = self.generator(), self.shape, self.observation
+    def noised_predictions(self) -> NoisedPredictions:
+        """Predictions of all visible tokens under K samples of the uniform noise."""
+        generator, (windows, _, _), observation = self.generator(), self.shape, self.observation
         strata = torch.rand(self.samples, windows, generator=generator).argsort(dim=0)
         kappas = (strata + torch.rand(self.samples, windows, generator=generator)) / self.samples
-        known = filled(Context(whole.readable, whole.hidden), whole.vocab_size, self.seed)
-        visible, meter, predictions = ~whole.lost[:, None], self.team.meter, []
+        clean = filled(Context(observation.readable, observation.hidden), observation.vocab_size, self.seed)
+        visible, meter, predictions = ~observation.lost[:, None], self.team.meter, []
         with meter.measure() as spent:
             for kappa in kappas:
-                state = noised(known, kappa, whole.vocab_size, generator)
+                state = noised(clean, kappa, observation.vocab_size, generator)
                 for row in range(windows):
                     team = Team([FixedTimeExpert(expert, float(kappa[row])) for expert in self.experts], meter)
-                    wanted = visible[[row]]
-                    for found in team.read(state[[row]], torch.zeros_like(wanted), wanted):
-                        found.sequence.fill_(row)
-                        predictions.append(found)
-        return Noised(predictions, spent.cost)
+                    target = visible[[row]]
+                    for prediction in team.read(state[[row]], torch.zeros_like(target), target):
+                        prediction.sequence.fill_(row)
+                        predictions.append(prediction)
+        return NoisedPredictions(predictions, spent.cost)
 
     @cached_property
-    def held_out_scores(self) -> Scores:
-        """The loss of visible tokens by their cavities, which do not depend on them."""
-        team, whole = self.leaving_out, self.observation
+    def held_out_scores(self) -> ExpertScores:
+        """Loss of visible tokens under their cavity distributions, which exclude the token itself."""
+        team, observation = self.leave_one_out_team, self.observation
         values = torch.full(self.shape, torch.nan, dtype=torch.float64)
         with team.meter.measure() as spent:
-            for found in team.read(whole.readable, whole.hidden[:, None], ~whole.lost[:, None]):
-                place = (found.sequence, found.position)
-                truth = whole.tokens[place].expand(len(team), -1)[..., None]
-                values[place] = -found.log_probs.gather(-1, truth)[..., 0].T.double()
-        return Scores(values, spent.cost)
+            for prediction in team.read(observation.readable, observation.hidden[:, None], ~observation.lost[:, None]):
+                index = (prediction.sequence, prediction.position)
+                truth = observation.tokens[index].expand(len(team), -1)[..., None]
+                values[index] = -prediction.log_probs.gather(-1, truth)[..., 0].T.double()
+        return ExpertScores(values, spent.cost)
 
     @cached_property
     def bayes(self) -> Inferred:
-        """The exact posterior of lattice fields, from cavities."""
-        return Cavities()(self.leaving_out, self.observation, self.generator())
+        """Exact posterior of fields on the weight grid, from cavity distributions."""
+        return Cavities()(self.leave_one_out_team, self.observation, self.generator())
 
     @cached_property
     def shared(self) -> Inferred:
-        """The same with one weight for the whole window."""
-        return Cavities(parts=10, priors=global_prior)(self.leaving_out, self.observation, self.generator())
+        """Posterior of one global weight per window, from cavity distributions."""
+        return Cavities(parts=10, priors=global_prior)(self.leave_one_out_team, self.observation, self.generator())
 
     def ascent(self, smoother: Smoother) -> Inferred:
-        """The paper's update and a smoother, on the gradient of cavity evidence."""
-        team, fields = self.leaving_out, []
+        """The paper's update with a smoother, on the gradient of cavity evidence."""
+        team, fields = self.leave_one_out_team, []
         with team.meter.measure() as spent:
             for number in range(len(self.labels)):
                 evidence = CompositeEvidence.by_cavity(team, self.observation[number])
-                climb = partial(uphill, evidence)
-                fields.append(ascend(climb, evidence.shape, self.iterations, self.eta, smoother)[0])
+                gradient = partial(evidence_gradient, evidence)
+                fields.append(ascend(gradient, evidence.shape, self.iterations, self.eta, smoother)[0])
         return Inferred.given(torch.stack(fields), spent.cost)
 
     def algorithm_1(self, *, shared: bool = False, score: Score = uniform_denoising_score) -> Inferred:
-        """Algorithm 1 with particles from noise of the source; the score is by default the paper's heuristic."""
-        counted, settings, fields = [Counted(expert) for expert in self.experts], self.particles, []
-        experts = [InPieces(expert) for expert in counted]
+        """Run Algorithm 1 with particles that start from uniform noise; ``score`` defaults to the paper's heuristic."""
+        counting, settings, fields = [CountingExpert(expert) for expert in self.experts], self.particles, []
+        experts = [ChunkedExpert(expert) for expert in counting]
         start = time.perf_counter()
         for number in range(len(self.labels)):
-            estimate = Estimate(experts, self.observation[number], settings, score, self.seed)
+            estimate = GradientEstimate(experts, self.observation[number], settings, score, self.seed)
             shape = (self.observation.tokens.shape[1], len(experts))
-            found = ascend(estimate, shape, settings.iterations, settings.eta, settings.smoother, shared=shared)
-            fields.append(found[0])
-        cost = Cost(sum(expert.count for expert in counted), time.perf_counter() - start)
+            ascent = ascend(estimate, shape, settings.iterations, settings.eta, settings.smoother, shared=shared)
+            fields.append(ascent[0])
+        cost = Cost(sum(expert.count for expert in counting), time.perf_counter() - start)
         return Inferred.given(torch.stack(fields), cost)
 
 
-def uphill(evidence: CompositeEvidence, lam: Tensor) -> Tensor:
-    """The gradient of the evidence."""
+def evidence_gradient(evidence: CompositeEvidence, lam: Tensor) -> Tensor:
+    """Gradient of the evidence with respect to the field ``lam`` (L, m)."""
     return evidence.value_and_gradient(lam)[1]
 
 
-class Estimate:
+class GradientEstimate:
     """Equation (est_gradient) for a window (L,) and a uniform source, as a function of the field."""
 
     def __init__(
         self, experts: Sequence[Expert], observation: Observation, settings: Particles, score: Score, seed: int
     ) -> None:
-        """Take what it needs; ``seed`` is that of the source, and of all randomness."""
+        """Store the inputs; ``seed`` determines the noise and all random draws."""
         self.experts, self.settings, self.score, self.seed = experts, settings, score, seed
         self.generator = torch.Generator().manual_seed(seed)
         clamped = observation[None][[0] * settings.particles]
-        nothing = torch.full_like(clamped.tokens, clamped.vocab_size)
-        self.observations = (clamped, MaskChannel(clamped.vocab_size, 1.0).observe(nothing))
+        all_lost = torch.full_like(clamped.tokens, clamped.vocab_size)
+        self.observations = (clamped, MaskChannel(clamped.vocab_size, 1.0).observe(all_lost))
 
     def __call__(self, lam: Tensor) -> Tensor:
-        """(L, m) the mean score of unclamped particles minus that of clamped ones."""
+        """Mean score (L, m) of unclamped particles minus mean score of clamped particles."""
         settings, means = self.settings, []
         composition = Composition.of_field(lam.expand(settings.particles, *lam.shape))
         for observation in self.observations:
@@ -165,14 +165,14 @@ class Estimate:
         return means[1] - means[0]
 
 
-class Counted:
-    """An expert that counts the sequences that it reads."""
+class CountingExpert:
+    """An expert that counts its input sequences."""
 
     def __init__(self, expert: Expert) -> None:
-        """Begin at 0."""
+        """Start the count at 0."""
         self.expert, self.spec, self.count = expert, expert.spec, 0
 
     def predict(self, context: Context, at: At) -> Tensor:
-        """What the expert predicts."""
+        """Count the sequences and delegate to the expert."""
         self.count += len(context.tokens)
         return self.expert.predict(context, at)

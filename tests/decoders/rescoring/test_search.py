@@ -94,7 +94,7 @@ def test_texts_are_explained_along_their_cut(expert, before, texts):
     end = len(before)
     scores = explain(trunk, [(Region(end, end + len(text), (end,)), text) for text in texts])
     for text, score in zip(texts, scores, strict=True):
-        path = [*trunk.tokens, *expert.spec.tokens.cut(text.decode())]
+        path = [*trunk.tokens, *expert.spec.tokens.tokenize(text.decode())]
         reading = expert.read()
         laws = reading.grow(range(len(path)), path, range(len(path)))
         expected = sum(float(laws[place][path[place]]) for place in range(len(trunk.tokens), len(path)))

@@ -93,7 +93,7 @@ def test_the_scores_of_a_text_are_its_local_energies(expert, text):
 def test_only_canonical_cuts_are_kept_where_they_are_known():
     """By the longest piece from the left, aab is cut into aab alone: a, then ab, is no cut of it."""
     pieces = VOCABULARIES["many cuts"]
-    greedy = Remembering(pieces, 0).spec.tokens.cut
+    greedy = Remembering(pieces, 0).spec.tokens.tokenize
     expert = Remembering(pieces, 0, greedy)
     states = spell(ByteLm(expert), b"aab")
     kept = {hypothesis.last for hypothesis in states[-1].hypotheses if not hypothesis.prefix.text}

@@ -124,7 +124,7 @@ def test_padding_would_change_what_a_network_says():
 def test_the_mask_and_other_tokens_without_text_are_forbidden_before_normalising(kind):
     """A head that prefers them all the same leaves the laws of the others as they were."""
     made, text = by_heart(kind)
-    silent = torch.tensor([not piece for piece in random_denoiser(kind).spec.vocabulary.pieces])
+    silent = torch.tensor([not piece for piece in random_denoiser(kind).spec.vocabulary.token_bytes])
     assert silent[mask_of(kind)]
     expert = read(kind, made)
     context = Context(text[None], torch.ones(1, len(text), dtype=torch.bool))

@@ -108,7 +108,7 @@ def test_a_model_is_added_listed_loaded_and_removed(known, gguf):
     (listed,) = added_models()
     assert (listed.name, listed.kind, listed.licence) == ("tiny", "llama", "Apache-2.0")
     model = load_language_model("tiny", "float32")
-    path = model.spec.tokens.cut("the quick brown fox\n\n12")
+    path = model.spec.tokens.tokenize("the quick brown fox\n\n12")
     laws = model.read().grow(range(len(path)), path, range(len(path) + 1))
     import torch
 

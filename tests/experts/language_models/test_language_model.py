@@ -66,7 +66,7 @@ def test_the_root_is_the_start_token(made, family):
     model, plain = made[family]
     law = model.read().grow([], [], [ROOT])
     torch.testing.assert_close(law[0], plain_law(model, plain, []), atol=1e-3, rtol=1e-3)
-    assert model.spec.tokens.pieces[model.start] == b""
+    assert model.spec.tokens.token_bytes[model.start] == b""
     torch.testing.assert_close(law.exp().sum(-1), torch.ones(1))
 
 

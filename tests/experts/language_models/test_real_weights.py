@@ -16,18 +16,18 @@ pytestmark = pytest.mark.skipif(
 def test_it_knows_english():
     model = load_language_model("smollm2", "float32")
     tokens = model.spec.tokens
-    cut = tokens.cut(TEXT)
-    assert b"".join(tokens.pieces[token] for token in cut) == TEXT.encode()
+    cut = tokens.tokenize(TEXT)
+    assert b"".join(tokens.token_bytes[token] for token in cut) == TEXT.encode()
     laws = model.read().grow(range(len(cut)), cut, range(len(cut)))
     nats = -laws[torch.arange(len(cut)), torch.tensor(cut)].sum().item() / len(TEXT.encode())
     assert nats < 0.75  # 0.69 was measured; a uniform law has about 3
-    asked = len(tokens.cut("The Eiffel Tower is in the city of"))
-    assert tokens.pieces[int(laws[asked].argmax())] == b" Paris"
+    asked = len(tokens.tokenize("The Eiffel Tower is in the city of"))
+    assert tokens.token_bytes[int(laws[asked].argmax())] == b" Paris"
 
 
 def test_branches_have_the_laws_of_chains():
     model = load_language_model("smollm2", "float32")
-    cut = model.spec.tokens.cut("The Eiffel Tower is in the city of Paris")
+    cut = model.spec.tokens.tokenize("The Eiffel Tower is in the city of Paris")
     reading = model.read()
     reading.grow(range(len(cut)), cut, [])
     branch = reading.grow([3, len(cut) + 1], [cut[3], cut[4]], [len(cut) + 2])

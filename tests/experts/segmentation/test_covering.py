@@ -43,7 +43,7 @@ patterns = st.lists(st.sampled_from([ord("a"), ord("b"), ord(" "), BYTES.mask]),
 def test_covers_by_independent_tokens_are_summed_exactly(pattern, count, seed):
     log_probs = np.log(np.random.default_rng(seed).dirichlet(np.full(len(PIECES), 0.3), count))
     covers = SegmentationLattice(Stretch(0, tuple(pattern)), TOKENS)
-    row_of_token = {token: row for row, token in enumerate(TOKENS.numbers.tolist())}
+    row_of_token = {token: row for row, token in enumerate(TOKENS.token_ids.tolist())}
     scores = {
         tuple(row_of_token[token] for token in cover): sum(log_probs[n, token] for n, token in enumerate(cover))
         for cover, _ in fills_of(pattern, count)
@@ -86,7 +86,7 @@ def test_with_every_cover_the_law_of_bytes_is_that_of_enumeration(text, seed):
     expert = Spelt(PIECES, seed)
     row = row_of(text)
     (stretch,) = find_stretches(row, TOKENS)
-    before, after = TOKENS.cut(text[: stretch.start]), TOKENS.cut(text[stretch.stop :])
+    before, after = TOKENS.tokenize(text[: stretch.start]), TOKENS.tokenize(text[stretch.stop :])
     found = ByteMarginalExpert(expert, EVERY).byte_conditionals(row)
     law, total = np.zeros((len(stretch.hidden), 256)), 0.0
     size = (USUAL * PRIOR + len(row) - len(stretch.pattern)) / (PRIOR + len(before) + len(after))

@@ -108,26 +108,28 @@ def test_the_public_call():
     with pytest.raises(OptionError, match="known"):
         conservator.restore("x", channel="ocr", fixed=[(0, 1, "y")])
     with pytest.raises(OptionError, match="3 characters"):
-        conservator.restore("x", channel="ocr", ocr_confidence=OcrConfidence.silent(3))
+        conservator.restore("x", channel="ocr", ocr_confidence=OcrConfidence.uninformative(3))
     with pytest.raises(OptionError, match="ocr_confidence"):
-        conservator.restore("x", ocr_confidence=OcrConfidence.silent(1))
+        conservator.restore("x", ocr_confidence=OcrConfidence.uninformative(1))
     with pytest.raises(ConservatorError, match="UTF-8"):
         conservator.restore(conservator.documents.Source(b"a\xff"), channel="ocr")
 
 
 def test_what_the_reader_said_counts():
     seen = "The prisoner was in tbe house."
-    sure = OcrConfidence.silent(len(seen))
+    sure = OcrConfidence.uninformative(len(seen))
     place = seen.index("tbe") + 1
     assert (
         CORRECTOR.correct(seen).text == CORRECTOR.correct(seen, ocr_confidence=sure).text == seen.replace("tbe", "the")
     )
-    sure.right[place], sure.wrong[place] = 0.03, -30.0
+    sure.correct[place], sure.wrong[place] = 0.03, -30.0
     assert CORRECTOR.correct(seen, ocr_confidence=sure).text == seen
     other = "The prisoner was in tqe house."  # the channel has no such edit
     assert CORRECTOR.correct(other).text == other
-    doubtful = replace(sure, right=sure.wrong / 10, wrong=sure.right, others=tuple((("h", 0.5),) for _ in seen))
-    assert CORRECTOR.correct(other, ocr_confidence=doubtful).text == other.replace("tqe", "the")
+    uncertain = replace(
+        sure, correct=sure.wrong / 10, wrong=sure.correct, alternatives=tuple((("h", 0.5),) for _ in seen)
+    )
+    assert CORRECTOR.correct(other, ocr_confidence=uncertain).text == other.replace("tqe", "the")
 
 
 def test_marks_are_filled_beside_what_is_doubtful():

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.channels.edits import LONGEST, EditChannel
-from conservator.channels.ocr_confidence import LEAST, OcrConfidence
+from conservator.channels.edits import MAX_EDIT_CHARS, EditChannel
+from conservator.channels.ocr_confidence import MIN_PROB, OcrConfidence
 from conservator.experts.char_ngram.model import code_points
 
 WIDEST = 24  # clean strings that are tried for what is seen, the commonest first
@@ -29,7 +29,7 @@ class LineArcs(NamedTuple):
     Attributes:
         begins: (L + 2,) where the steps of each place begin; there is a place after the last character, too.
         widths: (S,) how many characters of what is seen each step takes.
-        texts: (S, LONGEST) the clean characters that it writes; 0 after them.
+        texts: (S, MAX_EDIT_CHARS) the clean characters that it writes; 0 after them.
         sizes: (S,) how many they are.
         chances: (S,) its log-probability.
         stays: (S,) whether it leaves a character as it is.
@@ -67,13 +67,13 @@ class ArcTable:
         """The steps that take exactly ``seen``."""
         found = self._known.get(seen)
         if found is None:
-            options = [(clean, chance, False) for clean, chance in self.channel.by_seen.get(seen, [])[:WIDEST]]
+            options = [(clean, chance, False) for clean, chance in self.channel.by_observed.get(seen, [])[:WIDEST]]
             if len(seen) == 1:
-                options.append((seen, self.channel.stay(seen), True))
+                options.append((seen, self.channel.keep_prob(seen), True))
             found = make_steps(
                 [clean for clean, _, _ in options],
                 len(seen),
-                np.log([max(chance, LEAST) for _, chance, _ in options]),
+                np.log([max(chance, MIN_PROB) for _, chance, _ in options]),
                 np.array([stays for _, _, stays in options], dtype=bool),
             )
             self._known[seen] = found
@@ -96,7 +96,7 @@ class ArcTable:
         parts, begins = [], [0]
         for place in range(len(line) + 1):
             here = []
-            for width in range(min(LONGEST, len(line) - place) + 1):
+            for width in range(min(MAX_EDIT_CHARS, len(line) - place) + 1):
                 if any(marks[place : place + width]) or (width == 0 and marks[place] == INSIDE):
                     break  # of a mark, nothing is an edit
                 found = self.after(line[place : place + width])
@@ -113,14 +113,14 @@ class ArcTable:
     def with_confidence(self, steps: LineArcs, width: int, ocr_confidence: OcrConfidence, place: int) -> LineArcs:
         """The steps that take some characters from a place on, given what the reader said of them."""
         if not width:
-            return steps._replace(chances=steps.chances + ocr_confidence.missing[place])
+            return steps._replace(chances=steps.chances + ocr_confidence.deletion[place])
         wrong = float(ocr_confidence.wrong[place : place + width].sum())
-        rest = float(ocr_confidence.rest[place : place + width].sum())
-        chances = steps.chances + np.where(steps.stays, ocr_confidence.right[place], wrong + rest)
+        rest = float(ocr_confidence.log_unlisted[place : place + width].sum())
+        chances = steps.chances + np.where(steps.stays, ocr_confidence.correct[place], wrong + rest)
         found = {text: row for row, text in enumerate(written(steps))}
         added: dict[str, float] = {}
-        for text, share in ocr_confidence.others[place] if width == 1 else ():
-            chance = float(np.log(max(LEAST, (1 - self.channel.other) * share))) + wrong
+        for text, share in ocr_confidence.alternatives[place] if width == 1 else ():
+            chance = float(np.log(max(MIN_PROB, (1 - self.channel.default_keep_prob) * share))) + wrong
             if text in found:
                 chances[found[text]] = np.logaddexp(chances[found[text]], chance)
             else:
@@ -147,7 +147,7 @@ def find_marks(line: str, mark: str | None) -> list[int]:
 
 def make_steps(texts: Sequence[str], width: int, chances: Floats, stays: NDArray[np.bool_] | None = None) -> LineArcs:
     """Steps from one place that take equally many characters."""
-    characters = np.zeros((len(texts), LONGEST), dtype=np.int64)
+    characters = np.zeros((len(texts), MAX_EDIT_CHARS), dtype=np.int64)
     for row, text in enumerate(texts):
         characters[row, : len(text)] = code_points(text)
     none = np.zeros(len(texts), dtype=bool)

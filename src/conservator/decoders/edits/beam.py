@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.channels.edits import LONGEST
+from conservator.channels.edits import MAX_EDIT_CHARS
 from conservator.decoders.edits.arcs import LineArcs
 from conservator.experts.char_ngram.model import CharNgramMixture, code_points, find_all, mix
 from conservator.experts.char_ngram.trie import Trie
@@ -129,7 +129,7 @@ def search(
     spans[0] = len(before)
     mixed[0] = weights
     heads[0, 0] = 0
-    text, now = np.zeros(reach + LONGEST, dtype=np.int64), np.zeros(len(weights))
+    text, now = np.zeros(reach + MAX_EDIT_CHARS, dtype=np.int64), np.zeros(len(weights))
     first, firsts = np.zeros((len(roots), trie.order), dtype=np.int64), np.zeros(len(roots), dtype=np.int64)
     later, laters = first.copy(), firsts.copy()  # contexts of the first character of a step, and of those after it
     alive = np.zeros(room, dtype=np.int64)

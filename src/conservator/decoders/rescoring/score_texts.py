@@ -16,7 +16,7 @@ def explain(trunk: Trunk, texts: Sequence[tuple[Region, bytes]]) -> NDArray[np.f
     steps: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # node -> texts, and the token of each after it
     for number, (region, data) in enumerate(texts):
         node, before = trunk.node_at(region.start), None
-        for token in trunk.vocabulary.cut(data.decode()):
+        for token in trunk.vocabulary.tokenize(data.decode()):
             if before is not None:
                 known = trunk.after(node, before)
                 node = nodes.setdefault((node, before), trunk.nodes + len(nodes)) if known is None else known

@@ -67,8 +67,8 @@ class Trunk:
     def __init__(self, expert: CausalExpert, text: bytes, meter: Meter) -> None:
         """Read a text."""
         self.vocabulary, self.meter = expert.spec.tokens, meter
-        self.tokens = self.vocabulary.cut(text.decode())
-        self.borders = np.cumsum([0, *(len(self.vocabulary.pieces[token]) for token in self.tokens)])
+        self.tokens = self.vocabulary.tokenize(text.decode())
+        self.borders = np.cumsum([0, *(len(self.vocabulary.token_bytes[token]) for token in self.tokens)])
         self.reading: Reading = expert.read()
         self.nodes = 1
         self.read(range(len(self.tokens)), self.tokens)
@@ -149,7 +149,7 @@ class RegionSearch:
         own = trunk.tokens[node] if one.own and node < len(trunk.tokens) else None
         if own is not None:
             self._append(one, own, one.score + float(law[own]) + self._energy(place, own), node + 1)
-        scores = one.score + law[self.tokens.numbers[rows]] + energy
+        scores = one.score + law[self.tokens.token_ids[rows]] + energy
         lengths = self.tokens.lengths[rows]
         best = -np.inf
         for length in sorted(set(lengths.tolist()), reverse=True):
@@ -160,7 +160,7 @@ class RegionSearch:
             for choice in here.tolist():
                 if scores[choice] < best - self.limits.far or kept == 2 * self.limits.width:
                     break
-                token = int(self.tokens.numbers[rows[choice]])
+                token = int(self.tokens.token_ids[rows[choice]])
                 may = token != own and (one.last is None or self.tokens.follows(one.last, token))
                 if may and self._goes_on(place + length, token):
                     kept += 1
@@ -168,7 +168,7 @@ class RegionSearch:
 
     def _append(self, one: Beginning, token: int, score: float, node: int | None) -> None:
         """Append a token to a beginning, unless it goes over the end of the region."""
-        data = one.data + self.tokens.pieces[token]
+        data = one.data + self.tokens.token_bytes[token]
         if one.node is not None and len(data) <= len(self.pattern):
             self.ends[len(data)].append(Beginning(score, data, token, one.node, node, own=node is not None))
 
@@ -178,7 +178,7 @@ class RegionSearch:
         return float(
             sum(
                 self.energies[where][byte]
-                for where, byte in enumerate(self.tokens.pieces[token], start=first)
+                for where, byte in enumerate(self.tokens.token_bytes[token], start=first)
                 if where in self.region.open
             )
         )
@@ -187,8 +187,8 @@ class RegionSearch:
         """The rows of the tokens that fit at a place of the region, and the energies of their open bytes."""
         if place not in self._fitting:
             self._fitting = {known: found for known, found in self._fitting.items() if len(found[0]) <= KEPT}
-            pattern = self.pattern[place : place + self.tokens.longest]
-            rows = self.tokens.fitting(pattern)
+            pattern = self.pattern[place : place + self.tokens.max_length]
+            rows = self.tokens.matching_rows(pattern)
             energy = np.zeros(len(rows))
             for offset, byte in enumerate(pattern):
                 if byte == BYTES.mask:
@@ -203,7 +203,7 @@ class RegionSearch:
         if place == len(self.pattern) or self.pattern[place] == BYTES.mask:
             return True
         rows, _ = self.fitting(place)
-        return len(rows) > TRIED or any(self.tokens.follows(token, int(self.tokens.numbers[row])) for row in rows)
+        return len(rows) > TRIED or any(self.tokens.follows(token, int(self.tokens.token_ids[row])) for row in rows)
 
     def fills(self) -> dict[bytes, float]:
         """The score of each fill that was found, summed over how its region is cut into tokens."""

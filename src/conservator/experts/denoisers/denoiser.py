@@ -70,7 +70,7 @@ class Denoiser:
             fingerprint=fingerprint,
             precision=precision_of(network),
         )
-        self._silent = torch.tensor([not piece for piece in tokens.pieces])
+        self._silent = torch.tensor([not piece for piece in tokens.token_bytes])
         self._head = head_of(network)
         self._lock = threading.Lock()  # what the head is asked for is set for one pass at a time
 

@@ -33,7 +33,9 @@ class Base:
             )
         self.network, self.vocabulary, self.fingerprint = network, vocabulary, fingerprint
         self.adapters: set[str] = set()
-        empty = torch.tensor([not piece for piece in vocabulary.pieces] if isinstance(vocabulary, Tokens) else [False])
+        empty = torch.tensor(
+            [not piece for piece in vocabulary.token_bytes] if isinstance(vocabulary, Tokens) else [False]
+        )
         self.silent = empty if bool(empty.any()) else None
         self._lock = threading.RLock()
 

@@ -71,7 +71,7 @@ class ByteMarginalExpert:
         """The law (256,) of each hidden byte of a row (L,), in which the mask of ``BYTES`` stands for hidden bytes."""
         stretches = find_stretches(row, self.tokens)
         try:
-            parts = [self.tokens.cut(part.decode(errors="replace")) for part in visible_parts(row, stretches)]
+            parts = [self.tokens.tokenize(part.decode(errors="replace")) for part in visible_parts(row, stretches)]
         except ConservatorError:  # a byte without a token
             return {}
         seen = len(row) - sum(len(one.pattern) for one in stretches)
@@ -99,7 +99,7 @@ class ByteMarginalExpert:
         if not self.covers or len(log_probs) == 1:
             return covers.byte_conditionals(log_probs)
         best = covers.best(log_probs, self.covers)
-        spelt = {cover: tuple(self.tokens.numbers[list(cover)].tolist()) for cover in best}
+        spelt = {cover: tuple(self.tokens.token_ids[list(cover)].tolist()) for cover in best}
         start, stop = window_of(reading, number, self.expert.spec.max_length)
         first = reading.masks[number][0] - start
         prefixes = sorted({one[:length] for one in spelt.values() for length in range(1, len(log_probs))})

@@ -22,7 +22,7 @@ class SegmentationLattice:
         self.stretch, self.tokens = stretch, tokens
         self.fitting = []  # at each place: the rows of the tokens that fit there, by their length
         for place in range(len(pattern)):
-            rows = tokens.fitting(pattern[place : place + tokens.longest])
+            rows = tokens.matching_rows(pattern[place : place + tokens.max_length])
             self.fitting.append(rows[np.argsort(tokens.lengths[rows], kind="stable")])
 
     def byte_conditionals(self, log_probs: NDArray[np.floating]) -> tuple[float, Floats]:
@@ -70,7 +70,7 @@ class SegmentationLattice:
         """What fits at a place: where tokens of each length end, the first of each length, and (k, R) their laws."""
         rows = self.fitting[place]
         lengths, firsts = np.unique(self.tokens.lengths[rows], return_index=True)
-        return place + lengths, firsts, laws[:, self.tokens.numbers[rows]]
+        return place + lengths, firsts, laws[:, self.tokens.token_ids[rows]]
 
     def best(self, log_probs: NDArray[np.floating], count: int) -> dict[Segmentation, float]:
         """The most likely covers by k independent tokens, at most ``count``, with their log-probabilities."""
@@ -83,10 +83,10 @@ class SegmentationLattice:
             longer: list[dict[Segmentation, float]] = [{} for _ in range(size + 1)]
             for place, beginnings in enumerate(ends[:-1]):
                 rows = self.fitting[place] if beginnings else self.fitting[place][:0]
-                likely = rows[np.argsort(-law[self.tokens.numbers[rows]], kind="stable")]
+                likely = rows[np.argsort(-law[self.tokens.token_ids[rows]], kind="stable")]
                 kept: dict[int, int] = {}  # how many tokens of each length; more than ``count`` are none of the best
                 for row in likely.tolist():
-                    length, gain = int(self.tokens.lengths[row]), float(law[self.tokens.numbers[row]])
+                    length, gain = int(self.tokens.lengths[row]), float(law[self.tokens.token_ids[row]])
                     kept[length] = kept.get(length, 0) + 1
                     if kept[length] <= count:
                         longer[place + length] |= {(*cover, row): score + gain for cover, score in beginnings.items()}

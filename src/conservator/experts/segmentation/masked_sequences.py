@@ -58,7 +58,7 @@ def likely_counts(length: int, size: float, tokens: Tokens, longest: int | None)
         longest: how many tokens the expert reads at once; a stretch may have half as many.
     """
     most = length if longest is None else min(length, longest // 2)
-    possible = np.arange(-(-length // tokens.longest), most + 1)
+    possible = np.arange(-(-length // tokens.max_length), most + 1)
     likely = np.argsort(-log_prior(possible, length / size), kind="stable")[:COUNTS]
     return sorted(possible[likely].tolist())
 

@@ -51,7 +51,7 @@ def find_stretches(row: Ints, tokens: Tokens) -> list[Stretch]:
         tokens: if each stands for one byte, a stretch is just what is hidden.
     """
     hidden = runs(row == BYTES.mask)
-    if tokens.longest > 1:
+    if tokens.max_length > 1:
         borders = np.flatnonzero(is_border(row))
         hidden = merged([around(row, borders, start, stop) for start, stop in hidden])
     return [Stretch(start, tuple(row[start:stop].tolist())) for start, stop in hidden]

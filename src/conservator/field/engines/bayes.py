@@ -74,7 +74,7 @@ class Bayes:
         weights = simplex_grid(len(team), self.parts)
         lattice, priors = torch.from_numpy(weights), self.priors(weights)
         scored = near_damage(observation, self.evidence_radius)
-        doubtful, skipped = bool(observation.doubtful.any()), skipped_before(observation)
+        uncertain, skipped = bool(observation.uncertain.any()), skipped_before(observation)
         doubt = torch.zeros(observation.tokens.shape, dtype=torch.float64)
         rounds = rounds_for(observation, self.rounds)
         emissions = kept = torch.zeros(())
@@ -98,11 +98,11 @@ class Bayes:
                 emissions += (found.emissions - emissions) / repeat
                 posteriors = [grid_posterior(rows.numpy(), weights, priors, skipped) for rows in emissions]
                 hidden_from = out_of_domain_mask(stack([one.owners for one in posteriors]), self.domain_threshold)
-                if doubtful:
+                if uncertain:
                     kept = kept + (found.kept - kept) / repeat
                     if repeat == self.folds.repeats:
                         states = stack([one.states for one in posteriors])
-                        doubt = (1 - (states * kept).sum(-1)).clamp(0, 1).masked_fill(~observation.doubtful, 0.0)
+                        doubt = (1 - (states * kept).sum(-1)).clamp(0, 1).masked_fill(~observation.uncertain, 0.0)
             composition = Composition.of_states(stack([one.states for one in posteriors]), lattice)
             field = composition.mean()
         return Inferred(

@@ -104,7 +104,7 @@ def informed(observation: Observation) -> Tensor:
 def rounds_for(observation: Observation, rounds: int | None = None) -> int:
     """How often evidence is gathered: ``rounds`` times; for None once if every visible token is known, else ROUNDS."""
     if rounds is None:
-        return ROUNDS if observation.doubtful.any() else 1
+        return ROUNDS if observation.uncertain.any() else 1
     if rounds < 1:
         raise ConservatorError(f"{rounds} rounds; at least one is needed")
     return rounds

@@ -51,7 +51,7 @@ class SubsampledBayes:
     def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
         """Infer the composition of an observation (N, L)."""
         check_batch(team, observation)
-        if observation.doubtful.any():
+        if observation.uncertain.any():
             raise ConservatorError("a survey takes no doubtful tokens; the engine Bayes does")
         if team.is_retrieval and len(team) == 1:
             return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))

@@ -157,7 +157,7 @@ class Corrector:
 
     def table(self, rate: float, mixture: CharNgramMixture, mark: str | None) -> ArcTable:
         """The steps of a reader that errs ``rate`` times as often as the channel says, and of marks."""
-        return ArcTable(self.channel.at_rate(rate), mark, mixture.alphabet.replace(mark, "") if mark else "")
+        return ArcTable(self.channel.scale_error_rate(rate), mark, mixture.alphabet.replace(mark, "") if mark else "")
 
     def infer_rate(
         self,
@@ -174,7 +174,7 @@ class Corrector:
                 break
             sample.append(pieces[number])
             size += len(pieces[number][1])
-        usual = sum(1 - self.channel.stay(character) for _, piece in sample for character in self.unmarked(piece))
+        usual = sum(1 - self.channel.keep_prob(character) for _, piece in sample for character in self.unmarked(piece))
         rate = 1.0
         for _ in range(ROUNDS):
             table, edits = self.table(rate, mixture, mark), 0.0

@@ -46,7 +46,7 @@ class Particles:
     def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
         """Infer the composition of an observation (N, L)."""
         check_batch(team, observation)
-        if observation.doubtful.any():
+        if observation.uncertain.any():
             raise ConservatorError("Algorithm 1 clamps what is visible: it takes no tokens that are doubtful")
         length = observation.tokens.shape[1]
         if length > team.context:

@@ -96,8 +96,8 @@ def solve_each(
             for _ in team.meter.steps(range(rounds_for(one))):
                 evidence = CompositeEvidence.gather(team, one, folds, generator, doubt[row], prior_term=prior_term)
                 lam[row], outcomes[row] = solve(evidence)
-                if one.doubtful.any():
-                    doubt[row] = (1 - evidence.kept(lam[row])).clamp(0, 1).masked_fill(~one.doubtful, 0.0)
+                if one.uncertain.any():
+                    doubt[row] = (1 - evidence.kept(lam[row])).clamp(0, 1).masked_fill(~one.uncertain, 0.0)
     everywhere = torch.ones_like(observation.lost)
     composition = Composition.of_field(lam)
     return Inferred(composition, lam, lam, doubt, everywhere, informed(observation), tuple(outcomes), spent.cost)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from conservator.experts.expert import IMPOSSIBLE, At, Context, ExpertSpec, check_context, copy_visible
-from conservator.vocabularies import Numbered
+from conservator.vocabularies import NumberedVocabulary
 
 
 class BigramExpert:
@@ -21,7 +21,7 @@ class BigramExpert:
         """Make the expert of ``initial`` (V,) and ``transition`` (V, V) energies."""
         self.initial = initial.to(torch.float64)
         self.transition = transition.to(torch.float64)
-        self.spec = ExpertSpec(name, Numbered(len(initial)))
+        self.spec = ExpertSpec(name, NumberedVocabulary(len(initial)))
 
     @classmethod
     def random(cls, vocab_size: int, scale: float, generator: torch.Generator, name: str = "bigram") -> "BigramExpert":

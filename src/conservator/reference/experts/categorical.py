@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
-from conservator.vocabularies import Numbered
+from conservator.vocabularies import NumberedVocabulary
 
 
 class CategoricalExpert:
@@ -18,7 +18,7 @@ class CategoricalExpert:
         """Make the expert of per-position ``logits``: (L, V)."""
         self.log_marginals = torch.log_softmax(logits.to(torch.float64), dim=-1)
         length, vocab_size = self.log_marginals.shape
-        self.spec = ExpertSpec(name, Numbered(vocab_size), length)
+        self.spec = ExpertSpec(name, NumberedVocabulary(vocab_size), length)
 
     def predict(self, context: Context, at: At) -> Tensor:
         """Return log pi_l at hidden positions, a copy of the token at visible ones: (n, V)."""

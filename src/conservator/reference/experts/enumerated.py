@@ -9,7 +9,7 @@ from conservator.experts.expert import IMPOSSIBLE, At, Context, ExpertSpec, chec
 from conservator.experts.source import MaskSource, Source
 from conservator.experts.uniform.path import check_uniform, log_channel
 from conservator.reference.experts.sequences import LIMIT
-from conservator.vocabularies import Numbered
+from conservator.vocabularies import NumberedVocabulary
 
 
 class EnumeratedExpert:
@@ -33,7 +33,7 @@ class EnumeratedExpert:
         self.log_joint = torch.log_softmax(log_joint.double().flatten(), dim=0).reshape(log_joint.shape)
         source = source or MaskSource()
         self.spec = ExpertSpec(
-            name, Numbered(sizes.pop()), log_joint.ndim, source=source, takes_time=not source.shows_noise
+            name, NumberedVocabulary(sizes.pop()), log_joint.ndim, source=source, takes_time=not source.shows_noise
         )
 
     def log_density(self, tokens: Tensor) -> Tensor:

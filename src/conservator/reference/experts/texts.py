@@ -32,7 +32,7 @@ def enumerate_texts(expert: CausalExpert, pattern: Sequence[int]) -> dict[bytes,
     Returns:
         The log-probability of each text of L bytes that agrees with the pattern and is possible.
     """
-    pieces, reading, length = expert.spec.tokens.pieces, expert.read(), len(pattern)
+    pieces, reading, length = expert.spec.tokens.token_bytes, expert.read(), len(pattern)
     empty = torch.tensor([not piece for piece in pieces])
     found: dict[bytes, float] = {}
     size = 1  # nodes of the reading

@@ -1,0 +1,114 @@
+"""Experts of the token studies: adapters of one base model, trained by the studies or named with ``--experts``."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+
+from conservator.errors import ConservatorError
+from conservator.experts import Expert
+from conservator.training import Corpus, TrainingTarget
+from conservator.vocabularies import BYTES
+from conservator_studies.corpora import read_domain
+from conservator_studies.resources import Resources
+from conservator_studies.study import Track
+from conservator_studies.trained import Recipe, load_all, text_corpus, train_once
+
+FULL_TRAINING_WINDOWS = 64  # windows: a study with fewer windows trains for fewer steps [untuned]
+BASE_DOMAINS = ("readme", "arxiv")  # training texts of the base model; not the domains of its adapters
+
+
+@dataclass(frozen=True)
+class AdapterTraining:
+    """Training configuration of a base model and its adapters.
+
+    Attributes:
+        source: ``uniform`` or ``mask``.
+        tokens: vocabulary size.
+        base: training steps of the base model.
+        steps: training steps of an adapter.
+        general: domains of the training texts of the base model.
+    """
+
+    source: str = "uniform"
+    tokens: int = 1024
+    base: int = 2000
+    steps: int = 600
+    general: tuple[str, ...] = BASE_DOMAINS
+
+    def for_windows(self, count: int) -> "AdapterTraining":
+        """Reduce the steps for a study with few windows, so that a quick trial trains quickly."""
+        fraction = min(1.0, count / FULL_TRAINING_WINDOWS)
+        return replace(self, base=max(1, round(fraction * self.base)), steps=max(1, round(fraction * self.steps)))
+
+
+class HasAdapterTraining(Protocol):
+    """Configuration of a study with adapters."""
+
+    @property
+    def training(self) -> AdapterTraining | None:
+        """Training configuration of the adapters; None if they must be named."""
+
+
+def load_or_train_adapters(
+    resources: Resources,
+    training: AdapterTraining | None,
+    windows: int,
+    texts: Mapping[str, Corpus],
+    track: Track,
+    step_factors: Mapping[str, int] | None = None,
+) -> dict[str, Expert]:
+    """Return an adapter for each role in ``texts``; train missing adapters once.
+
+    Args:
+        resources: named token experts are returned if every role has one.
+        training: training configuration; None if the experts must be named.
+        windows: number of windows of the study.
+        texts: role -> training corpus of its adapter.
+        track: shows progress.
+        step_factors: role -> factor on the training steps; 1 by default.
+    """
+    named = {role: resources.experts[role] for role in texts if has_token_expert(resources, role)}
+    if len(named) == len(texts):
+        return named
+    if training is None:
+        missing = ", ".join(role for role in texts if role not in named)
+        raise ConservatorError(f"no token expert for {missing}; name one with --experts ROLE=NAME")
+    cache, training = resources.folder / "experts", training.for_windows(windows)
+    base = make_base(resources.corpora, training, cache, track)
+    recipes = [
+        Recipe(role, corpus, TrainingTarget(base=base), training.steps * (step_factors or {}).get(role, 1))
+        for role, corpus in texts.items()
+    ]
+    return load_all(train_once(recipes, cache, track))
+
+
+def lacks_adapters(*roles: str) -> Callable[[HasAdapterTraining, Resources | None], str]:
+    """Make ``Study.lacks`` for a study with adapters in these roles."""
+
+    def lacks(config: HasAdapterTraining, resources: Resources | None) -> str:
+        missing = [role for role in roles if resources is None or not has_token_expert(resources, role)]
+        if missing and config.training is None:
+            options = " ".join(f"--experts {role}=NAME" for role in missing)
+            return f"this preset does not train experts; they must be named: {options}"
+        if missing and find_spec("peft") is None:
+            return 'adapters need an optional dependency: pip install "conservator[hf]"'
+        return ""
+
+    return lacks
+
+
+def make_base(corpora: Path, training: AdapterTraining, cache: Path, track: Track) -> Path:
+    """Train the base model on ``training.general``, or find it in ``cache``; return its folder."""
+    documents = [text for name in training.general for text in read_domain(corpora, name, "train").documents]
+    target = TrainingTarget(training.source, str(training.tokens))
+    return train_once([Recipe("base", text_corpus(documents), target, training.base)], cache, track)["base"]
+
+
+def has_token_expert(resources: Resources, role: str) -> bool:
+    """Whether ``resources`` has a non-built-in expert for this role: over tokens, or with a uniform source."""
+    expert = resources.experts.get(role)
+    if expert is None:
+        return False
+    return expert.spec.vocabulary.fingerprint != BYTES.fingerprint or not expert.spec.source.shows_noise
