@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     documents = make_documents(options.corpora, 200, options.size, options.seed)
-    limits = ["--running", str(options.running), "--waiting", str(options.waiting)]
+    limits = ["--workers", str(options.running), "--queue-size", str(options.waiting)]
     command = [sys.executable, "-m", "conservator", "serve", "--port", "0", *limits]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None

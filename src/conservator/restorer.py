@@ -435,7 +435,7 @@ def read_file(
     For a file of an OCR engine this is the recognised text; the options then have an edit channel, and the OCR
     confidences are those of the file, unless some are given. For any other file, both are unchanged.
     """
-    from conservator.pages import name_format, ocr_confidence_of, read_pages
+    from conservator.pages import detect_ocr_format, ocr_confidence_of, read_pages
 
     name = str(document) if isinstance(document, Path) else "the document"
     content = read_document(name) if isinstance(document, Path) else document

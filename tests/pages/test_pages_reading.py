@@ -1,12 +1,13 @@
-"""Files of OCR engines as pages, lines and words."""
+"""OCR files as pages, lines and words."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError, NotTextError
-from conservator.pages import Alternative, Box, Glyph, Limits, name_format, read_pages
+from conservator.pages import Box, FileLimits, Glyph, OcrAlternative, detect_ocr_format, read_pages
 from support.ocr_files import SAMPLES, WRITERS, format_of
+from support.word_changes import changes_between
 
 READ = """\
 The reader of a damaged page sees what is
@@ -31,7 +32,7 @@ TEXTS = {
     "both.hocr": "~amodern page, read\n",
     "steps.hocr": "~amodern page, read\n",
 }
-# Words without blanks, of characters that XML can hold.
+# Words without whitespace, of characters that XML allows.
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn", "Co", "Zs", "Zl", "Zp"]), min_size=1, max_size=8)
 
 
@@ -39,7 +40,7 @@ def words_of(name):
     return {word.text: word for word in read_pages(SAMPLES[name]).words}
 
 
-def test_every_sample_is_expected():
+def test_every_sample_has_an_expected_text():
     assert set(TEXTS) == set(SAMPLES)
 
 
@@ -47,19 +48,19 @@ def test_every_sample_is_expected():
 def test_a_sample_is_read_as_text(name):
     transcript = read_pages(SAMPLES[name])
     assert transcript.text == TEXTS[name]
-    assert transcript.format == name_format(SAMPLES[name]) == format_of(name)
+    assert transcript.format == detect_ocr_format(SAMPLES[name]) == format_of(name)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_character_knows_its_word(name):
+def test_word_at_finds_the_word_of_every_character(name):
     transcript = read_pages(SAMPLES[name])
     text = transcript.text
     assert [text[start:stop] for start, stop in transcript.spans] == [word.text for word in transcript.words]
-    inside = {at: number for number, span in enumerate(transcript.spans) for at in range(*span)}
-    assert [transcript.word_at(at) for at in range(-1, len(text) + 1)] == [
-        inside.get(at) for at in range(-1, len(text) + 1)
+    word_of = {position: word for word, span in enumerate(transcript.spans) for position in range(*span)}
+    assert [transcript.word_at(position) for position in range(-1, len(text) + 1)] == [
+        word_of.get(position) for position in range(-1, len(text) + 1)
     ]
-    assert all(text[at].isspace() for at in range(len(text)) if at not in inside)
+    assert all(text[position].isspace() for position in range(len(text)) if position not in word_of)
 
 
 def test_boxes_confidences_and_images():
@@ -79,139 +80,141 @@ def test_boxes_confidences_and_images():
 
 
 def test_versions_engines_and_units():
-    def told(name):
+    def metadata(name):
         transcript = read_pages(SAMPLES[name])
         return transcript.version, transcript.engine, transcript.unit
 
-    assert told("abbyy.alto.xml") == ("2", "FineReader", "mm10")
-    assert told("glyphs.alto.xml") == ("4.4", None, "pixel")
-    assert told("tesseract.alto.xml") == ("3.0", "tesseract 5.3.0", "pixel")
-    assert told("transkribus.page.xml") == ("2013-07-15", "Transkribus", "pixel")
-    assert told("tesseract.hocr") == (None, "tesseract 5.3.0", "pixel")
+    assert metadata("abbyy.alto.xml") == ("2", "FineReader", "mm10")
+    assert metadata("glyphs.alto.xml") == ("4.4", None, "pixel")
+    assert metadata("tesseract.alto.xml") == ("3.0", "tesseract 5.3.0", "pixel")
+    assert metadata("transkribus.page.xml") == ("2013-07-15", "Transkribus", "pixel")
+    assert metadata("tesseract.hocr") == (None, "tesseract 5.3.0", "pixel")
 
 
-def test_tesseract_writes_percentages_behind_a_point():
+def test_tesseract_writes_percentages_after_a_point():
     confidences = [word.confidence for word in read_pages(SAMPLES["tesseract.alto.xml"]).words]
     rounded = [word.confidence for word in read_pages(SAMPLES["tesseract.hocr"]).words]
     assert confidences == rounded
-    for written, meant in [("0.9", 0.09), ("0.90", 0.9), ("0.100", 1.0), ("0.0", 0.0), ("1", 1.0), ("0.123", 0.123)]:
+    for written, expected in [("0.9", 0.09), ("0.90", 0.9), ("0.100", 1.0), ("0.0", 0.0), ("1", 1.0), ("0.123", 0.123)]:
         data = SAMPLES["tesseract.alto.xml"].replace(b'WC="0.96"', f'WC="{written}"'.encode(), 1)
-        assert read_pages(data).words[0].confidence == meant
-        others = data.replace(b"tesseract 5.3.0", b"another")
-        assert read_pages(others).words[0].confidence == pytest.approx(float(written) if written != "0.100" else 0.1)
+        assert read_pages(data).words[0].confidence == expected
+        other_engine = data.replace(b"tesseract 5.3.0", b"another")
+        assert read_pages(other_engine).words[0].confidence == pytest.approx(
+            float(written) if written != "0.100" else 0.1
+        )
 
 
 def test_glyphs_and_their_variants():
     modern = words_of("glyphs.alto.xml")["modem"]
     assert [glyph.text for glyph in modern.glyphs] == list("modem")
     assert modern.glyphs[-1] == Glyph(
-        "m", 0.41, Box(67, 10, 90, 30), (Alternative("rn", 0.39), Alternative("nn", 0.05))
+        "m", 0.41, Box(67, 10, 90, 30), (OcrAlternative("rn", 0.39), OcrAlternative("nn", 0.05))
     )
     word = words_of("glyphs.page.xml")["cn"]
-    assert (word.confidence, word.alternatives) == (0.64, (Alternative("en", 0.31),))
-    assert word.glyphs[0] == Glyph("c", 0.5, Box(10, 10, 50, 38), (Alternative("e", 0.4),))
+    assert (word.confidence, word.alternatives) == (0.64, (OcrAlternative("en", 0.31),))
+    assert word.glyphs[0] == Glyph("c", 0.5, Box(10, 10, 50, 38), (OcrAlternative("e", 0.4),))
     tlie = words_of("abbyy.alto.xml")["tlie"]
     assert [round(9 * (1 - glyph.confidence)) for glyph in tlie.glyphs] == [0, 2, 9, 0]
 
 
 @pytest.mark.parametrize("name", ["characters.hocr", "choices.hocr", "both.hocr", "steps.hocr"])
-def test_what_tesseract_says_of_characters(name):
+def test_confidences_and_alternatives_of_characters_in_hocr(name):
     for word in read_pages(SAMPLES[name]).words:
         assert "".join(glyph.text for glyph in word.glyphs) == word.text
         assert sum(glyph.confidence is not None for glyph in word.glyphs) >= len(word.text) - 1
         assert all((glyph.box is not None) == (name in ("characters.hocr", "both.hocr")) for glyph in word.glyphs)
-    others = [
-        other for word in read_pages(SAMPLES[name]).words for glyph in word.glyphs for other in glyph.alternatives
-    ]
-    assert bool(others) == (name != "characters.hocr")
-    assert all(other.text and 0 <= other.confidence <= 1 for other in others)
+    words = read_pages(SAMPLES[name]).words
+    alternatives = [alternative for word in words for glyph in word.glyphs for alternative in glyph.alternatives]
+    assert bool(alternatives) == (name != "characters.hocr")
+    assert all(alternative.text and 0 <= alternative.confidence <= 1 for alternative in alternatives)
 
 
-def test_a_list_of_another_character_is_none_of_a_glyph():
+def test_a_list_of_choices_without_the_character_is_ignored():
     """Tesseract 5.3 gives 8 of 16,696 characters a list without the character itself."""
     characters = "".join(
-        f"<i class='ocrx_cinfo' title='x_bboxes 1 2 3 4; x_conf 97'>{one}</i><i class='ocrx_cinfo' id='lstm_choices_1'>"
+        f"<i class='ocrx_cinfo' title='x_bboxes 1 2 3 4; x_conf 97'>{character}</i>"
+        "<i class='ocrx_cinfo' id='lstm_choices_1'>"
         f"<i class='ocrx_cinfo' title='x_confs 90'>{choice}</i><i class='ocrx_cinfo' title='x_confs 3'>o</i></i>"
-        for one, choice in (("g", "g"), ("u", "q"))
+        for character, choice in (("g", "g"), ("u", "q"))
     )
     (word,) = read_pages(f"<html><body><b class='ocrx_word'>{characters}</b></body></html>".encode()).words
     assert [(glyph.text, glyph.confidence) for glyph in word.glyphs] == [("g", 0.97), ("u", 0.97)]
     assert [glyph.alternatives for glyph in word.glyphs] == [(("o", 0.03),), ()]
 
 
-def test_hyphenated_words_know_the_whole():
+def test_parts_of_a_hyphenated_word_have_the_complete_word():
     words = words_of("abbyy.alto.xml")
     assert words["con-"].whole == words["servator"].whole == "conservator"
     assert words["tlie"].whole is None
 
 
 def test_alternatives_of_words():
-    assert words_of("abbyy.alto.xml")["patient"].alternatives == (Alternative("patients", None),)
+    assert words_of("abbyy.alto.xml")["patient"].alternatives == (OcrAlternative("patients", None),)
     data = SAMPLES["tesseract.hocr"].replace(
         b">damaged<",
         b"><span class='alternatives'><ins class='alt'>damaged</ins><del class='alt'>darnaged</del></span><",
     )
     word = read_pages(data).words[4]
-    assert (word.text, word.alternatives) == ("damaged", (Alternative("darnaged", None),))
+    assert (word.text, word.alternatives) == ("damaged", (OcrAlternative("darnaged", None),))
 
 
-@pytest.mark.parametrize("order", ["utf-16-le", "utf-16-be", "utf-8", "iso-8859-1", "windows-1252"])
-@pytest.mark.parametrize("marked", [True, False])
-def test_encodings(order, marked):
-    text = SAMPLES["ocrmypdf.hocr"].decode().replace('encoding="UTF-8"', f'encoding="{order}"').replace("-le", "")
-    mark = "\ufeff" if marked and order.startswith("utf") else ""
-    transcript = read_pages((mark + text).encode(order))
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-8", "iso-8859-1", "windows-1252"])
+@pytest.mark.parametrize("with_mark", [True, False])
+def test_encodings(encoding, with_mark):
+    text = SAMPLES["ocrmypdf.hocr"].decode().replace('encoding="UTF-8"', f'encoding="{encoding}"').replace("-le", "")
+    mark = "\ufeff" if with_mark and encoding.startswith("utf") else ""
+    transcript = read_pages((mark + text).encode(encoding))
     assert transcript.text == TEXTS["ocrmypdf.hocr"]
-    changed = transcript.with_text(transcript.changes(transcript.text.replace("£l", "£1 ☃")))
-    assert changed.decode(order).startswith(mark + "<?xml")
+    changed = transcript.apply_changes(changes_between(transcript, transcript.text.replace("£l", "£1 ☃")))
+    assert changed.decode(encoding).startswith(mark + "<?xml")
     assert read_pages(changed).words[-2].text == "☃"
 
 
 @pytest.mark.parametrize("kind", WRITERS)
 @settings(max_examples=40)
 @given(lines=st.lists(st.lists(WORDS, min_size=1, max_size=4), min_size=1, max_size=4))
-def test_what_is_written_is_read(kind, lines):
+def test_a_written_file_is_read_back(kind, lines):
     transcript = read_pages(WRITERS[kind](lines))
     assert transcript.format == kind
     assert [[word.text for word in line.words] for line in transcript.lines] == lines
     assert transcript.text == "".join(" ".join(line) + "\n" for line in lines)
     for number, line in enumerate(transcript.lines):
-        for at, word in enumerate(line.words):
+        for index, word in enumerate(line.words):
             assert word.confidence == 0.5
-            assert word.box == Box(10 * at, 10 * number, 10 * at + 9, 10 * number + 9)
+            assert word.box == Box(10 * index, 10 * number, 10 * index + 9, 10 * number + 9)
 
 
 @pytest.mark.parametrize(
-    ("data", "named"),
+    ("data", "message"),
     [
         (b"\x89PNG\r\n\x1a\n....", "a PNG image"),
         (b"%PDF-1.7\n\xff", "a PDF document"),
-        (b"just text", "neither XML nor HTML"),
-        (b"", "neither XML nor HTML"),
+        (b"just text", "not XML, HTML or a table of Tesseract"),
+        (b"", "not XML, HTML or a table of Tesseract"),
         (b"<html><body>Hello</body></html>", "HTML without the classes"),
         (b"<mets:mets xmlns:mets='x'/>", "a METS file"),
         (b"<svg/>", "an SVG image"),
         (b"<?xml version='1.0'?><!-- x --><recipe/>", "its root is <recipe>"),
-        (b"level\tpage\n1\t2\n", "neither XML"),
+        (b"level\tpage\n1\t2\n", "not XML, HTML or a table"),
     ],
 )
-def test_other_files_are_named(data, named):
-    assert name_format(data) is None
-    with pytest.raises(ConservatorError, match="hOCR, ALTO, PAGE and the TSV") as error:
+def test_the_error_names_the_type_of_other_files(data, message):
+    assert detect_ocr_format(data) is None
+    with pytest.raises(ConservatorError, match="accepted OCR files are hOCR, ALTO, PAGE and TSV of Tesseract") as error:
         read_pages(data)
-    assert named in str(error.value)
-    assert isinstance(error.value, NotTextError) == named.startswith(("a PNG", "a PDF"))
+    assert message in str(error.value)
+    assert isinstance(error.value, NotTextError) == message.startswith(("a PNG", "a PDF"))
 
 
 def test_limits():
     data = SAMPLES["tesseract.alto.xml"]
-    for limits, said in [
-        (Limits(size=100), "at most 100 are accepted"),
-        (Limits(elements=20), "more than 20 elements"),
-        (Limits(depth=3), "more than 3 elements within each other"),
-        (Limits(attribute=10), "at most 10 are accepted"),
+    for limits, message in [
+        (FileLimits(max_bytes=100), "bytes, the limit is 100 bytes"),
+        (FileLimits(max_elements=20), "more than 20 elements"),
+        (FileLimits(max_depth=3), "nested more than 3 levels deep"),
+        (FileLimits(max_attribute_chars=10), "characters, the limit is 10"),
     ]:
-        with pytest.raises(ConservatorError, match=said):
+        with pytest.raises(ConservatorError, match=message):
             read_pages(data, limits)
     with pytest.raises(ConservatorError, match="more than 5 rows"):
-        read_pages(SAMPLES["tesseract.tsv"], Limits(elements=5))
+        read_pages(SAMPLES["tesseract.tsv"], FileLimits(max_elements=5))

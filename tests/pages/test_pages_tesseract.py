@@ -1,4 +1,4 @@
-"""What the installed Tesseract writes: one page in three formats, and with what it knows of characters."""
+"""Output of the installed Tesseract: one page in three formats, and with confidences of characters."""
 
 import os
 import shutil
@@ -10,6 +10,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from conservator.pages import read_pages
+from support.word_changes import changes_between
 
 pytestmark = [
     pytest.mark.external_programs,
@@ -21,7 +22,7 @@ TEXT = "The conservator reads\nwhat is left of a page.\n"
 
 @pytest.fixture(scope="module")
 def read(tmp_path_factory):
-    """Read the page with options of Tesseract; returns the files that it writes by the end of their names."""
+    """Run Tesseract on the page with options; returns the files that it writes by their suffixes."""
     folder = tmp_path_factory.mktemp("tesseract")
     image = Image.new("L", (520, 140), 255)
     ImageDraw.Draw(image).text((30, 25), TEXT, fill=0, font=ImageFont.truetype(str(FONT), 30), spacing=14)
@@ -36,22 +37,23 @@ def read(tmp_path_factory):
     return run
 
 
-def test_three_formats_say_the_same(read):
+def test_three_formats_have_the_same_content(read):
     files = read("hocr", "alto", "tsv")
-    hocr, alto, table = (read_pages(files[end]) for end in (".hocr", ".xml", ".tsv"))
+    hocr, alto, table = (read_pages(files[suffix]) for suffix in (".hocr", ".xml", ".tsv"))
     assert hocr.text == alto.text == table.text == TEXT
     assert "tesseract" in hocr.engine.lower()
     assert "tesseract" in alto.engine.lower()
-    for one, two, three in zip(hocr.words, alto.words, table.words, strict=True):
-        assert one.box == two.box == three.box
-        assert one.confidence == two.confidence == pytest.approx(three.confidence, abs=0.01)
+    for hocr_word, alto_word, table_word in zip(hocr.words, alto.words, table.words, strict=True):
+        assert hocr_word.box == alto_word.box == table_word.box
+        assert hocr_word.confidence == alto_word.confidence == pytest.approx(table_word.confidence, abs=0.01)
     for transcript in (hocr, alto, table):
         corrected = TEXT.replace("conservator reads", "conserva torreads")
-        assert read_pages(transcript.with_text(transcript.changes(corrected, 0.5))).text == corrected
+        changes = changes_between(transcript, corrected, 0.5)
+        assert read_pages(transcript.apply_changes(changes)).text == corrected
 
 
 @pytest.mark.parametrize("option", ["hocr_char_boxes=1", "lstm_choice_mode=1", "lstm_choice_mode=2"])
-def test_characters(read, option):
+def test_glyphs_concatenate_to_their_word(read, option):
     transcript = read_pages(read("-c", option, "hocr")[".hocr"])
     assert transcript.text == TEXT
     for word in transcript.words:

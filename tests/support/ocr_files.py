@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from conservator.errors import ConservatorError
-from conservator.pages import Limits
+from conservator.pages import FileLimits
 from conservator.pages.markup import read_html, read_xml
 
 FOLDER = Path(__file__).parents[1] / "pages" / "samples"
@@ -80,7 +80,7 @@ def rearrange(data, generator: random.Random):
 def _elements(data):
     """The ranges of the elements of a file, without the root."""
     try:
-        markup = read_html(data, Limits()) if b"<meta charset" in data else read_xml(data, Limits())
+        markup = read_html(data, FileLimits()) if b"<meta charset" in data else read_xml(data, FileLimits())
     except ConservatorError:
         return []
     return [(element.start, element.stop) for element in markup.root.walk() if element.parent is not None]

@@ -25,7 +25,7 @@ class Stub:
             raise ConservatorError("these experts are bad")
         if settings.experts == "dead":
             os._exit(7)
-        self.offered = [{"name": name, "reads": 64, "parameters": 1} for name in settings.experts.split(",")]
+        self.expert_info = [{"name": name, "reads": 64, "parameters": 1} for name in settings.experts.split(",")]
 
     def warm(self):
         """Do nothing."""

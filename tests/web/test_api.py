@@ -1,4 +1,4 @@
-"""The API: what it answers, what it refuses, and what every answer carries."""
+"""The API: responses, refused requests, and headers."""
 
 import base64
 import itertools
@@ -10,11 +10,11 @@ from fastapi.testclient import TestClient
 
 from conservator.errors import TooSlowError
 from conservator.experts import Meter
-from conservator.pages import name_format
+from conservator.pages import detect_ocr_format
 from conservator.web.app import FILES, create_app
 from conservator.web.config import ServerConfig
 from conservator.web.guard import host_of, is_loopback
-from conservator.web.job import Restoring
+from conservator.web.job import RestoreHandler
 from conservator.web.queue import RestorationQueue
 from conservator.web.requests import RestoreRequest
 from support.ocr_files import SAMPLES
@@ -24,53 +24,53 @@ STUB = "support.web_stub:Stub"
 
 
 @contextmanager
-def client_of(**settings):
-    chosen = ServerConfig(**settings)
+def client_of(**fields):
+    config = ServerConfig(**fields)
     with (
-        RestorationQueue(chosen) as jobs,
-        TestClient(create_app(chosen, jobs), base_url="http://127.0.0.1:8000") as client,
+        RestorationQueue(config) as queue,
+        TestClient(create_app(config, queue), base_url="http://127.0.0.1:8000") as client,
     ):
         yield client
 
 
 @pytest.fixture(scope="module")
 def client(folders):
-    with client_of(experts=folders, max_bytes=2000) as one:
-        yield one
+    with client_of(experts=folders, max_bytes=2000) as test_client:
+        yield test_client
 
 
 def test_a_document_is_restored(client):
-    answer = client.post("/v1/restore", json={"text": f"one {MARK}{MARK} two", "alternatives": 2})
-    assert answer.status_code == 200
-    found = answer.json()
-    assert found["experts"] == ["one", "two", "memory"]
-    assert "".join(piece["text"] for piece in found["pieces"]) == found["text"]
-    piece = next(piece for piece in found["pieces"] if "origin" in piece)
+    response = client.post("/v1/restore", json={"text": f"one {MARK}{MARK} two", "alternatives": 2})
+    assert response.status_code == 200
+    record = response.json()
+    assert record["experts"] == ["one", "two", "memory"]
+    assert "".join(piece["text"] for piece in record["pieces"]) == record["text"]
+    piece = next(piece for piece in record["pieces"] if "origin" in piece)
     assert piece["origin"] == [4, 10]
-    assert len(piece["alternatives"]) == 2
-    again = client.post("/v1/restore", json={"data": base64.b64encode(f"one {MARK}{MARK} two".encode()).decode(),
-                                             "alternatives": 2})  # fmt: skip
-    assert again.json()["pieces"] == found["pieces"]
+    assert len(piece["fills"]) == 2
+    data = base64.b64encode(f"one {MARK}{MARK} two".encode()).decode()
+    from_bytes = client.post("/v1/restore", json={"data": data, "alternatives": 2})
+    assert from_bytes.json()["pieces"] == record["pieces"]
 
 
 def test_progress_is_streamed(client):
-    wanted = {"text": f"one {MARK} two [...] three", "gap": "[...]", "max_gap": 3, "experts": ["two"]}
-    with client.stream("POST", "/v1/restore", json=wanted, headers={"Accept": "application/x-ndjson"}) as answer:
-        assert answer.headers["content-type"].startswith("application/x-ndjson")
-        lines = [json.loads(line) for line in answer.iter_lines()]
+    request = {"text": f"one {MARK} two [...] three", "gap": "[...]", "max_gap": 3, "experts": ["two"]}
+    with client.stream("POST", "/v1/restore", json=request, headers={"Accept": "application/x-ndjson"}) as response:
+        assert response.headers["content-type"].startswith("application/x-ndjson")
+        lines = [json.loads(line) for line in response.iter_lines()]
     assert {line.get("doing") for line in lines[:-1]} == {"lengths", "inferring", "decoding", "alternatives"}
     assert lines[-1]["result"]["experts"] == ["two", "memory"]
 
 
-def test_a_gap_stays_open_unless_its_fill_is_sure(client):
-    wanted = {"text": "received your [...] of the third instant", "gap": "[...]", "max_gap": 3}
-    found = client.post("/v1/restore", json=wanted).json()
-    assert found["text"] == wanted["text"]
-    piece = next(piece for piece in found["pieces"] if "origin" in piece)
-    assert piece["unfilled"]
+def test_a_gap_is_left_unfilled_below_the_minimum_confidence(client):
+    request = {"text": "received your [...] of the third instant", "gap": "[...]", "max_gap": 3}
+    record = client.post("/v1/restore", json=request).json()
+    assert record["text"] == request["text"]
+    piece = next(piece for piece in record["pieces"] if "origin" in piece)
+    assert piece["open"]
     assert piece["guess"]
-    assert piece["alternatives"]
-    filled = client.post("/v1/restore", json={**wanted, "min_gap_confidence": 0}).json()
+    assert piece["fills"]
+    filled = client.post("/v1/restore", json={**request, "min_gap_confidence": 0}).json()
     assert "[...]" not in filled["text"]
 
 
@@ -78,15 +78,15 @@ STORY = "The committee met on Tuesday in the old harbour hall, and voted.\n"
 LOSS = STORY.replace("Tuesday", f"Tu{MARK}{MARK}{MARK}ay")
 
 
-def test_references_are_remembered_for_one_request(client):
+def test_references_are_used_for_one_request_only(client):
     references = [{"name": "minutes.txt", "text": f"Minutes\n{STORY}"}, {"name": "empty", "text": ""}]
-    found = client.post("/v1/restore", json={"text": LOSS, "references": references}).json()
-    assert found["text"] == STORY
-    assert found["references"] == [{"name": "minutes.txt", "provenance": 3}]
-    assert next(piece["from"] for piece in found["pieces"] if "from" in piece) == [[0, 2]] * 3
-    again = client.post("/v1/restore", json={"text": LOSS}).json()  # nothing of it is kept
-    assert again["references"] == []
-    assert again["text"] != STORY
+    record = client.post("/v1/restore", json={"text": LOSS, "references": references}).json()
+    assert record["text"] == STORY
+    assert record["references"] == [{"name": "minutes.txt", "remembered": 3}]
+    assert next(piece["from"] for piece in record["pieces"] if "from" in piece) == [[0, 2]] * 3
+    without = client.post("/v1/restore", json={"text": LOSS}).json()  # references are not stored
+    assert without["references"] == []
+    assert without["text"] != STORY
 
 
 def test_files_are_read_and_written_in_their_encoding(client):
@@ -101,45 +101,45 @@ def test_files_are_read_and_written_in_their_encoding(client):
     assert client.post("/v1/restore", json={"data": data}).json()["encoding"] == "windows-1252"
 
 
-def test_a_choice_is_read_with_its_surroundings(client):
+def test_the_surroundings_of_a_choice_are_restored_again(client):
     text = f"one {MARK} two {MARK} three {'far away, ' * 40} four {MARK} five"
     first = client.post("/v1/restore", json={"text": text, "lost": "bytes"}).json()
     choices = [{"origin": [4, 7], "text": MARK}]
-    again = client.post("/v1/restore", json={"text": text, "choices": choices, "previous": first}).json()
-    assert again["text"].startswith(f"one {MARK} two ")
-    lost = [piece for piece in again["pieces"] if "origin" in piece]
-    assert [piece.get("fixed", False) for piece in lost] == [True, False, False]
+    renewed = client.post("/v1/restore", json={"text": text, "choices": choices, "previous": first}).json()
+    assert renewed["text"].startswith(f"one {MARK} two ")
+    lost = [piece for piece in renewed["pieces"] if "origin" in piece]
+    assert [piece.get("chosen", False) for piece in lost] == [True, False, False]
     far = [piece for piece in first["pieces"] if "origin" in piece][-1]
-    assert lost[-1] == {**far, "at": [place + len(MARK.encode()) - 1 for place in far["at"]]}
-    assert again["experts"] == first["experts"]
-    assert again["summary"]["fixed"] == 1
+    assert lost[-1] == {**far, "at": [position + len(MARK.encode()) - 1 for position in far["at"]]}
+    assert renewed["experts"] == first["experts"]
+    assert renewed["summary"]["chosen"] == 1
     whole = client.post("/v1/restore", json={"text": text, "lost": "bytes", "choices": choices}).json()
-    assert [piece["at"] for piece in whole["pieces"]] == [piece["at"] for piece in again["pieces"]]
-    undone = client.post("/v1/restore", json={"text": text, "previous": again}).json()
+    assert [piece["at"] for piece in whole["pieces"]] == [piece["at"] for piece in renewed["pieces"]]
+    undone = client.post("/v1/restore", json={"text": text, "previous": renewed}).json()
     assert undone["text"] == first["text"]
     wrong = client.post("/v1/restore", json={"text": "other", "choices": choices, "previous": first})
     assert wrong.status_code == 400
 
 
-def test_a_choice_among_lost_characters_is_read_with_its_surroundings(client):
-    far = "words that nothing is lost of, " * 10
-    text = f"Le caf{MARK} est tr{MARK}s bon. {far}Un gar{MARK}on mange une cr{MARK}pe."
+def test_the_surroundings_of_a_choice_among_lost_characters_are_restored_again(client):
+    distant = "words that nothing is lost of, " * 10
+    text = f"Le caf{MARK} est tr{MARK}s bon. {distant}Un gar{MARK}on mange une cr{MARK}pe."
     first = client.post("/v1/restore", json={"text": text, "lost": "characters"}).json()
-    assert first["experts"] == ["european"]  # none of the server's own
+    assert first["experts"] == ["european"]  # not one of the experts of the server
     assert first["summary"]["lost"] == 4
-    places = [piece["origin"] for piece in first["pieces"] if "origin" in piece]
-    choices = [{"origin": places[1], "text": "\u0142"}]
-    # The option says nothing now: the record before says what was lost.
-    again = client.post("/v1/restore", json={"text": text, "choices": choices, "previous": first}).json()
-    assert again["lost"] == first["lost"] == "characters"
-    assert again["unit"] == "character"
-    assert "tr\u0142s bon" in again["text"]
-    lost = [piece for piece in again["pieces"] if "origin" in piece]
-    assert [piece["origin"] for piece in lost] == places
-    assert [piece.get("fixed", False) for piece in lost] == [False, True, False, False]
-    assert {key: again["summary"][key] for key in ("lost", "restored", "spans", "fixed")} == {
-        "lost": 3, "restored": 3, "spans": 3, "fixed": 1}  # fmt: skip
-    undone = client.post("/v1/restore", json={"text": text, "previous": again}).json()
+    origins = [piece["origin"] for piece in first["pieces"] if "origin" in piece]
+    choices = [{"origin": origins[1], "text": "\u0142"}]
+    # The request does not set the option lost: it is taken from the previous record.
+    renewed = client.post("/v1/restore", json={"text": text, "choices": choices, "previous": first}).json()
+    assert renewed["lost"] == first["lost"] == "characters"
+    assert renewed["unit"] == "character"
+    assert "tr\u0142s bon" in renewed["text"]
+    lost = [piece for piece in renewed["pieces"] if "origin" in piece]
+    assert [piece["origin"] for piece in lost] == origins
+    assert [piece.get("chosen", False) for piece in lost] == [False, True, False, False]
+    assert {key: renewed["summary"][key] for key in ("lost", "restored", "places", "chosen")} == {
+        "lost": 3, "restored": 3, "places": 3, "chosen": 1}  # fmt: skip
+    undone = client.post("/v1/restore", json={"text": text, "previous": renewed}).json()
     assert undone["text"] == first["text"]
     assert undone["lost_by"] == first["lost_by"]
     counts = ("bytes", "lost", "spans", "restored", "unfilled", "fixed")
@@ -147,61 +147,61 @@ def test_a_choice_among_lost_characters_is_read_with_its_surroundings(client):
     assert [piece["text"] for piece in undone["pieces"]] == [piece["text"] for piece in first["pieces"]]
 
 
-def test_memory_can_be_left_out(client):
-    found = client.post("/v1/restore", json={"text": STORY + LOSS, "memory": False}).json()
-    assert found["experts"] == ["one", "two"]
-    assert found["memory"] is None
+def test_memory_can_be_disabled(client):
+    record = client.post("/v1/restore", json={"text": STORY + LOSS, "memory": False}).json()
+    assert record["experts"] == ["one", "two"]
+    assert record["memory"] is None
 
 
 def test_references_have_limits():
-    most = {"name": "a", "text": "b" * 50}
+    half = {"name": "a", "text": "b" * 50}
     with client_of(factory=STUB, max_bytes=100, max_references=2) as client:
         for references, message in (
-            ([most, most], None),
-            ([most, {"name": "c", "text": "é" * 26}], "the references have 102 bytes together; at most 100 are read"),
-            ([{"name": "c", "text": ""}] * 3, "there are 3 references; at most 2 are read here"),
+            ([half, half], None),
+            ([half, {"name": "c", "text": "é" * 26}], "too large: together 102 bytes, the limit is 100 bytes"),
+            ([{"name": "c", "text": ""}] * 3, "too many references: got 3, the limit is 2"),
         ):
-            answer = client.post("/v1/restore", json={"text": f"one{MARK}", "references": references})
-            assert answer.status_code == (413 if message else 200)
-            assert message is None or message in answer.json()["detail"]
+            response = client.post("/v1/restore", json={"text": f"one{MARK}", "references": references})
+            assert response.status_code == (413 if message else 200)
+            assert message is None or message in response.json()["detail"]
 
 
-def test_errors_do_not_repeat_what_was_sent(client):
+def test_errors_do_not_quote_the_request(client):
     references = [{"name": "a", "text": "confidential", "size": "confidential"}]
-    answer = client.post("/v1/restore", json={"text": "a", "references": references})
-    assert answer.status_code == 422
-    assert "confidential" not in answer.text
+    response = client.post("/v1/restore", json={"text": "a", "references": references})
+    assert response.status_code == 422
+    assert "confidential" not in response.text
 
 
-def test_errors_are_streamed_too(client):
-    wanted = {"data": base64.b64encode(b"caf\xe9").decode(), "encoding": "utf-8"}
-    with client.stream("POST", "/v1/restore", json=wanted, headers={"Accept": "application/x-ndjson"}) as answer:
-        lines = [json.loads(line) for line in answer.iter_lines()]
+def test_errors_are_streamed(client):
+    request = {"data": base64.b64encode(b"caf\xe9").decode(), "encoding": "utf-8"}
+    with client.stream("POST", "/v1/restore", json=request, headers={"Accept": "application/x-ndjson"}) as response:
+        lines = [json.loads(line) for line in response.iter_lines()]
     assert lines[-1]["status"] == 400
     assert "byte 3 is 0xe9" in lines[-1]["error"]
     assert "--" not in lines[-1]["error"]
-    assert [one["option"] for one in lines[-1]["advice"]] == ["encoding", "lost"]
+    assert [advice["option"] for advice in lines[-1]["advice"]] == ["encoding", "lost"]
 
 
-def test_a_file_of_an_ocr_engine_is_restored_as_text(client):
-    """Choices of the page refer to the bytes that it sent."""
+def test_an_ocr_file_is_restored_as_text(client):
+    """The spans of choices refer to the bytes of the request."""
     markup = SAMPLES["tesseract.hocr"].decode()[:1500]
-    assert name_format(markup.encode()) == "hOCR"
-    sent = {"data": base64.b64encode((markup + MARK).encode()).decode()}
-    assert client.post("/v1/restore", json=sent).json()["text"].startswith(markup)
+    assert detect_ocr_format(markup.encode()) == "hOCR"
+    request = {"data": base64.b64encode((markup + MARK).encode()).decode()}
+    assert client.post("/v1/restore", json=request).json()["text"].startswith(markup)
 
 
 @pytest.mark.parametrize(
     ("path", "body", "status", "message"),
     [
-        ("/v1/restore", {}, 422, "one of them"),
-        ("/v1/restore", {"text": "a", "data": "YQ=="}, 422, "one of them"),
+        ("/v1/restore", {}, 422, "exactly one of text and data"),
+        ("/v1/restore", {"text": "a", "data": "YQ=="}, 422, "exactly one of text and data"),
         ("/v1/restore", {"text": "a", "expert": "one"}, 422, "expert"),
         ("/v1/restore", {"text": "a", "mark": ""}, 422, "mark"),
         ("/v1/restore", {"text": "a", "min_confidence": 3}, 422, "min_confidence"),
-        ("/v1/restore", {"text": "a", "experts": ["/etc"]}, 400, "no expert /etc; known: one, two"),
-        ("/v1/restore", {"text": "a", "experts": []}, 400, "known: one, two"),
-        ("/v1/restore", {"text": "a" * 2001}, 413, "2001 bytes; at most 2000"),
+        ("/v1/restore", {"text": "a", "experts": ["/etc"]}, 400, "unknown expert /etc; available: one, two"),
+        ("/v1/restore", {"text": "a", "experts": []}, 400, "at least one expert; available: one, two"),
+        ("/v1/restore", {"text": "a" * 2001}, 413, "2001 bytes, the limit is 2000 bytes"),
         ("/v1/restore", {"text": "a", "gap": MARK}, 400, "must differ"),
         ("/v1/restore", {"text": "a" * 100_000}, 413, "larger than"),
         ("/v1/restore", {"text": "a", "references": [{"name": "b", "text": "\0"}]}, 400, "b is a binary file"),
@@ -223,27 +223,32 @@ def test_a_file_of_an_ocr_engine_is_restored_as_text(client):
             "/v1/restore",
             {"text": f"a{MARK}", "choices": [{"origin": [1, 4], "text": "b" * 2000}]},
             413,
-            "2001 bytes with its choices; at most 2000",
+            "2001 bytes with its choices, the limit is 2000 bytes",
         ),
-        ("/v1/restore", {"text": "a", "previous": {}}, 400, "previous is no record of this document"),
+        ("/v1/restore", {"text": "a", "previous": {}}, 400, "previous is not a record of this document"),
         (
             "/v1/restore",
             {"text": "a", "previous": {"pieces": [1], "experts": ["one"], "memory": None}},
             400,
-            "no record",
+            "not a record",
         ),
         ("/v1/restore", {"data": "iVBORw0KGgo="}, 400, "the document is a PNG image, not text"),
         ("/v1/restore", {"text": "a", "encoding": "klingon"}, 400, "encoding: 'klingon' is not known"),
         ("/v1/read", {"data": "iVBORw0KGgo=", "name": "photo.txt"}, 400, "photo.txt is a PNG image, not text"),
-        ("/v1/read", {"data": "YWFh" * 800, "name": "long.txt"}, 413, "long.txt has 2400 bytes; at most 2000"),
+        (
+            "/v1/read",
+            {"data": "YWFh" * 800, "name": "long.txt"},
+            413,
+            "long.txt is too large: it has 2400 bytes, the limit is 2000 bytes",
+        ),
         ("/v1/write", {"text": "a", "encoding": "klingon"}, 400, "is not known"),
         ("/v1/damage", {"text": MARK}, 400, "of the document"),
     ],
 )
-def test_what_is_wrong_is_said(client, path, body, status, message):
-    answer = client.post(path, json=body)
-    assert answer.status_code == status
-    assert message in json.dumps(answer.json()["detail"], ensure_ascii=False)
+def test_invalid_requests_are_refused_with_a_message(client, path, body, status, message):
+    response = client.post(path, json=body)
+    assert response.status_code == status
+    assert message in json.dumps(response.json()["detail"], ensure_ascii=False)
 
 
 @pytest.mark.parametrize(
@@ -251,37 +256,37 @@ def test_what_is_wrong_is_said(client, path, body, status, message):
     [
         ("/v1/restore", b'{"text": "a", "experts": ["\\ud800"]}', 400),
         ("/v1/restore", b'{"text": "a", "\\ud800": 1}', 422),
-        ("/v1/restore", b'{"text": "a", "like": [{"name": "b", "text": "\\ud800"}]}', 400),
+        ("/v1/restore", b'{"text": "a", "references": [{"name": "b", "text": "\\ud800"}]}', 400),
         ("/v1/report", b'{"record": {"a": NaN}}', 400),
         ("/v1/report", b'{"record": {"a": "\\ud800"}}', 400),
     ],
 )
-def test_what_is_no_text_is_refused(client, path, body, status):
+def test_lone_surrogates_and_nan_are_refused(client, path, body, status):
     assert client.post(path, content=body, headers={"Content-Type": "application/json"}).status_code == status
 
 
-def test_a_request_without_a_length_is_cut_off(client):
-    answer = client.post("/v1/restore", content=(b"x" * 10_000 for _ in range(20)))
-    assert answer.status_code == 413
+def test_a_large_request_without_a_length_is_refused(client):
+    response = client.post("/v1/restore", content=(b"x" * 10_000 for _ in range(20)))
+    assert response.status_code == 413
 
 
-def test_clean_documents_can_be_damaged(client):
-    answer = client.post("/v1/damage", json={"text": "text " * 50, "rate": 0.5, "seed": 1})
-    damaged = base64.b64decode(answer.json()["data"]).decode()
+def test_a_document_is_damaged(client):
+    response = client.post("/v1/damage", json={"text": "text " * 50, "rate": 0.5, "seed": 1})
+    damaged = base64.b64decode(response.json()["data"]).decode()
     assert 60 < damaged.count(MARK) < 190
 
 
-def test_a_record_becomes_a_report(client):
+def test_a_report_is_created_from_a_record(client):
     record = client.post("/v1/restore", json={"text": f"<script>{MARK}"}).json()
-    answer = client.post("/v1/report", json={"title": "<b>", "record": record})
-    assert "attachment" in answer.headers["content-disposition"]
-    assert "<title>&lt;b&gt;</title>" in answer.text
-    assert answer.text.count("<script") == 2
+    response = client.post("/v1/report", json={"title": "<b>", "record": record})
+    assert "attachment" in response.headers["content-disposition"]
+    assert "<title>&lt;b&gt;</title>" in response.text
+    assert response.text.count("<script") == 2
 
 
-def test_the_server_says_how_it_is_and_what_it_offers(client):
+def test_health_experts_and_openapi_are_served(client):
     assert client.get("/healthz").json()["status"] == "ok"
-    assert [one["name"] for one in client.get("/v1/experts").json()] == ["one", "two"]
+    assert [expert["name"] for expert in client.get("/v1/experts").json()] == ["one", "two"]
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/v1/restore", "/v1/experts", "/healthz"} <= set(paths)
 
@@ -297,24 +302,26 @@ def test_every_answer_keeps_the_page_to_itself(client):
 @pytest.mark.parametrize(
     "path", ["/static/app.py", "/static/../app.py", "/static/%2e%2e/app.py", "/etc/passwd", "//etc/passwd", "/static/"]
 )
-def test_no_other_file_can_be_read(client, path):
+def test_no_other_file_is_served(client, path):
     assert client.get(path).status_code == 404
-    for known in FILES:
-        assert client.get(f"/{known}").status_code == 200
+    for name in FILES:
+        assert client.get(f"/{name}").status_code == 200
 
 
-@pytest.mark.parametrize(("name", "host"), [("a:80", "a"), ("[::1]:80", "::1"), ("[::1]", "::1"), ("a", "a"), ("", "")])
-def test_hosts(name, host):
-    assert host_of(name) == host
+@pytest.mark.parametrize(
+    ("header", "host"), [("a:80", "a"), ("[::1]:80", "::1"), ("[::1]", "::1"), ("a", "a"), ("", "")]
+)
+def test_the_host_of_a_header(header, host):
+    assert host_of(header) == host
 
 
-def test_on_loopback_other_names_are_refused(client):
+def test_on_loopback_other_hosts_are_refused(client):
     assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 421
-    with client_of(factory=STUB, host="0.0.0.0") as open_one:
-        assert open_one.get("/healthz", headers={"Host": "box.example"}).status_code == 200
+    with client_of(factory=STUB, host="0.0.0.0") as public:
+        assert public.get("/healthz", headers={"Host": "box.example"}).status_code == 200
 
 
-def test_work_for_other_pages_is_refused(client):
+def test_requests_from_other_sites_are_refused(client):
     body = {"text": "a"}
     assert client.post("/v1/restore", json=body, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
     assert client.post("/v1/restore", json=body, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
@@ -322,20 +329,22 @@ def test_work_for_other_pages_is_refused(client):
 
 
 @pytest.mark.parametrize(("host", "local"), [("127.0.0.2", True), ("::1", True), ("0.0.0.0", False), ("box", False)])
-def test_loopback_is_known(host, local):
+def test_loopback_addresses_are_recognised(host, local):
     assert is_loopback(host) is local
 
 
-def test_a_limit_of_time_keeps_what_was_reached(folders, monkeypatch):
-    settings = ServerConfig(experts=folders, max_seconds=1e-6)
+def test_the_time_limit_gives_a_partial_result(folders, monkeypatch):
+    config = ServerConfig(experts=folders, max_seconds=1e-6)
     with pytest.raises(TooSlowError, match="nothing was restored within"):
-        Restoring(settings)(RestoreRequest(text=f"one {MARK}"), lambda doing, share: None)
+        RestoreHandler(config)(RestoreRequest(text=f"one {MARK}"), lambda stage, fraction: None)
     ticks = itertools.count()
     monkeypatch.setattr(Meter.__init__, "__defaults__", (None, None, lambda: float(next(ticks))))
-    for seconds in range(1, 400):  # of a clock that goes on whenever somebody looks
-        settings = ServerConfig(experts=folders, max_seconds=float(seconds))
+    for seconds in range(1, 400):  # of a clock that advances with every call
+        config = ServerConfig(experts=folders, max_seconds=float(seconds))
         with suppress(TooSlowError):
-            found = json.loads(Restoring(settings)(RestoreRequest(text=f"one {MARK}"), lambda doing, share: None))
+            record = json.loads(
+                RestoreHandler(config)(RestoreRequest(text=f"one {MARK}"), lambda stage, fraction: None)
+            )
             break
-    assert found["out_of_time"] is not None
-    assert len(found["text"]) == 5
+    assert record["out_of_time"] is not None
+    assert len(record["text"]) == 5

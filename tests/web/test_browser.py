@@ -1,4 +1,4 @@
-"""The page and the report in a real browser; skipped where there is none."""
+"""The page and the report in a real browser; skipped if there is none."""
 
 import io
 import json
@@ -32,16 +32,17 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
 ]
 MARK = "\ufffd"
+CHILD_TEXTS = "node => [...node.childNodes].map((child) => child.textContent)"
 DOCUMENT = f"The lo{MARK} hill <script>alert(1)</script> abov{MARK}{MARK}the river.\nline {MARK}wo\n"
-PATIENCE = 120_000  # milliseconds: a busy machine fails no test
+TIMEOUT = 120_000  # milliseconds: long, for busy machines
 
 
 @pytest.fixture(scope="module")
 def browser():
     with playwright.sync_playwright() as driver:
-        one = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield one
-        one.close()
+        chromium = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -52,33 +53,34 @@ def address(folders):
 
 @pytest.fixture
 def page(browser):
-    """A page on which nothing may go wrong unseen."""
+    """A page; errors on it fail the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
-    context.set_default_timeout(PATIENCE)
-    one = context.new_page()
-    wrong = []
-    one.on("pageerror", lambda error: wrong.append(str(error)))
-    one.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
-    refused = re.compile("status of (400|413|422)")  # which a browser notes, and the page says
-    one.on(
-        "console", lambda line: wrong.append(line.text) if line.type == "error" and not refused.search(line.text) else 0
+    context.set_default_timeout(TIMEOUT)
+    new_page = context.new_page()
+    errors = []
+    new_page.on("pageerror", lambda error: errors.append(str(error)))
+    new_page.on("dialog", lambda dialog: (errors.append(dialog.message), dialog.dismiss()))
+    refused = re.compile("status of (400|413|422)")  # the browser logs these, and the page shows them
+    new_page.on(
+        "console",
+        lambda line: errors.append(line.text) if line.type == "error" and not refused.search(line.text) else 0,
     )
-    yield one
+    yield new_page
     context.close()
-    assert wrong == []
+    assert errors == []
 
 
 def expect(locator):
-    playwright.expect.set_options(timeout=PATIENCE)
+    playwright.expect.set_options(timeout=TIMEOUT)
     return playwright.expect(locator)
 
 
-def restored(page):
+def wait_for_result(page):
     expect(page.locator("#progress")).to_be_hidden()
     expect(page.locator("#view .document")).to_be_visible(timeout=30_000)
 
 
-def test_those_who_wait_see_their_place_in_the_line(page, monkeypatch, tmp_path):
+def test_the_position_in_the_queue_is_shown(page, monkeypatch, tmp_path):
     monkeypatch.setenv(RELEASE, str(tmp_path / "release"))
     with running(ServerConfig(factory="support.web_stub:Stub")) as server:
         post(server, "HOLD")
@@ -86,7 +88,7 @@ def test_those_who_wait_see_their_place_in_the_line(page, monkeypatch, tmp_path)
         page.goto(f"http://127.0.0.1:{server.port}/")
         page.fill("#document", DOCUMENT)
         page.click("#restore")
-        expect(page.locator("#progress")).to_have_text("waiting for its turn: number 1 in the line")
+        expect(page.locator("#progress")).to_have_text("waiting in the queue: position 1")
         page.click("#cancel")
         until(server, waiting=0)
         leave_all()
@@ -95,9 +97,9 @@ def test_those_who_wait_see_their_place_in_the_line(page, monkeypatch, tmp_path)
 def test_paste_restore_choose_restore_again_and_download(page, address):
     page.goto(address)
     page.fill("#document", DOCUMENT)
-    expect(page.locator("#state")).to_contain_text("4 marked as lost")
+    expect(page.locator("#state")).to_contain_text("4 marks")
     page.click("#restore")
-    restored(page)
+    wait_for_result(page)
     assert "<script>alert(1)</script>" in page.locator("#view .document").inner_text()
     assert page.locator("#view script").count() == 0
     expect(page.locator(".count")).to_have_text("3 spans")
@@ -107,17 +109,17 @@ def test_paste_restore_choose_restore_again_and_download(page, address):
     chosen = fill.locator("b").inner_text()
     fill.click()
     expect(page.locator("#view .document .r.yours")).to_have_count(1, timeout=30_000)
-    restored(page)
+    wait_for_result(page)
     expect(page.locator(".count")).to_have_text("2 of 3")
     assert len(chosen) >= 1
     expect(page.locator("#undo")).to_be_visible()
-    assert page.input_value("#document") == DOCUMENT  # it is as it was: the choice is beside it
+    assert page.input_value("#document") == DOCUMENT  # a choice does not change the document
 
     page.locator("#view .r[data-i='0']").first.click()
     page.fill(".tip input", "w")
     page.keyboard.press("Enter")
     expect(page.locator("#view .document .r.yours")).to_have_count(2, timeout=30_000)
-    restored(page)
+    wait_for_result(page)
     assert "The low hill" in page.locator("#view .document").inner_text()
 
     with page.expect_download() as text:
@@ -135,34 +137,34 @@ def test_paste_restore_choose_restore_again_and_download(page, address):
     expect(page.locator(".tip")).to_contain_text("Fixed text low")
 
 
-def test_choices_that_wait_are_read_together_and_can_be_undone(page, address):
+def test_waiting_choices_are_sent_together_and_can_be_undone(page, address):
     page.goto(address)
     page.fill("#document", DOCUMENT)
     page.click("#restore")
-    restored(page)
+    wait_for_result(page)
     before = page.locator("#view .document").inner_text()
-    asked, held = [], []
+    requests, held = [], []
 
-    def hold(route):  # the first of them
-        asked.append(route.request.post_data_json)
+    def hold(route):  # holds the first request
+        requests.append(route.request.post_data_json)
         held.append(route)
         if len(held) > 1:
             route.continue_()
 
     page.route("**/v1/restore", hold)
-    for place, text in ((0, "w"), (1, "e "), (2, "T")):
-        page.locator(f"#view .r[data-i='{place}']").first.click()
+    for index, text in ((0, "w"), (1, "e "), (2, "T")):
+        page.locator(f"#view .r[data-i='{index}']").first.click()
         page.fill(".tip input", text)
         page.keyboard.press("Enter")
     expect(page.locator("#view .r.pending[data-i='2']")).to_have_text("T")
     expect(page.locator("#view .r.pending[data-i='1']").first).to_have_text("e ")
-    assert len(asked) == 1  # the others wait for the first
-    expect(page.locator("#progress")).to_contain_text("2 more choices wait")
+    assert len(requests) == 1  # the others wait for the first
+    expect(page.locator("#progress")).to_contain_text("2 more choices are waiting")
     held[0].continue_()
     expect(page.locator("#view .document .r.yours")).to_have_count(3, timeout=30_000)
-    restored(page)
-    assert [len(one["choices"]) for one in asked] == [1, 3]
-    assert all(one["previous"] for one in asked)
+    wait_for_result(page)
+    assert [len(request["choices"]) for request in requests] == [1, 3]
+    assert all(request["previous"] for request in requests)
     assert page.locator("#view .document").inner_text().startswith("The low hill <script>alert(1)</script> above the")
     expect(page.locator("#view .r.pending")).to_have_count(0)
 
@@ -170,39 +172,39 @@ def test_choices_that_wait_are_read_together_and_can_be_undone(page, address):
     expect(page.locator(".tip")).to_contain_text("Fixed text low")
     page.click(".tip .undo")
     expect(page.locator("#view .document .r.yours")).to_have_count(2, timeout=30_000)
-    page.click("#undo")  # the undoing
+    page.click("#undo")  # restores the choice
     expect(page.locator("#view .document .r.yours")).to_have_count(3, timeout=30_000)
     for left in (2, 1, 0):
         page.click("#undo")
         expect(page.locator("#view .document .r.yours")).to_have_count(left, timeout=30_000)
-    restored(page)
+    wait_for_result(page)
     expect(page.locator("#undo")).to_be_hidden()
     assert page.locator("#view .document").inner_text() == before
 
 
-def test_a_chosen_mark_is_text(page, address):
+def test_a_choice_may_contain_the_mark(page, address):
     page.goto(address)
     page.fill("#document", "one _ two _ three")
     page.click("summary")
     page.fill("#mark", "_")
     page.click("#restore")
-    restored(page)
+    wait_for_result(page)
     page.locator("#view .r[data-i='0']").first.click()
     page.fill(".tip input", "__")
     page.keyboard.press("Enter")
     expect(page.locator("#view .document .r.yours")).to_have_text("__", timeout=30_000)
-    restored(page)
+    wait_for_result(page)
     expect(page.locator("#view .document [data-i]")).to_have_count(2)
-    page.click("#restore")  # again, with the choice
-    restored(page)
+    page.click("#restore")  # with the choice
+    wait_for_result(page)
     expect(page.locator("#view .document .r.yours")).to_have_text("__")
 
 
-def test_no_old_result_stands_beside_a_new_document(page, address):
+def test_an_old_result_is_greyed_out_or_removed(page, address):
     page.goto(address)
     page.fill("#document", DOCUMENT)
     page.click("#restore")
-    restored(page)
+    wait_for_result(page)
     page.fill("#document", DOCUMENT + "more")
     expect(page.locator("#outdated")).to_be_visible()
     expect(page.locator("#view")).to_have_class(re.compile("outdated"))
@@ -211,32 +213,30 @@ def test_no_old_result_stands_beside_a_new_document(page, address):
     page.click("summary")
     page.fill("#gap", MARK)
     page.click("#restore")
-    expect(page.locator("#error")).to_contain_text(
-        "Mark of a gap of unknown length: the mark and the gap marker must differ"
-    )
+    expect(page.locator("#error")).to_contain_text("Marker of a gap of unknown length: '\ufffd', as the mark")
     expect(page.locator("#view .document")).to_have_count(0)
     expect(page.locator("#downloads")).to_be_hidden()
     page.fill("#gap", "")
     page.fill("#max-gap", "999")
     page.evaluate("document.getElementById('form').noValidate = true")
     page.click("#restore")
-    expect(page.locator("#error")).to_contain_text("Longest such gap: ")
+    expect(page.locator("#error")).to_contain_text("Maximum length of a gap: ")
     page.fill("#max-gap", "9")
     page.click("#restore")
-    restored(page)
+    wait_for_result(page)
     page.click("#sample")
     expect(page.locator("#view .document")).to_have_count(0)
     expect(page.locator("#empty")).to_be_visible()
 
 
-def test_a_choice_that_fails_leaves_the_result_as_it_was(page, address):
+def test_the_result_stays_if_a_choice_fails(page, address):
     page.goto(address)
     page.fill("#document", DOCUMENT)
     page.click("#restore")
-    restored(page)
+    wait_for_result(page)
     before = page.locator("#view .document").inner_text()
-    answer = json.dumps({"error": "no", "problem": "9 are waiting", "advice": []}) + "\n"
-    page.route("**/v1/restore", lambda route: route.fulfill(status=200, body=answer))
+    response = json.dumps({"error": "no", "problem": "9 are waiting", "advice": []}) + "\n"
+    page.route("**/v1/restore", lambda route: route.fulfill(status=200, body=response))
     page.locator("#view .r[data-i='0']").first.click()
     page.locator(".tip button.name").nth(1).click()
     expect(page.locator("#error")).to_contain_text("9 are waiting")
@@ -244,42 +244,42 @@ def test_a_choice_that_fails_leaves_the_result_as_it_was(page, address):
     assert page.locator("#view .document").inner_text() == before
 
 
-def test_files_in_other_encodings_are_read_and_written_as_they_were(page, address):
+def test_files_keep_their_encoding(page, address):
     page.goto(address)
     page.set_input_files("#file", {"name": "photo.txt", "mimeType": "text/plain", "buffer": b"\x89PNG\r\n\x1a\n\0"})
     expect(page.locator("#error")).to_have_text("photo.txt is a PNG image, not text")
     data = "Le gar\u00e7on a mang\u00e9 une cr\u00eape \u00e0 la mais?n.\r\n".encode("cp1252")
     page.set_input_files("#file", {"name": "note.txt", "mimeType": "text/plain", "buffer": data})
-    expect(page.locator("#state")).to_contain_text("read as windows-1252")
+    expect(page.locator("#state")).to_contain_text("encoding windows-1252")
     page.click("summary")
     page.fill("#mark", "?")
     page.click("#restore")
-    restored(page)
+    wait_for_result(page)
     page.locator("#view .r[data-i='0']").first.click()
     page.fill(".tip input", "o")
     page.keyboard.press("Enter")
     expect(page.locator("#view .document .r.yours")).to_have_text("o", timeout=30_000)
-    restored(page)
+    wait_for_result(page)
     with page.expect_download() as text:
         page.click("#save-text")
     assert text.value.path().read_bytes() == data.replace(b"?", b"o")
     page.fill("#encoding", "utf-8")
     page.keyboard.press("Enter")
     page.click("#restore")
-    expect(page.locator("#error")).to_contain_text("the setting \u201cWhat is lost\u201d counts")
+    expect(page.locator("#error")).to_contain_text("the setting \u201cType of damage\u201d counts")
     expect(page.locator("#error")).not_to_contain_text("--")
     page.fill("#encoding", "klingon")
     page.press("#encoding", "Tab")
     expect(page.locator("#error")).to_contain_text("Encoding of the file: 'klingon' is not known")
 
 
-def test_the_keyboard_does_it_all(page, address):
+def test_the_page_works_with_the_keyboard(page, address):
     page.goto(address)
     expect(page.locator("#experts input")).to_have_count(2)
     page.focus("#document")
     page.keyboard.insert_text(DOCUMENT)
     page.keyboard.press("Control+Enter")
-    restored(page)
+    wait_for_result(page)
     page.focus("#view .document")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
@@ -292,15 +292,15 @@ def test_the_keyboard_does_it_all(page, address):
     expect(page.locator("#view .document")).to_be_focused()
 
 
-def test_a_clean_document_is_damaged_and_what_is_wrong_is_said(page, address):
+def test_a_document_is_damaged_and_errors_are_shown(page, address):
     page.goto(address)
     page.click("#restore")
     expect(page.locator("#error")).to_contain_text("no document yet")
     page.click("#sample")
-    expect(page.locator("#state")).to_contain_text(" 0 marked")
+    expect(page.locator("#state")).to_contain_text(" 0 marks")
     page.fill("#rate", "30")
     page.click("#damage")
-    expect(page.locator("#state")).not_to_contain_text(" 0 marked")
+    expect(page.locator("#state")).not_to_contain_text(" 0 marks")
     page.click("#damage")
     expect(page.locator("#error")).to_contain_text("of the document")
     expect(page.locator("#error")).not_to_contain_text("setting")
@@ -314,18 +314,18 @@ def test_a_clean_document_is_damaged_and_what_is_wrong_is_said(page, address):
     for box in page.locator("#experts input").all():
         box.uncheck()
     page.click("#restore")
-    expect(page.locator("#error")).to_contain_text("choose at least one in the settings")
+    expect(page.locator("#error")).to_contain_text("select at least one in the settings")
 
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_narrow_and_wide_light_and_dark(browser, address, width, scheme):
+def test_the_page_fits_narrow_and_wide_windows_in_light_and_dark(browser, address, width, scheme):
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
     page = context.new_page()
     page.goto(address)
     page.fill("#document", DOCUMENT)
     page.click("#restore")
-    restored(page)
+    wait_for_result(page)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
     light = page.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(251, 250, 247)"
     assert light == (scheme == "light")
@@ -333,57 +333,58 @@ def test_it_fits_narrow_and_wide_light_and_dark(browser, address, width, scheme)
 
 
 def test_the_report_works_from_disk(page, tmp_path):
-    found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)], alternatives=3, min_confidence=0.02)
+    restoration = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)], alternatives=3, min_confidence=0.02)
     path = tmp_path / "report.html"
-    path.write_text(found.to_html("report <b>"))
+    path.write_text(restoration.to_html("report <b>"))
     page.goto(path.as_uri())
-    assert page.locator(".document").inner_text().rstrip() == found.text.rstrip()
+    assert page.locator(".document").inner_text().rstrip() == restoration.text.rstrip()
     assert page.locator("h1").inner_text() == "report <b>"
     page.locator(".document .r").first.hover()
     expect(page.locator(".tip")).to_contain_text("Expert weights")
     assert page.locator(".chart path").count() == 4  # two experts, the memory, what was lost
 
 
-def test_alternatives_are_shown_within_their_words(page, tmp_path):
+def test_alternatives_are_shown_with_the_rest_of_the_word(page, tmp_path):
     text = f"Many stud{MARK}{MARK}{MARK}s (and un{'believ' * 9}{MARK}ble ones) {MARK}ere there.\n"
-    found = restore(text, [FakeExpert(0), FakeExpert(1)], alternatives=3)
-    fills = next(piece for piece in as_record(found)["pieces"] if "origin" in piece)["alternatives"]
+    restoration = restore(text, [FakeExpert(0), FakeExpert(1)], alternatives=3)
+    fills = next(piece for piece in as_record(restoration)["pieces"] if "origin" in piece)["fills"]
     path = tmp_path / "report.html"
-    path.write_text(found.to_html())
+    path.write_text(restoration.to_html())
     page.goto(path.as_uri())
     page.locator(".document .r[data-i='0']").first.hover()
     words = page.locator(".tip .bars .word")
     expect(words).to_have_count(3)
     for number, fill in enumerate(fills):
-        said = words.nth(number).evaluate("node => [...node.childNodes].map((one) => one.textContent)")
-        assert (said[0], said[2]) == ("stud", "s")
-        assert len(said[1]) == len(fill["text"])
+        parts = words.nth(number).evaluate(CHILD_TEXTS)
+        assert (parts[0], parts[2]) == ("stud", "s")
+        assert len(parts[1]) == len(fill["text"])
     page.mouse.move(0, 0)
     page.locator(".document .r[data-i='1']").first.hover()
-    said = words.first.evaluate("node => [...node.childNodes].map((one) => one.textContent)")
-    assert (said[0], said[2]) == (f"\u2026{('believ' * 9)[-24:]}", "ble")
+    parts = words.first.evaluate(CHILD_TEXTS)
+    assert (parts[0], parts[2]) == (f"\u2026{('believ' * 9)[-24:]}", "ble")
     page.mouse.move(0, 0)
     page.locator(".document .r[data-i='2']").first.hover()
-    said = words.first.evaluate("node => [...node.childNodes].map((one) => one.textContent)")
-    assert (said[0], said[2]) == ("", "ere")
+    parts = words.first.evaluate(CHILD_TEXTS)
+    assert (parts[0], parts[2]) == ("", "ere")
 
 
 LINE = "The committee met on Tuesday in the old harbour hall, and voted.\n"
 LOSS = LINE.replace("Tuesday", f"Tu{MARK}{MARK}{MARK}ay")
 
 
-def test_the_report_shows_where_a_byte_was_remembered_from(page, tmp_path):
+def test_the_report_shows_the_provenance_of_a_byte(page, tmp_path):
     document = f"A title{MARK}and more of it\nsecond\n\n{LINE}between\n{LOSS}another {MARK} and a q{MARK}ay wall"
-    found = restore(document, [FakeExpert(0), FakeExpert(1)], references=[("<b>.txt", "one\nNext to a quay wall")])
+    references = [("<b>.txt", "one\nNext to a quay wall")]
+    restoration = restore(document, [FakeExpert(0), FakeExpert(1)], references=references)
     path = tmp_path / "report.html"
-    path.write_text(found.to_html())
+    path.write_text(restoration.to_html())
     page.goto(path.as_uri())
     expect(page.locator(".legend").first).to_contain_text("memory")
-    place = page.locator(".document .r.copied", has_text="esd")
-    place.hover()
-    expect(page.locator(".tip")).to_contain_text("copied from line 4 of this document")
-    assert page.locator(".tip button.link").count() == 0  # the box would be gone before it is reached
-    place.click()
+    span = page.locator(".document .r.remembered", has_text="esd")
+    span.hover()
+    expect(page.locator(".tip")).to_contain_text("remembered from line 4")
+    assert page.locator(".tip button.link").count() == 0  # the box would disappear before the pointer reaches it
+    span.click()
     page.click(".tip button.link")
     expect(page.locator(".tip")).to_be_hidden()
     assert page.evaluate("() => getSelection().toString()") == LINE.rstrip("\n")
@@ -409,13 +410,13 @@ def test_a_record_of_old_is_drawn(page, tmp_path):
     assert page.get_by_text("copied").count() == 0
 
 
-def test_lost_characters_are_spoken_of_chosen_and_undone(page, address):
+def test_lost_characters_are_shown_chosen_and_undone(page, address):
     page.goto(address)
     page.fill("#document", f"Le caf{MARK} est tr{MARK}s bon, et le gar{MARK}on mange une cr{MARK}pe.")
     page.click("summary")
     page.select_option("#lost", "characters")
     page.click("#restore")
-    restored(page)
+    wait_for_result(page)
     expect(page.locator("#view .axis")).to_contain_text("where characters were lost")
     before = page.locator("#view .document").inner_text()
     page.locator("#view .r[data-i='1']").first.click()
@@ -424,47 +425,47 @@ def test_lost_characters_are_spoken_of_chosen_and_undone(page, address):
     assert len(chosen) == 1
     fill.click()
     expect(page.locator("#view .document .r.yours")).to_have_text(chosen, timeout=30_000)
-    restored(page)
-    expect(page.locator("#view .cards")).to_contain_text("non-ASCII characters in 3 spans")
+    wait_for_result(page)
+    expect(page.locator("#view .cards")).to_contain_text("characters outside ASCII, in 3 places")
     page.locator("#view .document .r.yours").click()
     page.click(".tip .undo")
     expect(page.locator("#view .document .r.yours")).to_have_count(0, timeout=30_000)
-    restored(page)
+    wait_for_result(page)
     assert page.locator("#view .document").inner_text() == before
 
 
-def test_the_report_says_that_a_text_is_strange(page, tmp_path):
-    found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
+def test_the_report_warns_of_out_of_domain_text(page, tmp_path):
+    restoration = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
     for cross_entropy, times in ((0.5, 0), (5.0, 1)):
         path = tmp_path / f"{times}.html"
-        path.write_text(replace(found, cross_entropy=cross_entropy, cross_entropy_error=0.1).to_html())
+        path.write_text(replace(restoration, cross_entropy=cross_entropy, cross_entropy_error=0.1).to_html())
         page.goto(path.as_uri())
         expect(page.locator(".document")).to_be_visible()
         expect(page.get_by_text("differs from the training texts of every expert")).to_have_count(times)
         expect(page.locator(".axis")).to_contain_text("where bytes were lost")
 
 
-def test_the_report_says_that_one_weight_would_have_done(page, tmp_path):
-    found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
+def test_the_report_mentions_small_local_gain(page, tmp_path):
+    restoration = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
     for gain, times in ((0.5, 0), (0.0, 1)):
         path = tmp_path / f"{times}.html"
-        path.write_text(replace(found, local_gain=gain).to_html())
+        path.write_text(replace(restoration, local_gain=gain).to_html())
         page.goto(path.as_uri())
         expect(page.locator(".document")).to_be_visible()
         expect(page.get_by_text("Local weights gained little")).to_have_count(times)
 
 
-def test_the_report_says_that_time_ran_out(page, tmp_path):
-    found = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
-    some = replace(found, unfilled_positions=found.damaged.lost[:2])
-    said = {
+def test_the_report_mentions_the_time_limit(page, tmp_path):
+    restoration = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
+    unfilled = replace(restoration, open_positions=restoration.damaged.lost[:2])
+    messages = {
         None: "",
         "decoding": "decoding: 2 bytes are unfilled.",
         "alternatives": "listing alternatives: none are shown.",
     }
-    for number, (stage, line) in enumerate(said.items()):
+    for number, (stage, line) in enumerate(messages.items()):
         path = tmp_path / f"{number}.html"
-        path.write_text(replace(some, out_of_time=stage).to_html())
+        path.write_text(replace(unfilled, out_of_time=stage).to_html())
         page.goto(path.as_uri())
         expect(page.locator(".document")).to_be_visible()
         expect(page.get_by_text("Time ran out while")).to_have_count(int(stage is not None))
@@ -474,20 +475,20 @@ def test_the_report_says_that_time_ran_out(page, tmp_path):
         expect(page.locator(".cards")).to_contain_text(f"2{reason}")
 
 
-def test_files_like_the_document_are_remembered(page, address):
+def test_reference_files_are_used(page, address):
     page.goto(address)
     page.fill("#document", LOSS)
     page.set_input_files("#files", {"name": "a.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n\0"})
     expect(page.locator("#error")).to_contain_text("a.png is a PNG image")
     damaged = "\u00e9t\u00e9".encode() + b"\xe9"
     page.set_input_files("#files", {"name": "half.txt", "mimeType": "text/plain", "buffer": damaged})
-    expect(page.locator("#error")).to_contain_text("half.txt is damaged UTF-8")
+    expect(page.locator("#error")).to_contain_text("half.txt is damaged: it is not valid UTF-8")
     page.set_input_files("#files", {"name": "large.txt", "mimeType": "text/plain", "buffer": b"a" * 1_000_001})
-    expect(page.locator("#error")).to_contain_text("large.txt has 1,000,001 bytes")
+    expect(page.locator("#error")).to_contain_text("large.txt is too large: it has 1,000,001 bytes")
     page.set_input_files(
-        "#files", [{"name": f"{one}.txt", "mimeType": "text/plain", "buffer": b""} for one in range(101)]
+        "#files", [{"name": f"{index}.txt", "mimeType": "text/plain", "buffer": b""} for index in range(101)]
     )
-    expect(page.locator("#error")).to_contain_text("at most 100 are read")
+    expect(page.locator("#error")).to_contain_text("too many reference files: 101, the limit is 100")
     expect(page.locator("#references li")).to_have_count(0)
     files = [{"name": name, "mimeType": "text/plain", "buffer": LINE.encode()} for name in ("<b>.txt", "two.txt")]
     page.set_input_files("#files", files)
@@ -502,7 +503,7 @@ def test_files_like_the_document_are_remembered(page, address):
     page.dispatch_event("#reference-panel", "drop", {"dataTransfer": dropped})
     expect(page.locator("#references li")).to_have_text([re.compile("<b>.txt"), re.compile("dropped.txt")])
     page.click("#restore")
-    restored(page)
+    wait_for_result(page)
     assert page.locator("#view .document").inner_text().rstrip() == LINE.rstrip()
     page.locator("#view .document .r").first.click()
     expect(page.locator(".tip")).to_contain_text("copied from line 1 of <b>.txt")
@@ -510,21 +511,21 @@ def test_files_like_the_document_are_remembered(page, address):
 
     page.click("summary")
     page.uncheck("#memory")
-    expect(page.locator("#reference-state")).to_contain_text("not read")
+    expect(page.locator("#reference-state")).to_contain_text("not used")
     page.click("#restore")
-    restored(page)
+    wait_for_result(page)
     expect(page.locator("#view .legend").first).not_to_contain_text("memory")
-    page.click("#forget")
+    page.click("#remove-references")
     expect(page.locator("#references")).to_be_hidden()
 
 
-def test_a_megabyte_opens(page, tmp_path):
+def test_a_report_of_a_megabyte_opens(page, tmp_path):
     line = f"a line of text with {MARK} one lost byte, and another {MARK}ere, of about eighty bytes.\n"
     damaged = read_damaged(line * 12_000)
     length = len(damaged.tokens)
-    nothing = Restoration.untouched(damaged, ("one", "two"), Cost())
-    found = replace(
-        nothing,
+    untouched = Restoration.untouched(damaged, ("one", "two"), Cost())
+    restoration = replace(
+        untouched,
         positions=np.arange(length),
         read_tokens=np.where(damaged.tokens == LOST, ord("x"), damaged.tokens),
         read_confidence=np.where(damaged.tokens == LOST, np.linspace(0, 1, length), 1.0),
@@ -532,14 +533,14 @@ def test_a_megabyte_opens(page, tmp_path):
         read_regions=np.arange(length) // 5000 % 2,
     )
     path = tmp_path / "report.html"
-    path.write_text(found.to_html())
+    path.write_text(restoration.to_html())
     page.goto(path.as_uri(), timeout=0)
-    said = "() => document.querySelector('.count').textContent"  # at once: the page is drawn when it is loaded
-    assert page.evaluate(said) == "24,000 places"
+    count = "() => document.querySelector('.count').textContent"  # the page is drawn when it is loaded
+    assert page.evaluate(count) == "24,000 places"
     page.evaluate("() => document.querySelector('.document').focus()")
-    page.keyboard.press("ArrowLeft")  # to the last place
-    assert page.evaluate(said) == "24,000 of 24,000"
-    # It is quick because the document is in small blocks, and those out of sight are not laid out.
+    page.keyboard.press("ArrowLeft")  # to the last span
+    assert page.evaluate(count) == "24,000 of 24,000"
+    # The document is divided into small blocks, and invisible blocks are not laid out.
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     blocks = page.evaluate("""() => [...document.querySelectorAll(".block")].map((block) => [
       block.textContent.length, block.querySelector(".r").checkVisibility({ contentVisibilityAuto: true })])""")
@@ -581,7 +582,7 @@ def test_a_report_of_corrections(page, tmp_path):
         ["1", "buming", "burning", "40 %", "1.5"],
     ]
     assert page.locator(".changes .picture").count() == 2
-    assert page.locator(".changes img").first.evaluate("one => one.naturalWidth") == 900
+    assert page.locator(".changes img").first.evaluate("image => image.naturalWidth") == 900
     assert page.locator(".document s.was").all_inner_texts() == ["b", ",", "m"]
     page.evaluate(SELECT)
     chosen = page.evaluate("getSelection().toString()")
@@ -599,7 +600,7 @@ def test_a_report_of_corrections(page, tmp_path):
     expect(page.locator(".document s.was:visible")).to_have_count(1)
 
 
-def test_a_report_of_a_text_in_which_nothing_is_wrong(page, tmp_path):
+def test_a_report_without_corrections(page, tmp_path):
     clean = as_restoration(Correction("All is well.\n", (), 0.1, ("prose",), (1.0,)), Cost())
     (tmp_path / "report.html").write_text(clean.to_html("page.txt"))
     page.goto((tmp_path / "report.html").as_uri())
@@ -608,7 +609,7 @@ def test_a_report_of_a_text_in_which_nothing_is_wrong(page, tmp_path):
     assert page.locator(".changes").count() == 0
 
 
-def test_a_text_that_was_misread_is_corrected_on_the_page(page, address):
+def test_ocr_errors_are_corrected_on_the_page(page, address):
     page.goto(address)
     page.fill("#document", "The constable found tbe prisoner in the house, and saw nothing of <b>them</b>.\n")
     page.locator("details summary").click()
@@ -619,7 +620,7 @@ def test_a_text_that_was_misread_is_corrected_on_the_page(page, address):
     expect(page.locator(".changes tbody tr")).to_have_count(1)
     page.locator("#view .r[data-i='0']").click()
     expect(page.locator(".tip")).to_contain_text("tbe became the")
-    assert page.locator(".tip input").count() == 0  # there is nothing to choose
+    assert page.locator(".tip input").count() == 0  # no choices
     page.locator("details summary").scroll_into_view_if_needed()
     with page.expect_download() as report:
         page.click("#save-report")

@@ -1,4 +1,4 @@
-"""The service under people who wait, hang up, send half a request or none, and under processes that die."""
+"""The server with clients that wait, disconnect or send incomplete requests, and with workers that die."""
 
 import asyncio
 import json
@@ -12,13 +12,14 @@ import threading
 import time
 import urllib.error
 from contextlib import aclosing, suppress
+from dataclasses import replace
 
 import pytest
 
 from conservator.errors import ConservatorError
 from conservator.web import connections, queue
 from conservator.web.config import ServerConfig
-from conservator.web.connections import Connection, limited
+from conservator.web.connections import LimitedConnection, connection_class
 from conservator.web.queue import RestorationQueue
 from conservator.web.requests import RefusedError, RestoreRequest
 from support.web_server import OPEN, connect, health, leave_all, post, read, running, until
@@ -32,178 +33,183 @@ def request(text):
     return RestoreRequest(text=text)
 
 
+def configure(monkeypatch, module, **fields):
+    """Change the configuration of a module."""
+    monkeypatch.setattr(module, "CONFIG", replace(module.CONFIG, **fields))
+
+
 @pytest.fixture
 def hold(tmp_path, monkeypatch):
-    """Files by which documents that hold are let go, and by which one knows that a document was begun."""
+    """Folder of the file that releases HOLD documents, and of the file that the stub writes when a document starts."""
     monkeypatch.setenv(RELEASE, str(tmp_path / "release"))
     monkeypatch.setenv(BEGUN, str(tmp_path / "begun"))
     return tmp_path
 
 
-async def answer(jobs, text):
-    async with aclosing(jobs.stream(request(text))) as stream:
-        return json.loads([one async for one in stream][-1])
+async def restore(restorations, text):
+    async with aclosing(restorations.stream(request(text))) as stream:
+        return json.loads([message async for message in stream][-1])
 
 
-async def refusal(jobs):
+async def retry_after(restorations):
     with pytest.raises(RefusedError) as refused:
-        await answer(jobs, "one more")
-    return refused.value.later
+        await restore(restorations, "one more")
+    return refused.value.retry_after
 
 
-class Waiting:
-    """Somebody who waits for an answer, and what was told so far."""
+class Client:
+    """A client that waits for a response, and the messages that it has received."""
 
-    def __init__(self, jobs, text):
-        self.told, self.stream = [], jobs.stream(request(text))
+    def __init__(self, restorations, text):
+        self.messages, self.stream = [], restorations.stream(request(text))
         self.task = asyncio.create_task(self.read())
 
     async def read(self):
         async with aclosing(self.stream):
-            async for one in self.stream:
-                self.told.append(one)
-        return json.loads(self.told[-1])
+            async for message in self.stream:
+                self.messages.append(message)
+        return json.loads(self.messages[-1])
 
     async def until(self, update):
-        while self.told[-1:] != [update]:
+        while self.messages[-1:] != [update]:
             await asyncio.sleep(0.005)
 
-    async def leave(self):
+    async def disconnect(self):
         self.task.cancel()
         await asyncio.wait([self.task])
 
 
-def place(number):
+def position(number):
     return {"doing": "waiting", "place": number}
 
 
-def with_jobs(work, **settings):
-    """Run ``work(jobs)`` in a loop."""
+def with_queue(work, **fields):
+    """Run ``work(restorations)`` in an event loop."""
 
     async def run():
-        with RestorationQueue(ServerConfig(factory=STUB, **settings)) as made:
-            return await work(made)
+        with RestorationQueue(ServerConfig(factory=STUB, **fields)) as restorations:
+            return await work(restorations)
 
     return asyncio.run(run())
 
 
-def test_those_who_wait_know_their_place_and_may_leave(hold):
-    async def work(jobs):
-        first, second, third = (Waiting(jobs, "HOLD") for _ in range(3))
-        await second.until(place(1))
-        await third.until(place(2))
-        assert (jobs.running, len(jobs.line)) == (1, 2)
+def test_waiting_clients_get_their_position_and_may_disconnect(hold):
+    async def work(restorations):
+        first, second, third = (Client(restorations, "HOLD") for _ in range(3))
+        await second.until(position(1))
+        await third.until(position(2))
+        assert (restorations.running, len(restorations.queue)) == (1, 2)
         with pytest.raises(RefusedError) as refused:
-            await answer(jobs, "one more")
+            await restore(restorations, "one more")
         assert refused.value.status == 429
         assert "3 restorations are running or waiting" in refused.value.detail
-        assert refused.value.later >= 1
-        others = [await refusal(jobs) for _ in range(80)]  # are not told to come all at once
-        assert others == sorted(others)
-        assert others[0] < others[30] < others[-1] == 60
-        await second.leave()
-        await third.until(place(1))
+        assert refused.value.retry_after >= 1
+        times = [await retry_after(restorations) for _ in range(80)]  # spread over time
+        assert times == sorted(times)
+        assert times[0] < times[30] < times[-1] == 60
+        await second.disconnect()
+        await third.until(position(1))
         (hold / "release").touch()
         assert (await first.task)["text"] == (await third.task)["text"] == "HOLD"
-        assert first.told[0] == {"doing": "inferring", "share": 0.1}
-        assert (jobs.running, len(jobs.line)) == (0, 0)
+        assert first.messages[0] == {"doing": "inferring", "share": 0.1}
+        assert (restorations.running, len(restorations.queue)) == (0, 0)
 
-    with_jobs(work, waiting=2)
+    with_queue(work, queue_size=2)
 
 
-def test_work_that_nobody_waits_for_ends_and_the_next_begins(hold):
-    async def work(jobs):
-        first, second = Waiting(jobs, "HOLD"), Waiting(jobs, f"a{MARK}")
+def test_a_restoration_is_cancelled_when_its_client_disconnects(hold):
+    async def work(restorations):
+        first, second = Client(restorations, "HOLD"), Client(restorations, f"a{MARK}")
         await first.until({"doing": "decoding", "share": 0.5})
-        process = jobs.seats[0]._worker.process.pid
-        await first.leave()
-        assert await second.task == {"text": "ax", "process": process}  # it was stopped, not ended
+        process = restorations.slots[0]._worker.process.pid
+        await first.disconnect()
+        assert await second.task == {"text": "ax", "process": process}  # the worker was not killed
 
-    with_jobs(work)
+    with_queue(work)
 
 
-def test_a_process_that_does_not_hear_is_ended(hold, monkeypatch):
-    monkeypatch.setattr(queue, "GRACE", 0.05)
+def test_a_worker_that_does_not_stop_is_killed(hold, monkeypatch):
+    configure(monkeypatch, queue, cancel_seconds=0.05)
 
-    async def work(jobs):
-        first, second = Waiting(jobs, "DEAF"), Waiting(jobs, f"a{MARK}")
+    async def work(restorations):
+        first, second = Client(restorations, "DEAF"), Client(restorations, f"a{MARK}")
         while not (hold / "begun").exists():
             await asyncio.sleep(0.005)
-        process = jobs.seats[0]._worker.process.pid
-        await first.leave()
+        process = restorations.slots[0]._worker.process.pid
+        await first.disconnect()
         assert (await second.task)["process"] != process
 
-    with_jobs(work)
+    with_queue(work)
 
 
-def test_nothing_takes_longer_than_is_allowed(monkeypatch):
-    monkeypatch.setattr(queue, "MARGIN", 0.0)
+def test_a_restoration_is_ended_after_the_time_limit(monkeypatch):
+    configure(monkeypatch, queue, overtime_seconds=0.0)
 
-    async def work(jobs):
+    async def work(restorations):
         with pytest.raises(RefusedError, match=r"longer than 0\.05 s") as refused:
-            await answer(jobs, "DEAF")
+            await restore(restorations, "DEAF")
         assert refused.value.status == 504
-        return jobs.running
+        return restorations.running
 
-    assert with_jobs(work, max_seconds=0.05) == 0
+    assert with_queue(work, max_seconds=0.05) == 0
 
 
-def test_a_process_that_dies_is_replaced(capfd):
-    async def work(jobs):
-        before = (await answer(jobs, "a"))["process"]
-        with pytest.raises(RefusedError, match="unexpected ZeroDivisionError: a fault"):
-            await answer(jobs, "FAULT")
-        assert (await answer(jobs, "a"))["process"] == before
+def test_a_worker_that_dies_is_replaced(capfd):
+    async def work(restorations):
+        before = (await restore(restorations, "a"))["process"]
+        with pytest.raises(RefusedError, match="internal error: ZeroDivisionError: a fault"):
+            await restore(restorations, "FAULT")
+        assert (await restore(restorations, "a"))["process"] == before
         with pytest.raises(RefusedError, match="ended by SIGKILL"):
-            await answer(jobs, "KILL")
-        after = (await answer(jobs, "a"))["process"]
+            await restore(restorations, "KILL")
+        after = (await restore(restorations, "a"))["process"]
         assert after != before
-        os.kill(after, signal.SIGKILL)  # while it has nothing to do
-        jobs.seats[0]._worker.process.join()
-        assert (await answer(jobs, "a"))["process"] != after
+        os.kill(after, signal.SIGKILL)  # while it is idle
+        restorations.slots[0]._worker.process.join()
+        assert (await restore(restorations, "a"))["process"] != after
 
-    with_jobs(work)
-    assert "ZeroDivisionError: a fault" in capfd.readouterr().err  # a fault of ours leaves a trace
+    with_queue(work)
+    assert "ZeroDivisionError: a fault" in capfd.readouterr().err  # the traceback of a defect is printed
 
 
-def test_experts_that_cannot_be_loaded_are_said():
+def test_errors_of_loading_experts_are_raised():
     for experts, problem in (("bad", "these experts are bad"), ("dead", "could not start: exit code 7")):
         with pytest.raises(ConservatorError, match=problem):
             RestorationQueue(ServerConfig(factory=STUB, experts=experts))
 
 
-def test_a_server_that_stops_sends_everybody_away(hold):
-    async def work(jobs):
-        first, second = Waiting(jobs, "HOLD"), Waiting(jobs, "HOLD")
+def test_a_server_that_stops_refuses_all_requests(hold):
+    async def work(restorations):
+        first, second = Client(restorations, "HOLD"), Client(restorations, "HOLD")
         await first.until({"doing": "decoding", "share": 0.5})
-        jobs.close()
-        for one in (first.task, second.task, asyncio.create_task(answer(jobs, "a"))):
+        restorations.close()
+        for task in (first.task, second.task, asyncio.create_task(restore(restorations, "a"))):
             with pytest.raises(RefusedError, match="the server is stopping"):
-                await one
+                await task
 
-    with_jobs(work)
+    with_queue(work)
 
 
-def test_two_are_restored_side_by_side(hold):
-    async def work(jobs):
-        first, second = Waiting(jobs, "HOLD"), Waiting(jobs, "HOLD")
-        for one in (first, second):
-            await one.until({"doing": "decoding", "share": 0.5})
+def test_two_workers_run_in_parallel(hold):
+    async def work(restorations):
+        first, second = Client(restorations, "HOLD"), Client(restorations, "HOLD")
+        for client in (first, second):
+            await client.until({"doing": "decoding", "share": 0.5})
         (hold / "release").touch()
         assert (await first.task)["process"] != (await second.task)["process"]
 
-    with_jobs(work, running=2)
+    with_queue(work, workers=2)
 
 
 @pytest.fixture(autouse=True)
-def _clients_leave():
+def _disconnect_clients():
     yield
     leave_all()
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
-def test_clients_that_hang_up_give_up_their_place(hold, accept):
-    with running(ServerConfig(factory=STUB, waiting=8)) as server:
+def test_clients_that_disconnect_leave_the_queue(hold, accept):
+    with running(ServerConfig(factory=STUB, queue_size=8)) as server:
         clients = [post(server, "HOLD", accept) for _ in range(9)]
         until(server, running=1, waiting=8)
         refused = post(server, "a")
@@ -226,10 +232,10 @@ def test_clients_that_hang_up_give_up_their_place(hold, accept):
         b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /hea",
         b"POST /v1/restore HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99\r\n\r\n{",
     ],
-    ids=["nothing", "half a head", "half a second head", "half a body"],
+    ids=["nothing", "part of the headers", "part of the second headers", "part of the body"],
 )
-def test_half_open_connections_are_closed(monkeypatch, sent):
-    monkeypatch.setattr(connections, "LOOK", 0.02)
+def test_connections_with_incomplete_requests_are_closed(monkeypatch, sent):
+    configure(monkeypatch, connections, check_seconds=0.02)
     with running(ServerConfig(factory=STUB)) as server:
         clients = [connect(server) for _ in range(20)]
         for client in clients:
@@ -238,8 +244,7 @@ def test_half_open_connections_are_closed(monkeypatch, sent):
             time.sleep(0.01)
         if b"healthz" in sent:
             assert all(b"200 OK" in client.recv(4096) for client in clients)
-        for name in ("HEAD", "WHOLE"):
-            monkeypatch.setattr(connections, name, 0.0)
+        configure(monkeypatch, connections, max_head_seconds=0.0, max_request_seconds=0.0)
         for client in clients:
             read(client)
         while server.server_state.connections:
@@ -247,70 +252,69 @@ def test_half_open_connections_are_closed(monkeypatch, sent):
 
 
 def test_a_restoration_may_take_longer_than_a_request(hold, monkeypatch):
-    monkeypatch.setattr(connections, "LOOK", 0.01)
+    configure(monkeypatch, connections, check_seconds=0.01)
     with running(ServerConfig(factory=STUB)) as server:
         client = post(server, f"HOLD {MARK}")
         while not (hold / "begun").exists():
             time.sleep(0.01)
-        for name in ("HEAD", "WHOLE"):
-            monkeypatch.setattr(connections, name, 0.0)
-        time.sleep(0.2)  # many looks
+        configure(monkeypatch, connections, max_head_seconds=0.0, max_request_seconds=0.0)
+        time.sleep(0.2)  # many checks
         (hold / "release").touch()
         assert read(client).startswith(b"HTTP/1.1 200")
 
 
-def test_a_client_that_does_not_read_is_left(monkeypatch):
-    monkeypatch.setattr(connections, "UNREAD", 0.1)
+def test_a_client_that_does_not_read_is_disconnected(monkeypatch):
+    configure(monkeypatch, connections, max_unread_seconds=0.1)
     with running(ServerConfig(factory=STUB)) as server:
         OPEN.append(client := socket.socket())
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(("127.0.0.1", server.port))
-        with suppress(OSError):  # it is left before it has sent all
+        with suppress(OSError):  # it is disconnected before it has sent everything
             client.sendall(b"GET /static/view.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 400)
         while not server.server_state.total_requests or server.server_state.connections:
             time.sleep(0.01)
 
 
 def test_a_request_with_two_lengths_is_refused_and_its_connection_closed():
-    """What follows is not taken for another request."""
+    """The bytes after it are not handled as another request."""
     head = b"POST /v1/restore HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     both = b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     with running(ServerConfig(factory=STUB)) as server:
         client = connect(server)
         client.sendall(head + both + b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        said = read(client)
-    assert said.startswith(b"HTTP/1.1 400")
-    assert b"both Content-Length and Transfer-Encoding" in said
-    assert said.count(b"HTTP/1.1 ") == 1
+        response = read(client)
+    assert response.startswith(b"HTTP/1.1 400")
+    assert b"both Content-Length and Transfer-Encoding" in response
+    assert response.count(b"HTTP/1.1 ") == 1
 
 
 def test_connections_are_limited():
-    class Three(Connection):
-        most = 3
+    class ThreeConnections(LimitedConnection):
+        max_connections = 3
 
-    with running(ServerConfig(factory=STUB), Three) as server:
+    with running(ServerConfig(factory=STUB), ThreeConnections) as server:
         clients = [connect(server) for _ in range(3)]
         while len(server.server_state.connections) < 3:
             time.sleep(0.01)
-        said = read(connect(server))
-        assert said.startswith(b"HTTP/1.1 503")
-        assert said.endswith(b'{"detail": "too many connections; try later"}')
+        response = read(connect(server))
+        assert response.startswith(b"HTTP/1.1 503")
+        assert response.endswith(b'{"detail": "too many connections; try again later"}')
         clients.pop().close()
         while len(server.server_state.connections) > 2:
             time.sleep(0.01)
         assert health(server)["status"] == "ok"
 
 
-@pytest.mark.parametrize(("files", "most"), [(10**6, 250), (1024, 250), (100, 36), (10, 1)])
-def test_connections_leave_files_for_the_rest(files, most):
-    assert limited(files).most == most
+@pytest.mark.parametrize(("files", "connections"), [(10**6, 250), (1024, 250), (100, 36), (10, 1)])
+def test_some_files_are_reserved_for_other_purposes(files, connections):
+    assert connection_class(files).max_connections == connections
 
 
 SERVE = """
 import sys
-from conservator.web.config import Settings
-made = Settings.__init__
-made.__defaults__ = (*made.__defaults__[:-1], "support.web_stub:Stub")
+from conservator.web.config import ServerConfig
+init = ServerConfig.__init__
+init.__defaults__ = (*init.__defaults__[:-1], "support.web_stub:Stub")
 sys.argv = ["conservator", "serve", "--port", "0"]
 from conservator.cli import main
 main()
@@ -319,7 +323,7 @@ main()
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_server_that_is_told_to_stop_ends_at_once(hold, number, busy):
+def test_a_server_ends_at_once_after_a_signal(hold, number, busy):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "100"}
     with subprocess.Popen([sys.executable, "-c", SERVE], stderr=subprocess.PIPE, text=True, env=environment) as server:
         try:
@@ -334,7 +338,7 @@ def test_a_server_that_is_told_to_stop_ends_at_once(hold, number, busy):
             server.kill()
 
 
-def test_a_server_with_few_files_refuses_in_silence():
+def test_a_server_with_few_files_refuses_connections_without_messages():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "100"}
     program = f"import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (120, 120))\n{SERVE}"
     command = [sys.executable, "-c", program]
@@ -342,7 +346,7 @@ def test_a_server_with_few_files_refuses_in_silence():
         try:
             server.port = int(re.search(r":(\d+)/", server.stderr.readline())[1])
             clients = [connect(server) for _ in range(300)]
-            assert b" 503 " in read(clients[-1])  # those before it have taken every place
+            assert b" 503 " in read(clients[-1])  # the connections before it have used up the limit
             leave_all()
             while health_or_none(server) is None:
                 time.sleep(0.01)
@@ -359,7 +363,7 @@ def health_or_none(server):
         return None
 
 
-def test_health_is_answered_while_a_process_works(hold):
+def test_health_is_answered_during_a_restoration(hold):
     with running(ServerConfig(factory=STUB)) as server:
         client = post(server, "HOLD")
         until(server, running=1)

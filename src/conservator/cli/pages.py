@@ -19,7 +19,7 @@ def is_pages(data: bytes) -> bool:
     """Whether a file is an OCR file or a scan."""
     from conservator.pages import name_format, name_scan
 
-    return name_scan(data) is not None or name_format(data) is not None
+    return detect_scan_format(data) is not None or detect_ocr_format(data) is not None
 
 
 def read_any(data: bytes, name: str, language: str, progress: Callable[[str, float], None]) -> "Transcript":
@@ -27,7 +27,7 @@ def read_any(data: bytes, name: str, language: str, progress: Callable[[str, flo
     from conservator.pages import name_scan, read_pages, read_scan
 
     try:
-        if name_scan(data) is None:
+        if detect_scan_format(data) is None:
             return read_pages(data)
         return read_scan(data, language=language, name=name, progress=lambda _, share: progress("scan", share))
     except ConservatorError as error:
@@ -47,7 +47,7 @@ def write_pages(transcript: "Transcript", restoration: "Restoration", out: str) 
     If ``out`` is a .txt file, write only the text, with the indentation of the page.
     """
     if Path(out).suffix == ".txt":
-        from conservator.pages import indented
+        from conservator.pages import add_indentation
 
         return indented(transcript, restoration.text).encode()
     messages.print(f"written as {transcript.format}; use -o NAME.txt to write only the text", soft_wrap=True)
@@ -94,7 +94,7 @@ def find_image(transcript: "Transcript", damaged: str, data: bytes, number: int)
     Returns:
         The bytes of the image and the number of the page in it; None if there is no image.
     """
-    from conservator.pages import draw_page, name_scan
+    from conservator.pages import detect_scan_format, draw_page
 
     image, image_page = data, number
     if name_scan(data) is None:

@@ -39,8 +39,8 @@ def serve(
     max_seconds: Annotated[
         float, typer.Option(min=1, help="Time limit for one document, in seconds; the result so far is returned.")
     ] = 600,
-    running: Annotated[int, typer.Option(min=1, help="Restorations at a time, each in a process of its own.")] = 1,
-    waiting: Annotated[int, typer.Option(min=0, help="Restorations that may wait; more are refused.")] = 8,
+    workers: Annotated[int, typer.Option(min=1, help="Number of worker processes; each restores one document.")] = 1,
+    queue_size: Annotated[int, typer.Option(min=0, help="Requests that may wait for a worker; more are refused.")] = 8,
     threads: Threads = None,
 ) -> None:
     """Serve a web page and a JSON API that restore documents. By default only this machine can reach them."""

@@ -1,37 +1,37 @@
-"""Files that readers of pages write, OCR engines mostly: hOCR, ALTO, PAGE and the tables of Tesseract, in and out."""
+"""OCR files (hOCR, ALTO, PAGE and TSV of Tesseract): reading, and writing with corrected words; OCR of scans."""
 
 from conservator.pages.confidence import character_confidences, ocr_confidence_of
-from conservator.pages.elements import Limits
-from conservator.pages.images import check_scan, crop_line, name_scan
-from conservator.pages.indentation import indented
-from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
+from conservator.pages.elements import FileLimits
+from conservator.pages.images import check_scan, crop_line, detect_scan_format
+from conservator.pages.indentation import add_indentation
+from conservator.pages.model import Box, Glyph, Line, OcrAlternative, Page, Word, WordChange
 from conservator.pages.pdf import draw_page, text_layer
 from conservator.pages.pictures import Picture, picture_lines
-from conservator.pages.reading import name_format, read_pages
+from conservator.pages.reading import detect_ocr_format, read_pages
 from conservator.pages.scans import read_scan
 from conservator.pages.tesseract import Tesseract, find_tesseract
 from conservator.pages.transcript import Transcript
 
 __all__ = [
-    "Alternative",
     "Box",
-    "Change",
+    "FileLimits",
     "Glyph",
-    "Limits",
     "Line",
+    "OcrAlternative",
     "Page",
     "Picture",
     "Tesseract",
     "Transcript",
     "Word",
+    "WordChange",
+    "add_indentation",
     "character_confidences",
     "check_scan",
     "crop_line",
+    "detect_ocr_format",
+    "detect_scan_format",
     "draw_page",
     "find_tesseract",
-    "indented",
-    "name_format",
-    "name_scan",
     "ocr_confidence_of",
     "picture_lines",
     "read_pages",

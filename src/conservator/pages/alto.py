@@ -1,35 +1,35 @@
-"""ALTO: XML of the Library of Congress, in which a ``String`` is a word and ``SP`` the space after it."""
+"""ALTO, the XML format of the Library of Congress: a word is a ``String``, the space after it an ``SP``."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conservator.pages.elements import Edits, Element, end_tag, escape, qualified, quote
+from conservator.pages.elements import Edits, Element, end_tag, escape, format_attributes, qualified_name
 from conservator.pages.markup import Markup
-from conservator.pages.markup_file import MarkupFile, Passage, Place
-from conservator.pages.model import Alternative, Box, Change, Glyph, Line, Page, Word
+from conservator.pages.markup_file import MarkupFile, Passage, WordLocation
+from conservator.pages.model import Box, Glyph, Line, OcrAlternative, Page, Word, WordChange
 from conservator.pages.numbers import read_confidence, read_coordinate, write_coordinate
 from conservator.pages.transcript import Transcript
 
-ORIGINAL = "original"  # the PURPOSE of the ALTERNATIVE that holds the original of a change
-CORNERS = ("HPOS", "VPOS", "WIDTH", "HEIGHT")
-VERSION = re.compile(r"alto-(\d+)-(\d+)\.xsd")
-SPACE = re.compile(r"/alto/(?:ns-)?v(\d+)")
-PERCENT = re.compile(r"0\.(\d{1,2}|100)")  # how Tesseract writes a percentage: "0.9" is 9 %, "0.100" is 100 %
-HYPHENS = "-\u00ad\u00ac\u2010\u2e17="  # what ends the first part of a hyphenated word
-OWN = ("CC", "SUBS_TYPE", "SUBS_CONTENT")  # attributes that a part of a String does not share
-LEAST = 9  # how an uncertain character is rated; a sure one by 0
+ORIGINAL = "original"  # PURPOSE of the ALTERNATIVE with the text before a change
+BOX_ATTRIBUTES = ("HPOS", "VPOS", "WIDTH", "HEIGHT")
+SCHEMA_VERSION = re.compile(r"alto-(\d+)-(\d+)\.xsd")
+NAMESPACE_VERSION = re.compile(r"/alto/(?:ns-)?v(\d+)")
+TESSERACT_PERCENT = re.compile(r"0\.(\d{1,2}|100)")  # Tesseract writes 9 % as "0.9", and 100 % as "0.100"
+HYPHENS = "-\u00ad\u00ac\u2010\u2e17="  # characters at the end of the first part of a hyphenated word
+NOT_COPIED = ("CC", "SUBS_TYPE", "SUBS_CONTENT")  # attributes of a String that a new String after it does not get
+MAX_CC_RATING = 9  # rating: CC of the least confident character; 0 is the most confident [definition]
 
 
 @dataclass
-class Alto(MarkupFile):
-    """A file in ALTO. A word that becomes two is two ``String`` with an ``SP`` between them."""
+class AltoFile(MarkupFile):
+    """An ALTO file. A word that is split becomes two ``String`` elements with an ``SP`` between them."""
 
     def set_word(
         self,
         edits: Edits,
-        place: Place,
-        before: str,
+        location: WordLocation,
+        old_text: str,
         text: str,
         box: Box | None,
         confidence: float | None,
@@ -37,251 +37,266 @@ class Alto(MarkupFile):
         split: bool = False,
         glyphs: bytes = b"",
     ) -> None:
-        """Change the CONTENT, the corners and the WC of a String.
+        """Change the CONTENT, the box attributes and the WC of a String.
 
-        WC has two digits, so that it means the same to those who read a percentage of Tesseract.
+        WC gets two digits, because it is then read correctly as a percentage of Tesseract, too.
         """
-        element = place.element
+        element = location.element
         if box is not None:
-            for name, value in zip(CORNERS, _corners(box), strict=True):
-                edits.attribute(element, name, value)
+            for name, value in zip(BOX_ATTRIBUTES, _format_box(box), strict=True):
+                edits.set_attribute(element, name, value)
         if confidence is not None:
-            edits.attribute(element, "WC", f"{confidence:.2f}")
-        if text == before:
+            edits.set_attribute(element, "WC", f"{confidence:.2f}")
+        if text == old_text:
             return
-        edits.attribute(element, "CONTENT", text if split else self._without_hyphen(edits, place, text))
-        if not any(one.attributes.get("PURPOSE") == ORIGINAL for one in element.elements("ALTERNATIVE")):
-            prefix, _ = qualified(self.markup.source, element)
-            held = prefix + b"ALTERNATIVE"
-            held = b"<" + held + b' PURPOSE="original">' + escape(before) + b"</" + held + b">"
-            ahead = [one.stop for one in element.elements() if one.name in ("Shape", "ALTERNATIVE")]
-            edits.insert(element, max(ahead, default=element.inside), held)
+        edits.set_attribute(element, "CONTENT", text if split else self._without_hyphen(edits, location, text))
+        alternatives = element.elements("ALTERNATIVE")
+        if not any(alternative.attributes.get("PURPOSE") == ORIGINAL for alternative in alternatives):
+            prefix, _ = qualified_name(self.markup.source, element)
+            tag_name = prefix + b"ALTERNATIVE"
+            original = b"<" + tag_name + b' PURPOSE="original">' + escape(old_text) + b"</" + tag_name + b">"
+            ends = [child.stop for child in element.elements() if child.name in ("Shape", "ALTERNATIVE")]
+            edits.insert(element, max(ends, default=element.content_start), original)
         if glyphs:
-            edits.insert(element, element.close, glyphs)
+            edits.insert(element, element.content_stop, glyphs)
 
     def add_word(
         self,
         edits: Edits,
-        place: Place,
+        location: WordLocation,
         text: str,
-        gap: tuple[Box | None, Box | None],
-        name: str | None,
+        previous_box: Box | None,
+        box: Box | None,
+        new_id: str | None,
         confidence: float | None,
         *,
-        last: bool,
+        is_last: bool,
         glyphs: bytes,
     ) -> None:
-        """Add a space and a String after a String."""
-        element, source = place.element, self.markup.source
-        before, box = gap
-        attributes = {key: value for key, value in element.attributes.items() if " " not in key and key not in OWN}
-        attributes["CONTENT"] = self._without_hyphen(edits, place, text) if last else text
-        attributes |= {"ID": name} if name is not None else {}
+        """Add an SP and a String after a String."""
+        element, source = location.element, self.markup.source
+        attributes = {
+            name: value for name, value in element.attributes.items() if " " not in name and name not in NOT_COPIED
+        }
+        attributes["CONTENT"] = self._without_hyphen(edits, location, text) if is_last else text
+        attributes |= {"ID": new_id} if new_id is not None else {}
         attributes |= {"WC": f"{confidence:.2f}"} if confidence is not None else {}
         space = b""
-        if before is not None and box is not None:
-            attributes |= dict(zip(CORNERS, _corners(box), strict=True))
-            places = {"HPOS": before.right, "VPOS": before.top, "WIDTH": max(0.0, box.left - before.right)}
-            space = _written({key: write_coordinate(value) for key, value in places.items()})
-        prefix, own = qualified(source, element)
+        if previous_box is not None and box is not None:
+            attributes |= dict(zip(BOX_ATTRIBUTES, _format_box(box), strict=True))
+            width = max(0.0, box.left - previous_box.right)
+            space_box = {"HPOS": previous_box.right, "VPOS": previous_box.top, "WIDTH": width}
+            space = format_attributes({name: write_coordinate(value) for name, value in space_box.items()})
+        prefix, name = qualified_name(source, element)
         end = b">" + glyphs + end_tag(source, element) if glyphs else b"/>"
-        made = b"<" + prefix + b"SP" + space + b"/><" + prefix + own + _written(attributes) + end
-        edits.replace(element.stop, element.stop, made)
+        added = b"<" + prefix + b"SP" + space + b"/><" + prefix + name + format_attributes(attributes) + end
+        edits.replace(element.stop, element.stop, added)
 
-    def remove_word(self, edits: Edits, first: Place, place: Place) -> None:
-        """Take out a String and the spaces before it."""
-        parent = place.element.parent
+    def remove_word(self, edits: Edits, first: WordLocation, location: WordLocation) -> None:
+        """Delete a String and the SP elements before it."""
+        parent = location.element.parent
         assert parent is not None
-        around = parent.elements()
-        index = around.index(place.element)
-        while index > 0 and around[index - 1].name == "SP" and around[index - 1].start > first.element.start:
-            edits.delete(around[index - 1])
+        siblings = parent.elements()
+        index = siblings.index(location.element)
+        while index > 0 and siblings[index - 1].name == "SP" and siblings[index - 1].start > first.element.start:
+            edits.delete(siblings[index - 1])
             index -= 1
-        edits.delete(place.element)
+        edits.delete(location.element)
 
     def glyph_text(self, glyph: Element) -> str:
-        """The text of a glyph."""
+        """Return the text of a glyph."""
         return glyph.attributes.get("CONTENT", "")
 
-    def mark_passage(self, edits: Edits, passage: Passage) -> None:
-        """There are no passages: every word is a String."""
+    def record_original(self, edits: Edits, passage: Passage) -> None:
+        """ALTO has no passages: every word is a String."""
         raise AssertionError("ALTO has no passages")
 
-    def follow(self, edits: Edits, words: Sequence[Word], changes: Sequence[Change]) -> None:
-        """Change the whole word in both parts of one that is hyphenated, if it was the two parts together.
+    def update_copies(self, edits: Edits, words: Sequence[Word], changes: Sequence[WordChange]) -> None:
+        """Update SUBS_CONTENT, the complete word, in both parts of a changed hyphenated word.
 
-        Where a part was joined with other words, or parted, neither part is said to be one any more.
+        It is updated if it was the concatenation of both parts. If a part was joined with other words or split, both
+        parts lose SUBS_TYPE and SUBS_CONTENT.
         """
-        touched = {at: change for change in changes for at in range(change.start, change.stop)}
-        for at in sorted({one for place in touched for one in (place - 1, place)}):
-            if at < 0 or at + 1 >= len(words) or (self._part(at), self._part(at + 1)) != ("HypPart1", "HypPart2"):
+        change_of_word = {index: change for change in changes for index in range(change.start, change.stop)}
+        first_parts = sorted({first for index in change_of_word for first in (index - 1, index)})
+        for first in first_parts:
+            pair = (first, first + 1)
+            if first < 0 or first + 1 >= len(words) or tuple(map(self._subs_type, pair)) != ("HypPart1", "HypPart2"):
                 continue
-            new = [_new_text(words[one], one, touched.get(one)) for one in (at, at + 1)]
-            whole = _joined(words[at].text, words[at + 1].text)
-            for one in (at, at + 1):
-                change, element = touched.get(one), self.places[one].element
-                if None in new:
-                    if change is None or change.start == one:  # the element of any other word is gone
-                        edits.drop(element, "SUBS_TYPE")
-                        edits.drop(element, "SUBS_CONTENT")
-                elif words[one].whole == whole:
-                    edits.attribute(element, "SUBS_CONTENT", _joined(str(new[0]), str(new[1])))
+            new_texts = [_new_text(words[index], index, change_of_word.get(index)) for index in pair]
+            old_whole = _join_parts(words[first].text, words[first + 1].text)
+            for index in pair:
+                change, element = change_of_word.get(index), self.locations[index].element
+                if None in new_texts:
+                    if change is None or change.start == index:  # the elements of the other words are deleted
+                        edits.remove_attribute(element, "SUBS_TYPE")
+                        edits.remove_attribute(element, "SUBS_CONTENT")
+                elif words[index].whole == old_whole:
+                    edits.set_attribute(element, "SUBS_CONTENT", _join_parts(str(new_texts[0]), str(new_texts[1])))
 
-    def _part(self, at: int) -> str | None:
-        """Which part of a hyphenated word a word is."""
-        return self.places[at].element.attributes.get("SUBS_TYPE")
+    def _subs_type(self, index: int) -> str | None:
+        """Return which part of a hyphenated word a word is."""
+        return self.locations[index].element.attributes.get("SUBS_TYPE")
 
-    def _without_hyphen(self, edits: Edits, place: Place, text: str) -> str:
-        """A text without the hyphen that has an element; the element goes if the text does not end with one hyphen."""
-        if place.hyphen is None:
+    def _without_hyphen(self, edits: Edits, location: WordLocation, text: str) -> str:
+        """Remove the hyphen that has its own element; delete the element if the text does not end with one hyphen."""
+        if location.hyphen is None:
             return text
-        sign = place.hyphen.attributes.get("CONTENT", "").strip()
-        rest = text.removesuffix(sign)
-        if rest in ("", text) or rest.endswith(sign):  # which would be read as another text
-            edits.delete(place.hyphen)
+        hyphen = location.hyphen.attributes.get("CONTENT", "").strip()
+        rest = text.removesuffix(hyphen)
+        if rest in ("", text) or rest.endswith(hyphen):  # a file with the element would be read as a different text
+            edits.delete(location.hyphen)
             return text
         return rest
 
 
 def read_alto(data: bytes, markup: Markup) -> Transcript:
     """Read ALTO; lines are in the order of the file."""
-    file, root = Alto(markup), markup.root
+    file, root = AltoFile(markup), markup.root
     elements = list(root.walk())
-    named = {one.name: one.text().strip() for one in reversed(elements) if one.name in ("MeasurementUnit", "fileName")}
-    engines = [" ".join(one.text().split()) for one in elements if one.name == "softwareName"]
-    tesseract = any("tesseract" in engine.lower() for engine in engines)
-    found: dict[Element, list[Element]] = {one: [] for one in elements if one.name == "Page"}
-    for line in elements:
-        if line.name == "TextLine":
-            found.setdefault(next((one for one in _above(line) if one.name == "Page"), root), []).append(line)
+    metadata = {
+        element.name: element.text().strip()
+        for element in reversed(elements)
+        if element.name in ("MeasurementUnit", "fileName")
+    }
+    engines = [" ".join(element.text().split()) for element in elements if element.name == "softwareName"]
+    is_tesseract = any("tesseract" in engine.lower() for engine in engines)
+    lines_of_page: dict[Element, list[Element]] = {element: [] for element in elements if element.name == "Page"}
+    for element in elements:
+        if element.name == "TextLine":
+            page = next((ancestor for ancestor in _ancestors(element) if ancestor.name == "Page"), root)
+            lines_of_page.setdefault(page, []).append(element)
     pages = []
-    for page, inside in found.items():
+    for page, line_elements in lines_of_page.items():
         lines: list[Line] = []
         blocks: dict[Element | None, int] = {}
-        for line in inside:
-            words = _read_words(file, line, tesseract=tesseract)
+        for line in line_elements:
+            words = _read_words(file, line, is_tesseract=is_tesseract)
             if words:
-                number = blocks.setdefault(line.parent, len(blocks))
-                lines.append(Line(tuple(words), _box(markup, line), number))
-        pages.append(Page(tuple(lines), _page_box(markup, page), named.get("fileName") or None))
-    unit = named.get("MeasurementUnit") or "pixel"
+                block = blocks.setdefault(line.parent, len(blocks))
+                lines.append(Line(tuple(words), _read_box(markup, line), block))
+        pages.append(Page(tuple(lines), _read_page_box(markup, page), metadata.get("fileName") or None))
+    unit = metadata.get("MeasurementUnit") or "pixel"
     return Transcript("ALTO", _version(root), next(iter(engines), None), unit, tuple(pages), data, file)
 
 
-def _above(element: Element) -> list[Element]:
-    """The elements around an element, from the inside out."""
-    found = []
+def _ancestors(element: Element) -> list[Element]:
+    """Return the ancestors of an element, innermost first."""
+    ancestors = []
     while element.parent is not None:
         element = element.parent
-        found.append(element)
-    return found
+        ancestors.append(element)
+    return ancestors
 
 
-def _read_words(file: Alto, line: Element, *, tesseract: bool) -> list[Word]:
-    """The words of a line."""
+def _read_words(file: AltoFile, line: Element, *, is_tesseract: bool) -> list[Word]:
+    """Read the words of a line, and append their locations."""
     words: list[Word] = []
-    strings = [one for one in line.elements() if one.name in ("String", "HYP")]
-    for index, element in enumerate(strings):
+    children = [child for child in line.elements() if child.name in ("String", "HYP")]
+    for index, element in enumerate(children):
         if element.name == "HYP":
             continue
-        follows = strings[index + 1] if index + 1 < len(strings) else None
-        hyphen = follows if follows is not None and follows.name == "HYP" else None
+        following = children[index + 1] if index + 1 < len(children) else None
+        hyphen_element = following if following is not None and following.name == "HYP" else None
         content = " ".join(element.attributes.get("CONTENT", "").split())
-        sign = hyphen.attributes.get("CONTENT", "").strip() if hyphen is not None else ""
-        hyphen = hyphen if sign and content and not content.endswith(sign) else None
+        hyphen = hyphen_element.attributes.get("CONTENT", "").strip() if hyphen_element is not None else ""
+        hyphen_element = hyphen_element if hyphen and content and not content.endswith(hyphen) else None
         if content:
-            words.append(_read_word(file.markup, element, content, sign if hyphen else "", tesseract=tesseract))
-            file.places.append(Place(element, hyphen=hyphen))
+            words.append(
+                _read_word(file.markup, element, content, hyphen if hyphen_element else "", is_tesseract=is_tesseract)
+            )
+            file.locations.append(WordLocation(element, hyphen=hyphen_element))
     return words
 
 
-def _read_word(markup: Markup, element: Element, content: str, sign: str, *, tesseract: bool) -> Word:
-    """A word, with the sign of its hyphen."""
-    others = [(one.attributes.get("PURPOSE"), " ".join(one.text().split())) for one in element.elements("ALTERNATIVE")]
+def _read_word(markup: Markup, element: Element, content: str, hyphen: str, *, is_tesseract: bool) -> Word:
+    """Read a word; ``hyphen`` is the text of the hyphen element after it."""
+    alternatives = [
+        (alternative.attributes.get("PURPOSE"), " ".join(alternative.text().split()))
+        for alternative in element.elements("ALTERNATIVE")
+    ]
     attributes = element.attributes
-    hyphenated = attributes.get("SUBS_TYPE") in ("HypPart1", "HypPart2")
+    is_hyphenated = attributes.get("SUBS_TYPE") in ("HypPart1", "HypPart2")
     glyphs = _read_glyphs(markup, element, content)
     return Word(
-        content + sign,
-        _confidence(attributes.get("WC"), tesseract=tesseract),
-        _box(markup, element),
-        (*glyphs, Glyph(sign)) if glyphs and sign else glyphs,
-        tuple(Alternative(text, None) for purpose, text in others if purpose != ORIGINAL),
-        attributes.get("SUBS_CONTENT") if hyphenated else None,
-        next((text for purpose, text in others if purpose == ORIGINAL), None),
+        content + hyphen,
+        _read_word_confidence(attributes.get("WC"), is_tesseract=is_tesseract),
+        _read_box(markup, element),
+        (*glyphs, Glyph(hyphen)) if glyphs and hyphen else glyphs,
+        tuple(OcrAlternative(text, None) for purpose, text in alternatives if purpose != ORIGINAL),
+        attributes.get("SUBS_CONTENT") if is_hyphenated else None,
+        next((text for purpose, text in alternatives if purpose == ORIGINAL), None),
     )
 
 
 def _read_glyphs(markup: Markup, element: Element, content: str) -> tuple[Glyph, ...]:
-    """The characters of a word: its glyphs with their variants, or its list of ratings from 0 (sure) to 9."""
+    """Read the characters of a word: Glyph elements with their variants, or the ratings in CC (0 best, 9 worst)."""
     glyphs = tuple(
         Glyph(
-            one.attributes.get("CONTENT", ""),
-            read_confidence(one.attributes.get("GC")),
-            _box(markup, one),
+            glyph.attributes.get("CONTENT", ""),
+            read_confidence(glyph.attributes.get("GC")),
+            _read_box(markup, glyph),
             tuple(
-                Alternative(other.attributes.get("CONTENT", ""), read_confidence(other.attributes.get("VC")))
-                for other in one.elements("Variant")
+                OcrAlternative(variant.attributes.get("CONTENT", ""), read_confidence(variant.attributes.get("VC")))
+                for variant in glyph.elements("Variant")
             ),
         )
-        for one in element.elements("Glyph")
+        for glyph in element.elements("Glyph")
     )
     ratings = "".join(element.attributes.get("CC", "").split())
     if not glyphs and len(ratings) == len(content) and ratings.isascii() and ratings.isdigit():
-        return tuple(Glyph(one, 1 - int(digit) / LEAST) for one, digit in zip(content, ratings, strict=True))
+        return tuple(
+            Glyph(character, 1 - int(rating) / MAX_CC_RATING)
+            for character, rating in zip(content, ratings, strict=True)
+        )
     return glyphs
 
 
-def _confidence(value: str | None, *, tesseract: bool) -> float | None:
-    """A confidence. Tesseract writes "0." and then a whole percentage, as many digits as it has."""
-    if tesseract and value is not None and PERCENT.fullmatch(value):
+def _read_word_confidence(value: str | None, *, is_tesseract: bool) -> float | None:
+    """Read a WC. Tesseract writes "0." and then an integer percentage without leading zeros."""
+    if is_tesseract and value is not None and TESSERACT_PERCENT.fullmatch(value):
         return int(value[2:]) / 100
     return read_confidence(value)
 
 
-def _box(markup: Markup, element: Element) -> Box | None:
-    """The box of an element that has all four corners."""
-    values = [element.attributes.get(name) for name in CORNERS]
-    numbers = [read_coordinate(value, lambda: markup.where(element)) for value in values if value is not None]
-    if len(numbers) < len(CORNERS):
+def _read_box(markup: Markup, element: Element) -> Box | None:
+    """Return the box of an element; None if a box attribute is missing."""
+    values = [element.attributes.get(name) for name in BOX_ATTRIBUTES]
+    numbers = [read_coordinate(value, lambda: markup.location(element)) for value in values if value is not None]
+    if len(numbers) < len(BOX_ATTRIBUTES):
         return None
     left, top, width, height = numbers
     return Box(left, top, left + width, top + height)
 
 
-def _page_box(markup: Markup, page: Element) -> Box | None:
-    """The box of a page, which begins at 0."""
+def _read_page_box(markup: Markup, page: Element) -> Box | None:
+    """Return the box of a page, with its upper left corner at 0."""
     values = [page.attributes.get(name) for name in ("WIDTH", "HEIGHT")]
-    numbers = [read_coordinate(value, lambda: markup.where(page)) for value in values if value is not None]
+    numbers = [read_coordinate(value, lambda: markup.location(page)) for value in values if value is not None]
     return Box(0.0, 0.0, *numbers) if len(numbers) == 2 else None
 
 
-def _corners(box: Box) -> list[str]:
-    """A box as the values of CORNERS."""
+def _format_box(box: Box) -> list[str]:
+    """Return the values of BOX_ATTRIBUTES."""
     return [write_coordinate(value) for value in (box.left, box.top, box.right - box.left, box.bottom - box.top)]
 
 
-def _written(attributes: dict[str, str]) -> bytes:
-    """Attributes as a tag has them."""
-    return b"".join(b" " + key.encode() + b"=" + quote(value) for key, value in attributes.items())
-
-
-def _joined(first: str, second: str) -> str:
-    """The two parts of a hyphenated word together."""
+def _join_parts(first: str, second: str) -> str:
+    """Join the two parts of a hyphenated word."""
     return (first[:-1] if first[-1:] and first[-1] in HYPHENS else first) + second
 
 
-def _new_text(word: Word, at: int, change: Change | None) -> str | None:
-    """The text of a word after a change; None if it does not stay one word."""
+def _new_text(word: Word, index: int, change: WordChange | None) -> str | None:
+    """Return the text of a word after a change; None if the change changes the number of words."""
     if change is None:
         return word.text
     parts = change.text.split() or [""] * (change.stop - change.start)
-    return parts[at - change.start] if len(parts) == change.stop - change.start else None
+    return parts[index - change.start] if len(parts) == change.stop - change.start else None
 
 
 def _version(root: Element) -> str | None:
-    """The version of ALTO that a file names, by itself, by its schema or by its namespace."""
-    where = next((value for key, value in root.attributes.items() if key.endswith("schemaLocation")), "")
-    schema, space = VERSION.search(where), SPACE.search(root.space)
-    named = ".".join(schema.groups()) if schema else space[1] if space else None
-    return root.attributes.get("SCHEMAVERSION") or named
+    """Return the version of ALTO from SCHEMAVERSION, the schema location or the namespace."""
+    location = next((value for name, value in root.attributes.items() if name.endswith("schemaLocation")), "")
+    schema, namespace = SCHEMA_VERSION.search(location), NAMESPACE_VERSION.search(root.namespace)
+    version = ".".join(schema.groups()) if schema else namespace[1] if namespace else None
+    return root.attributes.get("SCHEMAVERSION") or version

@@ -1,4 +1,4 @@
-"""What the reader of a transcript said of each character of its text."""
+"""OCR confidences and OCR alternatives of each character of a transcript."""
 
 from conservator.channels.edits import MAX_EDIT_CHARS
 from conservator.channels.ocr_calibration import CharacterConfidence, calibration_of
@@ -6,40 +6,46 @@ from conservator.channels.ocr_confidence import OcrConfidence
 from conservator.pages.model import Glyph, Word
 from conservator.pages.transcript import Transcript
 
-SILENT = CharacterConfidence()
+NO_CONFIDENCE = CharacterConfidence()
 
 
 def ocr_confidence_of(transcript: Transcript) -> OcrConfidence | None:
-    """What the reader said, by what that means for its engine; None if it said nothing at all."""
-    said = character_confidences(transcript)
-    return None if all(one == SILENT for one in said) else calibration_of(transcript.engine).ocr_confidence(said)
+    """Return the calibrated OCR confidences of a transcript; None if the file has no confidences."""
+    confidences = character_confidences(transcript)
+    if all(confidence == NO_CONFIDENCE for confidence in confidences):
+        return None
+    return calibration_of(transcript.engine).ocr_confidence(confidences)
 
 
 def character_confidences(transcript: Transcript) -> list[CharacterConfidence]:
-    """What the reader said of each character of ``transcript.text``; nothing of blanks and line ends."""
-    found = [SILENT] * len(transcript.text)
+    """Return the OCR confidence of each character of ``transcript.text``; spaces and newlines have none."""
+    confidences = [NO_CONFIDENCE] * len(transcript.text)
     for word, (start, stop) in zip(transcript.words, transcript.spans, strict=True):
-        found[start:stop] = word_confidence(word)
-    return found
+        confidences[start:stop] = word_confidence(word)
+    return confidences
 
 
 def word_confidence(word: Word) -> list[CharacterConfidence]:
-    """What the reader said of each character of a word, by its glyphs or of all alike; nothing if it was corrected."""
+    """Return the OCR confidence of each character of a word.
+
+    The glyphs are used if the file lists them, else the confidence of the word. A corrected word has no confidences.
+    """
     if word.original is not None:
-        return [SILENT] * len(word.text)
+        return [NO_CONFIDENCE] * len(word.text)
     if "".join(glyph.text for glyph in word.glyphs) == word.text and any(
         glyph.confidence is not None for glyph in word.glyphs
     ):
-        return [said for glyph in word.glyphs for said in glyph_confidence(glyph)]
-    return [SILENT if word.confidence is None else CharacterConfidence(word.confidence, of_word=True)] * len(word.text)
+        return [confidence for glyph in word.glyphs for confidence in glyph_confidence(glyph)]
+    if word.confidence is None:
+        return [NO_CONFIDENCE] * len(word.text)
+    return [CharacterConfidence(word.confidence, of_word=True)] * len(word.text)
 
 
 def glyph_confidence(glyph: Glyph) -> list[CharacterConfidence]:
-    """What the reader said of the characters of a glyph; other readings only of a single one."""
-    single = len(glyph.text) == 1
-    others = tuple(
-        (other.text, other.confidence)
-        for other in (glyph.alternatives if single else ())
-        if other.confidence and 0 < len(other.text) <= MAX_EDIT_CHARS and other.text != glyph.text
+    """Return the OCR confidence of each character of a glyph, with alternatives if the glyph is one character."""
+    alternatives = tuple(
+        (alternative.text, alternative.confidence)
+        for alternative in (glyph.alternatives if len(glyph.text) == 1 else ())
+        if alternative.confidence and 0 < len(alternative.text) <= MAX_EDIT_CHARS and alternative.text != glyph.text
     )
-    return [CharacterConfidence(glyph.confidence, alternatives=others)] * len(glyph.text)
+    return [CharacterConfidence(glyph.confidence, alternatives=alternatives)] * len(glyph.text)

@@ -1,105 +1,113 @@
-"""The characters of words of hOCR: the runs of text that carry them, and what the engine says of each."""
+"""Characters of hOCR words: their runs of text, OCR confidences and OCR alternatives."""
 
 from collections.abc import Iterable, Sequence
 
-from conservator.pages.elements import Element, Text
+from conservator.pages.elements import Element, TextRun
 from conservator.pages.hocr_titles import read_box, read_properties
 from conservator.pages.markup import Markup
-from conservator.pages.model import Alternative, Glyph
+from conservator.pages.model import Glyph, OcrAlternative
 from conservator.pages.numbers import read_confidence
 
-CHARACTERS, SYMBOLS = {"ocrx_cinfo", "ocr_cinfo", "ocr_glyph"}, {"ocr_symbol"}
+CHARACTER_CLASSES, SYMBOL_CLASSES = {"ocrx_cinfo", "ocr_cinfo", "ocr_glyph"}, {"ocr_symbol"}
+# lists: how many of the next lists of choices are searched for a character [untuned]
+CHOICE_LIST_WINDOW = 3
 
 
-def is_kind(element: Element, kinds: set[str]) -> bool:
-    """Whether an element is of one of the kinds."""
-    return bool(kinds & set(element.attributes.get("class", "").split()))
+def has_class(element: Element, classes: set[str]) -> bool:
+    """Return whether an element has one of the classes."""
+    return bool(classes & set(element.attributes.get("class", "").split()))
 
 
-def is_choice(element: Element) -> bool:
-    """Whether an element holds the readings that were possible for a character, as Tesseract lists them."""
-    within = any(is_kind(one, CHARACTERS) for one in element.elements())
-    return is_kind(element, SYMBOLS) or (is_kind(element, CHARACTERS) and within)
+def is_choice_list(element: Element) -> bool:
+    """Return whether an element lists the alternatives of a character, as Tesseract writes them."""
+    has_characters = any(has_class(child, CHARACTER_CLASSES) for child in element.elements())
+    return has_class(element, SYMBOL_CLASSES) or (has_class(element, CHARACTER_CLASSES) and has_characters)
 
 
-def find_runs(element: Element) -> list[Text]:
-    """The runs that carry the text of a word: not those of other readings, nor blanks."""
-    return [run for child in element.children for run in find_runs_of(child)]
+def word_runs(element: Element) -> list[TextRun]:
+    """Return the runs with the text of a word, without alternatives and whitespace."""
+    return [run for child in element.children for run in child_word_runs(child)]
 
 
-def find_runs_of(child: Element | Text) -> list[Text]:
-    """The runs that carry text in a part of a word."""
-    return [run for run in _loose_runs_of(child) if run.value.strip()]
+def child_word_runs(child: Element | TextRun) -> list[TextRun]:
+    """Return the runs with text in a child of a word, without alternatives and whitespace."""
+    return [run for run in _child_text_runs(child) if run.value.strip()]
 
 
-def loose_runs(element: Element) -> Iterable[Text]:
-    """The runs of text of a word or line, without those of other readings."""
+def text_runs(element: Element) -> Iterable[TextRun]:
+    """Yield the runs of text of a word or line, without alternatives."""
     for child in element.children:
-        yield from _loose_runs_of(child)
+        yield from _child_text_runs(child)
 
 
-def _loose_runs_of(child: Element | Text) -> Iterable[Text]:
-    """The runs of text in a part of a word or line."""
-    if isinstance(child, Text):
+def _child_text_runs(child: Element | TextRun) -> Iterable[TextRun]:
+    """Yield the runs of text in a child of a word or line, without alternatives."""
+    if isinstance(child, TextRun):
         yield child
-    elif child.name != "del" and not is_choice(child):
-        yield from loose_runs(child)
+    elif child.name != "del" and not is_choice_list(child):
+        yield from text_runs(child)
 
 
 def read_glyphs(markup: Markup, element: Element, text: str) -> tuple[Glyph, ...]:
-    """The characters of a word, from elements of characters, lists of choices, or a list of confidences."""
+    """Read the characters of a word, from elements of characters, lists of choices, or a list of confidences."""
     glyphs: list[Glyph] = []
-    loose: list[dict[str, float]] = []
-    waiting = list(reversed(element.elements()))
-    while waiting:
-        one = waiting.pop()
-        if is_choice(one):
-            choices = _read_choices(one)
+    unassigned: list[dict[str, float]] = []  # lists of choices without a character element
+    stack = list(reversed(element.elements()))
+    while stack:
+        node = stack.pop()
+        if is_choice_list(node):
+            choices = _read_choices(node)
             if glyphs and not glyphs[-1].alternatives:
-                if glyphs[-1].text in choices:  # a few lists are those of another character
-                    glyphs[-1] = _chosen(glyphs[-1], choices)
+                if glyphs[-1].text in choices:  # Tesseract sometimes lists the choices of another character
+                    glyphs[-1] = _with_alternatives(glyphs[-1], choices)
             else:
-                loose.append(choices)
-        elif is_kind(one, CHARACTERS) and one.text().strip():
-            properties = read_properties(one)
+                unassigned.append(choices)
+        elif has_class(node, CHARACTER_CLASSES) and node.text().strip():
+            properties = read_properties(node)
             confidence = read_confidence(properties.get("x_conf") or properties.get("x_confs"), 100)
-            glyphs.append(Glyph(one.text().strip(), confidence, read_box(markup, one, "x_bboxes")))
-        elif one.name != "del":
-            waiting.extend(reversed(one.elements()))
-    if not glyphs and loose:
-        glyphs = _assigned(text, loose)
-    listed = read_properties(element).get("x_confs", "").split()
-    if not glyphs and len(listed) == len(text):
-        glyphs = [Glyph(one, read_confidence(value, 100)) for one, value in zip(text, listed, strict=True)]
+            glyphs.append(Glyph(node.text().strip(), confidence, read_box(markup, node, "x_bboxes")))
+        elif node.name != "del":
+            stack.extend(reversed(node.elements()))
+    if not glyphs and unassigned:
+        glyphs = _assign_choices(text, unassigned)
+    confidences = read_properties(element).get("x_confs", "").split()
+    if not glyphs and len(confidences) == len(text):
+        glyphs = [
+            Glyph(character, read_confidence(value, 100)) for character, value in zip(text, confidences, strict=True)
+        ]
     return tuple(glyphs) if "".join(glyph.text for glyph in glyphs) == text else ()
 
 
 def _read_choices(element: Element) -> dict[str, float]:
-    """The readings of a character and their confidences; of several moments of reading, the surest counts."""
+    """Return the choices of a character with their confidences: of several time steps, the highest confidence."""
     choices: dict[str, float] = {}
-    for one in element.walk():
-        reading = one.text().strip()
-        if reading and is_kind(one, CHARACTERS) and not one.elements():
-            confidence = read_confidence(read_properties(one).get("x_confs"), 100) or 0.0
-            choices[reading] = max(confidence, choices.get(reading, 0.0))
+    for node in element.walk():
+        text = node.text().strip()
+        if text and has_class(node, CHARACTER_CLASSES) and not node.elements():
+            confidence = read_confidence(read_properties(node).get("x_confs"), 100) or 0.0
+            choices[text] = max(confidence, choices.get(text, 0.0))
     return choices
 
 
-def _assigned(text: str, lists: Sequence[dict[str, float]]) -> list[Glyph]:
-    """A glyph for each character, with the first list of choices after that of the character before that has it.
+def _assign_choices(text: str, choice_lists: Sequence[dict[str, float]]) -> list[Glyph]:
+    """Assign to each character the first of the next lists of choices that contains it.
 
-    Tesseract also lists the choices of the space before a word.
+    Lists can be left over, because Tesseract also lists the choices of the space before a word.
     """
-    glyphs, at = [], 0
+    glyphs, start = [], 0
     for character in text:
-        place = next((one for one in range(at, min(at + 3, len(lists))) if character in lists[one]), None)
-        glyphs.append(_chosen(Glyph(character), lists[place]) if place is not None else Glyph(character))
-        at = place + 1 if place is not None else at
+        candidates = range(start, min(start + CHOICE_LIST_WINDOW, len(choice_lists)))
+        index = next((candidate for candidate in candidates if character in choice_lists[candidate]), None)
+        if index is None:
+            glyphs.append(Glyph(character))
+        else:
+            glyphs.append(_with_alternatives(Glyph(character), choice_lists[index]))
+            start = index + 1
     return glyphs
 
 
-def _chosen(glyph: Glyph, choices: dict[str, float]) -> Glyph:
-    """A glyph with other readings."""
-    others = tuple(Alternative(*one) for one in choices.items() if one[0] != glyph.text)
+def _with_alternatives(glyph: Glyph, choices: dict[str, float]) -> Glyph:
+    """Return a glyph with its choices as alternatives, and with a confidence if it has none."""
+    alternatives = tuple(OcrAlternative(text, confidence) for text, confidence in choices.items() if text != glyph.text)
     confidence = choices.get(glyph.text) if glyph.confidence is None else glyph.confidence
-    return Glyph(glyph.text, confidence, glyph.box, others)
+    return Glyph(glyph.text, confidence, glyph.box, alternatives)

@@ -1,4 +1,4 @@
-"""The titles of hOCR: properties of an element, such as its box and its confidence."""
+"""Titles of hOCR elements, which hold properties such as the box and the confidence."""
 
 import re
 
@@ -8,53 +8,53 @@ from conservator.pages.markup import Markup
 from conservator.pages.model import Box
 from conservator.pages.numbers import read_coordinate, write_coordinate
 
-PIECE = re.compile(r'[^;"]+|"[^"]*"|"|;')  # of a title, in which a semicolon may stand between quotes
+TITLE_TOKEN = re.compile(r'[^;"]+|"[^"]*"|"|;')  # a semicolon in quotes does not end a property
 
 
 def read_properties(element: Element) -> dict[str, str]:
-    """The properties in the title of an element."""
-    found: dict[str, str] = {}
-    for piece in _pieces(element.attributes.get("title", "")):
-        name, _, value = piece.strip().partition(" ")
+    """Return the properties in the title of an element."""
+    properties: dict[str, str] = {}
+    for text in _split_title(element.attributes.get("title", "")):
+        name, _, value = text.strip().partition(" ")
         if name:
-            found.setdefault(name, value)
-    return found
+            properties.setdefault(name, value)
+    return properties
 
 
-def _pieces(title: str) -> list[str]:
-    """The properties of a title as they are written."""
-    made = [""]
-    for found in PIECE.finditer(title):
-        if found[0] == ";":
-            made.append("")
+def _split_title(title: str) -> list[str]:
+    """Split a title at semicolons outside quotes."""
+    parts = [""]
+    for token in TITLE_TOKEN.finditer(title):
+        if token[0] == ";":
+            parts.append("")
         else:
-            made[-1] += found[0]
-    return made
+            parts[-1] += token[0]
+    return parts
 
 
 def write_title(title: str, box: Box | None, confidence: float | None) -> str:
-    """A title with another box and confidence, unless they are None."""
-    wanted = {}
+    """Return a title with a new box and confidence; None keeps the old value."""
+    new_values = {}
     if box is not None:
-        wanted["bbox"] = " ".join(map(write_coordinate, box))
+        new_values["bbox"] = " ".join(map(write_coordinate, box))
     if confidence is not None:
-        wanted["x_wconf"] = str(round(100 * confidence))
-    pieces = _pieces(title) if title.strip() else []
-    for index, piece in enumerate(pieces):
-        name = piece.split(maxsplit=1)[:1]
-        if name and name[0] in wanted:
-            blank = piece[: len(piece) - len(piece.lstrip())]
-            pieces[index] = f"{blank}{name[0]} {wanted.pop(name[0])}"
-    pieces += [(" " if pieces or number else "") + f"{key} {wanted[key]}" for number, key in enumerate(wanted)]
-    return ";".join(pieces)
+        new_values["x_wconf"] = str(round(100 * confidence))
+    parts = _split_title(title) if title.strip() else []
+    for index, part in enumerate(parts):
+        name = part.split(maxsplit=1)[:1]
+        if name and name[0] in new_values:
+            indent = part[: len(part) - len(part.lstrip())]
+            parts[index] = f"{indent}{name[0]} {new_values.pop(name[0])}"
+    parts += [(" " if parts or index else "") + f"{name} {new_values[name]}" for index, name in enumerate(new_values)]
+    return ";".join(parts)
 
 
 def read_box(markup: Markup, element: Element, name: str = "bbox") -> Box | None:
-    """The box of an element, if its title has one."""
+    """Return the box in the title of an element; None if there is none."""
     values = read_properties(element).get(name)
     if values is None:
         return None
-    numbers = [read_coordinate(value, lambda: markup.where(element)) for value in values.split()]
+    numbers = [read_coordinate(value, lambda: markup.location(element)) for value in values.split()]
     if len(numbers) != 4:
-        raise ConservatorError(f"{markup.where(element)}: {name} has {len(numbers)} numbers; 4 are expected")
+        raise ConservatorError(f"{markup.location(element)}: {name} must have 4 numbers, got {len(numbers)}")
     return Box(*numbers)

@@ -1,10 +1,11 @@
-"""Pictures of pages: which kind a file is, how large the picture is, and cutting out a line."""
+"""Scans: detection of the format, size checks, and cropping of lines."""
 
 import io
 import struct
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from PIL import (
     BmpImagePlugin,
@@ -22,7 +23,7 @@ from conservator.documents.file_types import name_file_type
 from conservator.errors import ConservatorError, NotTextError
 from conservator.pages.model import Box
 
-# What a file is -> its short name.
+# Description of a file type -> format.
 SCANS = {
     "a PNG image": "png",
     "a JPEG image": "jpeg",
@@ -33,8 +34,8 @@ SCANS = {
     "a GIF image": "gif",
     "a PDF document": "pdf",
 }
-ACCEPTED = "PNG, JPEG, TIFF, WebP, BMP, PNM and GIF images and PDF documents are read"
-# Each reads the header alone. Image.open does, too, but warns of images that are within the limits here.
+ACCEPTED = "accepted scans are PNG, JPEG, TIFF, WebP, BMP, PNM and GIF images and PDF documents"
+# Each reads only the header. Image.open does, too, but it warns about images that are within the limits here.
 OPENERS: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
     "png": PngImagePlugin.PngImageFile,
     "jpeg": JpegImagePlugin.JpegImageFile,
@@ -44,13 +45,8 @@ OPENERS: dict[str, Callable[[io.BytesIO], ImageFile.ImageFile]] = {
     "pnm": PpmImagePlugin.PpmImageFile,
     "gif": GifImagePlugin.GifImageFile,
 }
-SIZE = 2**29  # bytes of a file
-PIXELS = 150_000_000  # of a page: a newspaper at 600 dots an inch
-SIDE = 32_767  # pixels; Tesseract takes no more
-PAGES = 1000
-WIDE, HIGH, GREYS = 1400, 200, 16  # of a line in a report: pixels and shades
-# What Pillow raises at files that are broken.
-FAULTS = (
+# Exceptions that Pillow raises for broken files.
+PILLOW_ERRORS = (
     OSError,
     SyntaxError,
     ValueError,
@@ -65,139 +61,158 @@ FAULTS = (
 )
 
 
-def name_scan(data: bytes) -> str | None:
-    """``png``, ``jpeg``, ``tiff``, ``webp``, ``bmp``, ``pnm``, ``gif`` or ``pdf``, by how a file begins; else None."""
+@dataclass(frozen=True)
+class ImageConfig:
+    """Limits of scans, and the format of line images in a report."""
+
+    max_file_bytes: int = 2**29  # bytes: size of a file [safety limit]
+    max_page_pixels: int = 150_000_000  # pixels: area of a page, a newspaper at 600 dpi [safety limit]
+    max_side_pixels: int = 32_767  # pixels: width or height of a page; Tesseract's limit [definition]
+    max_pages: int = 1000  # count: pages of a file [safety limit]
+    max_line_width: int = 1400  # pixels: width of a line image [untuned]
+    max_line_height: int = 200  # pixels: height of a line image [untuned]
+    line_grey_levels: int = 16  # count: shades of grey of a line image [untuned]
+
+
+IMAGES = ImageConfig()
+
+
+def detect_scan_format(data: bytes) -> str | None:
+    """Return the format of a scan (a value of SCANS) by its first bytes; None for any other file."""
     return SCANS.get(name_file_type(data) or "")
 
 
 def check_scan(data: bytes) -> str:
-    """The short name of the kind of a scan; a file that is none, or is too large, is refused."""
-    found = name_scan(data)
-    if found is None:
-        kind = name_file_type(data)
-        raise NotTextError(f"the file is {kind or 'no image'}; {ACCEPTED}")
-    if len(data) > SIZE:
-        raise ConservatorError(f"the file has {len(data):,} bytes; at most {SIZE:,} are accepted")
-    return found
+    """Return the format of a scan; raise an error if the file is not a scan, or is too large."""
+    scan_format = detect_scan_format(data)
+    if scan_format is None:
+        raise NotTextError(f"the file is {name_file_type(data) or 'not an image'}; {ACCEPTED}")
+    if len(data) > IMAGES.max_file_bytes:
+        raise ConservatorError(
+            f"the file is too large: it has {len(data):,} bytes, the limit is {IMAGES.max_file_bytes:,} bytes"
+        )
+    return scan_format
 
 
 def check_pixels(width: float, height: float, number: int) -> None:
-    """Refuse a page that is too large, or has no pixels."""
+    """Raise an error if a page is too large or empty; ``number`` counts from 1."""
     if width < 1 or height < 1:
-        raise ConservatorError(f"page {number} has {width:.0f} x {height:.0f} pixels")
-    if width * height > PIXELS or max(width, height) > SIDE:
+        raise ConservatorError(f"page {number} is empty: it has {width:.0f} x {height:.0f} pixels")
+    if width * height > IMAGES.max_page_pixels or max(width, height) > IMAGES.max_side_pixels:
         raise ConservatorError(
-            f"page {number} has {width:,.0f} x {height:,.0f} pixels; "
-            f"at most {PIXELS:,} are accepted, and {SIDE:,} a side"
+            f"page {number} is too large: it has {width:,.0f} x {height:,.0f} pixels, "
+            f"the limit is {IMAGES.max_page_pixels:,} pixels, and {IMAGES.max_side_pixels:,} per side"
         )
 
 
 def count_pages(data: bytes) -> int:
-    """How many images a file has, each of a size that is accepted. Only headers are read, nothing is decoded."""
-    with _opened(data) as image:
+    """Return the number of images of a file, and check their sizes. Only headers are read."""
+    with _open(data) as image:
         check_pixels(*image.size, 1)
         number = 1
-        while image.format == "TIFF" and _turn(image, number):  # of an animation, Tesseract reads the first
+        while image.format == "TIFF" and _seek(image, number):  # Tesseract reads the first image of an animation
             number += 1
             check_pixels(*image.size, number)
-            if number > PAGES:
-                raise ConservatorError(f"the file has more than {PAGES} pages; part it")
+            if number > IMAGES.max_pages:
+                raise ConservatorError(f"the file has more than {IMAGES.max_pages} pages, which is the limit; split it")
         return number
 
 
 def check_images(data: bytes) -> int:
-    """Decode every image of a file that Tesseract would read; return how many there are.
+    """Decode every image of a file that Tesseract would read, and return their number.
 
-    A broken image is then reported as such on every machine, whether or not Tesseract is installed.
+    A broken image then gives the same error on every machine, whether or not Tesseract is installed.
     """
-    count = count_pages(data)
-    with _opened(data) as image:
-        for page in range(count):
-            _turn_to(image, page)
+    page_count = count_pages(data)
+    with _open(data) as image:
+        for page in range(page_count):
+            _seek_checked(image, page)
             image.load()
-    return count
+    return page_count
 
 
 def crop_line(data: bytes, box: Box, *, page: int = 0, margin: float = 4) -> bytes:
-    """The part of an image in a box, as PNG.
+    """Crop a box from an image, and return it as PNG.
 
     Args:
-        data: the bytes of the file of an image.
-        box: in pixels; what is outside of the image is cut off.
-        page: which image of a TIFF file, from 0.
+        data: bytes of an image file.
+        box: box in pixels; parts outside the image are cut off.
+        page: index of the image in a TIFF file.
         margin: pixels around the box.
     """
-    with _opened(data) as image:
-        _turn_to(image, page)
-        return encode_png(image.crop(_pixels(image, box, page, margin)))
+    with _open(data) as image:
+        _seek_checked(image, page)
+        return encode_png(image.crop(_pixel_box(image, box, page, margin)))
 
 
 def crop_lines(data: bytes, boxes: Sequence[Box], *, page: int = 0, margin: float = 4) -> Iterator[tuple[bytes, Box]]:
-    """Parts of an image that has many, as small grey PNG files, and the box that each shows.
+    """Crop boxes from an image; yield each as a small grey PNG file, with the box of its pixels.
 
     Args:
-        data: the bytes of the file of an image.
-        boxes: in pixels.
-        page: which image of a TIFF file, from 0.
+        data: bytes of an image file.
+        boxes: boxes in pixels.
+        page: index of the image in a TIFF file.
         margin: pixels around each box.
     """
-    with _opened(data) as image:
-        _turn_to(image, page)
-        grey = _as_grey(image) if boxes else image
+    with _open(data) as image:
+        _seek_checked(image, page)
+        grey = _to_grey(image) if boxes else image
         for box in boxes:
-            cut = _pixels(image, box, page, margin)
-            part = grey.crop(cut)
-            share = min(1.0, WIDE / part.width, HIGH / part.height)
-            small = part.resize((max(1, round(part.width * share)), max(1, round(part.height * share))))
-            made = io.BytesIO()
-            small.quantize(GREYS, dither=Image.Dither.NONE).save(made, "PNG", optimize=True)
-            yield made.getvalue(), Box(*cut)
+            pixel_box = _pixel_box(image, box, page, margin)
+            crop = grey.crop(pixel_box)
+            scale = min(1.0, IMAGES.max_line_width / crop.width, IMAGES.max_line_height / crop.height)
+            small = crop.resize((max(1, round(crop.width * scale)), max(1, round(crop.height * scale))))
+            png = io.BytesIO()
+            small.quantize(IMAGES.line_grey_levels, dither=Image.Dither.NONE).save(png, "PNG", optimize=True)
+            yield png.getvalue(), Box(*pixel_box)
 
 
-def _as_grey(image: Image.Image) -> Image.Image:
-    """An image in shades of grey, on white paper where it is transparent."""
+def _to_grey(image: Image.Image) -> Image.Image:
+    """Convert an image to grey; transparent pixels become white."""
     if image.mode.startswith("I"):  # 16 bits per pixel; "L" has 8
         return image.convert("I").point(lambda shade: shade / 256).convert("L")
     if not image.has_transparency_data:
         return image.convert("L")
-    paper = Image.new("RGBA", image.size, "white")
-    paper.alpha_composite(image.convert("RGBA"))
-    return paper.convert("L")
+    background = Image.new("RGBA", image.size, "white")
+    background.alpha_composite(image.convert("RGBA"))
+    return background.convert("L")
 
 
-def size_of(data: bytes, page: int = 0) -> tuple[int, int]:
-    """The width and height of an image; only headers are read."""
-    with _opened(data) as image:
-        _turn_to(image, page)
+def image_size(data: bytes, page: int = 0) -> tuple[int, int]:
+    """Return the width and height of an image; only headers are read."""
+    with _open(data) as image:
+        _seek_checked(image, page)
         return image.size
 
 
-def _turn_to(image: ImageFile.ImageFile, page: int) -> None:
-    """Turn to a page that is there and has a size that is accepted."""
-    if not _turn(image, page):
-        raise ConservatorError(f"there is no page {page + 1} in the image")
+def _seek_checked(image: ImageFile.ImageFile, page: int) -> None:
+    """Select a page; raise an error if it does not exist or is too large."""
+    if not _seek(image, page):
+        raise ConservatorError(f"the image file has no page {page + 1}")
     check_pixels(*image.size, page + 1)
 
 
-def _pixels(image: ImageFile.ImageFile, box: Box, page: int, margin: float) -> tuple[int, int, int, int]:
-    """The pixels of an image in a box with a margin."""
+def _pixel_box(image: ImageFile.ImageFile, box: Box, page: int, margin: float) -> tuple[int, int, int, int]:
+    """Return the pixels of a box with a margin, within the image."""
     left, top = max(0, round(box.left - margin)), max(0, round(box.top - margin))
     right, bottom = min(image.width, round(box.right + margin)), min(image.height, round(box.bottom + margin))
     if left >= right or top >= bottom:
-        raise ConservatorError(f"the box {tuple(box)} is not on page {page + 1} of {image.width} x {image.height}")
+        raise ConservatorError(
+            f"the box {tuple(box)} is outside page {page + 1}, which has {image.width} x {image.height} pixels"
+        )
     return left, top, right, bottom
 
 
 def encode_png(image: Image.Image, dpi: float | None = None) -> bytes:
-    """The bytes of a PNG file, grey if the image is without colour."""
-    shown = image if image.mode in ("1", "L", "RGB") else image.convert("L" if image.mode == "LA" else "RGB")
-    made = io.BytesIO()
-    shown.save(made, "PNG", **({"dpi": (dpi, dpi)} if dpi else {}))
-    return made.getvalue()
+    """Encode an image as PNG, in grey if it has no colours."""
+    converted = image if image.mode in ("1", "L", "RGB") else image.convert("L" if image.mode == "LA" else "RGB")
+    png = io.BytesIO()
+    converted.save(png, "PNG", **({"dpi": (dpi, dpi)} if dpi else {}))
+    return png.getvalue()
 
 
-def _turn(image: ImageFile.ImageFile, page: int) -> bool:
-    """Turn to a page of a file, from 0; False if there is none."""
+def _seek(image: ImageFile.ImageFile, page: int) -> bool:
+    """Select a page of a file, counted from 0; return False if it does not exist."""
     try:
         image.seek(page)
     except EOFError:
@@ -206,17 +221,17 @@ def _turn(image: ImageFile.ImageFile, page: int) -> bool:
 
 
 @contextmanager
-def _opened(data: bytes) -> Iterator[ImageFile.ImageFile]:
-    """An image of which only the header is read; what is broken in it becomes one clear error."""
+def _open(data: bytes) -> Iterator[ImageFile.ImageFile]:
+    """Open an image and read its header; exceptions for broken files become ConservatorErrors."""
     kind = check_scan(data)
     if kind == "pdf":
-        raise ConservatorError("the file is a PDF document; draw_page makes images of its pages")
+        raise ConservatorError("the file is a PDF document; draw_page converts its pages to images")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what Pillow skips
+            warnings.simplefilter("ignore")  # Pillow warns about the parts that it skips
             yield OPENERS[kind](io.BytesIO(data))
     except ConservatorError:
         raise
-    except FAULTS as error:
-        said = " ".join(str(error).split())
-        raise ConservatorError(f"the {kind.upper()} image is broken: {said or type(error).__name__}") from error
+    except PILLOW_ERRORS as error:
+        message = " ".join(str(error).split())
+        raise ConservatorError(f"the {kind.upper()} image is broken: {message or type(error).__name__}") from error

@@ -1,4 +1,4 @@
-"""What hOCR, ALTO and PAGE have in common when words of a file are changed."""
+"""Base class of hOCR, ALTO and PAGE files whose words can be changed."""
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
@@ -7,41 +7,41 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
-from conservator.pages.elements import Edits, Element, Text, escape
+from conservator.pages.elements import Edits, Element, TextRun, escape
 from conservator.pages.markup import Markup
-from conservator.pages.model import Box, Change, Word
-from conservator.pages.numbers import divide
-from conservator.pages.word_alignment import TOKEN, spread
+from conservator.pages.model import Box, Word, WordChange
+from conservator.pages.numbers import divide_boxes
+from conservator.pages.word_alignment import WORD, distribute_text
 
 
 @dataclass(frozen=True, eq=False)
 class Passage:
-    """A text of several words in one element, for files that know no words.
+    """Text of several words in one element, for files that have no elements for words.
 
     Attributes:
-        element: the element that is said to be changed, such as a line.
-        runs: the runs of text that make up the passage.
+        element: element that records a change, such as a line.
+        runs: runs of text of the passage.
     """
 
     element: Element
-    runs: tuple[Text, ...]
+    runs: tuple[TextRun, ...]
 
     @cached_property
     def text(self) -> str:
-        """The text of all runs."""
+        """Text of all runs."""
         return "".join(run.value for run in self.runs)
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """Where a word stands: an element of its own, or a stretch of a passage.
+class WordLocation:
+    """Location of a word in the file: an element, or a span of a passage.
 
     Attributes:
-        element: the element of the word, or of the passage.
-        passage: the passage, if the word has no element.
-        start: of the word in the passage.
-        stop: its end there.
-        hyphen: the element of the hyphen after it (ALTO).
+        element: element of the word, or of the passage.
+        passage: passage, if the word has no element.
+        start: start of the word in the passage, in characters.
+        stop: end of the word in the passage.
+        hyphen: element of the hyphen after the word (ALTO).
     """
 
     element: Element
@@ -53,120 +53,128 @@ class Place:
 
 @dataclass
 class MarkupFile(ABC):
-    """A file of markup, whose words stand at places."""
+    """A parsed file, and the locations of its words in reading order."""
 
     markup: Markup
-    places: list[Place] = field(default_factory=list)
+    locations: list[WordLocation] = field(default_factory=list)
 
-    def rewrite(self, words: Sequence[Word], changes: Sequence[Change]) -> bytes:
-        """The file with changes; see ``File``."""
+    def rewrite(self, words: Sequence[Word], changes: Sequence[WordChange]) -> bytes:
+        """Return the file with changes; see ``OcrFile``."""
         edits = Edits(self.markup.source)
-        passages: dict[Passage, list[Change]] = {}
+        passages: dict[Passage, list[WordChange]] = {}
         for change in changes:
-            passage = self.places[change.start].passage
+            passage = self.locations[change.start].passage
             if passage is None:
                 self._change_words(edits, words, change)
             else:
                 passages.setdefault(passage, []).append(change)
-        for passage, made in passages.items():
-            self._change_passage(edits, passage, made)
-        self.follow(edits, words, changes)
+        for passage, passage_changes in passages.items():
+            self._change_passage(edits, passage, passage_changes)
+        self.update_copies(edits, words, changes)
         return self.markup.encode(edits.apply())
 
-    def _change_words(self, edits: Edits, words: Sequence[Word], change: Change) -> None:
+    def _change_words(self, edits: Edits, words: Sequence[Word], change: WordChange) -> None:
         """Change words that have elements."""
-        places, old = self.places[change.start : change.stop], words[change.start : change.stop]
+        locations, old_words = self.locations[change.start : change.stop], words[change.start : change.stop]
         parts = change.text.split()
-        if len(parts) in (0, len(places)) or change.text == " ".join(word.text for word in old):
-            texts = parts if len(parts) == len(places) else [word.text if parts else "" for word in old]
-            for place, word, text in zip(places, old, texts, strict=True):
-                self.set_word(edits, place, word.text, text, None, change.confidence)
+        if len(parts) in (0, len(locations)) or change.text == " ".join(word.text for word in old_words):
+            texts = parts if len(parts) == len(locations) else [word.text if parts else "" for word in old_words]
+            for location, word, text in zip(locations, old_words, texts, strict=True):
+                self.set_word(edits, location, word.text, text, None, change.confidence)
             return
-        before = " ".join(word.text for word in old)
-        self.regroup(edits, places, before, parts, divide(old, parts), change.confidence)
+        old_text = " ".join(word.text for word in old_words)
+        self.regroup(edits, locations, old_text, parts, divide_boxes(old_words, parts), change.confidence)
 
     def regroup(
         self,
         edits: Edits,
-        places: Sequence[Place],
-        before: str,
+        locations: Sequence[WordLocation],
+        old_text: str,
         parts: Sequence[str],
         boxes: Sequence[Box | None],
         confidence: float | None,
     ) -> None:
-        """Make other words of words that have elements: the first becomes the first, and the others are new.
+        """Replace words that have elements by a different number of words.
 
-        Glyphs go to the word that has their characters now.
+        The element of the first word gets the first part; the other parts get new elements. Glyphs move to the word
+        that has their characters now.
         """
-        first = replace(places[0], hyphen=places[-1].hyphen)
-        glyphs = self._regrouped_glyphs(edits, places, parts)
-        self.set_word(edits, first, before, parts[0], boxes[0], confidence, split=len(parts) > 1, glyphs=glyphs[0])
-        for number, part in enumerate(parts[1:], 1):
-            gap, last = (boxes[number - 1], boxes[number]), number == len(parts) - 1
-            name = self.new_name(first.element)
-            self.add_word(edits, first, part, gap, name, confidence, last=last, glyphs=glyphs[number])
-        for place in places[1:]:
-            self.remove_word(edits, first, place)
+        first = replace(locations[0], hyphen=locations[-1].hyphen)
+        glyphs = self._regroup_glyphs(edits, locations, parts)
+        self.set_word(edits, first, old_text, parts[0], boxes[0], confidence, split=len(parts) > 1, glyphs=glyphs[0])
+        for index, part in enumerate(parts[1:], 1):
+            is_last = index == len(parts) - 1
+            new_id = self.new_id(first.element)
+            previous_box, box = boxes[index - 1], boxes[index]
+            self.add_word(
+                edits, first, part, previous_box, box, new_id, confidence, is_last=is_last, glyphs=glyphs[index]
+            )
+        for location in locations[1:]:
+            self.remove_word(edits, first, location)
 
-    def _regrouped_glyphs(self, edits: Edits, places: Sequence[Place], parts: Sequence[str]) -> list[bytes]:
-        """The glyphs that come to each part from elsewhere; those that leave the first word are taken out of it."""
-        elements = [(place, glyph) for place in places for glyph in place.element.elements("Glyph")]
-        pieces = spread([self.glyph_text(glyph) for _, glyph in elements], "".join(parts)) if elements else []
-        ends = list(accumulate(map(len, parts)))
-        made, at = [b""] * len(parts), 0
-        for (place, glyph), piece in zip(elements, pieces, strict=True):
-            part = min(bisect_right(ends, at), len(parts) - 1)
-            at += len(piece)
-            if part or place is not places[0]:
-                made[part] += self.markup.source[glyph.start : glyph.stop]
-                if place is places[0]:
+    def _regroup_glyphs(self, edits: Edits, locations: Sequence[WordLocation], parts: Sequence[str]) -> list[bytes]:
+        """Return the glyphs that move to each part, and delete from the first word the glyphs that leave it."""
+        glyphs = [(location, glyph) for location in locations for glyph in location.element.elements("Glyph")]
+        glyph_texts = [self.glyph_text(glyph) for _, glyph in glyphs]
+        new_texts = distribute_text(glyph_texts, "".join(parts)) if glyphs else []
+        part_ends = list(accumulate(map(len, parts)))
+        moved, offset = [b""] * len(parts), 0
+        for (location, glyph), new_text in zip(glyphs, new_texts, strict=True):
+            part = min(bisect_right(part_ends, offset), len(parts) - 1)
+            offset += len(new_text)
+            if part or location is not locations[0]:
+                moved[part] += self.markup.source[glyph.start : glyph.stop]
+                if location is locations[0]:
                     edits.delete(glyph)
-        return made
+        return moved
 
-    def _change_passage(self, edits: Edits, passage: Passage, changes: Sequence[Change]) -> None:
+    def _change_passage(self, edits: Edits, passage: Passage, changes: Sequence[WordChange]) -> None:
         """Change words of a passage."""
-        made, at = [], 0
+        parts, offset = [], 0
         for change in changes:
-            first, last = self.places[change.start], self.places[change.stop - 1]
-            made += [passage.text[at : first.start], change.text]
-            at = last.stop
-        text = "".join([*made, passage.text[at:]])
+            first, last = self.locations[change.start], self.locations[change.stop - 1]
+            parts += [passage.text[offset : first.start], change.text]
+            offset = last.stop
+        text = "".join([*parts, passage.text[offset:]])
         if text == passage.text:
             return
-        pieces = spread([run.value for run in passage.runs], text)
-        for run, piece in zip(passage.runs, pieces, strict=True):
-            if piece != run.value:
-                edits.replace(run.start, run.stop, escape(piece))
-        self.mark_passage(edits, passage)
+        new_values = distribute_text([run.value for run in passage.runs], text)
+        for run, new_value in zip(passage.runs, new_values, strict=True):
+            if new_value != run.value:
+                edits.replace(run.start, run.stop, escape(new_value))
+        self.record_original(edits, passage)
 
     @cached_property
-    def _names(self) -> set[str]:
+    def _ids(self) -> set[str]:
         """All identifiers of the file."""
         return {
-            value for one in self.markup.root.walk() for key, value in one.attributes.items() if key in ("id", "ID")
+            value
+            for element in self.markup.root.walk()
+            for name, value in element.attributes.items()
+            if name in ("id", "ID")
         }
 
-    def new_name(self, element: Element) -> str | None:
-        """An identifier for a copy of an element that has one."""
-        name = element.attributes.get("id") or element.attributes.get("ID")
-        if not name:
+    def new_id(self, element: Element) -> str | None:
+        """Return an unused identifier for a copy of an element; None if the element has none."""
+        old_id = element.attributes.get("id") or element.attributes.get("ID")
+        if not old_id:
             return None
         number = 2
-        while f"{name}_{number}" in self._names:
+        while f"{old_id}_{number}" in self._ids:
             number += 1
-        self._names.add(f"{name}_{number}")
-        return f"{name}_{number}"
+        self._ids.add(f"{old_id}_{number}")
+        return f"{old_id}_{number}"
 
-    def add_passage(self, passage: Passage, found: Sequence[tuple[int, int]]) -> None:
-        """Note the places of the words of a passage."""
-        self.places += [Place(passage.element, passage, *span) for span in found]
+    def add_passage(self, passage: Passage, spans: Sequence[tuple[int, int]]) -> None:
+        """Append the locations of the words of a passage."""
+        self.locations += [WordLocation(passage.element, passage, *span) for span in spans]
 
     @abstractmethod
     def set_word(
         self,
         edits: Edits,
-        place: Place,
-        before: str,
+        location: WordLocation,
+        old_text: str,
         text: str,
         box: Box | None,
         confidence: float | None,
@@ -174,54 +182,77 @@ class MarkupFile(ABC):
         split: bool = False,
         glyphs: bytes = b"",
     ) -> None:
-        """Give a word another text, and ``box`` and ``confidence`` unless they are None; ``before`` stands beside it.
+        """Change the text of a word, and record the original text.
 
-        If the word is ``split``, others with the rest of the text are added. ``glyphs`` come from other words.
+        Args:
+            edits: receives the edits.
+            location: location of the word.
+            old_text: text before the change.
+            text: text after the change.
+            box: new box; None keeps the old one.
+            confidence: new confidence; None keeps the old one.
+            split: whether ``add_word`` adds words with the rest of the text.
+            glyphs: source of glyphs that move here from other words.
         """
 
     @abstractmethod
     def add_word(
         self,
         edits: Edits,
-        place: Place,
+        location: WordLocation,
         text: str,
-        gap: tuple[Box | None, Box | None],
-        name: str | None,
+        previous_box: Box | None,
+        box: Box | None,
+        new_id: str | None,
         confidence: float | None,
         *,
-        last: bool,
+        is_last: bool,
         glyphs: bytes,
     ) -> None:
-        """Add a word like the one at ``place``, after it. ``gap`` is the box before it, and its own."""
+        """Add a word after the word at ``location``, with the same attributes.
+
+        Args:
+            edits: receives the edits.
+            location: location of the word before it.
+            text: text of the new word.
+            previous_box: box of the word before it.
+            box: box of the new word.
+            new_id: identifier of the new word; None for no identifier.
+            confidence: confidence of the new word; None does not set it.
+            is_last: whether this is the last word of the change.
+            glyphs: source of the glyphs of the new word.
+        """
 
     @abstractmethod
-    def remove_word(self, edits: Edits, first: Place, place: Place) -> None:
-        """Take out a word that has become a part of the ``first``."""
+    def remove_word(self, edits: Edits, first: WordLocation, location: WordLocation) -> None:
+        """Remove a word whose text was merged into the word at ``first``."""
 
     @abstractmethod
     def glyph_text(self, glyph: Element) -> str:
-        """The text of a glyph."""
+        """Return the text of a glyph."""
 
     @abstractmethod
-    def mark_passage(self, edits: Edits, passage: Passage) -> None:
-        """Put the text of a passage beside its change."""
+    def record_original(self, edits: Edits, passage: Passage) -> None:
+        """Record the original text of a changed passage."""
 
-    def follow(self, edits: Edits, words: Sequence[Word], changes: Sequence[Change]) -> None:  # noqa: B027
-        """Change whatever else in the file repeats words that were changed."""
-
-
-def find_tokens(text: str) -> list[tuple[int, int]]:
-    """Where the words of a text stand."""
-    return [found.span() for found in TOKEN.finditer(text)]
+    def update_copies(  # noqa: B027
+        self, edits: Edits, words: Sequence[Word], changes: Sequence[WordChange]
+    ) -> None:
+        """Update other places of the file that repeat changed words."""
 
 
-def set_run(edits: Edits, run: Text, text: str) -> None:
-    """Give a run another text, and keep the blanks around it."""
-    lead, trail = blanks(run)
-    edits.replace(run.start, run.stop, lead + escape(text) + trail)
+def find_words(text: str) -> list[tuple[int, int]]:
+    """Return the spans of the words of a text."""
+    return [match.span() for match in WORD.finditer(text)]
 
 
-def blanks(run: Text) -> tuple[bytes, bytes]:
-    """The blanks before and after the text of a run."""
+def set_run_text(edits: Edits, run: TextRun, text: str) -> None:
+    """Replace the text of a run, and keep the whitespace around it."""
+    leading, trailing = surrounding_whitespace(run)
+    edits.replace(run.start, run.stop, leading + escape(text) + trailing)
+
+
+def surrounding_whitespace(run: TextRun) -> tuple[bytes, bytes]:
+    """Return the whitespace before and after the text of a run."""
     text = run.value
     return escape(text[: len(text) - len(text.lstrip())]), escape(text[len(text.rstrip()) :] if text.strip() else "")

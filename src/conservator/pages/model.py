@@ -1,19 +1,19 @@
-"""What a reader of pages wrote: pages of lines of words, with boxes, confidences and other readings."""
+"""Data model of OCR output: pages of lines of words, with boxes, OCR confidences and OCR alternatives."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 
 class Box(NamedTuple):
-    """A rectangle on a page, in the unit of its file; y grows downwards."""
+    """A rectangle on a page, in the unit of the file; y grows downwards."""
 
     left: float
     top: float
     right: float
     bottom: float
 
-    def joined(self, other: "Box") -> "Box":
-        """The smallest box around both."""
+    def union(self, other: "Box") -> "Box":
+        """Return the smallest box around both boxes."""
         return Box(
             min(self.left, other.left),
             min(self.top, other.top),
@@ -22,8 +22,8 @@ class Box(NamedTuple):
         )
 
 
-class Alternative(NamedTuple):
-    """Another reading of a glyph or a word, and how sure the reader was of it, from 0 to 1."""
+class OcrAlternative(NamedTuple):
+    """An alternative text of a glyph or a word, with its OCR confidence from 0 to 1 (None if the file has none)."""
 
     text: str
     confidence: float | None
@@ -31,48 +31,48 @@ class Alternative(NamedTuple):
 
 @dataclass(frozen=True)
 class Glyph:
-    """A character, or several that were read as one.
+    """A character, or several characters that the OCR engine recognised as one.
 
     Attributes:
-        text: what was read.
-        confidence: how sure the reader was, from 0 to 1; None if it did not say.
-        box: where it stands.
-        alternatives: other readings.
+        text: the recognised text.
+        confidence: OCR confidence from 0 to 1; None if the file has none.
+        box: position on the page.
+        alternatives: OCR alternatives.
     """
 
     text: str
     confidence: float | None = None
     box: Box | None = None
-    alternatives: tuple[Alternative, ...] = ()
+    alternatives: tuple[OcrAlternative, ...] = ()
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word, or whatever the file has between two spaces.
+    """A word as the file delimits it; it may contain spaces.
 
     Attributes:
-        text: its characters, never empty and without blanks at its ends; with the hyphen at the end of a line.
-        confidence: how sure the reader was, from 0 to 1; None if it did not say.
-        box: where it stands.
-        glyphs: its characters one by one, where the file has them; else empty. Their texts make up ``text``, unless the
-            word was corrected after it was read.
-        alternatives: other readings of the word.
-        whole: the word that it is a part of, if the file says that it was hyphenated at the end of a line.
-        original: what had been read, if the file says that it was corrected.
+        text: characters, never empty and without surrounding whitespace; includes the hyphen at the end of a line.
+        confidence: OCR confidence from 0 to 1; None if the file has none.
+        box: position on the page.
+        glyphs: the characters, if the file lists them; else empty. Their texts concatenate to ``text``, unless the word
+            was corrected.
+        alternatives: OCR alternatives of the word.
+        whole: the complete word, if the file marks this word as a part of a word hyphenated at the end of a line.
+        original: the recognised text, if the file marks the word as corrected.
     """
 
     text: str
     confidence: float | None = None
     box: Box | None = None
     glyphs: tuple[Glyph, ...] = ()
-    alternatives: tuple[Alternative, ...] = ()
+    alternatives: tuple[OcrAlternative, ...] = ()
     whole: str | None = None
     original: str | None = None
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line: its words, never none, its box, and the number of its paragraph (or block) on the page, from 0."""
+    """A line: its words (at least one), its box, and the index of its paragraph (or block) on the page."""
 
     words: tuple[Word, ...]
     box: Box | None = None
@@ -81,7 +81,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Page:
-    """A page: its lines in reading order, its box, and the name of its image, where the file has them."""
+    """A page: its lines in reading order, and its box and the name of its image, if the file has them."""
 
     lines: tuple[Line, ...]
     box: Box | None = None
@@ -89,15 +89,15 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Change:
-    """Words ``start`` to ``stop`` of a transcript, all on one line, become ``text``.
+class WordChange:
+    """Replacement of the words ``start`` to ``stop`` of a transcript, all on one line, by ``text``.
 
     Attributes:
-        start: the first word.
-        stop: the word after the last.
-        text: what stands there instead. Blanks part it into words; as many words as before take the old boxes one by
-            one, any other number divides the box around all. An empty text leaves the words without text.
-        confidence: how sure the new text is, from 0 to 1; None leaves what the file says.
+        start: index of the first word.
+        stop: index after the last word.
+        text: the new text, split into words at whitespace. If the number of words stays the same, each new word gets
+            the box of the old word; otherwise the box around all words is divided. An empty text empties the words.
+        confidence: probability of the new text, from 0 to 1; None leaves the confidence in the file as it is.
     """
 
     start: int

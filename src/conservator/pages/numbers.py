@@ -1,4 +1,4 @@
-"""Numbers in files: coordinates that a page can have, and confidences from 0 to 1."""
+"""Numbers in OCR files: coordinates and confidences; division of boxes."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -7,20 +7,29 @@ from conservator.errors import ConservatorError
 from conservator.pages.model import Box, Word
 
 NUMBER = re.compile(r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?\s*", re.ASCII)
-FAR = 10_000_000  # the largest coordinate: 200 metres of paper at 1200 dots an inch
+# units of the file: largest coordinate, 200 metres of paper at 1200 dpi [safety limit]
+MAX_COORDINATE = 10_000_000
 
 
-def read_coordinate(value: str, where: Callable[[], str]) -> float:
-    """A coordinate; raise a ConservatorError that says where it is, if it is not a number that a page can have."""
+def read_coordinate(value: str, location: Callable[[], str]) -> float:
+    """Parse a coordinate.
+
+    Args:
+        value: text of the number.
+        location: returns the position in the file, for the error message.
+    """
     number = float(value) if len(value) < 100 and NUMBER.fullmatch(value) else None
-    if number is None or abs(number) > FAR:
-        shown = value if len(value) < 40 else value[:40] + "..."
-        raise ConservatorError(f"{where()}: the coordinate {shown!r} is not a number of at most {FAR:,}")
+    if number is None or abs(number) > MAX_COORDINATE:
+        excerpt = value if len(value) < 40 else value[:40] + "..."
+        raise ConservatorError(
+            f"{location()}: coordinate must be a number between -{MAX_COORDINATE:,} and {MAX_COORDINATE:,}, "
+            f"got {excerpt!r}"
+        )
     return number
 
 
 def read_confidence(value: str | None, scale: float = 1.0) -> float | None:
-    """A confidence from 0 to ``scale``, as one from 0 to 1; None if there is none, such as -1."""
+    """Parse a confidence between 0 and ``scale`` and divide it by ``scale``; None if it is missing or out of range."""
     if value is None or len(value) >= 100 or not NUMBER.fullmatch(value):
         return None
     number = float(value) / scale
@@ -28,50 +37,51 @@ def read_confidence(value: str | None, scale: float = 1.0) -> float | None:
 
 
 def write_coordinate(value: float) -> str:
-    """A coordinate without a needless fraction."""
+    """Format a coordinate, as an integer if it is within 0.005 of one."""
     return str(round(value)) if abs(value - round(value)) < 0.005 else f"{value:.2f}"
 
 
-def divide(words: Sequence[Word], parts: Sequence[str]) -> list[Box | None]:
-    """The boxes of words that take the place of others.
+def divide_boxes(words: Sequence[Word], parts: Sequence[str]) -> list[Box | None]:
+    """Return boxes for ``parts``, which replace ``words``.
 
-    Glyphs say where the parts are, if the parts have their characters and they have boxes; else each part gets a share
-    of the box around all by its number of characters, a space between parts counting as one.
+    If the parts have the characters of the glyphs and all glyphs have boxes, a part gets the box around its glyphs.
+    Otherwise the box around all words is divided in proportion to the number of characters of each part; a space
+    between two parts counts as one character.
     """
     boxes = [word.box for word in words if word.box is not None]
     if len(boxes) < len(words):
         return [None] * len(parts)
     glyphs = [glyph for word in words for glyph in word.glyphs]
     if "".join(glyph.text for glyph in glyphs) == "".join(parts) and all(glyph.box for glyph in glyphs):
-        found = _by_glyphs([(len(glyph.text), glyph.box) for glyph in glyphs if glyph.box], parts)
-        if found is not None:
-            return list(found)
-    around = boxes[0]
+        part_boxes = _boxes_by_glyphs([(len(glyph.text), glyph.box) for glyph in glyphs if glyph.box], parts)
+        if part_boxes is not None:
+            return list(part_boxes)
+    outer = boxes[0]
     for box in boxes[1:]:
-        around = around.joined(box)
-    integral = all(value == round(value) for value in around)
+        outer = outer.union(box)
+    integral = all(value == round(value) for value in outer)
     total = sum(map(len, parts)) + len(parts) - 1
-    made: list[Box | None] = []
-    at = 0
+    divided: list[Box | None] = []
+    offset = 0
     for part in parts:
-        ends = [around.left + (around.right - around.left) * share / total for share in (at, at + len(part))]
+        ends = [outer.left + (outer.right - outer.left) * count / total for count in (offset, offset + len(part))]
         left, right = [float(round(end)) for end in ends] if integral else ends
-        made.append(Box(left, around.top, right, around.bottom))
-        at += len(part) + 1
-    return made
+        divided.append(Box(left, outer.top, right, outer.bottom))
+        offset += len(part) + 1
+    return divided
 
 
-def _by_glyphs(glyphs: Sequence[tuple[int, Box]], parts: Sequence[str]) -> list[Box] | None:
-    """The boxes around the glyphs of each part; None if a part begins within a glyph."""
-    made, at = [], 0
+def _boxes_by_glyphs(glyphs: Sequence[tuple[int, Box]], parts: Sequence[str]) -> list[Box] | None:
+    """Return the box around the glyphs (length, box) of each part; None if a part begins within a glyph."""
+    part_boxes, index = [], 0
     for part in parts:
         box, length = None, 0
         while length < len(part):
-            size, other = glyphs[at]
-            box, length, at = box.joined(other) if box else other, length + size, at + 1
-            while at < len(glyphs) and not glyphs[at][0]:
-                at += 1
+            glyph_length, glyph_box = glyphs[index]
+            box, length, index = box.union(glyph_box) if box else glyph_box, length + glyph_length, index + 1
+            while index < len(glyphs) and not glyphs[index][0]:
+                index += 1
         if length > len(part) or box is None:
             return None
-        made.append(box)
-    return made
+        part_boxes.append(box)
+    return part_boxes

@@ -1,4 +1,4 @@
-"""PDF documents: their pages as pictures, and the text that stands behind the pictures. Needs the extra ``scans``."""
+"""PDF documents: drawing of pages, and the text layer. Needs the extra ``scans``."""
 
 import threading
 from collections.abc import Iterator
@@ -6,74 +6,78 @@ from contextlib import contextmanager
 from typing import Any
 
 from conservator.errors import ConservatorError
-from conservator.pages.images import PAGES, check_pixels, check_scan, encode_png
+from conservator.pages.images import IMAGES, check_pixels, check_scan, encode_png
 
-DPI = 300  # what Tesseract was made for
-INCH = 72  # units of PDF
-HYPHEN = "\x02"  # PDFium's sign for a hyphen and the line end behind it
-PASSWORD = 4  # PDFium's number of the error
-LOCK = threading.RLock()  # PDFium is not made for several threads
+DPI = 300  # dots per inch: resolution of drawn pages, which Tesseract recommends [definition]
+POINTS_PER_INCH = 72  # points per inch: unit of PDF [definition]
+LINE_END_HYPHEN = "\x02"  # PDFium's character for a hyphen and the line end after it
+PASSWORD_ERROR = 4  # code: PDFium's error for a missing password [definition]
+PDFIUM_LOCK = threading.RLock()  # PDFium is not thread-safe
 
 
 @contextmanager
 def open_pdf(data: bytes) -> Iterator[Any]:
-    """A PDF document; while it is open, no other thread has one open."""
+    """Open a PDF document; other threads wait until it is closed."""
     if check_scan(data) != "pdf":
         raise ConservatorError("the file is not a PDF document")
     try:
         import pypdfium2
     except ImportError as error:
         raise ConservatorError(f"PDF documents need pypdfium2: pip install 'conservator[scans]' ({error})") from error
-    with LOCK:
+    with PDFIUM_LOCK:
         try:
             with pypdfium2.PdfDocument(data) as document:
-                if len(document) > PAGES:
-                    raise ConservatorError(f"the file has {len(document)} pages; at most {PAGES} are accepted; part it")
+                if len(document) > IMAGES.max_pages:
+                    raise ConservatorError(
+                        f"the file has {len(document)} pages, the limit is {IMAGES.max_pages}; split it"
+                    )
                 yield document
         except pypdfium2.PdfiumError as error:
-            if error.err_code == PASSWORD:
-                raise ConservatorError("the PDF document is locked by a password; save it without one") from error
+            if error.err_code == PASSWORD_ERROR:
+                raise ConservatorError(
+                    "the PDF document is protected by a password; save it without a password"
+                ) from error
             raise ConservatorError(f"the PDF document cannot be read: {error}") from error
 
 
 def check_document(data: bytes) -> int:
-    """Return the number of pages; refuse a PDF document that cannot be opened or has a page that is too large."""
+    """Return the number of pages; raise an error if a PDF document cannot be opened or a page is too large."""
     with open_pdf(data) as document:
-        for number in range(len(document)):
-            _check_size(document.get_page_size(number), number)
+        for index in range(len(document)):
+            _check_page_size(document.get_page_size(index), index)
         return len(document)
 
 
 def draw_pages(data: bytes) -> Iterator[tuple[float, bytes]]:
-    """The pages of a document as grey PNG images of DPI dots an inch, each with the share of pages before it."""
+    """Yield the fraction of pages drawn before, and each page as a grey PNG image with DPI dots per inch."""
     with open_pdf(data) as document:
-        count = len(document)
-    for number in range(count):
-        yield number / count, draw_page(data, number)
+        page_count = len(document)
+    for index in range(page_count):
+        yield index / page_count, draw_page(data, index)
 
 
-def draw_page(data: bytes, number: int) -> bytes:
-    """A page of a document, from 0, as ``read_scan`` reads it: boxes of its transcript are in pixels of this image."""
+def draw_page(data: bytes, index: int) -> bytes:
+    """Draw a page as ``read_scan`` does: the boxes of its transcript are in pixels of this image."""
     with open_pdf(data) as document:
-        if not 0 <= number < len(document):
-            raise ConservatorError(f"there is no page {number + 1} in the document; it has {len(document)}")
-        page = document[number]
-        _check_size(page.get_size(), number)
-        return encode_png(page.render(scale=DPI / INCH, grayscale=True).to_pil(), DPI)
+        if not 0 <= index < len(document):
+            raise ConservatorError(f"the document has {len(document)} pages, page {index + 1} does not exist")
+        page = document[index]
+        _check_page_size(page.get_size(), index)
+        return encode_png(page.render(scale=DPI / POINTS_PER_INCH, grayscale=True).to_pil(), DPI)
 
 
-def _check_size(size: tuple[float, float], number: int) -> None:
-    """Refuse a page, numbered from 0, whose drawing would be too large; its size is in units of PDF."""
-    check_pixels(size[0] * DPI / INCH, size[1] * DPI / INCH, number + 1)
+def _check_page_size(size: tuple[float, float], index: int) -> None:
+    """Raise an error if the image of a page would be too large; the size is in points."""
+    check_pixels(size[0] * DPI / POINTS_PER_INCH, size[1] * DPI / POINTS_PER_INCH, index + 1)
 
 
 def text_layer(data: bytes) -> str:
-    """The text behind the pages of a PDF document, such as an OCR engine put there; empty if there is none.
+    """Return the text layer of a PDF document, such as an OCR engine adds; empty if there is none.
 
-    Lines end with a newline; an empty line stands between pages that have text.
+    Lines end with a newline; an empty line separates pages with text.
     """
     with open_pdf(data) as document:
-        pages = [document[number].get_textpage().get_text_bounded() for number in range(len(document))]
-    parted = [page.replace(HYPHEN, "-\n") for page in pages]
-    texts = ["\n".join(line.rstrip() for line in page.splitlines()).strip("\n") for page in parted]
+        pages = [document[index].get_textpage().get_text_bounded() for index in range(len(document))]
+    hyphenated = [page.replace(LINE_END_HYPHEN, "-\n") for page in pages]
+    texts = ["\n".join(line.rstrip() for line in page.splitlines()).strip("\n") for page in hyphenated]
     return "\n".join(text + "\n" for text in texts if text)

@@ -1,115 +1,127 @@
-"""Lines of pages as pictures, for a person who judges what was changed in them."""
+"""Pictures of the lines of a page that contain changes, for the review of corrections."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from conservator.pages.images import crop_lines, size_of
+from conservator.pages.images import crop_lines, image_size
 from conservator.pages.model import Box, Line, Page
 from conservator.pages.transcript import Transcript
 
-MOST = 300  # pictures
-HEAVIEST = 6_000_000  # bytes of all pictures
-SKEW = 0.02  # by how much the sides of an image may differ from those of its page in the file, as a share
-
-Stretch = tuple[int, int]
+Span = tuple[int, int]
 FindImage = Callable[[int], tuple[bytes, int] | None]
 
 
 @dataclass(frozen=True)
+class PictureConfig:
+    """Limits of the pictures of a report."""
+
+    max_pictures: int = 300  # count: pictures of a report [safety limit]
+    max_total_bytes: int = 6_000_000  # bytes: size of all pictures [safety limit]
+    aspect_tolerance: float = 0.02  # relative difference: scales of width and height of an image and its page [untuned]
+
+
+CONFIG = PictureConfig()
+
+
+@dataclass(frozen=True)
 class Picture:
-    """A line of a page.
+    """An image of a line of a page.
 
     Attributes:
-        image: the bytes of a PNG file.
-        spots: stretches of characters of the transcript -> the boxes around their words, as shares of the picture.
+        image: bytes of a PNG file.
+        boxes: span of characters of the transcript -> box around its words, in fractions of the picture.
     """
 
     image: bytes
-    spots: Mapping[Stretch, Box]
+    boxes: Mapping[Span, Box]
 
 
-def picture_lines(transcript: Transcript, stretches: Iterable[Stretch], find_image: FindImage) -> list[Picture]:
-    """Pictures of the lines in which stretches of text stand, at most MOST and HEAVIEST.
+def picture_lines(transcript: Transcript, spans: Iterable[Span], find_image: FindImage) -> list[Picture]:
+    """Crop pictures of the lines that contain spans of text, within the limits of PictureConfig.
 
     Args:
-        transcript: of the pages.
-        stretches: half-open ranges of characters of its text; where there are too many, the first are shown.
-        find_image: gives the file of the image of a page, by its number from 0, and the number of the image in that
-            file; None if there is none.
+        transcript: transcript of the pages.
+        spans: spans of characters of its text; if there are too many, the first are used.
+        find_image: returns the bytes of the image file of a page and the index of the image in it, by the index of the
+            page; None if there is no image.
     """
-    wanted = _choose_lines(transcript, stretches)
-    made: list[Picture] = []
-    weight = 0
-    for number, lines in sorted(wanted.items()):
-        found = find_image(number)
-        if found is None:
+    pictures: list[Picture] = []
+    total_bytes = 0
+    for page, lines in sorted(_select_lines(transcript, spans).items()):
+        location = find_image(page)
+        if location is None:
             continue
-        size = size_of(*found)
-        scale = _scale(transcript, transcript.pages[number], size)
+        data, image_index = location
+        size = image_size(data, image_index)
+        scale = _scale(transcript, transcript.pages[page], size)
         if scale is None:
             continue
-        boxes = [_scaled(_box_of(line), scale) for line, _ in lines]
-        shown = [(box, spots) for box, (_, spots) in zip(boxes, lines, strict=True) if _is_inside(box, size)]
-        crops = crop_lines(found[0], [box for box, _ in shown if box is not None], page=found[1])
-        for (image, frame), (_, spots) in zip(crops, shown, strict=True):
-            weight += len(image)
-            if weight > HEAVIEST:
-                return made
-            placed = {stretch: _share(_scaled(box, scale), frame) for stretch, box in spots.items()}
-            made.append(Picture(image, {key: box for key, box in placed.items() if box is not None}))
-    return made
+        line_boxes = [_scaled(_line_box(line), scale) for line, _ in lines]
+        visible = [
+            (line_box, span_boxes)
+            for line_box, (_, span_boxes) in zip(line_boxes, lines, strict=True)
+            if _is_visible(line_box, size)
+        ]
+        crops = crop_lines(data, [line_box for line_box, _ in visible if line_box is not None], page=image_index)
+        for (image, frame), (_, span_boxes) in zip(crops, visible, strict=True):
+            total_bytes += len(image)
+            if total_bytes > CONFIG.max_total_bytes:
+                return pictures
+            relative = {span: _relative_box(_scaled(box, scale), frame) for span, box in span_boxes.items()}
+            pictures.append(Picture(image, {span: box for span, box in relative.items() if box is not None}))
+    return pictures
 
 
-def _choose_lines(
-    transcript: Transcript, stretches: Iterable[Stretch]
-) -> dict[int, list[tuple[Line, dict[Stretch, Box | None]]]]:
-    """The lines of each page in which stretches stand, with the boxes around the words of each stretch."""
-    homes = [(number, line) for number, page in enumerate(transcript.pages) for line in page.lines]
-    found: dict[int, dict[Stretch, Box | None]] = {}
-    for stretch in stretches:
-        first, last = transcript.words_in(*stretch)
+def _select_lines(
+    transcript: Transcript, spans: Iterable[Span]
+) -> dict[int, list[tuple[Line, dict[Span, Box | None]]]]:
+    """Return the lines of each page that contain spans, with the box around the words of each span."""
+    page_and_line = [(index, line) for index, page in enumerate(transcript.pages) for line in page.lines]
+    boxes_of_line: dict[int, dict[Span, Box | None]] = {}
+    for span in spans:
+        first, last = transcript.words_in(*span)
         if first == last:
             continue
-        line = transcript.line_of(first)
-        if line in found or len(found) < MOST:
+        line_index = transcript.line_of(first)
+        if line_index in boxes_of_line or len(boxes_of_line) < CONFIG.max_pictures:
             boxes = [word.box for word in transcript.words[first:last]]
-            found.setdefault(line, {})[stretch] = _around(boxes)
-    pages: dict[int, list[tuple[Line, dict[Stretch, Box | None]]]] = {}
-    for line, spots in sorted(found.items()):
-        number, home = homes[line]
-        pages.setdefault(number, []).append((home, spots))
+            boxes_of_line.setdefault(line_index, {})[span] = _outer_box(boxes)
+    pages: dict[int, list[tuple[Line, dict[Span, Box | None]]]] = {}
+    for line_index, span_boxes in sorted(boxes_of_line.items()):
+        page_index, line = page_and_line[line_index]
+        pages.setdefault(page_index, []).append((line, span_boxes))
     return pages
 
 
-def _box_of(line: Line) -> Box | None:
-    """The box of a line, or the one around its words."""
-    return line.box if line.box is not None else _around([word.box for word in line.words])
+def _line_box(line: Line) -> Box | None:
+    """Return the box of a line, or the box around its words."""
+    return line.box if line.box is not None else _outer_box([word.box for word in line.words])
 
 
-def _around(boxes: list[Box | None]) -> Box | None:
-    """The box around boxes; None if one is missing."""
+def _outer_box(boxes: list[Box | None]) -> Box | None:
+    """Return the box around boxes; None if a box is missing."""
     known = [box for box in boxes if box is not None]
-    return reduce(Box.joined, known) if known and len(known) == len(boxes) else None
+    return reduce(Box.union, known) if known and len(known) == len(boxes) else None
 
 
 def _scale(transcript: Transcript, page: Page, size: tuple[int, int]) -> tuple[float, float] | None:
-    """How many pixels a unit of the page is, across and down; None if the image is not that of the page."""
+    """Return the pixels per unit of a page, horizontally and vertically; None if the image has other proportions."""
     width, height = size
     if page.box is None or page.box.right <= 0 or page.box.bottom <= 0:
         return (1.0, 1.0) if transcript.unit == "pixel" else None
-    across, down = width / page.box.right, height / page.box.bottom
-    return (across, down) if abs(across / down - 1) <= SKEW else None
+    horizontal, vertical = width / page.box.right, height / page.box.bottom
+    return (horizontal, vertical) if abs(horizontal / vertical - 1) <= CONFIG.aspect_tolerance else None
 
 
 def _scaled(box: Box | None, scale: tuple[float, float]) -> Box | None:
-    """A box in pixels."""
-    across, down = scale
-    return box and Box(box.left * across, box.top * down, box.right * across, box.bottom * down)
+    """Convert a box to pixels."""
+    horizontal, vertical = scale
+    return box and Box(box.left * horizontal, box.top * vertical, box.right * horizontal, box.bottom * vertical)
 
 
-def _is_inside(box: Box | None, size: tuple[int, int]) -> bool:
-    """Whether a part of a box is on an image."""
+def _is_visible(box: Box | None, size: tuple[int, int]) -> bool:
+    """Return whether a box overlaps an image."""
     return (
         box is not None
         and max(0.0, box.left) < min(size[0], box.right)
@@ -117,11 +129,11 @@ def _is_inside(box: Box | None, size: tuple[int, int]) -> bool:
     )
 
 
-def _share(box: Box | None, frame: Box) -> Box | None:
-    """A box as shares of a frame, as far as it is inside."""
+def _relative_box(box: Box | None, frame: Box) -> Box | None:
+    """Convert a box to fractions of a frame, clipped to the frame."""
     if box is None:
         return None
     width, height = frame.right - frame.left, frame.bottom - frame.top
-    left, right = ((place - frame.left) / width for place in (box.left, box.right))
-    top, bottom = ((place - frame.top) / height for place in (box.top, box.bottom))
-    return Box(*(min(1.0, max(0.0, share)) for share in (left, top, right, bottom)))
+    left, right = ((value - frame.left) / width for value in (box.left, box.right))
+    top, bottom = ((value - frame.top) / height for value in (box.top, box.bottom))
+    return Box(*(min(1.0, max(0.0, fraction)) for fraction in (left, top, right, bottom)))

@@ -1,4 +1,4 @@
-"""Tesseract, the OCR engine that is installed: found, checked and called."""
+"""The installed Tesseract: detection, version and language checks, calls."""
 
 import os
 import re
@@ -9,7 +9,8 @@ from functools import cached_property
 
 from conservator.errors import ConservatorError
 
-OLDEST = 5  # the first version that lists the readings of characters as hOCR is read here
+# major version: the first whose hOCR lists alternatives of characters in the known form [definition]
+MIN_MAJOR_VERSION = 5
 INSTALL = (
     "Debian and Ubuntu: apt-get install tesseract-ocr; macOS: brew install tesseract; "
     "Windows: winget install UB-Mannheim.TesseractOCR"
@@ -17,11 +18,12 @@ INSTALL = (
 LANGUAGE = re.compile(r"[A-Za-z0-9_]+(?:/[A-Za-z0-9_]+)?")  # eng, chi_sim, script/Latin
 VERSION = re.compile(r"tesseract v?(\d+)(\.\S*)?")
 NOISE = re.compile(r"Estimating resolution as|Detected \d+ diacritics|Invalid resolution|^Page \d+|^Warning|^\s*$")
-# How text may be laid out on a page -> Tesseract's number for it: whatever is found, one column, or one block, in which
-# blanks never part columns, as in a listing of code.
+# Layouts and Tesseract's page segmentation modes: automatic, a single column, or a single block, in which wide spaces
+# do not separate columns, as in source code.
 LAYOUTS = {"auto": "3", "column": "4", "block": "6"}
-LIGHT = "thresholding_method=2"  # Sauvola's; the default has one threshold for a page, and loses what is in shadow
-SHORT = 30.0  # seconds for what needs no reading
+SAUVOLA = "thresholding_method=2"  # adaptive threshold; the default is global, and loses text in shadows
+MAX_QUERY_SECONDS = 30.0  # seconds: time limit of calls without OCR [safety limit]
+MAX_MESSAGE_CHARS = 300  # characters: length of Tesseract's messages in an error [untuned]
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ class Tesseract:
     """An installed Tesseract.
 
     Attributes:
-        path: the program.
-        version: such as ``5.3.0``.
+        path: path of the program.
+        version: version, such as ``5.3.0``.
     """
 
     path: str
@@ -38,74 +40,79 @@ class Tesseract:
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """The languages that it can read, by Tesseract's names, such as ``eng``."""
-        done = _call([self.path, "--list-langs"], b"", SHORT)
-        lines = done.stdout.decode(errors="replace").split("\n")
+        """Installed languages, by Tesseract's names, such as ``eng``."""
+        result = _call([self.path, "--list-langs"], b"", MAX_QUERY_SECONDS)
+        lines = result.stdout.decode(errors="replace").split("\n")
         return tuple(line.strip() for line in lines if LANGUAGE.fullmatch(line.strip()))
 
     def check_language(self, language: str) -> None:
-        """Refuse languages that are not installed, such as ``eng+lat``."""
-        for one in language.split("+"):
-            if not LANGUAGE.fullmatch(one):
-                raise ConservatorError(f"the language {one!r} is no name of Tesseract's, such as eng, deu or eng+lat")
-            if one not in self.languages:
+        """Raise an error if a language, such as those of ``eng+lat``, is not installed."""
+        for name in language.split("+"):
+            if not LANGUAGE.fullmatch(name):
                 raise ConservatorError(
-                    f"Tesseract has no language {one}; installed: {', '.join(self.languages) or 'none'}. "
-                    f"Debian and Ubuntu: apt-get install tesseract-ocr-{one.lower().replace('_', '-')}; macOS: "
-                    f"brew install tesseract-lang; or put {one}.traineddata of tessdata_fast where Tesseract has the "
-                    "others (tesseract --list-langs names the folder)"
+                    f"language must be a name of Tesseract, such as eng, deu or eng+lat, got {name!r}"
+                )
+            if name not in self.languages:
+                raise ConservatorError(
+                    f"the language {name} of Tesseract is not installed; "
+                    f"installed: {', '.join(self.languages) or 'none'}. "
+                    f"Debian and Ubuntu: apt-get install tesseract-ocr-{name.lower().replace('_', '-')}; macOS: "
+                    f"brew install tesseract-lang; or copy {name}.traineddata of tessdata_fast to the folder that "
+                    "tesseract --list-langs shows"
                 )
 
-    def read(self, image: bytes, language: str, *, layout: str, symbols: bool, seconds: float) -> bytes:
-        """The hOCR of an image, or of all images in a TIFF file.
+    def read(self, image: bytes, language: str, *, layout: str, symbols: bool, max_seconds: float) -> bytes:
+        """Return the hOCR of an image, or of all images in a TIFF file.
 
         Args:
-            image: the bytes of a file that Tesseract can decode.
-            language: one that is installed, or several with ``+`` between them.
-            layout: one of LAYOUTS.
-            symbols: whether every character is listed with its box, its confidence and other readings.
-            seconds: after which the reading is given up.
+            image: bytes of an image file that Tesseract can decode.
+            language: installed language; several are joined with ``+``.
+            layout: key of LAYOUTS.
+            symbols: whether to list every character with its box, confidence and alternatives.
+            max_seconds: time limit in seconds.
         """
-        command = [self.path, "stdin", "stdout", "-l", language, "--psm", LAYOUTS[layout], "-c", LIGHT]
+        command = [self.path, "stdin", "stdout", "-l", language, "--psm", LAYOUTS[layout], "-c", SAUVOLA]
         if symbols:
             command += ["-c", "hocr_char_boxes=1", "-c", "lstm_choice_mode=2"]
-        done = _call([*command, "hocr"], image, seconds)
-        if done.returncode or not done.stdout.strip():
-            raise ConservatorError(f"Tesseract could not read the image: {_complaint(done)}")
-        return done.stdout
+        result = _call([*command, "hocr"], image, max_seconds)
+        if result.returncode or not result.stdout.strip():
+            raise ConservatorError(f"Tesseract could not read the image: {_failure(result)}")
+        return result.stdout
 
 
 def find_tesseract() -> Tesseract:
-    """The installed Tesseract; raise a ConservatorError that says how to install it if there is none."""
+    """Find the installed Tesseract; the error explains how to install it if it is missing or too old."""
     path = shutil.which("tesseract")
     if path is None:
-        raise ConservatorError(f"images are read by Tesseract, which is not installed. {INSTALL}")
-    done = _call([path, "--version"], b"", SHORT)
-    told = (done.stdout + b"\n" + done.stderr).decode(errors="replace")  # older versions tell it on standard error
-    found = VERSION.search(told)
-    if done.returncode or found is None:
-        raise ConservatorError(f"{path} does not say that it is Tesseract: {_complaint(done)}. {INSTALL}")
-    version = found[1] + (found[2] or "")
-    if int(found[1]) < OLDEST:
-        raise ConservatorError(f"{path} is Tesseract {version}; {OLDEST}.0 or later is needed. {INSTALL}")
+        raise ConservatorError(f"OCR of images needs Tesseract, which is not installed. {INSTALL}")
+    result = _call([path, "--version"], b"", MAX_QUERY_SECONDS)
+    output = (result.stdout + b"\n" + result.stderr).decode(errors="replace")  # old versions use standard error
+    match = VERSION.search(output)
+    if result.returncode or match is None:
+        raise ConservatorError(f"{path} does not report a version of Tesseract: {_failure(result)}. {INSTALL}")
+    version = match[1] + (match[2] or "")
+    if int(match[1]) < MIN_MAJOR_VERSION:
+        raise ConservatorError(f"Tesseract {MIN_MAJOR_VERSION}.0 or later is needed, {path} is {version}. {INSTALL}")
     return Tesseract(path, version)
 
 
-def _call(command: list[str], given: bytes, seconds: float) -> subprocess.CompletedProcess[bytes]:
-    """Run a program to its end, with one thread. If it is given up, for whatever reason, it is killed."""
+def _call(command: list[str], stdin: bytes, max_seconds: float) -> subprocess.CompletedProcess[bytes]:
+    """Run a program with one thread; it is killed at the time limit and on any exception."""
     environment = os.environ | {"OMP_THREAD_LIMIT": "1", "LC_ALL": "C"}
     try:
-        return subprocess.run(command, input=given, capture_output=True, timeout=seconds, env=environment, check=False)
+        return subprocess.run(
+            command, input=stdin, capture_output=True, timeout=max_seconds, env=environment, check=False
+        )
     except subprocess.TimeoutExpired as error:
-        raise ConservatorError(f"Tesseract was given up after {seconds:.0f} seconds") from error
+        raise ConservatorError(f"Tesseract did not finish within {max_seconds:.0f} seconds") from error
     except OSError as error:
         raise ConservatorError(f"cannot run {command[0]}: {error.strerror}") from error
 
 
-def _complaint(done: subprocess.CompletedProcess[bytes]) -> str:
-    """What a program that failed said, on one line."""
-    lines = done.stderr.decode(errors="replace").splitlines()
-    said = [" ".join(line.split()) for line in lines if not NOISE.search(line)]
-    if said:
-        return "; ".join(said)[:300]
-    return "it wrote nothing" if not done.returncode else f"it ended with code {done.returncode}"
+def _failure(result: subprocess.CompletedProcess[bytes]) -> str:
+    """Return the messages of a failed program on one line."""
+    lines = result.stderr.decode(errors="replace").splitlines()
+    messages = [" ".join(line.split()) for line in lines if not NOISE.search(line)]
+    if messages:
+        return "; ".join(messages)[:MAX_MESSAGE_CHARS]
+    return "it wrote no output" if not result.returncode else f"it exited with code {result.returncode}"

@@ -1,4 +1,4 @@
-"""A file that a reader of pages wrote: its words as plain text, and the file again with corrected words."""
+"""The text of an OCR file, and the file with corrected words."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -10,33 +10,32 @@ from math import prod
 from typing import Protocol
 
 from conservator.errors import ConservatorError
-from conservator.pages.model import Change, Line, Page, Word
-from conservator.pages.word_alignment import match_words
+from conservator.pages.model import Line, Page, Word, WordChange
 
-# What may stand in no XML 1.0.
-UNWRITABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Characters that XML 1.0 does not allow.
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class File(Protocol):
-    """The file behind a transcript, of one format."""
+class OcrFile(Protocol):
+    """The file of a transcript, in one of the formats."""
 
-    def rewrite(self, words: Sequence[Word], changes: Sequence[Change]) -> bytes:
-        """The file with changes, which are checked, in order and apart from each other."""
+    def rewrite(self, words: Sequence[Word], changes: Sequence[WordChange]) -> bytes:
+        """Return the file with changes, which must be valid, sorted and disjoint."""
         ...
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """What a reader of pages wrote, by an OCR engine mostly.
+    """The content of an OCR file.
 
     Attributes:
         format: ``hOCR``, ``ALTO``, ``PAGE`` or ``TSV``.
-        version: of the format, if the file names one.
-        engine: the program that read the pages, if the file names it.
-        unit: of all boxes: ``pixel``, ``mm10`` (tenths of a millimetre) or ``inch1200``.
-        pages: its pages.
-        data: the bytes of the file.
-        file: the file, which can write itself with other words.
+        version: version of the format, if the file names one.
+        engine: OCR engine, if the file names one.
+        unit: unit of all boxes: ``pixel``, ``mm10`` (tenths of a millimetre) or ``inch1200``.
+        pages: pages.
+        data: bytes of the file.
+        file: parsed file, which writes itself with changed words.
     """
 
     format: str
@@ -45,154 +44,133 @@ class Transcript:
     unit: str
     pages: tuple[Page, ...]
     data: bytes = field(repr=False)
-    file: File = field(repr=False, compare=False)
+    file: OcrFile = field(repr=False, compare=False)
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """The lines of all pages."""
+        """Lines of all pages."""
         return tuple(line for page in self.pages for line in page.lines)
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
-        """The words of all lines; a Change counts them from 0."""
+        """Words of all lines; a WordChange refers to their indices."""
         return tuple(word for line in self.lines for word in line.words)
 
     @property
     def text(self) -> str:
-        """The plain text: a space between words, a newline after a line, an empty line between paragraphs and pages."""
-        return self._told[0]
+        """Plain text: a space between words, a newline after a line, an empty line between paragraphs and pages."""
+        return self._text_and_spans[0]
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """Where in ``text`` each word stands: ``text[start:stop]`` is ``word.text``."""
-        return self._told[1]
+        """Span of each word in ``text``: ``text[start:stop]`` is ``word.text``."""
+        return self._text_and_spans[1]
 
     @cached_property
-    def _told(self) -> tuple[str, tuple[tuple[int, int], ...]]:
-        """The plain text, and where its words stand."""
-        pieces: list[str] = []
+    def _text_and_spans(self) -> tuple[str, tuple[tuple[int, int], ...]]:
+        """Plain text, and the spans of its words."""
+        parts: list[str] = []
         spans = []
-        at, block = 0, None
-        for number, page in enumerate(self.pages):
+        offset, previous_block = 0, None
+        for page_index, page in enumerate(self.pages):
             for line in page.lines:
-                if block not in (None, (number, line.block)):
-                    pieces.append("\n")
-                    at += 1
-                block = (number, line.block)
+                block = (page_index, line.block)
+                if previous_block not in (None, block):
+                    parts.append("\n")
+                    offset += 1
+                previous_block = block
                 for word in line.words:
-                    spans.append((at, at + len(word.text)))
-                    pieces += [word.text, " "]
-                    at += len(word.text) + 1
-                pieces[-1] = "\n"
-        return "".join(pieces), tuple(spans)
+                    spans.append((offset, offset + len(word.text)))
+                    parts += [word.text, " "]
+                    offset += len(word.text) + 1
+                parts[-1] = "\n"
+        return "".join(parts), tuple(spans)
 
     @cached_property
-    def _firsts(self) -> list[int]:
-        """The number of the first word of each line."""
-        firsts = [0]
+    def _first_words(self) -> list[int]:
+        """Index of the first word of each line, and the number of words."""
+        indices = [0]
         for line in self.lines:
-            firsts.append(firsts[-1] + len(line.words))
-        return firsts
+            indices.append(indices[-1] + len(line.words))
+        return indices
 
-    def word_at(self, character: int) -> int | None:
-        """The number of the word in which a character of ``text`` stands; None between words."""
-        index = bisect_right(self.spans, (character, len(self.text))) - 1
-        return index if index >= 0 and self.spans[index][0] <= character < self.spans[index][1] else None
+    def word_at(self, position: int) -> int | None:
+        """Return the index of the word at a character position of ``text``; None between words."""
+        index = bisect_right(self.spans, (position, len(self.text))) - 1
+        return index if index >= 0 and self.spans[index][0] <= position < self.spans[index][1] else None
 
     def words_in(self, start: int, stop: int) -> tuple[int, int]:
-        """The half-open range of words that characters of ``text`` are in or stand beside, such as a space."""
+        """Return the range of words that overlap or touch a span of characters of ``text``."""
         first = bisect_left(self.spans, start, key=lambda span: span[1])
         return first, max(first, bisect_right(self.spans, stop, key=lambda span: span[0]))
 
     def line_of(self, word: int) -> int:
-        """The number of the line that a word stands in, from 0."""
-        return bisect_right(self._firsts, word) - 1
+        """Return the index of the line of a word."""
+        return bisect_right(self._first_words, word) - 1
 
-    def changes_at(self, stretches: Iterable[tuple[int, int, str, float]]) -> list[Change]:
-        """The changes of words that changes of characters make; the confidence of a word is that of all in it.
+    def word_changes(self, changes: Iterable[tuple[int, int, str, float]]) -> list[WordChange]:
+        """Convert changes of characters to changes of words.
+
+        The confidence of a changed word is the product of the probabilities of the changes in it.
 
         Args:
-            stretches: ``(start, stop, text, probability)`` with half-open ranges of characters of ``text``, in order
-                and apart from each other; each within a line.
+            changes: ``(start, stop, text, probability)`` with spans of characters of ``text``, sorted and disjoint;
+                each span must be within a line.
         """
         groups: list[tuple[int, int, list[tuple[int, int, str, float]]]] = []
-        for stretch in stretches:
-            first, last = self.words_in(*stretch[:2])
+        for change in changes:
+            first, last = self.words_in(*change[:2])
             if first == last:
-                raise ConservatorError(f"a change of characters {stretch[0]} to {stretch[1]}, beside which is no word")
+                raise ConservatorError(f"the span {change[0]} to {change[1]} does not touch a word; changes need one")
             if groups and first < groups[-1][1]:
-                first, last, inside = groups[-1][0], max(last, groups[-1][1]), groups.pop()[2]
-                groups.append((first, last, [*inside, stretch]))
+                first, last, members = groups[-1][0], max(last, groups[-1][1]), groups.pop()[2]
+                groups.append((first, last, [*members, change]))
             else:
-                groups.append((first, last, [stretch]))
-        made = []
-        for first, last, inside in groups:
-            at, parts = self.spans[first][0], []
-            for start, stop, text, _ in inside:
-                parts += [self.text[at:start], text]
-                at = stop
-            parts.append(self.text[at : self.spans[last - 1][1]])
-            made.append(Change(first, last, "".join(parts), prod(one[3] for one in inside)))
-        return made
+                groups.append((first, last, [change]))
+        word_changes = []
+        for first, last, members in groups:
+            offset, parts = self.spans[first][0], []
+            for start, stop, text, _ in members:
+                parts += [self.text[offset:start], text]
+                offset = stop
+            parts.append(self.text[offset : self.spans[last - 1][1]])
+            probability = prod(change[3] for change in members)
+            word_changes.append(WordChange(first, last, "".join(parts), probability))
+        return word_changes
 
-    def changes(self, corrected: str, confidence: float | None = None) -> list[Change]:
-        """The changes that make ``text`` a corrected text with the same lines.
+    def apply_changes(self, changes: Iterable[WordChange]) -> bytes:
+        """Return the bytes of the file with changed words and their original texts.
 
-        A word that is gone becomes empty; a word that is new shares the box of the one before it.
-
-        Args:
-            corrected: ``text`` after correction; every line must still be there, also one that is empty now.
-            confidence: of every change.
+        Everything else in the file stays the same. Without changes, the result is ``data``.
         """
-        old, new = self.text.removesuffix("\n").split("\n"), corrected.removesuffix("\n").split("\n")
-        if len(old) != len(new):
-            raise ConservatorError(
-                f"the corrected text has {len(new)} lines, the transcript {len(old)}; lines must be kept"
-            )
-        made, number = [], 0
-        for row, (before, after) in enumerate(zip(old, new, strict=True), 1):
-            if not before:
-                if after.strip():
-                    raise ConservatorError(f"line {row} of the corrected text is not empty, as it is in the transcript")
-                continue
-            first, words = self._firsts[number], self.lines[number].words
-            number += 1
-            if before != after:
-                found = match_words([word.text for word in words], after.split())
-                made += [Change(first + start, first + stop, text, confidence) for start, stop, text in found]
-        return made
+        ordered = sorted(changes, key=lambda change: (change.start, change.stop))
+        checked = [self._check(change) for change in ordered]
+        for change, following in pairwise(checked):
+            if following.start < change.stop:
+                raise ConservatorError(f"word {following.start} is changed twice; give one change for each word")
+        effective = [change for change in checked if self._has_effect(change)]
+        return self.file.rewrite(self.words, effective) if effective else self.data
 
-    def with_text(self, changes: Iterable[Change]) -> bytes:
-        """The bytes of the file with changed words; all else in it stays, and the original stands beside each change.
-
-        Without a change these are the bytes that were read.
-        """
-        checked = [self._checked(change) for change in sorted(changes, key=lambda one: (one.start, one.stop))]
-        for one, other in pairwise(checked):
-            if other.start < one.stop:
-                raise ConservatorError(f"two changes of word {other.start}; a word can be changed once")
-        needed = [change for change in checked if self._alters(change)]
-        return self.file.rewrite(self.words, needed) if needed else self.data
-
-    def _checked(self, change: Change) -> Change:
-        """A change that can be made, with single spaces between its words."""
+    def _check(self, change: WordChange) -> WordChange:
+        """Raise an error for an invalid change; return the change with single spaces between its words."""
         if not 0 <= change.start < change.stop <= len(self.words):
             raise ConservatorError(
-                f"a change of words {change.start} to {change.stop}; the transcript has {len(self.words)} words"
+                f"a change must be within the {len(self.words)} words of the transcript, "
+                f"got words {change.start} to {change.stop}"
             )
         line = self.line_of(change.start)
-        if change.stop > self._firsts[line + 1]:
+        if change.stop > self._first_words[line + 1]:
             raise ConservatorError(
-                f"a change of words {change.start} to {change.stop}, which are on several lines; change each line apart"
+                f"words {change.start} to {change.stop} are on several lines; give a separate change for each line"
             )
-        found = UNWRITABLE.search(change.text)
-        if found:
-            raise ConservatorError(f"the character {found[0]!r} has no place in such a file")
+        forbidden = NOT_IN_XML.search(change.text)
+        if forbidden:
+            raise ConservatorError(f"the text of a change contains {forbidden[0]!r}, which XML does not allow")
         if change.confidence is not None and not 0 <= change.confidence <= 1:
-            raise ConservatorError(f"the confidence {change.confidence}; one from 0 to 1 is accepted")
-        return Change(change.start, change.stop, " ".join(change.text.split()), change.confidence)
+            raise ConservatorError(f"the confidence of a change must be between 0 and 1, got {change.confidence}")
+        return WordChange(change.start, change.stop, " ".join(change.text.split()), change.confidence)
 
-    def _alters(self, change: Change) -> bool:
-        """Whether anything is different after a change."""
-        before = " ".join(word.text for word in self.words[change.start : change.stop])
-        return change.confidence is not None or change.text != before
+    def _has_effect(self, change: WordChange) -> bool:
+        """Return whether a change alters the text or sets a confidence."""
+        old_text = " ".join(word.text for word in self.words[change.start : change.stop])
+        return change.confidence is not None or change.text != old_text

@@ -1,143 +1,156 @@
-"""The tables that Tesseract writes: a row for each page, block, paragraph, line and word."""
+"""Tables of Tesseract (TSV): one row per page, block, paragraph, line and word."""
 
 from collections.abc import Sequence
 
 from conservator.errors import ConservatorError
-from conservator.pages.elements import Limits
-from conservator.pages.model import Box, Change, Line, Page, Word
-from conservator.pages.numbers import divide, read_confidence, read_coordinate, write_coordinate
+from conservator.pages.elements import FileLimits
+from conservator.pages.model import Box, Line, Page, Word, WordChange
+from conservator.pages.numbers import divide_boxes, read_confidence, read_coordinate, write_coordinate
 from conservator.pages.transcript import Transcript
 
 HEADER = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext"
-COLUMNS = HEADER.split("\t")
-ADDED = "original"  # the column with the originals of changes, which a table gets with its first change
-PAGE, WORD = "1", "5"  # levels
-NUMBER, LEFT, WIDTH, CONFIDENCE, TEXT, ORIGINAL = 5, 6, 8, 10, 11, 12  # columns
-ORDER = b"\xef\xbb\xbf"
+COLUMN_NAMES = HEADER.split("\t")
+ORIGINAL_NAME = "original"  # column with the texts before changes, added with the first change of a table
+PAGE_LEVEL, LINE_LEVEL, WORD_LEVEL = "1", "4", "5"
+WORD_NUMBER, LEFT, CONFIDENCE, TEXT, ORIGINAL = 5, 6, 10, 11, 12  # index: columns of a row [definition]
+UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class Table:
-    """A table: its rows as they are, and which of them are words."""
+class TsvFile:
+    """A table.
 
-    def __init__(self, rows: list[list[str]], ends: list[str], order: bytes) -> None:
-        """Take rows of cells, and how each row ends."""
-        self.rows, self.ends, self.order = rows, ends, order
-        self.places: list[int] = []
+    Attributes:
+        rows: cells of each row.
+        row_ends: end of each row: a newline, a carriage return and a newline, or empty.
+        byte_order_mark: byte order mark at the start of the file, or empty.
+        word_rows: row index of each word, in reading order.
+    """
 
-    def rewrite(self, words: Sequence[Word], changes: Sequence[Change]) -> bytes:
-        """The table with changes, and with a column for their originals.
+    def __init__(self, rows: list[list[str]], row_ends: list[str], byte_order_mark: bytes) -> None:
+        """Store the rows; the words are found later."""
+        self.rows, self.row_ends, self.byte_order_mark = rows, row_ends, byte_order_mark
+        self.word_rows: list[int] = []
 
-        A row for a word that is new is added, one for a word too many is dropped, and the words of the line are counted
-        anew.
+    def rewrite(self, words: Sequence[Word], changes: Sequence[WordChange]) -> bytes:
+        """Return the table with changes, and with a column for the original texts; see ``OcrFile``.
+
+        Rows of new words are added, rows of removed words are dropped, and the words of changed lines are renumbered.
         """
-        rows: dict[int, list[list[str]]] = {}
+        new_rows: dict[int, list[list[str]]] = {}  # row index -> the rows that replace it
         for change in changes:
-            places, parts = self.places[change.start : change.stop], change.text.split()
-            if len(parts) in (0, len(places)):
-                for place, text in zip(places, parts or [""] * len(places), strict=True):
-                    before = self.rows[place][TEXT]
-                    rows[place] = [_changed(self.rows[place], text, None, change.confidence, before)]
+            indices, parts = self.word_rows[change.start : change.stop], change.text.split()
+            if len(parts) in (0, len(indices)):
+                for index, text in zip(indices, parts or [""] * len(indices), strict=True):
+                    old_text = self.rows[index][TEXT]
+                    new_rows[index] = [_changed_row(self.rows[index], text, None, change.confidence, old_text)]
                 continue
-            boxes = divide(words[change.start : change.stop], parts)
-            before = " ".join(self.rows[place][TEXT] for place in places)
-            first, *others = zip(parts, boxes, strict=True)
-            made = [_changed(self.rows[places[0]], *first, change.confidence, before)]
-            made += [[*_changed(made[0], *one, change.confidence, "")[:ORIGINAL], ""] for one in others]
-            rows |= {place: [] for place in places} | {places[0]: made}
-        lines, counts = [], dict[tuple[str, ...], int]()
-        recounted = {self._line(place) for place, made in rows.items() if len(made) != 1}
-        for place, (cells, end) in enumerate(zip(self.rows, self.ends, strict=True)):
-            for row in rows.get(place, [cells]):
-                if row[0] == WORD and self._line(place) in recounted:
-                    counts[self._line(place)] = counts.get(self._line(place), 0) + 1
-                    row = [*row[:NUMBER], str(counts[self._line(place)]), *row[NUMBER + 1 :]]
-                ended = end or "\n" if len(rows.get(place, [cells])) > 1 else end
-                lines.append("\t".join(_widened(row, ADDED if place == 0 else "")) + ended)
-        return self.order + "".join(lines).encode()
+            boxes = divide_boxes(words[change.start : change.stop], parts)
+            old_text = " ".join(self.rows[index][TEXT] for index in indices)
+            rows = [_changed_row(self.rows[indices[0]], parts[0], boxes[0], change.confidence, old_text)]
+            for part, box in zip(parts[1:], boxes[1:], strict=True):
+                row = _changed_row(rows[0], part, box, change.confidence, "")
+                rows.append([*row[:ORIGINAL], ""])
+            new_rows |= {index: [] for index in indices} | {indices[0]: rows}
+        output, word_counts = [], dict[tuple[str, ...], int]()
+        renumbered_lines = {self._line_key(index) for index, rows in new_rows.items() if len(rows) != 1}
+        for index, (cells, row_end) in enumerate(zip(self.rows, self.row_ends, strict=True)):
+            replacements = new_rows.get(index, [cells])
+            for row in replacements:
+                line = self._line_key(index)
+                if row[0] == WORD_LEVEL and line in renumbered_lines:
+                    word_counts[line] = word_counts.get(line, 0) + 1
+                    row = [*row[:WORD_NUMBER], str(word_counts[line]), *row[WORD_NUMBER + 1 :]]
+                end = row_end or "\n" if len(replacements) > 1 else row_end
+                output.append("\t".join(_with_original_column(row, ORIGINAL_NAME if index == 0 else "")) + end)
+        return self.byte_order_mark + "".join(output).encode()
 
-    def _line(self, place: int) -> tuple[str, ...]:
-        """The page, block, paragraph and line of a row."""
-        return tuple(self.rows[place][1:NUMBER])
+    def _line_key(self, index: int) -> tuple[str, ...]:
+        """Return the page, block, paragraph and line numbers of a row."""
+        return tuple(self.rows[index][1:WORD_NUMBER])
 
 
-def read_tsv(data: bytes, limits: Limits) -> Transcript:
+def read_tsv(data: bytes, limits: FileLimits) -> Transcript:
     """Read a table of Tesseract."""
-    if len(data) > limits.size:
-        raise ConservatorError(f"the file has {len(data):,} bytes; at most {limits.size:,} are accepted")
-    order = ORDER if data.startswith(ORDER) else b""
+    limits.check_size(data)
+    byte_order_mark = UTF8_BYTE_ORDER_MARK if data.startswith(UTF8_BYTE_ORDER_MARK) else b""
     try:
-        text = data[len(order) :].decode()
+        text = data[len(byte_order_mark) :].decode()
     except UnicodeDecodeError as error:
-        raise ConservatorError(f"the table is not UTF-8: byte {error.start} is {data[error.start]:#04x}") from error
+        raise ConservatorError(
+            f"the table is not valid UTF-8: byte {error.start} is {data[error.start]:#04x}"
+        ) from error
     if "\0" in text:
-        raise ConservatorError("the table has a null, which no text has")
-    raw = text.split("\n")
-    if len(raw) > limits.elements:
-        raise ConservatorError(f"the table has more than {limits.elements:,} rows")
-    ends = [("\r" if row.endswith("\r") else "") + "\n" for row in raw]
-    ends[-1] = ends[-1][:-1]
-    table = Table([row.removesuffix("\r").split("\t") for row in raw], ends, order)
-    if table.rows[0] not in (COLUMNS, [*COLUMNS, ADDED]):
-        raise ConservatorError(f"the table does not begin with the columns {', '.join(COLUMNS)}")
+        raise ConservatorError("the table contains a null character, which text does not allow")
+    raw_rows = text.split("\n")
+    if len(raw_rows) > limits.max_elements:
+        raise ConservatorError(f"the table has more than {limits.max_elements:,} rows, which is the limit")
+    row_ends = [("\r" if row.endswith("\r") else "") + "\n" for row in raw_rows]
+    row_ends[-1] = row_ends[-1][:-1]
+    table = TsvFile([row.removesuffix("\r").split("\t") for row in raw_rows], row_ends, byte_order_mark)
+    if table.rows[0] not in (COLUMN_NAMES, [*COLUMN_NAMES, ORIGINAL_NAME]):
+        raise ConservatorError(f"the first row of the table must have the columns {', '.join(COLUMN_NAMES)}")
     return Transcript("TSV", None, "tesseract", "pixel", _read_pages(table), data, table)
 
 
-def _read_pages(table: Table) -> tuple[Page, ...]:
-    """The pages of a table; the places of its words are noted in it."""
-    pages: dict[str, dict[tuple[str, ...], list[Word]]] = {}
-    found: dict[tuple[str, ...], list[int]] = {}
-    boxes: dict[tuple[str, ...], Box] = {}
-    for number, row in enumerate(table.rows[1:], 1):
+def _read_pages(table: TsvFile) -> tuple[Page, ...]:
+    """Read the pages of a table, and set ``table.word_rows``."""
+    words_of_lines: dict[str, dict[tuple[str, ...], list[Word]]] = {}  # page number -> line key -> words
+    rows_of_line: dict[tuple[str, ...], list[int]] = {}
+    boxes: dict[tuple[str, ...], Box] = {}  # level and line key -> box
+    for index, row in enumerate(table.rows[1:], 1):
         if row == [""]:
             continue
-        where = f"row {number + 1} of the table"
-        if not len(COLUMNS) - 1 <= len(row) <= len(table.rows[0]):
-            raise ConservatorError(f"{where} has {len(row)} columns; {len(table.rows[0])} are expected")
+        location = f"row {index + 1} of the table"
+        if not len(COLUMN_NAMES) - 1 <= len(row) <= len(table.rows[0]):
+            raise ConservatorError(f"{location} must have {len(table.rows[0])} columns, got {len(row)}")
         if not all(cell.isascii() and cell.isdigit() for cell in row[:LEFT]):
-            raise ConservatorError(f"{where} does not begin with {LEFT} numbers")
-        left, top, width, height = (read_coordinate(cell, where.__str__) for cell in row[LEFT:CONFIDENCE])
+            raise ConservatorError(f"{location} must begin with {LEFT} whole numbers")
+        left, top, width, height = (read_coordinate(cell, location.__str__) for cell in row[LEFT:CONFIDENCE])
         box = Box(left, top, left + width, top + height)
-        lines = pages.setdefault(row[1], {})
-        line = tuple(row[1:NUMBER])
-        if row[0] != WORD:
+        lines = words_of_lines.setdefault(row[1], {})
+        line = tuple(row[1:WORD_NUMBER])
+        if row[0] != WORD_LEVEL:
             boxes[row[0], *line] = box
             continue
-        lines.setdefault(line, [])  # a word without text keeps the place of its line
-        if len(row) >= len(COLUMNS) and row[TEXT].strip():
+        lines.setdefault(line, [])  # a word without text fixes the position of its line
+        if len(row) >= len(COLUMN_NAMES) and row[TEXT].strip():
             confidence, original = read_confidence(row[CONFIDENCE], 100), "".join(row[ORIGINAL:]) or None
             word = Word(" ".join(row[TEXT].split()), confidence, box, original=original)
             lines[line].append(word)
-            found.setdefault(line, []).append(number)
-    made = []
-    for page, every in pages.items():
-        lines = {line: words for line, words in every.items() if words}
-        table.places += [place for line in lines for place in found[line]]
-        blocks = {line[:3]: None for line in lines}
-        numbers = {block: number for number, block in enumerate(blocks)}
-        made.append(
+            rows_of_line.setdefault(line, []).append(index)
+    pages = []
+    for page, all_lines in words_of_lines.items():
+        lines = {line: words for line, words in all_lines.items() if words}
+        table.word_rows += [index for line in lines for index in rows_of_line[line]]
+        block_keys = {line[:3]: None for line in lines}
+        blocks = {key: block for block, key in enumerate(block_keys)}
+        pages.append(
             Page(
-                tuple(Line(tuple(words), boxes.get(("4", *line)), numbers[line[:3]]) for line, words in lines.items()),
-                boxes.get((PAGE, page, "0", "0", "0")),
+                tuple(
+                    Line(tuple(words), boxes.get((LINE_LEVEL, *line)), blocks[line[:3]])
+                    for line, words in lines.items()
+                ),
+                boxes.get((PAGE_LEVEL, page, "0", "0", "0")),
             )
         )
-    return tuple(made)
+    return tuple(pages)
 
 
-def _changed(row: list[str], text: str, box: Box | None, confidence: float | None, before: str) -> list[str]:
-    """A row of a word with another text; with another box and confidence if there are any.
+def _changed_row(row: list[str], text: str, box: Box | None, confidence: float | None, old_text: str) -> list[str]:
+    """Return the row of a word with a new text; a box or confidence of None keeps the old value.
 
-    An original that it has already stays that of its first change.
+    A row that was changed before keeps the original text of its first change.
     """
-    made = [*row[:TEXT], text, "".join(row[ORIGINAL:]) or (before if text != before else "")]
+    changed = [*row[:TEXT], text, "".join(row[ORIGINAL:]) or (old_text if text != old_text else "")]
     if box is not None:
-        made[LEFT:CONFIDENCE] = [
+        changed[LEFT:CONFIDENCE] = [
             write_coordinate(value) for value in (box.left, box.top, box.right - box.left, box.bottom - box.top)
         ]
     if confidence is not None:
-        made[CONFIDENCE] = f"{100 * confidence:g}"
-    return made
+        changed[CONFIDENCE] = f"{100 * confidence:g}"
+    return changed
 
 
-def _widened(row: list[str], last: str) -> list[str]:
-    """A row with the column for originals; an empty row stays so."""
-    return row if row == [""] or len(row) > ORIGINAL else [*row, *[""] * (ORIGINAL - len(row)), last]
+def _with_original_column(row: list[str], value: str) -> list[str]:
+    """Return a row with the column for original texts; an empty row stays empty."""
+    return row if row == [""] or len(row) > ORIGINAL else [*row, *[""] * (ORIGINAL - len(row)), value]

@@ -1,1 +1,1 @@
-"""The page and its API: ``conservator serve``. Needs the extra ``web``."""
+"""The web page and its JSON API: ``conservator serve``. Needs the extra ``web``."""

@@ -1,20 +1,21 @@
-/* The page: it restores a document, shows the result, and restores what is near the reader's choices again. */
+/* The page: restores a document, shows the result, and restores the surroundings of the user's choices again. */
 "use strict";
 
 (() => {
   const $ = (id) => document.getElementById(id);
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), strict = new TextDecoder("utf-8", { fatal: true }), encoder = new TextEncoder();
   const UTF8 = "utf-8";
-  // bytes is the damaged document in UTF-8, which the text box shows; file holds the bytes of the opened file, and
-  // encoding is what they were in. Once the text is edited, the box is the document, with the line ends that the bytes
-  // had (crlf). asked is the document that the shown result belongs to. references holds them. choices says what the
-  // reader chose, by the place in the document, and read which of that the result knows of; history is for undoing.
-  // opening is the reading of a file, and running a restoration.
-  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), read: new Map(), history: [], references: [], result: null, asked: null, view: null, opening: null, running: null, reading: 0, told: null };
-  // What the settings are called on this page, by the names of the API.
+  // bytes: the damaged document in UTF-8, which the text box shows. file: name and bytes of the opened file. encoding: its
+  // encoding. edited: the text box was edited, and its text is the document, with the line ends of the bytes (crlf).
+  // result: the shown result. source: the document of the result. references: the reference files. choices: texts that
+  // the user chose, by span. applied: the choices that the result contains. history: earlier choices, for undo.
+  // opening: promise of the file that is being opened. running: AbortController of the running restoration.
+  // sentChoices: number of new choices in the running restoration. progress: last progress update.
+  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), applied: new Map(), history: [], references: [], result: null, source: null, view: null, opening: null, running: null, sentChoices: 0, progress: null };
+  // Labels of the settings on this page, by their names in the API.
   const SETTINGS = {
-    mark: "Mark of a lost byte or character", gap: "Mark of a gap of unknown length", max_gap: "Longest such gap", lost: "What is lost", encoding: "Encoding of the file",
-    min_confidence: "Leave open what is less sure", min_gap_confidence: "Leave such a gap open if its fill is less sure", alternatives: "Alternatives for each gap", seed: "Seed", experts: "Experts that may be trusted", memory: "remember what stands elsewhere", references: "Files like this one", rate: "lose", burst: "in bursts of",
+    mark: "Mark of a lost byte or character", gap: "Marker of a gap of unknown length", max_gap: "Maximum length of a gap", lost: "Type of damage", encoding: "Encoding of the file",
+    min_confidence: "Minimum confidence", min_gap_confidence: "Minimum confidence of a gap", alternatives: "Alternatives for each lost span", seed: "Random seed", experts: "Experts", memory: "Copy matching text", references: "Reference files", rate: "Lost bytes", burst: "Bytes per span",
   };
 
   const toBase64 = (bytes) => {
@@ -23,7 +24,7 @@
     return btoa(binary);
   };
   const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const current = () => {
+  const currentBytes = () => {
     if (!state.edited) return state.bytes;
     const text = $("document").value;
     return encoder.encode(state.crlf ? text.replaceAll("\n", "\r\n") : text);
@@ -38,77 +39,80 @@
     $("document").value = text;
     describe();
   }
-  function edited() {
+  function onEdit() {
     if (!state.edited) {
-      try { strict.decode(state.bytes); } catch { say("bytes that are not UTF-8 are marks now, since the text was edited", "hint"); }
+      try { strict.decode(state.bytes); } catch { showMessage("the document contained invalid UTF-8; since your edit, these bytes are marks", "hint"); }
     }
     state.edited = true;
     if (!$("document").value) Object.assign(state, { file: null, encoding: UTF8 });
-    outdate();
+    markOutdated();
     describe();
   }
-  /** Grey out a result that is not of the document in the box. */
-  function outdate() {
-    const changed = state.result !== null && $("document").value !== state.asked.text;
+  /** Grey out a result that does not belong to the document in the box; return whether there is one. */
+  function markOutdated() {
+    const changed = state.result !== null && $("document").value !== state.source.text;
     $("outdated").hidden = !changed;
     for (const id of ["view", "downloads"]) $(id).classList.toggle("outdated", changed);
     return changed;
   }
-  /** Show no result: there is none of this document. */
+  /** Remove the result. */
   function clearResult() {
     state.view?.destroy();
-    Object.assign(state, { view: null, result: null, asked: null, choices: new Map(), read: new Map(), history: [] });
+    Object.assign(state, { view: null, result: null, source: null, choices: new Map(), applied: new Map(), history: [] });
     $("downloads").hidden = $("undo").hidden = true;
     $("empty").hidden = false;
-    outdate();
+    markOutdated();
   }
+  /** Show the size, the number of marks and the encoding of the document. */
   function describe() {
     const text = $("document").value, mark = $("mark").value, gap = $("gap").value;
-    const count = (sign) => (sign ? text.split(sign).length - 1 : 0);
-    const gaps = count(gap);
-    $("state").textContent = text ? `${current().length.toLocaleString("en")} bytes, ${count(mark).toLocaleString("en")} marked as lost${gaps ? `, ${gaps} gap${gaps === 1 ? "" : "s"}` : ""}${state.encoding === UTF8 ? "" : `; read as ${state.encoding}`}` : "nothing yet";
+    const count = (marker) => (marker ? text.split(marker).length - 1 : 0);
+    const marks = count(mark), gaps = count(gap);
+    $("state").textContent = text ? `${currentBytes().length.toLocaleString("en")} bytes, ${marks.toLocaleString("en")} mark${marks === 1 ? "" : "s"}${gaps ? `, ${gaps} gap${gaps === 1 ? "" : "s"}` : ""}${state.encoding === UTF8 ? "" : `; encoding ${state.encoding}`}` : "no document yet";
   }
   const narrow = () => matchMedia("(max-width: 56rem)").matches;
-  function say(message, kind = "error") {
+  /** Show a message, or hide it if it is empty; kind is "error" or "hint". */
+  function showMessage(message, kind = "error") {
     $("error").textContent = message;
     $("error").className = kind;
     $("error").hidden = !message;
-    if (message && narrow()) $("error").scrollIntoView({ block: "nearest" }); // it stands above the result
+    if (message && narrow()) $("error").scrollIntoView({ block: "nearest" }); // it is above the result
   }
 
-  async function ask(path, body, options = {}) {
+  async function post(path, body, options = {}) {
     const response = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json", ...options.headers }, body: JSON.stringify(body), signal: options.signal });
     if (response.ok) return response;
-    let said = { detail: `${response.status} ${response.statusText}` };
-    try { said = await response.json(); } catch { /* not JSON: show the status alone */ }
-    throw new Error(worded(said));
+    let answer = { detail: `${response.status} ${response.statusText}` };
+    try { answer = await response.json(); } catch { /* not JSON: show the status */ }
+    throw new Error(errorText(answer));
   }
-  /** An error of the server, with options called as they are on this page. */
-  function worded({ detail, error, problem, option, advice = [] }) {
-    const setting = (name) => SETTINGS[name] ?? name;
-    if (Array.isArray(detail)) return detail.map((one) => `${one.loc.slice(1).map(setting).join(", ")}: ${one.msg}`).join("; ");
-    const about = option ? `${setting(option)}: ${problem}` : problem ?? detail ?? error;
-    return [about, ...advice.filter((one) => SETTINGS[one.option]).map((one) => `the setting “${setting(one.option)}” ${one.effect}`)].join("; ");
+  /** Text of an error of the server, with the labels of this page instead of the names of options. */
+  function errorText({ detail, error, problem, option, advice = [] }) {
+    const label = (name) => SETTINGS[name] ?? name;
+    if (Array.isArray(detail)) return detail.map(({ loc, msg }) => `${loc.slice(1).map(label).join(", ")}: ${msg}`).join("; ");
+    const message = option ? `${label(option)}: ${problem}` : problem ?? detail ?? error;
+    return [message, ...advice.filter((item) => SETTINGS[item.option]).map((item) => `the setting “${label(item.option)}” ${item.effect}`)].join("; ");
   }
 
-  function working(on, everything = false) {
-    $("restore").disabled = on;
-    $("cancel").hidden = !on;
-    $("progress").hidden = !on;
-    $("view").classList.toggle("stale", on && everything);
-    if (on) report({ doing: "waiting" });
+  function setBusy(busy, wholeDocument = false) {
+    $("restore").disabled = busy;
+    $("cancel").hidden = !busy;
+    $("progress").hidden = !busy;
+    $("view").classList.toggle("stale", busy && wholeDocument);
+    if (busy) showProgress({ doing: "waiting" });
   }
-  const STAGES = { waiting: "waiting for its turn", "choosing experts": "choosing experts", lengths: "finding lengths", inferring: "reading", decoding: "filling in", alternatives: "weighing alternatives", correcting: "correcting" };
-  /** Say how far the work is, or how many are served before, and how many choices wait until it is done. */
-  function report({ doing, share = 0, place }) {
-    const percent = Math.round(100 * share), bar = $("progress"), waiting = pending().length - state.reading;
-    state.told = { doing, share, place };
+  const STAGES = { waiting: "waiting in the queue", "choosing experts": "selecting experts", lengths: "estimating gap lengths", inferring: "weighting experts", decoding: "restoring", alternatives: "computing alternatives", correcting: "correcting" };
+  /** Show the stage with its progress, or the position in the queue, and the number of choices that are not sent yet. */
+  function showProgress({ doing, share = 0, place }) {
+    const percent = Math.round(100 * share), bar = $("progress"), waiting = pending().length - state.sentChoices;
+    state.progress = { doing, share, place };
     bar.firstElementChild.style.width = `${percent}%`;
-    bar.lastElementChild.textContent = `${STAGES[doing]}${doing !== "waiting" ? ` ${percent} %` : place ? `: number ${place} in the line` : ""}${waiting ? `; ${waiting} more ${waiting === 1 ? "choice waits" : "choices wait"}` : ""}`;
+    bar.lastElementChild.textContent = `${STAGES[doing] ?? doing}${doing !== "waiting" ? ` ${percent} %` : place ? `: position ${place}` : ""}${waiting ? `; ${waiting} more ${waiting === 1 ? "choice is" : "choices are"} waiting` : ""}`;
     bar.setAttribute("aria-valuenow", percent);
   }
 
-  async function* linesOf(response) {
+  /** Yield the values of a response of JSON lines. */
+  async function* jsonLines(response) {
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
@@ -120,145 +124,148 @@
     }
   }
 
-  function chosenExperts() {  // null lets the document choose: nobody was left out
-    const boxes = [...$("experts").querySelectorAll("input")], chosen = boxes.filter((box) => box.checked);
-    return chosen.length === boxes.length ? null : chosen.map((box) => box.value);
+  /** Names of the selected experts; null if all are selected, and the server selects those for the document. */
+  function selectedExperts() {
+    const boxes = [...$("experts").querySelectorAll("input")], selected = boxes.filter((box) => box.checked);
+    return selected.length === boxes.length ? null : selected.map((box) => box.value);
   }
 
-  /** Restore the document anew. What was chosen in it stays chosen. */
+  /** Restore the whole document, with the choices. */
   async function restore() {
     await state.opening;
     if (state.running) return;
-    const bytes = current(), text = $("document").value;
-    if (!bytes.length) { say("there is no document yet: paste one, open a file, or take the example"); $("document").focus(); return; }
-    if (chosenExperts()?.length === 0) { say("no expert may be trusted: choose at least one in the settings"); return; }
-    if (outdate()) clearResult();
-    if (await run({ bytes, text, name: state.name, encoding: state.encoding }, null)) await readChoices();
+    const bytes = currentBytes(), text = $("document").value;
+    if (!bytes.length) { showMessage("there is no document yet: paste text, open a file, or load the example"); $("document").focus(); return; }
+    if (selectedExperts()?.length === 0) { showMessage("no expert is selected: select at least one in the settings"); return; }
+    if (markOutdated()) clearResult();
+    if (await run({ bytes, text, name: state.name, encoding: state.encoding }, null)) await restoreChoices();
     else clearResult();
   }
 
-  /** Ask for a restoration with the choices that there are, and show it; with `previous`, only near what changed since. */
-  async function run(asked, previous) {
-    say("");
+  /** Request a restoration with the current choices, and show it; with `previous`, only the surroundings of new choices. */
+  async function run(source, previous) {
+    showMessage("");
     const choices = new Map(state.choices), { text: _, ...record } = previous ?? {};
-    Object.assign(state, { running: new AbortController(), reading: pending().length });
-    working(true, !previous);
-    const misread = $("lost").value === "ocr";
-    const wanted = {
-      data: toBase64(asked.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: misread ? "auto" : $("lost").value, channel: misread ? "ocr" : "mask",
-      min_confidence: +$("least").value / 100, min_gap_confidence: +$("least-gap").value / 100, alternatives: misread ? 0 : +$("alternatives").value, seed: +$("seed").value, encoding: UTF8,
+    Object.assign(state, { running: new AbortController(), sentChoices: pending().length });
+    setBusy(true, !previous);
+    const isOcr = $("lost").value === "ocr";
+    const request = {
+      data: toBase64(source.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: isOcr ? "auto" : $("lost").value, channel: isOcr ? "ocr" : "mask",
+      min_confidence: +$("min-confidence").value / 100, min_gap_confidence: +$("min-gap-confidence").value / 100, alternatives: isOcr ? 0 : +$("alternatives").value, seed: +$("seed").value, encoding: UTF8,
       memory: $("memory").checked, references: $("memory").checked ? state.references.map(({ name, text }) => ({ name, text })) : [],
-      experts: chosenExperts(), choices: [...choices.values()], previous: previous && record,
+      experts: selectedExperts(), choices: [...choices.values()], previous: previous && record,
     };
     try {
-      const response = await ask("/v1/restore", wanted, { signal: state.running.signal, headers: { Accept: "application/x-ndjson" } });
-      for await (const line of linesOf(response)) {
-        if (line.error) throw new Error(worded(line));
+      const response = await post("/v1/restore", request, { signal: state.running.signal, headers: { Accept: "application/x-ndjson" } });
+      for await (const line of jsonLines(response)) {
+        if (line.error) throw new Error(errorText(line));
         if (line.result) {
-          state.read = choices;
-          show({ ...line.result, encoding: asked.encoding }, asked);
-        } else report(line);
+          state.applied = choices;
+          show({ ...line.result, encoding: source.encoding }, source);
+        } else showProgress(line);
       }
       return true;
     } catch (error) {
-      if (error.name !== "AbortError") say(error.message);
+      if (error.name !== "AbortError") showMessage(error.message);
       return false;
     } finally {
       state.running = null;
-      working(false);
+      setBusy(false);
     }
   }
 
-  function show(result, asked) {
-    const first = !state.view, scroll = window.scrollY, there = state.view?.place(), focused = $("view").contains(document.activeElement);
+  /** Show a result; the selected span, the scroll position and the focus are kept. */
+  function show(result, source) {
+    const first = !state.view, scroll = window.scrollY, position = state.view?.place(), focused = $("view").contains(document.activeElement);
     state.view?.destroy();
-    Object.assign(state, { result, asked });
+    Object.assign(state, { result, source });
     $("empty").hidden = true;
     $("downloads").hidden = false;
     $("done").textContent = result.correction ? "Corrected" : "Restored";
-    outdate();
+    markOutdated();
     state.view = ConservatorView.draw($("view"), result, result.correction ? {} : { choose, undo });
     state.view.pend(pending());
-    if (there) {
+    if (position) {
       window.scrollTo(0, scroll);
       if (focused) $("view").querySelector(".document").focus({ preventScroll: true });
-      state.view.resume(there);
+      state.view.resume(position);
     }
-    if (result.correction && !result.changes.length) say("nothing had to be corrected in this document", "hint");
-    else if (!result.summary.lost && !result.summary.fixed) say("nothing was lost in this document: it has no marks", "hint");
+    if (result.correction && !result.changes.length) showMessage("no correction was needed in this document", "hint");
+    else if (!result.summary.lost && !result.summary.chosen) showMessage("there is nothing to restore: the document has no marks", "hint");
     else if (first && narrow()) $("result").scrollIntoView({ block: "start" });
   }
 
-  /** The choices that the shown result does not know of yet; the text is null where one was undone. */
+  /** The choices that the shown result does not contain yet; the text is null if a choice was undone. */
   function pending() {
-    const { choices, read } = state;
+    const { choices, applied } = state;
     return [
-      ...[...choices].filter(([key, choice]) => read.get(key)?.text !== choice.text).map(([, choice]) => choice),
-      ...[...read].filter(([key]) => !choices.has(key)).map(([, { origin }]) => ({ origin, text: null })),
+      ...[...choices].filter(([key, choice]) => applied.get(key)?.text !== choice.text).map(([, choice]) => choice),
+      ...[...applied].filter(([key]) => !choices.has(key)).map(([, { origin }]) => ({ origin, text: null })),
     ];
   }
-  /** Take other choices, and read them, together with those that come while others are read. */
-  function alter(choices) {
-    if (outdate()) { say("the document was changed since: restore it again first"); return; }
+  /** Change the choices, and restore their surroundings; choices made during a restoration are sent together after it. */
+  function changeChoices(choices) {
+    if (markOutdated()) { showMessage("the document has changed since this result: restore it again first"); return; }
     state.history.push(state.choices);
-    take(choices);
+    setChoices(choices);
   }
-  function take(choices) {
+  function setChoices(choices) {
     state.choices = choices;
     $("undo").hidden = !state.history.length;
-    show(state.result, state.asked);
-    if (state.running) report(state.told);
-    readChoices();
+    show(state.result, state.source);
+    if (state.running) showProgress(state.progress);
+    restoreChoices();
   }
-  async function readChoices() {
+  async function restoreChoices() {
     while (!state.running && state.result && pending().length) {
-      if (await run(state.asked, state.result)) continue;
+      if (await run(state.source, state.result)) continue;
       if (!state.result) return;
-      Object.assign(state, { choices: new Map(state.read), history: [] }); // as the result is
+      Object.assign(state, { choices: new Map(state.applied), history: [] }); // back to the choices of the result
       $("undo").hidden = true;
-      show(state.result, state.asked);
+      show(state.result, state.source);
       return;
     }
   }
-  const without = (origin) => new Map([...state.choices].filter(([, one]) => one.origin[1] <= origin[0] || one.origin[0] >= origin[1]));
-  const choose = ({ origin }, { text }) => alter(without(origin).set(String(origin), { origin, text }));
-  const undo = ({ origin }) => alter(without(origin));
+  const without = (origin) => new Map([...state.choices].filter(([, choice]) => choice.origin[1] <= origin[0] || choice.origin[0] >= origin[1]));
+  const choose = ({ origin }, { text }) => changeChoices(without(origin).set(String(origin), { origin, text }));
+  const undo = ({ origin }) => changeChoices(without(origin));
 
-  /** Add files to those that are like the document, if they are text, and neither too many nor too large. */
+  /** Add reference files, if they are text, and neither too many nor too large. */
   async function addReferences(files) {
-    say("");
-    const { bytes: most, files: number, name: longest } = $("reference-panel").dataset, added = [...state.references];
+    showMessage("");
+    const { bytes: maxBytes, files: maxFiles, name: maxNameLength } = $("reference-panel").dataset, references = [...state.references];
+    const limit = `the limit is ${(+maxBytes).toLocaleString("en")} bytes for all reference files together`;
     for (const file of [...files]) {
-      if (file.size > +most) { say(`${file.name} has ${file.size.toLocaleString("en")} bytes; files like the document may have ${(+most).toLocaleString("en")} together`); return; }
-      const name = file.name.slice(-longest);
+      if (file.size > +maxBytes) { showMessage(`${file.name} is too large: it has ${file.size.toLocaleString("en")} bytes, ${limit}`); return; }
+      const name = file.name.slice(-maxNameLength);
       let bytes, text;
-      try { ({ bytes } = await read(file)); } catch (error) { say(error.message); return; }
-      try { text = strict.decode(bytes); } catch { say(`${file.name} is damaged UTF-8: only undamaged text can be remembered`); return; }
-      const known = added.findIndex((one) => one.name === name);
-      if (known >= 0) added.splice(known, 1); // the file was opened again
-      added.push({ name, text, size: bytes.length });
+      try { ({ bytes } = await readFile(file)); } catch (error) { showMessage(error.message); return; }
+      try { text = strict.decode(bytes); } catch { showMessage(`${file.name} is damaged: it is not valid UTF-8; reference files must be undamaged`); return; }
+      const index = references.findIndex((reference) => reference.name === name);
+      if (index >= 0) references.splice(index, 1); // the new version replaces the old one
+      references.push({ name, text, size: bytes.length });
     }
-    const size = added.reduce((sum, one) => sum + one.size, 0);
-    if (added.length > +number) { say(`these would be ${added.length} files like the document; at most ${number} are read`); return; }
-    if (size > +most) { say(`files like the document would have ${size.toLocaleString("en")} bytes together; at most ${(+most).toLocaleString("en")} are read`); return; }
-    state.references = added;
+    const size = references.reduce((sum, reference) => sum + reference.size, 0);
+    if (references.length > +maxFiles) { showMessage(`too many reference files: ${references.length}, the limit is ${maxFiles}`); return; }
+    if (size > +maxBytes) { showMessage(`the reference files are too large: they have ${size.toLocaleString("en")} bytes, ${limit}`); return; }
+    state.references = references;
     listReferences();
   }
   function listReferences() {
     const empty = !state.references.length;
-    $("references").replaceChildren(...state.references.map((one) => {
+    $("references").replaceChildren(...state.references.map((reference) => {
       const item = document.createElement("li"), name = document.createElement("span"), size = document.createElement("span"), remove = document.createElement("button");
-      Object.assign(name, { className: "name", textContent: one.name, title: one.name });
-      Object.assign(size, { className: "size", textContent: `${one.size.toLocaleString("en")} bytes` });
-      Object.assign(remove, { type: "button", textContent: "×", ariaLabel: `Remove ${one.name}` });
-      remove.addEventListener("click", () => { state.references = state.references.filter((other) => other !== one); listReferences(); });
+      Object.assign(name, { className: "name", textContent: reference.name, title: reference.name });
+      Object.assign(size, { className: "size", textContent: `${reference.size.toLocaleString("en")} bytes` });
+      Object.assign(remove, { type: "button", textContent: "×", ariaLabel: `Remove ${reference.name}` });
+      remove.addEventListener("click", () => { state.references = state.references.filter((other) => other !== reference); listReferences(); });
       item.append(name, size, remove);
       return item;
     }));
-    $("references").hidden = $("forget").hidden = empty;
-    $("reference-state").textContent = empty ? none : $("memory").checked ? "what they have in common with the document is remembered" : "not read: remembering is switched off in the settings";
+    $("references").hidden = $("remove-references").hidden = empty;
+    $("reference-state").textContent = empty ? emptyHint : $("memory").checked ? "matching text is copied from these files" : "not used: copying is switched off in the settings";
   }
-  const none = $("reference-state").textContent;
+  const emptyHint = $("reference-state").textContent;
 
   function save(content, name, type) {
     const link = document.createElement("a");
@@ -267,73 +274,73 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
-  /** The text of a file in UTF-8, and the encoding that it was in; the server says what a file is that is no text. */
-  async function read(file, data = null, encoding = null) {
-    const most = +$("reference-panel").dataset.bytes, name = file.name.slice(-$("reference-panel").dataset.name);
-    if (!data && file.size > most) throw new Error(`${file.name} has ${file.size.toLocaleString("en")} bytes; at most ${most.toLocaleString("en")} are read here`);
+  /** Return a text file in UTF-8, its encoding and its bytes; for other files, the error of the server names the type. */
+  async function readFile(file, data = null, encoding = null) {
+    const maxBytes = +$("reference-panel").dataset.bytes, name = file.name.slice(-$("reference-panel").dataset.name);
+    if (!data && file.size > maxBytes) throw new Error(`${file.name} is too large: it has ${file.size.toLocaleString("en")} bytes, the limit is ${maxBytes.toLocaleString("en")} bytes`);
     const original = data ?? new Uint8Array(await file.arrayBuffer());
-    const answer = await (await ask("/v1/read", { data: toBase64(original), name, encoding, mark: $("mark").value || "\ufffd", gap: $("gap").value || null })).json();
-    return { bytes: fromBase64(answer.data), encoding: answer.encoding, original };
+    const response = await (await post("/v1/read", { data: toBase64(original), name, encoding, mark: $("mark").value || "\ufffd", gap: $("gap").value || null })).json();
+    return { bytes: fromBase64(response.data), encoding: response.encoding, original };
   }
-  const named = (ending) => state.asked.name.replace(/(\.[^.]*)?$/, (old) => `.restored${ending || old}`);
+  const downloadName = (suffix) => state.source.name.replace(/(\.[^.]*)?$/, (old) => `.restored${suffix || old}`);
 
   $("form").addEventListener("submit", (event) => { event.preventDefault(); restore(); });
   $("cancel").addEventListener("click", () => state.running?.abort());
-  $("undo").addEventListener("click", () => { if (outdate()) say("the document was changed since: restore it again first"); else take(state.history.pop()); });
-  $("document").addEventListener("input", edited);
+  $("undo").addEventListener("click", () => { if (markOutdated()) showMessage("the document has changed since this result: restore it again first"); else setChoices(state.history.pop()); });
+  $("document").addEventListener("input", onEdit);
   $("document").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); $("form").requestSubmit(); } });
   for (const id of ["mark", "gap"]) $(id).addEventListener("input", describe);
-  for (const [id, shown] of [["rate", "rate-shown"], ["least", "least-shown"], ["least-gap", "least-gap-shown"]]) $(id).addEventListener("input", () => { $(shown).value = $(id).value; });
+  for (const id of ["rate", "min-confidence", "min-gap-confidence"]) $(id).addEventListener("input", () => { $(`${id}-value`).value = $(id).value; });
   $("open").addEventListener("click", () => $("file").click());
-  /** Open a file. If the reader asks for its restoration before it is read, that waits. */
+  /** Open a file. A restoration that is started meanwhile waits for it. */
   function openFile(file, data = null) {
     if (file && !state.running) state.opening = readDocument(file, data);
     return state.opening;
   }
   async function readDocument(file, data) {
-    say("");
+    showMessage("");
     try {
-      const { bytes, encoding, original } = await read(file, data, $("encoding").value.trim() || null);
+      const { bytes, encoding, original } = await readFile(file, data, $("encoding").value.trim() || null);
       state.file = { name: file.name, data: original };
       setDocument(bytes, file.name, encoding);
-    } catch (error) { say(error.message); }
+    } catch (error) { showMessage(error.message); }
   }
   $("file").addEventListener("change", async () => { await openFile($("file").files[0]); $("file").value = ""; });
   $("encoding").addEventListener("change", () => { if (state.file && !state.edited) openFile(state.file, state.file.data); });
   $("add").addEventListener("click", () => $("files").click());
   $("files").addEventListener("change", async () => { await addReferences($("files").files); $("files").value = ""; });
-  $("forget").addEventListener("click", () => { state.references = []; listReferences(); });
+  $("remove-references").addEventListener("click", () => { state.references = []; listReferences(); });
   $("memory").addEventListener("change", listReferences);
-  for (const [area, taken] of [[$("document"), (files) => openFile(files[0])], [$("reference-panel"), addReferences]]) {
+  for (const [area, onDrop] of [[$("document"), (files) => openFile(files[0])], [$("reference-panel"), addReferences]]) {
     area.addEventListener("dragover", (event) => { if (event.dataTransfer.types.includes("Files")) { event.preventDefault(); area.classList.add("dropping"); } });
     area.addEventListener("dragleave", () => area.classList.remove("dropping"));
-    area.addEventListener("drop", (event) => { area.classList.remove("dropping"); if (event.dataTransfer.files.length) { event.preventDefault(); taken(event.dataTransfer.files); } });
+    area.addEventListener("drop", (event) => { area.classList.remove("dropping"); if (event.dataTransfer.files.length) { event.preventDefault(); onDrop(event.dataTransfer.files); } });
   }
-  $("sample").addEventListener("click", async () => { say(""); if (state.running) return; state.file = null; setDocument(new Uint8Array(await (await fetch("/static/sample.md")).arrayBuffer()), "field_station.md", UTF8); });
+  $("sample").addEventListener("click", async () => { showMessage(""); if (state.running) return; state.file = null; setDocument(new Uint8Array(await (await fetch("/static/sample.md")).arrayBuffer()), "field_station.md", UTF8); });
   $("damage").addEventListener("click", async () => {
-    say("");
-    const bytes = current();
+    showMessage("");
+    const bytes = currentBytes();
     if (state.running) return;
-    if (!bytes.length) { say("there is no document to damage yet: paste one, open a file, or take the example"); return; }
+    if (!bytes.length) { showMessage("there is no document to damage yet: paste text, open a file, or load the example"); return; }
     try {
-      const answer = await (await ask("/v1/damage", { data: toBase64(bytes), rate: +$("rate").value / 100, burst: +$("burst").value, seed: +$("seed").value })).json();
+      const response = await (await post("/v1/damage", { data: toBase64(bytes), rate: +$("rate").value / 100, burst: +$("burst").value, seed: +$("seed").value })).json();
       $("mark").value = "\ufffd";
-      setDocument(fromBase64(answer.data));
-    } catch (error) { say(error.message); }
+      setDocument(fromBase64(response.data));
+    } catch (error) { showMessage(error.message); }
   });
   $("save-text").addEventListener("click", async () => {
     const { text, encoding } = state.result;
-    if (encoding === UTF8) { save(text, named(""), "text/plain;charset=utf-8"); return; }
+    if (encoding === UTF8) { save(text, downloadName(""), "text/plain;charset=utf-8"); return; }
     try {
-      const answer = await (await ask("/v1/write", { text, encoding })).json();
-      if (answer.encoding !== encoding) say(`the text was written as UTF-8: a restored character has no place in ${encoding}`, "hint");
-      save(fromBase64(answer.data), named(""), "application/octet-stream");
-    } catch (error) { say(error.message); }
+      const response = await (await post("/v1/write", { text, encoding })).json();
+      if (response.encoding !== encoding) showMessage(`the text was saved as UTF-8, because ${encoding} lacks a restored character`, "hint");
+      save(fromBase64(response.data), downloadName(""), "application/octet-stream");
+    } catch (error) { showMessage(error.message); }
   });
-  $("save-json").addEventListener("click", () => save(JSON.stringify(state.result), named(".json"), "application/json"));
+  $("save-json").addEventListener("click", () => save(JSON.stringify(state.result), downloadName(".json"), "application/json"));
   $("save-report").addEventListener("click", async () => {
     const { text, ...record } = state.result;
-    try { save(await (await ask("/v1/report", { title: state.asked.name, record })).blob(), named(".html"), "text/html"); } catch (error) { say(error.message); }
+    try { save(await (await post("/v1/report", { title: state.source.name, record })).blob(), downloadName(".html"), "text/html"); } catch (error) { showMessage(error.message); }
   });
 
   fetch("/v1/experts").then((response) => response.json()).then((experts) => {
@@ -343,5 +350,5 @@
       label.append(box, expert.name);
       $("experts").append(label);
     }
-  }).catch(() => say("the server does not answer"));
+  }).catch(() => showMessage("the server does not respond"));
 })();

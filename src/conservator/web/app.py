@@ -1,4 +1,4 @@
-"""The JSON API, and the page that uses it."""
+"""The JSON API, and the web page."""
 
 import asyncio
 import base64
@@ -23,8 +23,9 @@ from conservator.web.config import ServerConfig
 from conservator.web.guard import Guard
 from conservator.web.queue import RestorationQueue
 from conservator.web.requests import (
-    LONGEST_NAME,
-    LONGEST_SIGN,
+    MAX_ALTERNATIVES,
+    MAX_MARK_CHARS,
+    MAX_NAME_CHARS,
     DamageRequest,
     DamageResponse,
     File,
@@ -37,7 +38,7 @@ from conservator.web.requests import (
 from conservator.web.worker import dump
 
 NDJSON = "application/x-ndjson"
-# The files that are served: path -> package, file, content type.
+# Static files: path -> package, file, content type.
 FILES = {
     "": ("conservator.web", "index.html", "text/html; charset=utf-8"),
     "static/app.js": ("conservator.web", "app.js", "text/javascript; charset=utf-8"),
@@ -47,88 +48,98 @@ FILES = {
     "static/view.js": ("conservator.results", "view.js", "text/javascript; charset=utf-8"),
     "static/view.css": ("conservator.results", "view.css", "text/css; charset=utf-8"),
 }
-# The values that are put into the page: $name in index.html -> value.
-SHOWN = {
+# Values of the placeholders in index.html.
+PAGE_VALUES = {
     "mark": DEFAULTS.mark,
+    "max_mark_chars": MAX_MARK_CHARS,
     "max_gap": DEFAULTS.max_gap,
-    "longest_gap": MAX_GAP_BYTES,
-    "least_gap": round(100 * DEFAULTS.min_gap_confidence),
-    "longest_sign": LONGEST_SIGN,
-    "alternatives": REPORT_ALTERNATIVES,
+    "max_max_gap": LONGEST_GAP,
+    "min_gap_percent": round(100 * DEFAULTS.min_gap_confidence),
+    "alternatives": SHOWN_ALTERNATIVES,
+    "max_alternatives": MAX_ALTERNATIVES,
     "seed": DEFAULTS.seed,
-    "largest_seed": MAX_SEED,
-    "longest_name": LONGEST_NAME,
+    "max_seed": LARGEST_SEED,
+    "max_name_chars": MAX_NAME_CHARS,
 }
+# JSON needs up to six bytes per byte of a document, and a record is several times as large as its document.
+REQUEST_BYTES_PER_BYTE = 16  # ratio: size of a request over that of its document [safety limit]
+REQUEST_EXTRA_BYTES = 2**16  # bytes: size of a request without its document [safety limit]
 
 
-def create_app(settings: ServerConfig, jobs: RestorationQueue) -> Guard:
-    """The server as an ASGI application, which has documents restored by ``jobs``."""
+def create_app(config: ServerConfig, queue: RestorationQueue) -> Guard:
+    """Create the ASGI application; ``queue`` runs the restorations."""
     app = FastAPI(
         title="Conservator",
         version=conservator.__version__,
-        summary="Restore damaged documents by composing frozen expert models position by position.",
+        summary="Restore damaged documents with several expert models, weighted at every position.",
         docs_url=None,
         redoc_url=None,
     )
-    names = [one["name"] for one in jobs.offered]
+    expert_names = [expert["name"] for expert in queue.expert_info]
 
     @app.post("/v1/restore", responses={200: {"content": {NDJSON: {}}}, 400: {}, 413: {}, 429: {}, 503: {}, 504: {}})
     async def restore(request: RestoreRequest, http: Request) -> Response:
         """Restore a document.
 
-        With ``Accept: application/x-ndjson``, lines come first that say which place in the line of those who wait it
-        has, then what is being done; the last one has the result. Whoever hangs up gives up the place.
+        With ``Accept: application/x-ndjson``, the response is a stream of JSON lines: the position in the queue, then
+        progress, then the result. Disconnecting cancels the restoration.
         """
-        request.check(settings, names)
+        request.check(config, expert_names)
         if NDJSON in http.headers.get("accept", ""):
-            return StreamingResponse(lines(request), media_type=NDJSON)
-        work = asyncio.ensure_future(last(request))
-        left = asyncio.ensure_future(hung_up(http))
+            return StreamingResponse(stream_lines(request), media_type=NDJSON)
+        work = asyncio.ensure_future(final_result(request))
+        disconnect = asyncio.ensure_future(client_disconnected(http))
         try:
-            await asyncio.wait({work, left}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({work, disconnect}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 return Response(work.result(), media_type="application/json")
-            return Response(status_code=499)  # nobody will read it
+            return Response(status_code=499)  # the client has disconnected
         finally:
             work.cancel()
-            left.cancel()
+            disconnect.cancel()
 
-    async def last(request: RestoreRequest) -> bytes:
-        async with aclosing(jobs.stream(request)) as stream:
-            return [one async for one in stream if isinstance(one, bytes)][-1]
+    async def final_result(request: RestoreRequest) -> bytes:
+        async with aclosing(queue.stream(request)) as stream:
+            return [message async for message in stream if isinstance(message, bytes)][-1]
 
-    async def lines(request: RestoreRequest) -> AsyncIterator[bytes]:
+    async def stream_lines(request: RestoreRequest) -> AsyncIterator[bytes]:
         try:
-            async with aclosing(jobs.stream(request)) as stream:
-                async for one in stream:
-                    yield b'{"result":' + one.rstrip() + b"}\n" if isinstance(one, bytes) else dump(one)
+            async with aclosing(queue.stream(request)) as stream:
+                async for message in stream:
+                    if isinstance(message, bytes):
+                        yield b'{"result":' + message.rstrip() + b"}\n"
+                    else:
+                        yield dump(message)
         except RefusedError as error:
-            yield json.dumps({"error": error.detail, "status": error.status, **error.more}).encode() + b"\n"
+            yield json.dumps({"error": error.detail, "status": error.status, **error.fields}).encode() + b"\n"
 
     @app.post("/v1/damage")
     def damage_document(request: DamageRequest) -> DamageResponse:
         """Replace random bytes of a clean document by U+FFFD."""
-        document = request.content(settings)
+        document = request.content(config)
         data = document.encode("utf-8", "replace") if isinstance(document, str) else document
         try:
             damaged = damage(data, request.rate, burst=request.burst, seed=request.seed)
         except ConservatorError as error:
-            raise RefusedError(400, error.problem) from error  # a request names no mark
+            raise RefusedError(
+                400, error.problem
+            ) from error  # the advice is about the option mark, which is missing here
         return DamageResponse(data=base64.b64encode(damaged).decode())
 
     @app.post("/v1/read")
     def read(request: ReadRequest) -> File:
-        """The text of a file in UTF-8, and its encoding; a file that is not text is refused, and named."""
-        if len(request.data) > settings.max_bytes:
+        """Convert a text file to UTF-8, and return its encoding; for other files, the error names the file type."""
+        if len(request.data) > config.max_bytes:
             raise RefusedError(
-                413, f"{request.name} has {len(request.data)} bytes; at most {settings.max_bytes} are read here"
+                413,
+                f"{request.name} is too large: it has {len(request.data)} bytes, the limit is {config.max_bytes} bytes",
             )
         source = read_input(request.data, request.encoding, name=request.name, markers=(request.mark, request.gap))
         return File(data=base64.b64encode(source.data).decode(), encoding=source.encoding)
 
     @app.post("/v1/write")
     def write(request: WriteRequest) -> File:
-        """A text in an encoding, or in UTF-8 if a character of it has no place there."""
+        """Convert a text to an encoding, or to UTF-8 if the encoding lacks one of its characters."""
         encoding = check_encoding(request.encoding)
         try:
             data = write_text(request.text, encoding)
@@ -138,75 +149,75 @@ def create_app(settings: ServerConfig, jobs: RestorationQueue) -> Guard:
 
     @app.post("/v1/report", response_class=Response, responses={200: {"content": {"text/html": {}}}})
     def report(request: ReportRequest) -> Response:
-        """The report of a restoration, one HTML file."""
+        """Create the report of a restoration, as one HTML file."""
         headers = {"Content-Disposition": 'attachment; filename="report.html"'}
         try:
             page = as_page(request.record, request.title).encode()
-        except ValueError as error:  # nan, infinity or half a surrogate pair, which cannot be written
-            raise RefusedError(400, f"the record cannot be written: {error}") from error
+        except ValueError as error:  # the record contains nan, infinity or a lone surrogate
+            raise RefusedError(400, f"the record cannot be written as a report: {error}") from error
         return Response(page, media_type="text/html", headers=headers)
 
     @app.get("/v1/experts")
     async def experts() -> list[dict[str, Any]]:
-        """The experts that a request may choose among."""
-        return jobs.offered
+        """List the experts that a request can select."""
+        return queue.expert_info
 
     @app.get("/healthz")
     async def health() -> dict[str, Any]:
-        """The status of the server, and how many restorations run or wait."""
+        """Return the status of the server, and the numbers of running and waiting restorations."""
         return {
             "status": "ok",
             "version": conservator.__version__,
-            "restorations": jobs.running + len(jobs.line),
-            "running": jobs.running,
-            "waiting": len(jobs.line),
+            "restorations": queue.running + len(queue.queue),
+            "running": queue.running,
+            "waiting": len(queue.queue),
         }
 
     @app.exception_handler(ConservatorError)
-    async def bad_input(_: Request, error: ConservatorError) -> Response:
-        return refusal(RefusedError.of(error))
+    async def input_error(_: Request, error: ConservatorError) -> Response:
+        return error_response(RefusedError.of(error))
 
     @app.exception_handler(RefusedError)
-    async def refused(_: Request, error: RefusedError) -> Response:
-        return refusal(error)
+    async def refused_error(_: Request, error: RefusedError) -> Response:
+        return error_response(error)
 
     @app.exception_handler(RequestValidationError)
-    async def misunderstood(_: Request, error: RequestValidationError) -> Response:
-        return Escaped({"detail": [{key: one[key] for key in ("loc", "msg", "type")} for one in error.errors()]}, 422)
+    async def validation_error(_: Request, error: RequestValidationError) -> Response:
+        details = [{key: detail[key] for key in ("loc", "msg", "type")} for detail in error.errors()]
+        return AsciiJSONResponse({"detail": details}, 422)
 
-    for path, (package, name, kind) in FILES.items():
+    for path, (package, name, content_type) in FILES.items():
         content = (files(package) / name).read_bytes()
         if not path:
-            limits = {"max_bytes": settings.max_bytes, "max_references": settings.max_references}
-            content = Template(content.decode()).substitute(SHOWN, **limits).encode()
-        app.get(f"/{path}", include_in_schema=False)(serve(content, kind))
-    # JSON may take six bytes for one byte of a document, and a record is several times as large as its document.
-    return Guard(app, 16 * settings.max_bytes + 2**16, settings.host)
+            limits = {"max_bytes": config.max_bytes, "max_references": config.max_references}
+            content = Template(content.decode()).substitute(PAGE_VALUES, **limits).encode()
+        app.get(f"/{path}", include_in_schema=False)(static_endpoint(content, content_type))
+    return Guard(app, REQUEST_BYTES_PER_BYTE * config.max_bytes + REQUEST_EXTRA_BYTES, config.host)
 
 
-def serve(content: bytes, kind: str) -> Any:
-    """An endpoint that returns a file."""
+def static_endpoint(content: bytes, content_type: str) -> Any:
+    """Return an endpoint that serves a file."""
 
-    async def answer() -> Response:
-        return Response(content, media_type=kind)
+    async def endpoint() -> Response:
+        return Response(content, media_type=content_type)
 
-    return answer
+    return endpoint
 
 
-async def hung_up(http: Request) -> None:
-    """Wait until the client of a request, of which all has been read, has hung up."""
+async def client_disconnected(http: Request) -> None:
+    """Wait until the client of a completely received request disconnects."""
     while (await http.receive())["type"] != "http.disconnect":
         pass
 
 
-def refusal(error: RefusedError) -> Response:
-    """The answer to a request that is refused."""
-    headers = None if error.later is None else {"Retry-After": str(error.later)}
-    return Escaped({"detail": error.detail, **error.more}, error.status, headers)
+def error_response(error: RefusedError) -> Response:
+    """Return the response for a refused request."""
+    headers = None if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+    return AsciiJSONResponse({"detail": error.detail, **error.fields}, error.status, headers)
 
 
-class Escaped(JSONResponse):
-    """JSON in ASCII, because an error message may quote half a surrogate pair, which has no UTF-8."""
+class AsciiJSONResponse(JSONResponse):
+    """JSON in ASCII, because an error message may quote a lone surrogate, which UTF-8 cannot encode."""
 
     def render(self, content: Any) -> bytes:
         """Encode ``content``."""

@@ -1,4 +1,4 @@
-"""The settings of a server."""
+"""Configuration of a server."""
 
 from dataclasses import dataclass
 
@@ -7,27 +7,27 @@ from conservator.options import EXPERTS
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """The experts and the limits of a server.
+    """Experts and limits of a server.
 
     Attributes:
-        experts: built-in names or folders, with commas between; requests choose among them by name.
-        host: the address to listen on; on a loopback address, requests for other hosts are refused.
-        max_bytes: the largest document, with its choices in it, and the most bytes of all references of one.
-        max_seconds: the longest that a restoration may take, without the time that it waits; what was reached by then
-            is the result.
-        running: how many restorations run at a time, each in a process of its own.
-        waiting: how many restorations may wait for their turn; more are refused.
-        max_references: the most references of a document.
-        threads: of one restoration.
-        factory: ``module:function`` of what a process makes of these settings: ``Restoring``, or a stand-in for it.
+        experts: built-in names or folders, separated by commas; requests select experts by name.
+        host: address to listen on; on a loopback address, requests for other hosts are refused.
+        max_bytes: largest size of a document, including its fixed texts, and of all its references together.
+        max_seconds: time limit of a restoration, without its time in the queue; the result is partial if the limit is
+            reached.
+        workers: number of worker processes; each restores one document at a time.
+        queue_size: number of restorations that may wait for a worker; further requests are refused.
+        max_references: largest number of references of a document.
+        threads: number of threads of a worker.
+        factory: ``module:function`` that a worker calls with this configuration to get its ``RequestHandler``.
     """
 
     experts: str = ",".join(EXPERTS)
     host: str = "127.0.0.1"
     max_bytes: int = 1_000_000
     max_seconds: float = 600.0
-    running: int = 1
-    waiting: int = 8
+    workers: int = 1
+    queue_size: int = 8
     max_references: int = 100
     threads: int = 1
-    factory: str = "conservator.web.job:Restoring"
+    factory: str = "conservator.web.job:RestoreHandler"

@@ -1,4 +1,4 @@
-"""Checks of every request, and security headers on every response."""
+"""Checks of all requests, and security headers of all responses."""
 
 import ipaddress
 import json
@@ -26,79 +26,81 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Guard:
-    """An ASGI wrapper.
+    """ASGI middleware that checks requests.
 
-    A request with both Content-Length and Transfer-Encoding is refused, and its connection closed.
-    A request larger than ``limit`` bytes is refused while it is read. On a loopback address, a request for another host
-    is refused: it comes from a foreign page whose host name was made to resolve to this machine (DNS rebinding).
-    Requests other than GET are refused if a page of another site sent them. Every response carries HEADERS.
+    A request with both Content-Length and Transfer-Encoding is refused, and its connection is closed.
+    A request larger than ``max_bytes`` is refused while it is read. On a loopback address, a request for another host
+    is refused: it comes from a page of another site whose host name resolves to this machine (DNS rebinding). Requests
+    other than GET are refused if a page of another site sent them. Every response gets HEADERS.
     """
 
-    def __init__(self, app: App, limit: int, host: str) -> None:
-        """Guard ``app``."""
-        self.app, self.limit, self.local = app, limit, is_loopback(host)
+    def __init__(self, app: App, max_bytes: int, host: str) -> None:
+        """Wrap ``app``."""
+        self.app, self.max_bytes, self.is_local = app, max_bytes, is_loopback(host)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Let a request through, or refuse it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         headers = dict(scope["headers"])
         if b"content-length" in headers and b"transfer-encoding" in headers:
-            # Proxies may disagree about where such a request ends (request smuggling), so nothing after it is read.
-            why = "the request has both Content-Length and Transfer-Encoding; send one of them"
-            await refuse(send, 400, why, (b"connection", b"close"))
+            # Proxies may disagree about the end of such a request (request smuggling), so nothing after it is read.
+            message = "the request has both Content-Length and Transfer-Encoding; send only one of them"
+            await refuse(send, 400, message, (b"connection", b"close"))
             return
-        name = headers.get(b"host", b"").decode("latin-1")
-        if self.local and not is_loopback(host_of(name)):
-            await refuse(send, 421, f"this server answers for {', '.join(LOOPBACK)}, not for {name!r}")
+        host_header = headers.get(b"host", b"").decode("latin-1")
+        if self.is_local and not is_loopback(host_of(host_header)):
+            await refuse(send, 421, f"this server accepts requests for {', '.join(LOOPBACK)} only, got {host_header!r}")
             return
         if scope["method"] != "GET" and headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
-            await refuse(send, 403, "requests of other pages are refused")
+            await refuse(send, 403, "requests from pages of other sites are refused")
             return
-        declared = headers.get(b"content-length", b"0")
-        if not declared.isdigit() or int(declared) > self.limit:
-            await refuse(send, 413, f"the request is larger than {self.limit} bytes, the most that is read")
+        too_large = f"the request is larger than {self.max_bytes} bytes, which is the limit"
+        content_length = headers.get(b"content-length", b"0")
+        if not content_length.isdigit() or int(content_length) > self.max_bytes:
+            await refuse(send, 413, too_large)
             return
-        size = 0
+        received_bytes = 0
 
-        async def counted() -> Message:
-            nonlocal size
+        async def receive_limited() -> Message:
+            nonlocal received_bytes
             message = await receive()
-            size += len(message.get("body", b""))
-            if size > self.limit:
+            received_bytes += len(message.get("body", b""))
+            if received_bytes > self.max_bytes:
                 raise OverflowError
             return message
 
-        async def sealed(message: Message) -> None:
-            starts = message["type"] == "http.response.start"
-            if size > self.limit:  # the response of the application is replaced
-                if starts:
-                    await refuse(send, 413, f"the request is larger than {self.limit} bytes, the most that is read")
+        async def add_headers(message: Message) -> None:
+            is_start = message["type"] == "http.response.start"
+            if received_bytes > self.max_bytes:  # the response of the application is replaced
+                if is_start:
+                    await refuse(send, 413, too_large)
                 return
-            await send({**message, "headers": [*message.get("headers", []), *HEADERS]} if starts else message)
+            await send({**message, "headers": [*message.get("headers", []), *HEADERS]} if is_start else message)
 
-        await self.app(scope, counted, sealed)
+        await self.app(scope, receive_limited, add_headers)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address reaches only this machine."""
+    """Return whether a host name or address refers to this machine only."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
 
-def host_of(name: str) -> str:
-    """The host of a Host header, without its port."""
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.rpartition(":")[0] if ":" in name else name
+def host_of(header: str) -> str:
+    """Return the host of a Host header, without its port."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0]
+    return header.rpartition(":")[0] if ":" in header else header
 
 
-async def refuse(send: Send, status: int, why: str, *more: tuple[bytes, bytes]) -> None:
-    """Send an error in FastAPI's format, with ``more`` headers."""
-    body = json.dumps({"detail": why}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *HEADERS, *more]
+async def refuse(send: Send, status: int, message: str, *extra_headers: tuple[bytes, bytes]) -> None:
+    """Send an error in the format of FastAPI."""
+    body = json.dumps({"detail": message}).encode()
+    content_headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    headers = [*content_headers, *HEADERS, *extra_headers]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""What a process of the server does with a request: it restores the document, or a part of it again."""
+"""Handler of restoration requests in a worker: restores a document, or the surroundings of changed fixed texts."""
 
 from typing import Any
 
@@ -8,67 +8,68 @@ from conservator.restorer import Restorer, as_input_text
 from conservator.results import Record, Renewal, Restoration, as_record, plan_renewal, renew
 from conservator.web.config import ServerConfig
 from conservator.web.requests import RestoreRequest, previous_as_error
-from conservator.web.worker import Tell, dump
+from conservator.web.worker import OnProgress, dump
 
-WARM = "A small document, in which a letter is l\ufffdst."
+WARM_UP_TEXT = "A small document, in which a letter is l\ufffdst."
 
 
-class Restoring:
-    """The experts of a server, loaded once; see ``Work``."""
+class RestoreHandler:
+    """The experts of a server, loaded once; implements ``RequestHandler``."""
 
-    def __init__(self, settings: ServerConfig) -> None:
+    def __init__(self, config: ServerConfig) -> None:
         """Load the experts."""
-        self.settings = settings
-        self.team = {expert.spec.name: expert for expert in load_experts(settings.experts)}
-        self.offered = [
-            {"name": name, "reads": one.spec.max_length, "parameters": getattr(one, "parameters", None)}
-            for name, one in self.team.items()
+        self.config = config
+        self.experts = {expert.spec.name: expert for expert in load_experts(config.experts)}
+        self.expert_info = [
+            {"name": name, "reads": expert.spec.max_length, "parameters": getattr(expert, "parameters", None)}
+            for name, expert in self.experts.items()
         ]
 
-    def warm(self) -> None:
+    def warm_up(self) -> None:
         """Restore a small document."""
-        self(RestoreRequest.model_validate({"text": WARM}), lambda doing, share: None)
+        self(RestoreRequest.model_validate({"text": WARM_UP_TEXT}), lambda stage, fraction: None)
 
-    def __call__(self, request: RestoreRequest, tell: Tell) -> bytes:
-        """Restore a document, or, with the record before the last choices, what is near these."""
-        wanted, renewal = request.experts_wanted(list(self.team)), plan(request)
-        restorer = Restorer([self.team[name] for name in wanted or self.team], select=wanted is None)
-        options = options_of(request, renewal, self.settings)
-        # As text also if it is a file of an OCR engine: the record and its choices speak of the bytes that were sent.
-        source = as_input_text(request.content(self.settings), source_options(request))
-        found = restorer.restore(source, progress=tell, **options)
-        return dump(finished(request, renewal, found))
+    def __call__(self, request: RestoreRequest, on_progress: OnProgress) -> bytes:
+        """Restore a document; with a previous record, only the surroundings of fixed texts that changed."""
+        names, renewal = request.selected_experts(list(self.experts)), plan(request)
+        restorer = Restorer([self.experts[name] for name in names or self.experts], select=names is None)
+        options = restore_options(request, renewal, self.config)
+        # An OCR file is restored as text, too: spans in the record refer to the bytes of the request.
+        source = as_source(request.content(self.config), source_options(request))
+        restoration = restorer.restore(source, progress=on_progress, **options)
+        return dump(make_record(request, renewal, restoration))
 
 
 def source_options(request: RestoreRequest) -> RestoreOptions:
-    """The options that tell how the bytes of a document are read."""
-    chosen = request.model_dump(include={"mark", "gap", "channel", "encoding"})
-    return RestoreOptions(**chosen, lost=request.loss())
+    """Return the options that determine how the bytes of a document are read."""
+    values = request.model_dump(include={"mark", "gap", "channel", "encoding"})
+    return RestoreOptions(**values, lost=request.lost_unit())
 
 
 def plan(request: RestoreRequest) -> Renewal | None:
-    """What of the previous record is restored again; None if there is none."""
+    """Return which parts of the previous record are restored again; None without a previous record."""
     if request.previous is None:
         return None
     with previous_as_error():
-        return plan_renewal(request.previous, request.fixed())
+        return plan_renewal(request.previous, request.fixed_texts())
 
 
-def options_of(request: RestoreRequest, renewal: Renewal | None, settings: ServerConfig) -> dict[str, Any]:
-    """The options and the references as a restorer takes them."""
-    chosen = request.model_dump(exclude={"text", "data", "experts", "references", "choices", "previous"})
-    chosen.update(references=request.reference_texts(settings), lost=request.loss(), max_seconds=settings.max_seconds)
-    chosen["fixed"] = request.fixed() if renewal is None else renewal.fixed
-    request.check_size(chosen["fixed"], settings)
-    if chosen["alternatives"] is None:
-        marked = request.channel == DEFAULTS.channel
-        chosen["alternatives"] = REPORT_ALTERNATIVES if marked else DEFAULTS.alternatives
-    return chosen
+def restore_options(request: RestoreRequest, renewal: Renewal | None, config: ServerConfig) -> dict[str, Any]:
+    """Return the options and the references as keyword arguments of ``Restorer.restore``."""
+    options = request.model_dump(exclude={"text", "data", "experts", "references", "choices", "previous"})
+    references = request.reference_texts(config)
+    options.update(references=references, lost=request.lost_unit(), max_seconds=config.max_seconds)
+    options["fixed"] = request.fixed_texts() if renewal is None else renewal.fixed
+    request.check_size(options["fixed"], config)
+    if options["alternatives"] is None:
+        has_marks = request.channel == DEFAULTS.channel
+        options["alternatives"] = SHOWN_ALTERNATIVES if has_marks else DEFAULTS.alternatives
+    return options
 
 
-def finished(request: RestoreRequest, renewal: Renewal | None, found: Restoration) -> Record:
-    """The record of the restored document, and its text."""
-    record = as_record(found)
+def make_record(request: RestoreRequest, renewal: Renewal | None, restoration: Restoration) -> Record:
+    """Return the record of the restored document, with its text."""
+    record = as_record(restoration)
     if renewal is not None and request.previous is not None:
         with previous_as_error():
             record = renew(request.previous, record, renewal)

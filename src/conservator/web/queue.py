@@ -1,4 +1,4 @@
-"""Restorations in processes: so many run at a time, so many more wait in a line, none takes longer than allowed."""
+"""Restorations in worker processes, with a queue of limited size and a time limit."""
 
 import asyncio
 import math
@@ -8,90 +8,106 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Self
 
 from conservator.errors import ConservatorError
 from conservator.system.processes import Problem, Worker
 from conservator.web.config import ServerConfig
 from conservator.web.requests import RefusedError, RestoreRequest
-from conservator.web.worker import Offered, serve
+from conservator.web.worker import ExpertInfo, run_worker
 
-Update = dict[str, Any]  # what is being done and which share of it is done, or the place in the line
-GRACE = 1.0  # seconds that a process has to stop when it is asked to; then it is ended
-LATE = 0.25  # a process must have said what it reached by so much more than the time limit,
-MARGIN = 5.0  # and so many seconds
-TICK = 0.05  # seconds between two looks whether somebody still waits
-LONGEST = 60  # seconds after which somebody who was refused is told to come again, at most
+Update = dict[str, Any]  # the position in the queue, or the stage and the fraction of it that is done
+OnUpdate = Callable[[Update], None]
 STOPPING = "the server is stopping"
 
 
+@dataclass(frozen=True)
+class QueueConfig:
+    """Timeouts of workers.
+
+    A worker is killed ``(1 + overtime_factor) * max_seconds + overtime_seconds`` after the start of a request.
+    """
+
+    cancel_seconds: float = 1.0  # seconds: time in which a worker must stop a cancelled request [untuned]
+    overtime_factor: float = 0.25  # fraction of max_seconds: time beyond the limit before a worker is killed [untuned]
+    overtime_seconds: float = 5.0  # seconds: time beyond the limit before a worker is killed [untuned]
+    poll_seconds: float = 0.05  # seconds: interval of the checks for cancellation [untuned]
+    initial_duration: float = 1.0  # seconds: assumed duration of a restoration before the first [untuned]
+    duration_smoothing: float = 0.2  # weight: new duration in the moving average of durations [untuned]
+    max_retry_seconds: int = 60  # seconds: largest Retry-After [untuned]
+
+
+CONFIG = QueueConfig()
+
+
 class Slot:
-    """A place where one document at a time is restored, in a process; if that has to be ended, another takes its seat.
+    """One worker process; it is restarted if it dies or must be killed.
 
     Attributes:
-        offered: the experts that the process has.
+        expert_info: experts of the worker.
         is_closed: whether the server is stopping.
     """
 
-    def __init__(self, settings: ServerConfig) -> None:
-        """Start a process; ``wait`` until it is ready."""
-        self.settings, self.is_closed = settings, False
-        self.offered: Offered = []
+    def __init__(self, config: ServerConfig) -> None:
+        """Start a worker; call ``wait`` until it is ready."""
+        self.config, self.is_closed = config, False
+        self.expert_info: ExpertInfo = []
         self._start()
 
     def _start(self) -> None:
-        self._worker = Worker.start(serve, self.settings, threads=self.settings.threads)
+        self._worker = Worker.start(run_worker, self.config, threads=self.config.threads)
 
     def wait(self) -> None:
-        """Wait until the process is ready; raise a ConservatorError if it cannot be."""
+        """Wait until the worker is ready; raise a ConservatorError if it cannot start."""
         try:
-            said = self._worker.connection.recv()
+            message = self._worker.connection.recv()
         except (EOFError, OSError):
             self._worker.process.join()
-            how = self._worker.exit_description
-            raise ConservatorError(f"the process that restores could not start: {how}") from None
-        if isinstance(said, Problem):
-            said.throw()
-        self.offered = said
+            raise ConservatorError(f"the worker process could not start: {self._worker.how_it_ended}") from None
+        if isinstance(message, Problem):
+            message.throw()
+        self.expert_info = message
 
     def close(self) -> None:
-        """End the process for good."""
+        """End the worker for good."""
         self.is_closed = True
         self._worker.end()
 
-    def ask(self, request: RestoreRequest, tell: Callable[[Update], None], stopped: threading.Event) -> bytes:
-        """The answer to a request. It is called in a thread, and so is ``tell``; ``stopped`` ends the work."""
+    def run(self, request: RestoreRequest, on_update: OnUpdate, cancelled: threading.Event) -> bytes:
+        """Return the response to a request; runs in a thread, and calls ``on_update`` in this thread."""
         try:
             if not self._worker.process.is_alive():
                 self._replace()
-            return self._converse(request, tell, stopped)
-        except (EOFError, OSError):  # the process is gone
+            return self._exchange(request, on_update, cancelled)
+        except (EOFError, OSError):  # the worker has died
             self._worker.process.join()
             how = self._worker.exit_description
             self._replace()
-            raise RefusedError(500, f"the process that restored it is gone: {how}") from None
+            raise RefusedError(500, f"the worker process died during the restoration: {how}") from None
 
-    def _converse(self, request: RestoreRequest, tell: Callable[[Update], None], stopped: threading.Event) -> bytes:
-        connection, limit = self._worker.connection, self.settings.max_seconds
-        deadline, is_asked = time.monotonic() + (1 + LATE) * limit + MARGIN, False
+    def _exchange(self, request: RestoreRequest, on_update: OnUpdate, cancelled: threading.Event) -> bytes:
+        connection, limit = self._worker.connection, self.config.max_seconds
+        deadline = time.monotonic() + (1 + CONFIG.overtime_factor) * limit + CONFIG.overtime_seconds
+        is_cancelled = False
         connection.send(request)
         while True:
-            said = connection.recv() if connection.poll(TICK) else None
-            if isinstance(said, bytes):
-                return said
-            if isinstance(said, RefusedError):
-                raise said
-            if said is not None:
-                tell({"doing": said[0], "share": round(said[1], 4)})
-            if stopped.is_set() and not is_asked:
+            message = connection.recv() if connection.poll(CONFIG.poll_seconds) else None
+            if isinstance(message, bytes):
+                return message
+            if isinstance(message, RefusedError):
+                raise message
+            if message is not None:
+                on_update({"doing": message[0], "share": round(message[1], 4)})
+            if cancelled.is_set() and not is_cancelled:
                 connection.send(None)
-                deadline, is_asked = min(deadline, time.monotonic() + GRACE), True
+                deadline, is_cancelled = min(deadline, time.monotonic() + CONFIG.cancel_seconds), True
             if time.monotonic() > deadline:
                 self._replace()
-                raise RefusedError(504, f"it took longer than {limit:g} s, the longest that is allowed")
+                raise RefusedError(504, f"the restoration took longer than {limit:g} s, which is the limit")
 
     def _replace(self) -> None:
-        """End the process, and wait for another."""
+        """Kill the worker, start another one, and wait until it is ready."""
         if self.is_closed:
             raise RefusedError(503, STOPPING)
         self._worker.end()
@@ -103,133 +119,143 @@ class Slot:
 
 
 class RestorationQueue:
-    """The seats, and the line of those who wait for one. Used in a ``with`` block, at whose end all processes end."""
+    """Slots, and the queue of requests that wait for one. Leaving the ``with`` block ends all workers.
 
-    def __init__(self, settings: ServerConfig) -> None:
-        """Start the processes, and wait until they are ready."""
-        self.settings = settings
-        self.seats = [Slot(settings) for _ in range(settings.running)]
-        self.free = list(self.seats)
-        self.line: deque[tuple[asyncio.Future[Slot], Callable[[Update], None]]] = deque()
-        self.threads = ThreadPoolExecutor(settings.running)
-        self.seconds = 1.0  # that a restoration took lately
-        self.sent_away: list[float] = []  # when those who were refused were told to come again
+    Attributes:
+        slots: all slots.
+        free_slots: slots without a request.
+        queue: future slot and update callback of each waiting request.
+        mean_seconds: moving average of the duration of a restoration.
+        retry_times: times at which refused clients were told to try again.
+        is_closed: whether the server is stopping.
+    """
+
+    def __init__(self, config: ServerConfig) -> None:
+        """Start the workers, and wait until they are ready."""
+        self.config = config
+        self.slots = [Slot(config) for _ in range(config.workers)]
+        self.free_slots = list(self.slots)
+        self.queue: deque[tuple[asyncio.Future[Slot], OnUpdate]] = deque()
+        self.threads = ThreadPoolExecutor(config.workers)
+        self.mean_seconds = CONFIG.initial_duration
+        self.retry_times: list[float] = []
         self.is_closed = False
         try:
-            for seat in self.seats:
-                seat.wait()
+            for slot in self.slots:
+                slot.wait()
         except BaseException:
             self.close()
             raise
 
     def __enter__(self) -> Self:
-        """The processes are ready."""
+        """Return the queue; its workers are ready."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End them."""
+        """End the workers."""
         self.close()
 
     @property
-    def offered(self) -> Offered:
-        """The experts that requests choose among."""
-        return self.seats[0].offered
+    def expert_info(self) -> ExpertInfo:
+        """Experts that requests can select."""
+        return self.slots[0].expert_info
 
     @property
     def running(self) -> int:
-        """How many restorations run."""
-        return len(self.seats) - len(self.free)
+        """Number of running restorations."""
+        return len(self.slots) - len(self.free_slots)
 
     def close(self) -> None:
-        """End all processes, and send everybody away."""
+        """End all workers, and refuse all waiting requests."""
         self.is_closed = True
-        for seat in self.seats:
-            seat.close()
-        while self.line:
-            ticket, _ = self.line.popleft()
-            if not ticket.done():
-                ticket.set_exception(RefusedError(503, STOPPING))
+        for slot in self.slots:
+            slot.close()
+        while self.queue:
+            future, _ = self.queue.popleft()
+            if not future.done():
+                future.set_exception(RefusedError(503, STOPPING))
         self.threads.shutdown(wait=False)
 
     async def stream(self, request: RestoreRequest) -> AsyncGenerator[Update | bytes, None]:
-        """Yield the place in the line when it changes, then what is being done, again and again, then the answer.
+        """Yield the position in the queue whenever it changes, then progress updates, then the response.
 
-        The restoration is stopped if the generator is closed, and its place is free as soon as it has stopped.
+        Closing the generator cancels the restoration; its slot is free as soon as the worker has stopped.
         """
         updates: asyncio.Queue[Update | None] = asyncio.Queue()
         task = asyncio.create_task(self._run(request, updates.put_nowait))
         task.add_done_callback(lambda _: updates.put_nowait(None))
         try:
-            while (one := await updates.get()) is not None:
-                yield one
+            while (update := await updates.get()) is not None:
+                yield update
             yield await task
         finally:
             task.cancel()
 
-    async def _run(self, request: RestoreRequest, tell: Callable[[Update], None]) -> bytes:
-        """Wait for a seat, and have a request answered there, in a thread."""
-        loop, stopped = asyncio.get_running_loop(), threading.Event()
+    async def _run(self, request: RestoreRequest, on_update: OnUpdate) -> bytes:
+        """Wait for a slot, and run a request there, in a thread."""
+        loop, cancelled = asyncio.get_running_loop(), threading.Event()
 
-        def tell_loop(update: Update) -> None:
-            loop.call_soon_threadsafe(tell, update)
+        def on_update_in_thread(update: Update) -> None:
+            loop.call_soon_threadsafe(on_update, update)
 
-        async with self._seated(tell) as seat:
+        async with self._acquire(on_update) as slot:
             began = time.monotonic()
-            work = loop.run_in_executor(self.threads, seat.ask, request, tell_loop, stopped)
+            work = loop.run_in_executor(self.threads, slot.run, request, on_update_in_thread, cancelled)
             try:
-                found = await asyncio.shield(work)
+                response = await asyncio.shield(work)
             except asyncio.CancelledError:
-                stopped.set()
-                await asyncio.wait([work])  # the seat is free when the thread has ended
+                cancelled.set()
+                await asyncio.wait([work])  # the slot is free when the thread has ended
                 work.exception()
                 raise
-            self.seconds += 0.2 * (time.monotonic() - began - self.seconds)
-            return found
+            self.mean_seconds += CONFIG.duration_smoothing * (time.monotonic() - began - self.mean_seconds)
+            return response
 
     @asynccontextmanager
-    async def _seated(self, tell: Callable[[Update], None]) -> AsyncIterator[Slot]:
-        """Wait for a seat and have it during the ``with`` block; those who come when the line is full are refused."""
+    async def _acquire(self, on_update: OnUpdate) -> AsyncIterator[Slot]:
+        """Wait for a slot, and hold it during the ``with`` block; refuse the request if the queue is full."""
         if self.is_closed:
             raise RefusedError(503, STOPPING)
-        if not self.free and len(self.line) >= self.settings.waiting:
-            there, later = self.running + len(self.line), self._come_again()
-            problem = f"{there} restorations are running or waiting, as many as are allowed; try again in {later} s"
-            raise RefusedError(429, problem, later=later)
-        ticket: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
-        self.line.append((ticket, tell))
-        self._move_up()
+        if not self.free_slots and len(self.queue) >= self.config.queue_size:
+            count, retry_after = self.running + len(self.queue), self._retry_after()
+            message = f"{count} restorations are running or waiting, which is the limit; try again in {retry_after} s"
+            raise RefusedError(429, message, retry_after=retry_after)
+        future: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
+        self.queue.append((future, on_update))
+        self._dispatch()
         try:
-            seat = await ticket
+            slot = await future
         except asyncio.CancelledError:
-            if ticket.done() and not ticket.cancelled():  # it was called at the same moment
-                self._leave(ticket.result())
+            if future.done() and not future.cancelled():  # a slot was assigned at the same time
+                self._release(future.result())
             else:
-                self.line = deque(one for one in self.line if one[0] is not ticket)
-                self._move_up()
+                self.queue = deque(entry for entry in self.queue if entry[0] is not future)
+                self._dispatch()
             raise
         try:
-            yield seat
+            yield slot
         finally:
-            self._leave(seat)
+            self._release(slot)
 
-    def _come_again(self) -> int:
-        """After how many seconds there should be a place, so that those who are sent away do not come all at once."""
+    def _retry_after(self) -> int:
+        """Return after how many seconds a slot is expected; different clients get different times."""
         now = time.monotonic()
-        self.sent_away = [when for when in self.sent_away if when > now]
-        before = len(self.line) + len(self.sent_away) + 1
-        later = min(LONGEST, max(1, math.ceil(self.seconds * before / len(self.seats))))
-        self.sent_away.append(now + later)
-        return later
+        self.retry_times = [retry_time for retry_time in self.retry_times if retry_time > now]
+        position = len(self.queue) + len(self.retry_times) + 1
+        expected = math.ceil(self.mean_seconds * position / len(self.slots))
+        retry_after = min(CONFIG.max_retry_seconds, max(1, expected))
+        self.retry_times.append(now + retry_after)
+        return retry_after
 
-    def _leave(self, seat: Slot) -> None:
-        self.free.append(seat)
-        self._move_up()
+    def _release(self, slot: Slot) -> None:
+        self.free_slots.append(slot)
+        self._dispatch()
 
-    def _move_up(self) -> None:
-        """Give free seats to the first in the line, and tell the others where they stand."""
-        while self.free and self.line:
-            ticket, _ = self.line.popleft()
-            if not ticket.done():
-                ticket.set_result(self.free.pop())
-        for place, (_, tell) in enumerate(self.line, 1):
-            tell({"doing": "waiting", "place": place})
+    def _dispatch(self) -> None:
+        """Assign free slots to the first requests of the queue, and report their positions to the others."""
+        while self.free_slots and self.queue:
+            future, _ = self.queue.popleft()
+            if not future.done():
+                future.set_result(self.free_slots.pop())
+        for position, (_, on_update) in enumerate(self.queue, 1):
+            on_update({"doing": "waiting", "place": position})

@@ -1,4 +1,4 @@
-"""What the API is sent: documents with options, and what is refused of them."""
+"""Requests and responses of the API, and their validation."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,256 +19,292 @@ from conservator.options import (
 )
 from conservator.web.config import ServerConfig
 
-LONGEST_SIGN = 64  # characters of a mark or a gap sign
-LONGEST_NAME = 200  # characters of the name of a reference
+MAX_MARK_CHARS = 64  # characters: length of a mark or a gap marker [safety limit]
+MAX_NAME_CHARS = 200  # characters: length of the name of a file [safety limit]
+MAX_ALTERNATIVES = 20  # count: alternatives for each lost span [safety limit]
+ENCODING_DESCRIPTION = "Encoding of data; by default detected from the bytes."
+MARK_DESCRIPTION = "Text that stands for one lost byte or character."
+GAP_DESCRIPTION = "Text that stands for a lost span of unknown length; null if there are none."
+SEED_DESCRIPTION = "Random seed."
 
 
 class RefusedError(Exception):
-    """A request that is not done.
+    """A request that the server does not execute.
 
     Attributes:
-        status: of HTTP.
-        detail: why, in words.
-        more: what the error is about, for a page that has other names for the options.
-        later: after how many seconds it may be tried again; None if that would not help.
+        status: HTTP status.
+        detail: error message.
+        fields: further fields of the error response, such as the option that is invalid.
+        retry_after: seconds after which the client can try again; None if that does not help.
     """
 
-    def __init__(self, status: int, detail: str, more: dict[str, Any] | None = None, later: int | None = None) -> None:
-        """Refuse a request."""
-        super().__init__(status, detail, more, later)
-        self.status, self.detail, self.more, self.later = status, detail, more or {}, later
+    def __init__(
+        self, status: int, detail: str, fields: dict[str, Any] | None = None, retry_after: int | None = None
+    ) -> None:
+        """Create an error."""
+        super().__init__(status, detail, fields, retry_after)
+        self.status, self.detail, self.fields, self.retry_after = status, detail, fields or {}, retry_after
 
     @classmethod
     def of(cls, error: ConservatorError, status: int = 400) -> "RefusedError":
-        """What is wrong with a document or an option."""
-        more: dict[str, Any] = {"problem": error.problem, "advice": [one._asdict() for one in error.advice]}
+        """Convert an error about a document or an option."""
+        fields: dict[str, Any] = {"problem": error.problem, "advice": [advice._asdict() for advice in error.advice]}
         if isinstance(error, OptionError):
-            more["option"] = error.option
-        return cls(status, str(error), more)
+            fields["option"] = error.option
+        return cls(status, str(error), fields)
 
 
 class Document(BaseModel):
-    """A document: as text, or as bytes in base64."""
+    """A document, as text or as bytes."""
 
     model_config = ConfigDict(extra="forbid")
 
-    text: str | None = None
-    data: Base64Bytes | None = None
+    text: str | None = Field(None, description="The document as text; give either text or data.")
+    data: Base64Bytes | None = Field(None, description="The document as bytes in base64; give either text or data.")
 
     @model_validator(mode="after")
-    def one_of_both(self) -> "Document":
+    def text_or_data(self) -> "Document":
         """Require exactly one of text and data."""
         if (self.text is None) == (self.data is None):
-            raise ValueError("give text or data, one of them")
+            raise ValueError("exactly one of text and data is required")
         return self
 
-    def content(self, settings: ServerConfig) -> str | bytes:
-        """The document, if it is not larger than the settings allow."""
-        found = self.data if self.text is None else self.text
-        size = len(found) if isinstance(found, bytes) else len((found or "").encode("utf-8", "surrogatepass"))
-        if size > settings.max_bytes:
-            raise RefusedError(413, f"the document has {size} bytes; at most {settings.max_bytes} are restored here")
-        return found or ""
+    def content(self, config: ServerConfig) -> str | bytes:
+        """Return the document; raise an error if it is too large."""
+        content = self.data if self.text is None else self.text
+        size = len(content) if isinstance(content, bytes) else len((content or "").encode("utf-8", "surrogatepass"))
+        if size > config.max_bytes:
+            raise RefusedError(
+                413, f"the document is too large: it has {size} bytes, the limit is {config.max_bytes} bytes"
+            )
+        return content or ""
 
 
 class Reference(BaseModel):
-    """A text like the document."""
+    """A reference: an undamaged text that is similar to the document."""
 
     model_config = ConfigDict(extra="forbid")
 
-    name: str = Field(min_length=1, max_length=LONGEST_NAME)
-    text: str
+    name: str = Field(min_length=1, max_length=MAX_NAME_CHARS, description="Name of the file, for the result.")
+    text: str = Field(description="Content of the file.")
 
     def size(self) -> int:
-        """How many bytes the text has; a text that is none is refused."""
+        """Return the number of bytes of the text; raise an error if it is not valid text."""
         if "\0" in self.text:
-            raise RefusedError(400, f"the reference {self.name} is a binary file: it holds a zero byte")
+            raise RefusedError(400, f"the reference {self.name} is a binary file: it contains a zero byte")
         try:
             return len(self.text.encode())
         except UnicodeEncodeError as error:
-            raise RefusedError(400, f"the reference {self.name} is no text: it holds a lone surrogate") from error
+            raise RefusedError(
+                400, f"the reference {self.name} is not valid text: it contains a lone surrogate"
+            ) from error
 
 
-class Choice(BaseModel):
-    """What stands in a lost place."""
+class FixedText(BaseModel):
+    """Text that the user supplies for a lost span."""
 
     model_config = ConfigDict(extra="forbid")
 
-    origin: tuple[int, int] = Field(description="As in the record: the place's bytes in the damaged document.")
-    text: str = Field(min_length=1)
+    origin: tuple[int, int] = Field(
+        description="Start and end of the lost span in bytes of the damaged document, as in the record."
+    )
+    text: str = Field(min_length=1, description="Text of the span.")
 
 
 class RestoreRequest(Document):
     """A document to restore, and the options of ``conservator restore``."""
 
     experts: list[str] | None = Field(
-        None, description="Names that GET /v1/experts gives; by default those with something to say of the document."
+        None,
+        description="Names of the experts to use, from GET /v1/experts; by default selected for the document.",
     )
-    mark: str = Field(DEFAULTS.mark, min_length=1, max_length=LONGEST_SIGN)
-    gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=LONGEST_SIGN)
-    max_gap: int = Field(DEFAULTS.max_gap, ge=1, le=MAX_GAP_BYTES)
+    mark: str = Field(DEFAULTS.mark, min_length=1, max_length=MAX_MARK_CHARS, description=MARK_DESCRIPTION)
+    gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=MAX_MARK_CHARS, description=GAP_DESCRIPTION)
+    max_gap: int = Field(
+        DEFAULTS.max_gap, ge=1, le=LONGEST_GAP, description="Maximum length of a span of unknown length, in bytes."
+    )
     lost: str = Field(
         DEFAULTS.lost,
         pattern=f"^({'|'.join(LOST)}|{ENCODING}.{{1,40}})$",
-        description=f"{', '.join(LOST)}, or {ENCODING}NAME of a one-byte encoding, such as {ENCODING}{EXAMPLES[0]}.",
+        description="What a mark stands for: auto (detected), bytes, invalid (bytes; invalid UTF-8 is lost, too), "
+        "characters (outside ASCII), or "
+        f"{ENCODING}NAME (a character of a one-byte encoding, such as {ENCODING}{EXAMPLES[0]}).",
     )
     channel: str = Field(
         str(DEFAULTS.channel),
         max_length=64,
         pattern=r"^(mask|ocr|replacement:[0-9.eE+-]*)$",
-        description="mask, ocr, or replacement:RATE.",
+        description="How the document was damaged: mask (marked positions are lost), ocr (OCR errors), or "
+        "replacement:RATE (any byte may be wrong, with this probability).",
     )
-    min_confidence: float = Field(DEFAULTS.min_confidence, ge=0, le=1)
+    min_confidence: float = Field(
+        DEFAULTS.min_confidence,
+        ge=0,
+        le=1,
+        description="Minimum confidence: lost bytes with a lower confidence are left unfilled.",
+    )
     min_gap_confidence: float = Field(
         DEFAULTS.min_gap_confidence,
         ge=0,
         le=1,
-        description="A gap of unknown length whose best fill is less probable than this, as a whole, stays open.",
+        description="Minimum confidence of a gap of unknown length: gaps with a lower confidence are left unfilled.",
     )
     fill_undetermined: bool = Field(
         DEFAULTS.fill_undetermined,
-        description="Whether marks are filled in, too, that the visible text does not determine.",
+        description="Whether to fill marks that the visible text does not determine.",
     )
     alternatives: int | None = Field(
-        None, ge=0, le=20, description=f"{REPORT_ALTERNATIVES} where marks show what is lost, else none, by default."
+        None,
+        ge=0,
+        le=MAX_ALTERNATIVES,
+        description="Number of alternatives for each lost span; "
+        f"by default {SHOWN_ALTERNATIVES} with the channel mask, else 0.",
     )
-    seed: int = Field(DEFAULTS.seed, ge=0, le=MAX_SEED)
+    seed: int = Field(DEFAULTS.seed, ge=0, le=LARGEST_SEED, description=SEED_DESCRIPTION)
 
-    encoding: str | None = Field(
-        DEFAULTS.encoding, max_length=64, description="Of data; told by the bytes, by default."
+    encoding: str | None = Field(DEFAULTS.encoding, max_length=64, description=ENCODING_DESCRIPTION)
+    memory: bool = Field(
+        DEFAULTS.memory, description="Whether text is copied from other parts of the document and from references."
     )
-    memory: bool = Field(DEFAULTS.memory, description="Whether text of the document and of references is recalled.")
-    references: list[Reference] = Field([], description="References: undamaged texts like the document.")
+    references: list[Reference] = Field([], description="Reference files: undamaged texts similar to the document.")
 
-    choices: list[Choice] = Field([], description="What a reader knows to stand in lost places.")
+    choices: list[FixedText] = Field([], description="Texts that the user supplies for lost spans.")
     previous: dict[str, Any] | None = Field(
         None,
-        description="The record of this document before the last choices: what is far from them then stays as it was, "
-        "and the experts and what is lost are those of the record.",
+        description="Record of this document with other choices. Only the surroundings of changed choices are restored "
+        "again; the experts and the option lost are those of the record.",
     )
 
     @model_validator(mode="after")
-    def remembered_or_none(self) -> "RestoreRequest":
-        """Refuse references that no memory would read."""
+    def references_need_memory(self) -> "RestoreRequest":
+        """Refuse references without memory, which would not be used."""
         if self.references and not self.memory:
-            raise ValueError("references: the memory reads these texts, and memory is false")
+            raise ValueError("references need memory, but memory is false; set it to true or omit the references")
         return self
 
-    def reference_texts(self, settings: ServerConfig) -> list[tuple[str, str]]:
-        """The names and texts of the references, if there are not more than the settings allow."""
-        if len(self.references) > settings.max_references:
+    def reference_texts(self, config: ServerConfig) -> list[tuple[str, str]]:
+        """Return the names and texts of the references; raise an error if they are too many or too large."""
+        if len(self.references) > config.max_references:
             raise RefusedError(
-                413, f"there are {len(self.references)} references; at most {settings.max_references} are read here"
+                413, f"too many references: got {len(self.references)}, the limit is {config.max_references}"
             )
-        size = sum(one.size() for one in self.references)
-        if size > settings.max_bytes:
+        size = sum(reference.size() for reference in self.references)
+        if size > config.max_bytes:
             raise RefusedError(
-                413, f"the references have {size} bytes together; at most {settings.max_bytes} are read here"
+                413, f"the references are too large: together {size} bytes, the limit is {config.max_bytes} bytes"
             )
-        return [(one.name, one.text) for one in self.references]
+        return [(reference.name, reference.text) for reference in self.references]
 
-    def fixed(self) -> list[tuple[int, int, str]]:
-        """The choices, in order."""
-        return sorted((*one.origin, one.text) for one in self.choices)
+    def fixed_texts(self) -> list[tuple[int, int, str]]:
+        """Return the choices as ``(start, stop, text)``, sorted."""
+        return sorted((*choice.origin, choice.text) for choice in self.choices)
 
-    def check_size(self, fixed: Sequence[tuple[int, int, str]], settings: ServerConfig) -> None:
-        """Refuse a document that is larger than the settings allow once the known text stands in it."""
-        content = self.content(settings)
+    def check_size(self, fixed_texts: Sequence[tuple[int, int, str]], config: ServerConfig) -> None:
+        """Raise an error if the document is too large with its fixed texts."""
+        content = self.content(config)
         size = len(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
-        size += sum(len(text.encode("utf-8", "surrogatepass")) - (stop - start) for start, stop, text in fixed)
-        if size > settings.max_bytes:
+        size += sum(len(text.encode("utf-8", "surrogatepass")) - (stop - start) for start, stop, text in fixed_texts)
+        if size > config.max_bytes:
             raise RefusedError(
-                413, f"the document has {size} bytes with its choices; at most {settings.max_bytes} are restored here"
+                413,
+                f"the document is too large: it has {size} bytes with its choices, "
+                f"the limit is {config.max_bytes} bytes",
             )
 
-    def loss(self) -> str:
-        """What is lost, as it was asked for, or as the previous record says: choices must not change it."""
+    def lost_unit(self) -> str:
+        """Return the option ``lost`` of the request, or of the previous record, because choices must not change it."""
         if self.previous is None:
             return self.lost
         with previous_as_error():
             return str(self.previous["lost"])
 
-    def experts_wanted(self, fixed: Sequence[str]) -> list[str] | None:
-        """The experts that are named, or those of the previous record; None where all may have a say, or none has."""
-        wanted = self.experts
+    def selected_experts(self, available: Sequence[str]) -> list[str] | None:
+        """Return the names of the experts in the request or in the previous record.
+
+        None selects the experts for the document; it is also returned if marks are characters.
+        """
+        names = self.experts
         if self.previous is not None:
-            if are_marks_characters(self.loss()):
+            if are_marks_characters(self.lost_unit()):
                 return None
             with previous_as_error():
                 memory = self.previous["memory"]
-                wanted = [str(name) for number, name in enumerate(self.previous["experts"]) if number != memory]
-        unknown = [name for name in wanted or [] if name not in fixed]
-        if unknown or wanted == []:
-            raise RefusedError(400, f"no expert {', '.join(unknown) or 'is named'}; known: {', '.join(fixed)}")
-        return wanted
+                names = [str(name) for index, name in enumerate(self.previous["experts"]) if index != memory]
+        unknown = [name for name in names or [] if name not in available]
+        if unknown:
+            raise RefusedError(400, f"unknown expert {', '.join(unknown)}; available: {', '.join(available)}")
+        if names == []:
+            raise RefusedError(400, f"experts must name at least one expert; available: {', '.join(available)}")
+        return names
 
-    def check(self, settings: ServerConfig, fixed: Sequence[str]) -> None:
-        """Refuse what can be refused before anybody waits for it."""
-        self.check_size(self.fixed(), settings)
-        self.reference_texts(settings)
-        self.experts_wanted(fixed)
+    def check(self, config: ServerConfig, available: Sequence[str]) -> None:
+        """Raise an error for a request that is invalid; called before the request is queued."""
+        self.check_size(self.fixed_texts(), config)
+        self.reference_texts(config)
+        self.selected_experts(available)
 
 
 class DamageRequest(Document):
     """A document to damage, and the options of ``conservator damage``."""
 
-    rate: float = Field(0.1, ge=0, le=1)
-    burst: int = Field(1, ge=1, le=1000)
-    seed: int = Field(DEFAULTS.seed, ge=0, le=MAX_SEED)
+    rate: float = Field(0.1, ge=0, le=1, description="Fraction of the bytes to lose.")
+    burst: int = Field(1, ge=1, le=1000, description="Length of each lost span, in bytes.")
+    seed: int = Field(DEFAULTS.seed, ge=0, le=LARGEST_SEED, description=SEED_DESCRIPTION)
 
 
 class ReadRequest(BaseModel):
-    """A file, as bytes in base64."""
+    """A file to convert to text."""
 
     model_config = ConfigDict(extra="forbid")
 
-    data: Base64Bytes
-    name: str = Field("the document", max_length=LONGEST_NAME)
-    encoding: str | None = Field(None, max_length=64, description="Told by the bytes, by default.")
-    mark: str = Field(DEFAULTS.mark, min_length=1, max_length=LONGEST_SIGN)
-    gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=LONGEST_SIGN)
+    data: Base64Bytes = Field(description="The file as bytes in base64.")
+    name: str = Field("the document", max_length=MAX_NAME_CHARS, description="Name of the file, for error messages.")
+    encoding: str | None = Field(None, max_length=64, description=ENCODING_DESCRIPTION)
+    mark: str = Field(DEFAULTS.mark, min_length=1, max_length=MAX_MARK_CHARS, description=MARK_DESCRIPTION)
+    gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=MAX_MARK_CHARS, description=GAP_DESCRIPTION)
 
 
 class WriteRequest(BaseModel):
-    """A text, and the encoding that it is wanted in."""
+    """A text to convert to an encoding."""
 
     model_config = ConfigDict(extra="forbid")
 
-    text: str
-    encoding: str = Field(max_length=64)
+    text: str = Field(description="The text.")
+    encoding: str = Field(max_length=64, description="Encoding of the response.")
 
 
 class File(BaseModel):
-    """A document as bytes in base64, and its encoding.
+    """A file as bytes in base64, and an encoding.
 
-    What ``/v1/read`` returns is UTF-8, and ``encoding`` what it was; what ``/v1/write`` returns is in ``encoding``.
+    ``/v1/read`` returns the text in UTF-8, and the encoding of the request; ``/v1/write`` returns the text in
+    ``encoding``.
     """
 
-    data: str
-    encoding: str
+    data: str = Field(description="Bytes in base64.")
+    encoding: str = Field(description="Name of the encoding.")
 
 
 class DamageResponse(BaseModel):
-    """A damaged document, as bytes in base64, because it may contain half a character."""
+    """A damaged document."""
 
-    data: str
+    data: str = Field(description="Bytes in base64, because the document may contain incomplete characters.")
 
 
 class ReportRequest(BaseModel):
-    """The record that ``/v1/restore`` returned, to be made into a report."""
+    """A record to convert to a report."""
 
     model_config = ConfigDict(extra="forbid")
 
-    title: str = Field("Restored document", max_length=200)
-    record: dict[str, Any]
+    title: str = Field("Restored document", max_length=200, description="Title of the report.")
+    record: dict[str, Any] = Field(description="Response of /v1/restore.")
 
 
 @contextmanager
 def previous_as_error() -> Iterator[None]:
-    """Refuse a previous record that is none, or that is of another document."""
+    """Convert exceptions for an invalid previous record to a ConservatorError."""
     try:
         yield
     except ConservatorError:
         raise
     except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
-        raise ConservatorError("previous is no record of this document; leave it out") from error
+        raise ConservatorError("previous is not a record of this document; omit it") from error

@@ -1,4 +1,4 @@
-"""The server: HTTP on a socket that listens already, until it is told to stop."""
+"""HTTP server on an open socket."""
 
 import socket
 from typing import Any
@@ -7,41 +7,42 @@ import uvicorn
 
 from conservator.web.app import create_app
 from conservator.web.config import ServerConfig
-from conservator.web.connections import allowed_files, limited
+from conservator.web.connections import connection_class, max_open_files
 from conservator.web.queue import RestorationQueue
 
-AT_ONCE = 16  # connections that are accepted before one too many is refused: each is an open file
-QUEUE = 1024  # connections that the system keeps until they are accepted
-GRACEFUL = 1  # seconds in which answers that are under way may end when the server stops
+# count: connections that asyncio accepts at once, before excess ones are refused; each is an open file [untuned]
+ACCEPT_BATCH = 16
+LISTEN_BACKLOG = 1024  # count: connections that the system queues until they are accepted [untuned]
+SHUTDOWN_SECONDS = 1  # seconds: time for responses to finish when the server stops [untuned]
 
 
 class Server(uvicorn.Server):
-    """A server of uvicorn that stops its restorations before it waits for its connections."""
+    """A uvicorn server that stops its restorations before it waits for its connections."""
 
-    def __init__(self, settings: ServerConfig, jobs: RestorationQueue) -> None:
-        """Make the application."""
-        self.jobs = jobs
+    def __init__(self, config: ServerConfig, queue: RestorationQueue) -> None:
+        """Create the application."""
+        self.queue = queue
         super().__init__(
             uvicorn.Config(
-                create_app(settings, jobs),
-                http=limited(allowed_files()),
+                create_app(config, queue),
+                http=connection_class(max_open_files()),
                 ws="none",
                 lifespan="off",
-                backlog=AT_ONCE,
+                backlog=ACCEPT_BATCH,
                 log_level="warning",
                 access_log=False,
                 server_header=False,
-                timeout_graceful_shutdown=GRACEFUL,
+                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
             )
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept, a few at once, of many that may wait for that."""
+        """Start to accept connections, in small batches from a long backlog."""
         await super().startup(sockets)
-        for one in sockets or []:
-            one.listen(QUEUE)
+        for listener in sockets or []:
+            listener.listen(LISTEN_BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> Any:
-        """Send everybody away, and stop."""
-        self.jobs.close()
+        """Refuse all waiting requests, and stop."""
+        self.queue.close()
         await super().shutdown(sockets)

@@ -1,4 +1,4 @@
-"""A process of the server, which restores one document after the other."""
+"""Worker process of the server: it handles one request after the other."""
 
 import json
 import time
@@ -12,74 +12,74 @@ from conservator.system.processes import Problem, find_factory
 from conservator.web.config import ServerConfig
 from conservator.web.requests import RefusedError, RestoreRequest
 
-Offered = list[dict[str, Any]]  # of each expert its name, how much it reads at once, and its parameters
-Tell = Callable[[str, float], None]  # is told what is being done, and which share of it is done
-OFTEN = 0.1  # seconds between two reports of progress within a stage
+ExpertInfo = list[dict[str, Any]]  # name, maximal input length and number of parameters of each expert
+OnProgress = Callable[[str, float], None]  # called with the stage and the fraction of it that is done
+PROGRESS_SECONDS = 0.1  # seconds: interval of progress reports within a stage [untuned]
 
 
 class StoppedError(Exception):
-    """Nobody waits for the result any more."""
+    """The client has disconnected."""
 
 
-class Work(Protocol):
-    """What a process does; a stand-in for it can be named in the settings."""
+class RequestHandler(Protocol):
+    """Handler of the requests of a worker; ``ServerConfig.factory`` names its class."""
 
-    offered: Offered
+    expert_info: ExpertInfo
 
-    def warm(self) -> None:
-        """Get ready for the first request, so that it takes no longer than others."""
+    def warm_up(self) -> None:
+        """Prepare for the first request, so that it is as fast as later ones."""
         ...
 
-    def __call__(self, request: RestoreRequest, tell: Tell) -> bytes:
-        """The answer to a request, as a line of JSON; what ``tell`` raises ends the work."""
+    def __call__(self, request: RestoreRequest, on_progress: OnProgress) -> bytes:
+        """Return the response as a line of JSON; exceptions of ``on_progress`` stop the work."""
         ...
 
 
-def serve(connection: Connection, settings: ServerConfig) -> None:
-    """Say which experts there are, or what is wrong with them; then answer every request, until the server is gone.
+def run_worker(connection: Connection, config: ServerConfig) -> None:
+    """Send the experts or a Problem, then handle requests until the server ends.
 
-    While it works on a request, (stage, share) is sent again and again. At last comes the answer, or why there is none.
-    If anything is sent meanwhile, the work is stopped.
+    During a request, (stage, fraction) is sent repeatedly, then the response or a RefusedError. Any message that is
+    received during a request stops it.
     """
     try:
-        work: Work = find_factory(settings.factory)(settings)
+        handler: RequestHandler = find_factory(config.factory)(config)
     except ConservatorError as error:
         connection.send(Problem.of(error))
         return
-    connection.send(work.offered)
-    work.warm()
+    connection.send(handler.expert_info)
+    handler.warm_up()
     while True:
         request = connection.recv()
-        if request is not None:  # else it should stop, and has done so by now
-            connection.send(answer(work, request, connection))
+        if request is not None:  # None asks to stop a request that has ended by now
+            connection.send(handle(handler, request, connection))
 
 
-def answer(work: Work, request: RestoreRequest, connection: Connection) -> bytes | RefusedError:
-    """The answer to a request, or why there is none."""
-    last = ("", 0.0)
+def handle(handler: RequestHandler, request: RestoreRequest, connection: Connection) -> bytes | RefusedError:
+    """Return the response to a request, or a RefusedError."""
+    last_stage, last_time = "", 0.0
 
-    def tell(doing: str, share: float) -> None:
-        nonlocal last
+    def on_progress(stage: str, fraction: float) -> None:
+        nonlocal last_stage, last_time
         if connection.poll():
             raise StoppedError
         now = time.monotonic()
-        if doing != last[0] or now - last[1] >= OFTEN:
-            last = doing, now
-            connection.send((doing, share))
+        if stage != last_stage or now - last_time >= PROGRESS_SECONDS:
+            last_stage, last_time = stage, now
+            connection.send((stage, fraction))
 
     try:
-        return work(request, tell)
+        return handler(request, on_progress)
     except RefusedError as error:
         return error
     except StoppedError:
-        return RefusedError(499, "it was stopped")
+        return RefusedError(499, "the restoration was cancelled")
     except ConservatorError as error:
         return RefusedError.of(error, 504 if isinstance(error, TooSlowError) else 400)
-    except Exception as error:  # a fault of ours, which must not end the process
+    except Exception as error:  # a defect must not end the worker
         traceback.print_exc()
-        return RefusedError(500, f"unexpected {type(error).__name__}: {error}")
+        return RefusedError(500, f"internal error: {type(error).__name__}: {error}")
 
 
 def dump(value: dict[str, Any]) -> bytes:
-    """A line of JSON."""
+    """Encode a value as a line of JSON."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
