@@ -439,7 +439,7 @@ def read_file(
 
     name = str(document) if isinstance(document, Path) else "the document"
     content = read_document(name) if isinstance(document, Path) else document
-    page_format = name_format(content)
+    page_format = detect_ocr_format(content)
     if page_format is None:
         return as_input_text(content, options, name), options, ocr_confidence
     if options.channel == DEFAULTS.channel:

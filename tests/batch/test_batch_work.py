@@ -94,10 +94,10 @@ def test_ocr_confidences_are_used_as_in_restore(monkeypatch):
         lambda *args, **options: received.append(options["ocr_confidence"]) or restore(*args, **options),
     )
     result = restore_task(restorer, Task(0, page))
-    changes = transcript.changes_at(
+    changes = transcript.word_changes(
         (change.start, change.stop, change.text, change.probability) for change in restoration.changes
     )
-    assert result.data == transcript.with_text(changes)
+    assert result.data == transcript.apply_changes(changes)
     np.testing.assert_array_equal(received[0].right, ocr_confidence.right)
 
 

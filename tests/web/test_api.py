@@ -47,7 +47,7 @@ def test_a_document_is_restored(client):
     assert "".join(piece["text"] for piece in record["pieces"]) == record["text"]
     piece = next(piece for piece in record["pieces"] if "origin" in piece)
     assert piece["origin"] == [4, 10]
-    assert len(piece["fills"]) == 2
+    assert len(piece["alternatives"]) == 2
     data = base64.b64encode(f"one {MARK}{MARK} two".encode()).decode()
     from_bytes = client.post("/v1/restore", json={"data": data, "alternatives": 2})
     assert from_bytes.json()["pieces"] == record["pieces"]
@@ -67,9 +67,9 @@ def test_a_gap_is_left_unfilled_below_the_minimum_confidence(client):
     record = client.post("/v1/restore", json=request).json()
     assert record["text"] == request["text"]
     piece = next(piece for piece in record["pieces"] if "origin" in piece)
-    assert piece["open"]
+    assert piece["unfilled"]
     assert piece["guess"]
-    assert piece["fills"]
+    assert piece["alternatives"]
     filled = client.post("/v1/restore", json={**request, "min_gap_confidence": 0}).json()
     assert "[...]" not in filled["text"]
 
@@ -82,7 +82,7 @@ def test_references_are_used_for_one_request_only(client):
     references = [{"name": "minutes.txt", "text": f"Minutes\n{STORY}"}, {"name": "empty", "text": ""}]
     record = client.post("/v1/restore", json={"text": LOSS, "references": references}).json()
     assert record["text"] == STORY
-    assert record["references"] == [{"name": "minutes.txt", "remembered": 3}]
+    assert record["references"] == [{"name": "minutes.txt", "provenance": 3}]
     assert next(piece["from"] for piece in record["pieces"] if "from" in piece) == [[0, 2]] * 3
     without = client.post("/v1/restore", json={"text": LOSS}).json()  # references are not stored
     assert without["references"] == []
@@ -108,11 +108,11 @@ def test_the_surroundings_of_a_choice_are_restored_again(client):
     renewed = client.post("/v1/restore", json={"text": text, "choices": choices, "previous": first}).json()
     assert renewed["text"].startswith(f"one {MARK} two ")
     lost = [piece for piece in renewed["pieces"] if "origin" in piece]
-    assert [piece.get("chosen", False) for piece in lost] == [True, False, False]
+    assert [piece.get("fixed", False) for piece in lost] == [True, False, False]
     far = [piece for piece in first["pieces"] if "origin" in piece][-1]
     assert lost[-1] == {**far, "at": [position + len(MARK.encode()) - 1 for position in far["at"]]}
     assert renewed["experts"] == first["experts"]
-    assert renewed["summary"]["chosen"] == 1
+    assert renewed["summary"]["fixed"] == 1
     whole = client.post("/v1/restore", json={"text": text, "lost": "bytes", "choices": choices}).json()
     assert [piece["at"] for piece in whole["pieces"]] == [piece["at"] for piece in renewed["pieces"]]
     undone = client.post("/v1/restore", json={"text": text, "previous": renewed}).json()
@@ -136,9 +136,9 @@ def test_the_surroundings_of_a_choice_among_lost_characters_are_restored_again(c
     assert "tr\u0142s bon" in renewed["text"]
     lost = [piece for piece in renewed["pieces"] if "origin" in piece]
     assert [piece["origin"] for piece in lost] == origins
-    assert [piece.get("chosen", False) for piece in lost] == [False, True, False, False]
-    assert {key: renewed["summary"][key] for key in ("lost", "restored", "places", "chosen")} == {
-        "lost": 3, "restored": 3, "places": 3, "chosen": 1}  # fmt: skip
+    assert [piece.get("fixed", False) for piece in lost] == [False, True, False, False]
+    assert {key: renewed["summary"][key] for key in ("lost", "restored", "spans", "fixed")} == {
+        "lost": 3, "restored": 3, "spans": 3, "fixed": 1}  # fmt: skip
     undone = client.post("/v1/restore", json={"text": text, "previous": renewed}).json()
     assert undone["text"] == first["text"]
     assert undone["lost_by"] == first["lost_by"]

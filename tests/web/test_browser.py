@@ -213,7 +213,9 @@ def test_an_old_result_is_greyed_out_or_removed(page, address):
     page.click("summary")
     page.fill("#gap", MARK)
     page.click("#restore")
-    expect(page.locator("#error")).to_contain_text("Marker of a gap of unknown length: '\ufffd', as the mark")
+    expect(page.locator("#error")).to_contain_text(
+        "Marker of a gap of unknown length: the mark and the gap marker must differ"
+    )
     expect(page.locator("#view .document")).to_have_count(0)
     expect(page.locator("#downloads")).to_be_hidden()
     page.fill("#gap", "")
@@ -347,7 +349,7 @@ def test_the_report_works_from_disk(page, tmp_path):
 def test_alternatives_are_shown_with_the_rest_of_the_word(page, tmp_path):
     text = f"Many stud{MARK}{MARK}{MARK}s (and un{'believ' * 9}{MARK}ble ones) {MARK}ere there.\n"
     restoration = restore(text, [FakeExpert(0), FakeExpert(1)], alternatives=3)
-    fills = next(piece for piece in as_record(restoration)["pieces"] if "origin" in piece)["fills"]
+    fills = next(piece for piece in as_record(restoration)["pieces"] if "origin" in piece)["alternatives"]
     path = tmp_path / "report.html"
     path.write_text(restoration.to_html())
     page.goto(path.as_uri())
@@ -380,9 +382,9 @@ def test_the_report_shows_the_provenance_of_a_byte(page, tmp_path):
     path.write_text(restoration.to_html())
     page.goto(path.as_uri())
     expect(page.locator(".legend").first).to_contain_text("memory")
-    span = page.locator(".document .r.remembered", has_text="esd")
+    span = page.locator(".document .r.copied", has_text="esd")
     span.hover()
-    expect(page.locator(".tip")).to_contain_text("remembered from line 4")
+    expect(page.locator(".tip")).to_contain_text("copied from line 4 of this document")
     assert page.locator(".tip button.link").count() == 0  # the box would disappear before the pointer reaches it
     span.click()
     page.click(".tip button.link")
@@ -426,7 +428,7 @@ def test_lost_characters_are_shown_chosen_and_undone(page, address):
     fill.click()
     expect(page.locator("#view .document .r.yours")).to_have_text(chosen, timeout=30_000)
     wait_for_result(page)
-    expect(page.locator("#view .cards")).to_contain_text("characters outside ASCII, in 3 places")
+    expect(page.locator("#view .cards")).to_contain_text("non-ASCII characters in 3 spans")
     page.locator("#view .document .r.yours").click()
     page.click(".tip .undo")
     expect(page.locator("#view .document .r.yours")).to_have_count(0, timeout=30_000)
@@ -457,7 +459,7 @@ def test_the_report_mentions_small_local_gain(page, tmp_path):
 
 def test_the_report_mentions_the_time_limit(page, tmp_path):
     restoration = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
-    unfilled = replace(restoration, open_positions=restoration.damaged.lost[:2])
+    unfilled = replace(restoration, unfilled_positions=restoration.damaged.lost[:2])
     messages = {
         None: "",
         "decoding": "decoding: 2 bytes are unfilled.",

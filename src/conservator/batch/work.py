@@ -108,12 +108,12 @@ def restore_task(restorer: "Restorer", task: Task, reference_index: "SharedRefer
 def restore_document(restorer: "Restorer", task: Task, reference_index: "SharedReferences | None") -> DocumentResult:
     """Restore one document, or raise a ConservatorError if it cannot be restored."""
     from conservator.documents import UTF8, InputText
-    from conservator.pages import name_format
+    from conservator.pages import detect_ocr_format
     from conservator.restorer import as_input_text
 
     if not task.data:
         return DocumentResult(UNDAMAGED)
-    if not task.is_text and name_format(task.data) is not None:
+    if not task.is_text and detect_ocr_format(task.data) is not None:
         return restore_ocr_file(restorer, task.data)
     source = InputText(task.data, UTF8) if task.is_text else as_input_text(task.data, restorer.options)
     sha256 = hashlib.sha256(source.data.removeprefix(BOM_UTF8)).hexdigest()
@@ -140,10 +140,10 @@ def restore_ocr_file(restorer: "Restorer", data: bytes) -> DocumentResult:
     restoration = restorer.restore(
         read_input(transcript.text), ocr_confidence=ocr_confidence_of(transcript), **overrides
     )
-    changes = transcript.changes_at(
+    changes = transcript.word_changes(
         (change.start, change.stop, change.text, change.probability) for change in restoration.changes
     )
-    return to_document_result(restoration, transcript.with_text(changes) if restoration.changes else data, data)
+    return to_document_result(restoration, transcript.apply_changes(changes) if restoration.changes else data, data)
 
 
 def to_document_result(restoration: "Restoration", written: bytes, original: bytes) -> DocumentResult:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 def is_pages(data: bytes) -> bool:
     """Whether a file is an OCR file or a scan."""
-    from conservator.pages import name_format, name_scan
+    from conservator.pages import detect_ocr_format, detect_scan_format
 
     return detect_scan_format(data) is not None or detect_ocr_format(data) is not None
 
 
 def read_any(data: bytes, name: str, language: str, progress: Callable[[str, float], None]) -> "Transcript":
     """Read an OCR file, or run Tesseract on a scan."""
-    from conservator.pages import name_scan, read_pages, read_scan
+    from conservator.pages import detect_scan_format, read_pages, read_scan
 
     try:
         if detect_scan_format(data) is None:
@@ -49,12 +49,12 @@ def write_pages(transcript: "Transcript", restoration: "Restoration", out: str) 
     if Path(out).suffix == ".txt":
         from conservator.pages import add_indentation
 
-        return indented(transcript, restoration.text).encode()
+        return add_indentation(transcript, restoration.text).encode()
     messages.print(f"written as {transcript.format}; use -o NAME.txt to write only the text", soft_wrap=True)
-    changes = transcript.changes_at(
+    changes = transcript.word_changes(
         (change.start, change.stop, change.text, change.probability) for change in restoration.changes
     )
-    return transcript.with_text(changes)
+    return transcript.apply_changes(changes)
 
 
 def picture_changes(transcript: "Transcript", restoration: "Restoration", damaged: str, data: bytes) -> "list[Picture]":
@@ -97,7 +97,7 @@ def find_image(transcript: "Transcript", damaged: str, data: bytes, number: int)
     from conservator.pages import detect_scan_format, draw_page
 
     image, image_page = data, number
-    if name_scan(data) is None:
+    if detect_scan_format(data) is None:
         named = transcript.pages[number].image
         name = PureWindowsPath(named or "").name  # splits at slashes and backslashes
         path = Path(damaged).parent / name
@@ -105,7 +105,7 @@ def find_image(transcript: "Transcript", damaged: str, data: bytes, number: int)
             return None
         image = read_document(str(path))
         image_page = sum(page.image == named for page in transcript.pages[:number])
-    kind = name_scan(image)
+    kind = detect_scan_format(image)
     if kind == "pdf":
         return draw_page(image, image_page), 0
     return None if kind is None else (image, image_page if kind == "tiff" else 0)

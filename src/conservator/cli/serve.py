@@ -55,8 +55,8 @@ def serve(
     from conservator.web.guard import is_loopback
 
     variable = os.environ.get("OMP_NUM_THREADS", "")
-    worker_threads = max(1, int(variable)) if variable.isdecimal() else max(1, available_cores() // running)
-    config = ServerConfig(experts, host, max_bytes, max_seconds, running, waiting, threads=worker_threads)
+    worker_threads = max(1, int(variable)) if variable.isdecimal() else max(1, available_cores() // workers)
+    config = ServerConfig(experts, host, max_bytes, max_seconds, workers, queue_size, threads=worker_threads)
     with exit_on_sigterm(), listen(host, port) as listener, RestorationQueue(config) as queue:
         server = Server(config, queue)
         url_host = f"[{host}]" if ":" in host else host

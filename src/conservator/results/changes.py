@@ -108,7 +108,7 @@ def picture_record(pictures: "Sequence[Picture]", changes: Sequence[Change]) -> 
                 "image": "data:image/png;base64," + base64.b64encode(picture.image).decode(),
                 "boxes": {
                     str(indices[span]): [round(edge, 4) for edge in box]
-                    for span, box in picture.spots.items()
+                    for span, box in picture.boxes.items()
                     if span in indices
                 },
             }

@@ -191,7 +191,7 @@
       state.view.resume(position);
     }
     if (result.correction && !result.changes.length) showMessage("no correction was needed in this document", "hint");
-    else if (!result.summary.lost && !result.summary.chosen) showMessage("there is nothing to restore: the document has no marks", "hint");
+    else if (!result.summary.lost && !result.summary.fixed) showMessage("there is nothing to restore: the document has no marks", "hint");
     else if (first && narrow()) $("result").scrollIntoView({ block: "start" });
   }
 

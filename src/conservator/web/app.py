@@ -53,12 +53,12 @@ PAGE_VALUES = {
     "mark": DEFAULTS.mark,
     "max_mark_chars": MAX_MARK_CHARS,
     "max_gap": DEFAULTS.max_gap,
-    "max_max_gap": LONGEST_GAP,
+    "max_max_gap": MAX_GAP_BYTES,
     "min_gap_percent": round(100 * DEFAULTS.min_gap_confidence),
-    "alternatives": SHOWN_ALTERNATIVES,
+    "alternatives": REPORT_ALTERNATIVES,
     "max_alternatives": MAX_ALTERNATIVES,
     "seed": DEFAULTS.seed,
-    "max_seed": LARGEST_SEED,
+    "max_seed": MAX_SEED,
     "max_name_chars": MAX_NAME_CHARS,
 }
 # JSON needs up to six bytes per byte of a document, and a record is several times as large as its document.

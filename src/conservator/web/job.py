@@ -35,7 +35,7 @@ class RestoreHandler:
         restorer = Restorer([self.experts[name] for name in names or self.experts], select=names is None)
         options = restore_options(request, renewal, self.config)
         # An OCR file is restored as text, too: spans in the record refer to the bytes of the request.
-        source = as_source(request.content(self.config), source_options(request))
+        source = as_input_text(request.content(self.config), source_options(request))
         restoration = restorer.restore(source, progress=on_progress, **options)
         return dump(make_record(request, renewal, restoration))
 
@@ -63,7 +63,7 @@ def restore_options(request: RestoreRequest, renewal: Renewal | None, config: Se
     request.check_size(options["fixed"], config)
     if options["alternatives"] is None:
         has_marks = request.channel == DEFAULTS.channel
-        options["alternatives"] = SHOWN_ALTERNATIVES if has_marks else DEFAULTS.alternatives
+        options["alternatives"] = REPORT_ALTERNATIVES if has_marks else DEFAULTS.alternatives
     return options
 
 

@@ -64,7 +64,7 @@ class Slot:
             message = self._worker.connection.recv()
         except (EOFError, OSError):
             self._worker.process.join()
-            raise ConservatorError(f"the worker process could not start: {self._worker.how_it_ended}") from None
+            raise ConservatorError(f"the worker process could not start: {self._worker.exit_description}") from None
         if isinstance(message, Problem):
             message.throw()
         self.expert_info = message

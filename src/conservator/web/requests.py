@@ -121,7 +121,7 @@ class RestoreRequest(Document):
     mark: str = Field(DEFAULTS.mark, min_length=1, max_length=MAX_MARK_CHARS, description=MARK_DESCRIPTION)
     gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=MAX_MARK_CHARS, description=GAP_DESCRIPTION)
     max_gap: int = Field(
-        DEFAULTS.max_gap, ge=1, le=LONGEST_GAP, description="Maximum length of a span of unknown length, in bytes."
+        DEFAULTS.max_gap, ge=1, le=MAX_GAP_BYTES, description="Maximum length of a span of unknown length, in bytes."
     )
     lost: str = Field(
         DEFAULTS.lost,
@@ -158,9 +158,9 @@ class RestoreRequest(Document):
         ge=0,
         le=MAX_ALTERNATIVES,
         description="Number of alternatives for each lost span; "
-        f"by default {SHOWN_ALTERNATIVES} with the channel mask, else 0.",
+        f"by default {REPORT_ALTERNATIVES} with the channel mask, else 0.",
     )
-    seed: int = Field(DEFAULTS.seed, ge=0, le=LARGEST_SEED, description=SEED_DESCRIPTION)
+    seed: int = Field(DEFAULTS.seed, ge=0, le=MAX_SEED, description=SEED_DESCRIPTION)
 
     encoding: str | None = Field(DEFAULTS.encoding, max_length=64, description=ENCODING_DESCRIPTION)
     memory: bool = Field(
@@ -249,7 +249,7 @@ class DamageRequest(Document):
 
     rate: float = Field(0.1, ge=0, le=1, description="Fraction of the bytes to lose.")
     burst: int = Field(1, ge=1, le=1000, description="Length of each lost span, in bytes.")
-    seed: int = Field(DEFAULTS.seed, ge=0, le=LARGEST_SEED, description=SEED_DESCRIPTION)
+    seed: int = Field(DEFAULTS.seed, ge=0, le=MAX_SEED, description=SEED_DESCRIPTION)
 
 
 class ReadRequest(BaseModel):
