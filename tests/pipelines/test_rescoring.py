@@ -139,15 +139,14 @@ def test_the_longest_run_of_neighbours(positions, length):
 
 def test_calibration_keeps_the_text_and_the_order_of_candidates():
     sharp = {b"ab": 0.9, b"cd": 0.08, b"ce": 0.02}
-    region = Region(0, 4, (1, 2))
-    judged = Judged(region, sharp)
-    soft = calibrate_posterior(Rescored(b"xabx", {1: 0.9, 2: 0.9}, {1: judged, 2: judged}))
-    probabilities = soft.judged[1].fills
+    posterior = SpanPosterior(Span(0, 4, (1, 2)), sharp)
+    soft = calibrate_posterior(Rescored(b"xabx", {1: 0.9, 2: 0.9}, {1: posterior, 2: posterior}))
+    probabilities = soft.posteriors[1].candidates
     assert soft.text == b"xabx"
     assert list(probabilities) == list(sharp)
     assert sum(probabilities.values()) == pytest.approx(1 - 0.05)
     assert soft.confidence[1] == probabilities[b"ab"] < 0.9
-    assert soft.judged[1] is soft.judged[2]
+    assert soft.posteriors[1] is soft.posteriors[2]
 
 
 class Printable(MemorizingCausalExpert):

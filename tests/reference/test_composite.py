@@ -90,7 +90,7 @@ def test_without_the_prior_term_the_gradient_is_the_posterior_mean():
 
 def test_predictions_on_disk_equal_predictions_in_memory(monkeypatch):
     observation, field = ReplacementChannel(SIZE, 0.2).observe(masked(40).tokens), torch.full((40, 2), 0.5).double()
-    monkeypatch.setattr("conservator.experts.team.PART", 300)  # a few positions at a time
+    monkeypatch.setattr("conservator.experts.team.TEAM_CONFIG", TeamConfig(part_bytes=300))  # a few positions at a time
     results = []
     for limit in (2**20, 1000, 0):
         monkeypatch.setattr("conservator.reference.evidence.spill_buffer.MAX_MEMORY_BYTES", limit)

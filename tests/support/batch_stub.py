@@ -1,4 +1,4 @@
-"""A batch worker that returns at once and fails on request of the document, and a driver that tests kill."""
+"""A stub worker for batches, which crashes, sleeps or fails on command of the document; and a driver to be killed."""
 
 import os
 import signal
@@ -14,9 +14,9 @@ MARK = "\ufffd".encode()
 LOG = "BATCH_LOG"  # environment variable: a file that gets a line for each processed document
 
 
-def make(setup):
-    """Return a worker that replaces each mark by a letter, which depends on the seed."""
-    if setup.options.mark == "bad":
+def make(config):
+    """Make a worker that replaces each mark by a letter, which depends on the seed."""
+    if config.options.mark == "bad":
         from conservator.errors import OptionError
 
         raise OptionError("mark", "a bad mark")
@@ -56,8 +56,8 @@ def make(setup):
     return work
 
 
-def batch(inputs, out, jobs=1, seed=0, mark="\ufffd", time_limit=None, memory_limit=None, config="one", **others):
-    """Return a batch that uses the stub."""
+def batch(inputs, out, jobs=1, seed=0, mark="\ufffd", time_limit=None, memory_limit=None, config_hash="one", **others):
+    """Make a batch with stub workers."""
     out.mkdir(exist_ok=True)
     worker_config = WorkerConfig(RestoreOptions(seed=seed, mark=mark), factory="support.batch_stub:make")
     engine = LocalEngine(worker_config, jobs, time_limit, memory_limit)

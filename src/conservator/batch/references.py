@@ -82,7 +82,8 @@ def gather_texts(references: Iterable[Path], input_files: Iterable[InputFile], o
             total += len(data)
         if total > MAX_REFERENCE_BYTES:
             raise ConservatorError(
-                f"the references must have at most {MAX_REFERENCE_BYTES:,} bytes together, exceeded with {name}; give fewer"
+                f"the references must have at most {MAX_REFERENCE_BYTES:,} bytes together, exceeded with {name}; "
+                "pass fewer"
             )
     return dict(sorted(texts.items()))
 

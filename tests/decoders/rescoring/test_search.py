@@ -76,7 +76,7 @@ def test_a_span_is_scored_given_the_text_before_it(expert, before, text, seed, d
     oracle = {
         span.open_bytes(span_bytes): score
         + sum(log_potentials[position][span_bytes[position - start]] for position in span.positions)
-        for span_bytes, score in spelt(After(), pattern).items()
+        for span_bytes, score in text_log_probs(After(), pattern).items()
     }
     if len(oracle) > 1:
         assert candidates == pytest.approx(oracle, abs=1e-4)
