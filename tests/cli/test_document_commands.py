@@ -308,7 +308,7 @@ def test_the_most_used_references_are_listed():
 
 
 def test_references_above_the_size_limit_are_rejected(folder, monkeypatch):
-    monkeypatch.setattr("conservator.experts.memory.references.LARGEST", 100)
+    monkeypatch.setattr("conservator.experts.memory.references.MAX_REFERENCE_BYTES", 100)
     done = call("restore", "damaged.txt", "--reference", "clean.txt", *EXPERTS, cwd=folder)
     assert done.returncode == 3
     assert "the references have more than 100 bytes, with clean.txt" in done.stderr
