@@ -271,7 +271,10 @@ def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOp
         missing.append(f"gap {options.gap!r}")
     if options.lost == "invalid":
         missing.append("invalid UTF-8 byte")
-    return f"nothing to {action}: {name}{read_as} contains no {' and no '.join(missing)}"
+    return (
+        f"nothing to {action}: {name}{read_as} contains no {' and no '.join(missing)}; use --mark if another text stands "
+        "for lost characters, or --channel ocr for OCR errors"
+    )
 
 
 def summary(restoration: "Restoration") -> list[str]:
@@ -294,8 +297,6 @@ def summary(restoration: "Restoration") -> list[str]:
         lines.append(f"{counts.provenance} copied by the memory: {', '.join(describe_sources(restoration.sources))}")
     lines += [f"warning: {notice.message}" for notice in restoration.notices]
     lines.append(f"expert weights at lost positions: {format_weights(restoration)}")
-    if restoration.global_weight_suffices:
-        lines.append("local weights gained little here; one global weight per expert would do as well")
     lines.append(f"{counted(restoration.cost.evaluations, 'network evaluation')}, {restoration.cost.seconds:.1f} s")
     return lines
 
