@@ -137,7 +137,7 @@ def conclude(rows: list[Row]) -> str:
             "\n\n**Memory.** The paper has no memory expert. A window is short and repeats little. With a memory of "
             f"the window and of common phrases, the accuracy is {memory['accuracy_documents']:.3f}; without it, "
             f"{ours['accuracy_documents']:.3f} (without minus with: {interval(memory)}); with the memory only, "
-            f"{by_method[ALONE]['accuracy_documents']:.3f}."
+            f"{by_method[MEMORY_ONLY]['accuracy_documents']:.3f}."
         )
     return text
 

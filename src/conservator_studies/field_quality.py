@@ -35,7 +35,11 @@ SEGMENTS = (
 )
 REGIONS = tuple((f"{kind}_{name}", f"{kind} {name}") for kind in ("auroc", "recall") for name in ByteConfig().domains)
 TABLES = [
-    TableSpec("Accuracy of the attribution of positions to regions", [Column(*column, 3) for column in POSITIONS], "tab:fieldmetrics"),
+    TableSpec(
+        "Accuracy of the attribution of positions to regions",
+        [Column(*column, 3) for column in POSITIONS],
+        "tab:fieldmetrics",
+    ),
     TableSpec("Regions and boundaries", [Column(*column, 3) for column in SEGMENTS], "tab:fieldmetrics"),
     TableSpec("By region", [Column(*column, 3) for column in REGIONS], "section Quality of the recovered field"),
     TableSpec(
@@ -205,7 +209,7 @@ def draw(fields: dict[str, Tensor], mixed: Mixtures) -> Figure:
 
 
 def signed_distance(labels: Tensor) -> Tensor:
-    """Signed distance (N, L) to the nearest boundary: 0 at the first position of a region, -1 at the position before."""
+    """Signed distance (N, L) to the nearest boundary: 0 at the first position of a region, -1 just before it."""
     length = labels.shape[1]
     distance = torch.full(labels.shape, length)
     for row, positions in enumerate(map(boundaries, labels)):

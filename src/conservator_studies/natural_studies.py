@@ -1,4 +1,4 @@
-"""What the studies of natural documents share: the texts of two kinds in them, their windows, methods and tables."""
+"""Common parts of the studies of natural documents: training texts, windows, methods and tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,32 +9,35 @@ from conservator.training import Corpus
 from conservator.vocabularies import Vocabulary
 from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval
 from conservator_studies.corpora import read_domain
-from conservator_studies.natural import NaturalWindows, Span, draw_windows, streams
+from conservator_studies.expert_training import text_corpus
+from conservator_studies.natural import NaturalWindows, Span, draw_windows, split_by_kind
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Metrics, Row, TableSpec
 from conservator_studies.study import Track
 from conservator_studies.token_experts import AdapterTraining
 from conservator_studies.tokens import TokenConfig, by_name, damage_windows, restore_trials, tabulate_trials
-from conservator_studies.trained import text_corpus
 
-Scanner = Callable[[bytes], Sequence[Span]]  # where the second kind of text stands in a document
+Scanner = Callable[[bytes], Sequence[Span]]  # finds the spans of the second kind of text in a document
 BASELINES = (
     *(OURS, "local_eg", "hard_label", "global", "packllm_opt", "packllm_sim", "field_average", "equal"),
     *("best_single_marginal", "demix", "demix_heldout", "raw_loss", "raw_loss_heldout", "hmm", "hmm_heldout"),
 )
-FEW = ("local_particles", "global_particles", "best_single_posterior")  # these draw particles
-FULL = PARTICLES["natural"].evaluations(2)
-LABELS = NAMES | {"local_eg": "Ours, the paper's update and moving average", "hard_label": "Oracle labels"}
+PARTICLE_METHODS = ("local_particles", "global_particles", "best_single_posterior")
+PAPER_EVALUATIONS = PARTICLES["natural"].evaluations(2)
+LABELS = NAMES | {
+    "local_eg": "Ours, with the paper's update and moving average",
+    "hard_label": "Hard label router (true labels)",
+}
 
 
 @dataclass(frozen=True)
 class NaturalConfig(TokenConfig):
-    """The sizes of a study of natural documents.
+    """Configuration of a study of natural documents.
 
     Attributes:
-        share: the least share of either kind of text in a window.
-        most: the largest number of windows of one document.
-        training: of the experts; None if they are named.
+        share: minimum fraction of each kind of text in a window.
+        most: maximum number of windows per document.
+        training: training configuration of the experts; None if they must be named.
     """
 
     particles: str = "natural"
@@ -44,13 +47,13 @@ class NaturalConfig(TokenConfig):
 
 
 @dataclass(frozen=True)
-class Kinds:
-    """A domain whose documents have two kinds of text.
+class NaturalDomain:
+    """A domain whose documents mix two kinds of text.
 
     Attributes:
-        domain: the texts.
-        names: of the kinds outside and inside what the scanner finds.
-        scan: finds the second kind.
+        domain: name of the domain in the corpora.
+        names: names of the kinds outside and inside the spans.
+        scan: finds the spans of the second kind.
     """
 
     domain: str
@@ -58,15 +61,16 @@ class Kinds:
     scan: Scanner
 
     def texts(self, resources: Resources) -> dict[str, Corpus]:
-        """The training texts of each kind."""
+        """Return the training texts of each kind."""
         documents = read_domain(resources.corpora, self.domain, "train").documents
-        parts = streams(documents, [self.scan(document) for document in documents])
+        kind_texts = split_by_kind(documents, [self.scan(document) for document in documents])
         return {
-            name: text_corpus([text for text in part if text]) for name, part in zip(self.names, parts, strict=True)
+            name: text_corpus([text for text in texts if text])
+            for name, texts in zip(self.names, kind_texts, strict=True)
         }
 
     def windows(self, resources: Resources, vocabulary: Vocabulary, config: NaturalConfig, seed: int) -> NaturalWindows:
-        """Windows of evaluation documents."""
+        """Draw windows of evaluation documents."""
         documents = read_domain(resources.corpora, self.domain, "eval").documents
         return draw_windows(
             documents,
@@ -75,19 +79,19 @@ class Kinds:
             config.windows,
             names=self.names,
             length=config.length,
-            share=config.share,
-            most=config.most,
+            min_fraction=config.share,
+            max_per_document=config.most,
             seed=seed,
         )
 
 
-def make_tables(kinds: Kinds, source: str) -> list[TableSpec]:
-    """The tables of a study; ``source`` is the label of the paper's."""
+def make_tables(domain: NaturalDomain, source: str) -> list[TableSpec]:
+    """Make the tables of a study; ``source`` is the label of the paper's table."""
     return [
-        TableSpec("Restoration, each document counted alike", COMPARISON, source),
+        TableSpec("Restoration accuracy, mean over documents", COMPARISON, source),
         TableSpec("Quality", QUALITY, source),
         TableSpec("Cost", COST),
-        TableSpec("Accuracy in each true region", [Column(f"accuracy_{name}", name, 3) for name in kinds.names]),
+        TableSpec("Accuracy in each true region", [Column(f"accuracy_{name}", name, 3) for name in domain.names]),
     ]
 
 
@@ -101,33 +105,33 @@ def restore_natural(
     paper: Mapping[str, Metrics],
     generalists: Sequence[Expert] = (),
 ) -> list[Row]:
-    """Restore windows by every method."""
+    """Restore windows with every method."""
     names = (*BASELINES, *(expert.spec.name for expert in generalists), *(f"single:{name}" for name in windows.names))
     trials = damage_windows(windows, experts, config, seed, generalists)
-    methods = {name: by_name(name) for name in (*names, *FEW)}
-    found = restore_trials(trials, methods, track, title, FEW, config.particle_windows)
-    rows = tabulate_trials(found, windows, paper, OURS)
+    methods = {name: by_name(name) for name in (*names, *PARTICLE_METHODS)}
+    restorations = restore_trials(trials, methods, track, title, PARTICLE_METHODS, config.particle_windows)
+    rows = tabulate_trials(restorations, windows, paper, OURS)
     for row in rows:
         row |= {"switch_rate": windows.switch_rate(), "inside": float(windows.labels.double().mean())}
     return rows
 
 
-def conclude_natural(rows: list[Row], kinds: Kinds) -> str:
-    """Local weights against one weight, the field, and what the windows are."""
-    found = {row["method"]: row for row in rows}
-    ours, shared = found[OURS], found["global"]
-    attributed = f", field accuracy {ours['field_accuracy']:.3f}" if "field_accuracy" in ours else ""
+def conclude_natural(rows: list[Row], domain: NaturalDomain) -> str:
+    """Describe the windows, and compare local weights with the global weight."""
+    by_method = {row["method"]: row for row in rows}
+    ours, global_row = by_method[OURS], by_method["global"]
+    field_accuracy = f", field accuracy {ours['field_accuracy']:.3f}" if "field_accuracy" in ours else ""
     text = (
-        f"{ours['windows']} windows of {ours['documents']} documents, {ours['inside']:.2f} of their tokens "
-        f"{kinds.names[1]}, another kind of text begins at {ours['switch_rate']:.3f} of the tokens. Local evidence "
-        f"restores {ours['accuracy_documents']:.3f}{attributed}; a global weight {shared['accuracy_documents']:.3f} "
-        f"(difference {interval(shared)}, p = {shared['p']:.4f})."
+        f"{ours['windows']} windows of {ours['documents']} documents; fraction of {domain.names[1]} tokens "
+        f"{ours['inside']:.2f}, switch rate {ours['switch_rate']:.3f}. Accuracy with local evidence: "
+        f"{ours['accuracy_documents']:.3f}{field_accuracy}; with a global weight: "
+        f"{global_row['accuracy_documents']:.3f} (difference {interval(global_row)}, p = {global_row['p']:.4f})."
     )
-    if "local_particles" in found:
-        paper = found["local_particles"]
+    if "local_particles" in by_method:
+        paper = by_method["local_particles"]
         text += (
-            f" The paper's particles on {paper['windows']} windows: {paper['evaluations']:.0f} evaluations a window, "
-            f"{paper['seconds'] / ours['seconds']:.0f} times the time of ours with {ours['evaluations']:.0f}; the "
-            f"paper's own settings are {FULL} evaluations of whole windows."
+            f" The paper's particles on {paper['windows']} windows: {paper['evaluations']:.0f} evaluations per window "
+            f"(ours: {ours['evaluations']:.0f}) and {paper['seconds'] / ours['seconds']:.0f} times our time. The "
+            f"paper's settings need {PAPER_EVALUATIONS} evaluations of complete windows."
         )
     return text

@@ -60,7 +60,9 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
     for engine in track(ENGINES, "prior-term"):
         engine_trial = particle_trial if engine == "particles" else trial
         both, posterior_only = (
-            engine_trial.restore(Composed(INFERENCE[engine](engine_trial.setting, prior_term), engine_trial.setting.team))
+            engine_trial.restore(
+                Composed(INFERENCE[engine](engine_trial.setting, prior_term), engine_trial.setting.team)
+            )
             for prior_term in (True, False)
         )
         rows += tabulate({engine: both, f"{engine}_posterior": posterior_only}, engine_trial, {}, both)
@@ -75,13 +77,13 @@ def conclude(rows: list[Row]) -> str:
         both, posterior_only = by_method[engine], by_method[f"{engine}_posterior"]
         sentences.append(
             f"{text} ({both['windows']} windows): accuracy {both['accuracy_documents']:.3f} with the prior term, "
-            f"{posterior_only['accuracy_documents']:.3f} without it (difference {interval(posterior_only)}, "
-            f"p = {posterior_only['p']:.4f}); field accuracy "
-            f"{both['field_accuracy']:.3f} and {posterior_only['field_accuracy']:.3f}."
+            f"{posterior_only['accuracy_documents']:.3f} without it (with minus without: "
+            f"{interval(posterior_only)}, p = {posterior_only['p']:.4f}); field accuracy {both['field_accuracy']:.3f} "
+            f"and {posterior_only['field_accuracy']:.3f}."
         )
     return (
-        "**Contribution of the prior term.** The ablation removes the prior expectation and keeps the posterior term. The "
-        "paper names this as its third limitation. " + " ".join(sentences)
+        "**Contribution of the prior term.** The ablation removes the prior expectation and keeps the posterior term. "
+        "The paper names this as its third limitation. " + " ".join(sentences)
     )
 
 

@@ -34,7 +34,19 @@ from conservator_studies.statistics import compare, summarise
 from conservator_studies.study import TextStudy, Track
 
 PRODUCT, WITH_REFERENCES = "product", "product_like"
-EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # confidence: bin edges of the reliability curve [untuned]
+EDGES = (
+    0.0,
+    0.1,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+    0.9,
+    1.0,
+)  # confidence: bin edges of the reliability curve [untuned]
 CONFIDENT = 0.9  # probability: bytes with at least this confidence are confident [definition]
 
 
@@ -68,7 +80,11 @@ TABLES = [
     TableSpec("Calibration error of the product", [Column("calibration_error", "calibration error", 4)]),
     TableSpec(
         "Reliability of the product's confidence",
-        [Column("confidence", "mean confidence", 3), Column("right", "accuracy", 3), Column("share", "fraction of bytes", 3)],
+        [
+            Column("confidence", "mean confidence", 3),
+            Column("right", "accuracy", 3),
+            Column("share", "fraction of bytes", 3),
+        ],
     ),
 ]
 LABELS = NAMES | {
@@ -131,7 +147,9 @@ def make_methods(
         **{f"{expert.spec.name}_memory": by_restorer(Restorer([expert])) for expert in generalists},
     }
     if training_texts:
-        reference_bytes = [(name, np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int16)) for name, text in training_texts]
+        reference_bytes = [
+            (name, np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int16)) for name, text in training_texts
+        ]
         methods[WITH_REFERENCES] = by_restorer(Restorer(experts, references=training_texts, select=True))
         methods["memory_like_alone"] = by_restorer(Restorer([Memory(make_references(reference_bytes))]))
     return methods
@@ -267,13 +285,13 @@ def conclude(rows: list[Row]) -> str:
         f"{best_other['accuracy']:.3f} (difference {interval(best_other)}, p = {best_other['p']:.4f})."
     )
     if WITH_REFERENCES in by_method:
-        text += f" With the training README files as references, the accuracy is "
-        text += f"{by_method[WITH_REFERENCES]['accuracy']:.3f}."
+        accuracy = by_method[WITH_REFERENCES]["accuracy"]
+        text += f" With the training README files as references, the accuracy is {accuracy:.3f}."
     confident = by_method.get(f"at least {CONFIDENT}")
     if confident:
         text += (
-            f" {confident['count']} bytes have a confidence of at least {CONFIDENT}; {confident['right']:.1%} of these are "
-            "correct."
+            f" {confident['count']} bytes have a confidence of at least {CONFIDENT}; {confident['right']:.1%} of these "
+            "are correct."
         )
     return text
 

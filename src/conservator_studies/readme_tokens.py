@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from conservator_studies.byte import OURS, interval
 from conservator_studies.corpora import read_domain
 from conservator_studies.fences import code_spans
+from conservator_studies.natural_studies import LABELS as METHOD_LABELS
+from conservator_studies.natural_studies import NaturalConfig, NaturalDomain, make_tables, restore_natural
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Metrics, Row
 from conservator_studies.study import TextStudy, Track
 from conservator_studies.token_experts import lacks_adapters, load_or_train_adapters
-from conservator_studies.natural_studies import LABELS as METHOD_LABELS
-from conservator_studies.natural_studies import NaturalConfig, NaturalDomain, make_tables, restore_natural
 
 README = NaturalDomain("readme", ("prose", "code"), code_spans)
 MATCHED, DISTINCT = "matched", "distinct"

@@ -33,7 +33,10 @@ class Config:
 
 PRESETS = {"laptop": Config(), "paper": Config(repeats=20)}
 TABLES = [
-    TableSpec("Field error along each axis, one axis varied at a time", [Column("mae", "field MAE", 4), Column("divergence", "measured KL", 2)])
+    TableSpec(
+        "Field error along each axis, one axis varied at a time",
+        [Column("mae", "field MAE", 4), Column("divergence", "measured KL", 2)],
+    )
 ]
 LABELS: dict[str, str] = {}
 

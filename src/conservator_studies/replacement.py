@@ -54,7 +54,9 @@ TABLES = [
 LABELS = {
     f"{name} r={rate:g}": f"r = {rate:g}: {text}"
     for rate in Config().rates
-    for name, text in ({COPIED: "Copy of the observation (the paper's decoder)"} | {name: NAMES[name] for name in METHODS}).items()
+    for name, text in (
+        {COPIED: "Copy of the observation (the paper's decoder)"} | {name: NAMES[name] for name in METHODS}
+    ).items()
 }
 
 
@@ -130,7 +132,8 @@ def draw(rows: list[Row]) -> Figure:
     by_method = {row["method"]: row for row in rows}
     for name, colour in zip(METHODS, (BLUE, ORANGE, GREY, PURPLE, GREEN), strict=True):
         gains = [
-            by_method[f"{name} r={rate:g}"]["accuracy_documents"] - by_method[f"{COPIED} r={rate:g}"]["accuracy_documents"]
+            by_method[f"{name} r={rate:g}"]["accuracy_documents"]
+            - by_method[f"{COPIED} r={rate:g}"]["accuracy_documents"]
             for rate in rates
         ]
         axes.plot(rates, gains, "o-", color=colour, ms=4, label=NAMES[name])
@@ -151,8 +154,8 @@ def conclude(rows: list[Row]) -> str:
         sentences.append(
             f"At r = {rate:g} the accuracy is {ours['accuracy_documents']:.3f} with local evidence and "
             f"{copied['accuracy_documents']:.3f} with copying (difference {interval(copied)}). Local evidence corrects "
-            f"{ours['repaired']:.1%} of the replaced bytes and harms {ours['spoiled']:.2%} of the unchanged bytes. Ours "
-            f"minus equal weights: {interval(equal)}."
+            f"{ours['repaired']:.1%} of the replaced bytes and harms {ours['spoiled']:.2%} of the unchanged bytes. "
+            f"Ours minus equal weights: {interval(equal)}."
         )
     return "**Correction under replacement, and its dependence on the composition.** " + " ".join(sentences)
 

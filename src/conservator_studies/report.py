@@ -33,11 +33,10 @@ def header(records: dict[str, Record]) -> str:
         "has the paper's values for the column on its left, from the table named below; a dot means that the paper has "
         "no value.",
         "",
-        f"Preset {distinct('preset')}; seed {distinct('seed')}; {minutes:.0f} minutes in total; commit {distinct('commit')}.",
+        f"Preset {distinct('preset')}; seed {distinct('seed')}; {minutes:.0f} minutes in total; "
+        f"commit {distinct('commit')}.",
     ]
-    experts = {
-        name: fingerprint for record in records.values() for name, fingerprint in record["experts"].items()
-    }
+    experts = {name: fingerprint for record in records.values() for name, fingerprint in record["experts"].items()}
     if experts:
         listed = ", ".join(f"{name} `{fingerprint[:12]}`" for name, fingerprint in sorted(experts.items()))
         lines += ["", f"Experts: {listed}."]

@@ -60,7 +60,8 @@ class Resources:
         missing = [role for role in roles if role not in self.experts]
         if missing:
             raise ConservatorError(
-                f"no expert for {', '.join(missing)}: there is no built-in expert; name one with --experts {missing[0]}=FOLDER"
+                f"no expert for {', '.join(missing)}: there is no built-in expert; name one with "
+                f"--experts {missing[0]}=FOLDER"
             )
         return [self.experts[role] for role in roles]
 

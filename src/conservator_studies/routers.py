@@ -106,8 +106,8 @@ def conclude(rows: list[Row]) -> str:
     return (
         f"**HMM router at byte scale** (not in the paper). Accuracy with plain scores: {numbers('hmm')}; with held-out "
         f"scores: {numbers('hmm_heldout')}; with local evidence: {ours['accuracy_documents']:.3f} (field accuracy "
-        f"{ours['field_accuracy']:.3f}); with equal weights: {equal['accuracy_documents']:.3f}. At every other scale the "
-        f"paper reports the HMM router below equal weights; here it is {order} them. The routers omit terms of the "
+        f"{ours['field_accuracy']:.3f}); with equal weights: {equal['accuracy_documents']:.3f}. At every other scale "
+        f"the paper reports the HMM router below equal weights; here it is {order} them. The routers omit terms of the "
         "evidence, and these terms are small where the field is at a vertex. docs/LOG.md analyses the low accuracy of "
         "the paper's raw-loss router."
     )

@@ -26,12 +26,12 @@ from conservator.vocabularies import BYTES
 from conservator_studies.baselines import Composed, Setting
 from conservator_studies.byte import Trial
 from conservator_studies.corpora import find_file, read_domain
+from conservator_studies.expert_scales import fit_scales, scale_predictions
 from conservator_studies.metrics import per_group
 from conservator_studies.mixtures import Mixtures, mix
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored, describe, difference
 from conservator_studies.result import Column, Findings, Metrics, Row, TableSpec
-from conservator_studies.expert_scales import fit_scales, scale_predictions
 from conservator_studies.study import TextStudy, Track
 
 Array = NDArray[np.float64]
@@ -231,7 +231,9 @@ def prepare(case: Case, config: Config, seed: int, texts: dict[str, list[bytes]]
     if len(case.texts) == 1:
         mixed = excerpts(texts[case.texts[0]], count, case.length, seed)
     else:
-        mixed = mix({kind: texts[kind] for kind in case.texts}, count, length=case.length, min_segment=MIN_SEGMENT, seed=seed)
+        mixed = mix(
+            {kind: texts[kind] for kind in case.texts}, count, length=case.length, min_segment=MIN_SEGMENT, seed=seed
+        )
     observation = MaskChannel(BYTES.size, case.rate).corrupt(mixed.tokens, torch.Generator().manual_seed(seed))
     return Trial(mixed, Setting(Team(resources.choose(case.team)), observation, mixed.labels, seed + 1))
 
@@ -266,7 +268,9 @@ def measure(name: str, trial: Trial, *, scales: bool = False) -> Row:
     folds = read_folds(setting.team, observation, setting.generator())
     predictions = [batch for fold in folds for batch in fold]
     local_fields = infer_grid(predictions, observation, simplex_grid(experts))
-    global_fields = infer_grid(predictions, observation, simplex_grid(experts, finest_resolution(experts)), global_prior)
+    global_fields = infer_grid(
+        predictions, observation, simplex_grid(experts, finest_resolution(experts)), global_prior
+    )
     local, by_global = (restore(trial, setting.team, fields) for fields in (local_fields, global_fields))
     paired = difference(local, by_global)
     row: Row = {
@@ -404,7 +408,9 @@ def draw(rows: list[Row]) -> Figure:
             for name in ("right", "difference")
         ]
         points = (column(group, "right"), column(group, "difference"))
-        axes.errorbar(*points, xerr=errors[0], yerr=errors[1], fmt="o", color=colour, ms=4, lw=0.7, alpha=0.8, label=label)
+        axes.errorbar(
+            *points, xerr=errors[0], yerr=errors[1], fmt="o", color=colour, ms=4, lw=0.7, alpha=0.8, label=label
+        )
     diagonal = np.array(axes.get_xlim())
     axes.plot(diagonal, diagonal, color=GREY, linewidth=1, linestyle="--", zorder=0)
     axes.axhline(0, color="0.85", linewidth=1, zorder=0)
@@ -443,10 +449,10 @@ def conclude(rows: list[Row]) -> str:
             np.mean([row["scaled_calibration_error"] - row["calibration_error"] for row in scaled]),
         )
         text += (
-            "\n\n**Effect of expert scales.** One scale per expert, fitted by the evidence of all windows of a setting, "
-            f"increases the accuracy significantly in {len(better)} of {len(scaled)} settings and decreases it in "
-            f"{len(worse)}. The mean log-likelihood of a lost byte changes by {nats:+.4f} nats, the calibration error by "
-            f"{errors:+.4f}."
+            "\n\n**Effect of expert scales.** One scale per expert, fitted by the evidence of all windows of a "
+            f"setting, increases the accuracy significantly in {len(better)} of {len(scaled)} settings and decreases "
+            f"it in {len(worse)}. The mean log-likelihood of a lost byte changes by {nats:+.4f} nats, the calibration "
+            f"error by {errors:+.4f}."
         )
     return text
 

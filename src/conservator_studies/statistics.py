@@ -52,7 +52,9 @@ def student_quantile(probability: float, freedom: int) -> float:
     try:
         from scipy import stats
     except ImportError as error:
-        raise ConservatorError("confidence intervals need an optional dependency: pip install 'conservator[studies]'") from error
+        raise ConservatorError(
+            "confidence intervals need an optional dependency: pip install 'conservator[studies]'"
+        ) from error
     return float(stats.t.ppf(probability, freedom))
 
 
@@ -82,7 +84,9 @@ class PairedDifference:
         return {f"{prefix}{key}": value for key, value in (entries | {"p": self.p, "d_z": self.d_z}).items()}
 
 
-def compare(ours: Sequence[float], theirs: Sequence[float], *, resamples: int = 10_000, seed: int = 0) -> PairedDifference:
+def compare(
+    ours: Sequence[float], theirs: Sequence[float], *, resamples: int = 10_000, seed: int = 0
+) -> PairedDifference:
     """Compare two methods on the same units (appendix "Protocol and statistics")."""
     paired = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
     count, mean = len(paired), float(paired.mean())
