@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 class RescoringConfig:
     """Constants of the rescoring of lost bytes.
 
-    OcrCalibration: in a span whose longest run of lost bytes has n bytes, the posterior over candidates is raised to the
+    Calibration: in a span whose longest run of lost bytes has n bytes, the posterior over candidates is raised to the
     power ``inverse_temperature / (1 + temperature_slope (n - 1))``, and the correct text is none of the candidates with
     probability ``min(max_miss_prob, miss_prob + miss_prob_slope (n - 1))``.
     """
