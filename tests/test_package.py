@@ -61,13 +61,14 @@ def block(text, marker):
     return re.search(rf"^{re.escape(marker)}\n+```\w+\n(.*?)^```", text, re.MULTILINE | re.DOTALL).group(1)
 
 
-def test_the_first_example_prints_the_output_in_the_readme():
-    program = block(README, "<!-- first use -->")
+def test_the_first_example_prints_the_documented_output():
+    text = (ROOT / "docs" / "extending.md").read_text()
+    program = block(text, "<!-- first use -->")
     assert len(program.splitlines()) <= 15
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(program, {})
-    assert printed.getvalue() == block(README, "<!-- first use prints -->")
+    assert printed.getvalue() == block(text, "<!-- first use prints -->")
 
 
 @pytest.mark.parametrize("which", ["main", "test"])
@@ -76,9 +77,10 @@ def test_the_quick_start_is_one_command(which):
 
 
 @pytest.mark.parametrize("study", ["readme", "byte3"])
-def test_the_readme_shows_the_recorded_results(study):
+def test_the_documentation_shows_the_recorded_results(study):
     recorded = (ROOT / "results" / f"{study}.md").read_text().splitlines()
-    shown = re.search(rf"<!-- results: {study} -->\n+((?:\|.*\n)+)", README).group(1).splitlines()
+    text = (ROOT / "docs" / "results.md").read_text()
+    shown = re.search(rf"<!-- results: {study} -->\n+((?:\|.*\n)+)", text).group(1).splitlines()
     assert len(shown) > 5
     assert set(shown) <= set(recorded)
 
@@ -105,7 +107,21 @@ def test_every_test_in_the_map_of_the_paper_exists():
     assert set(named) <= tests
 
 
-def test_links_in_the_readme_exist():
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
+def anchors(path):
+    """The anchors of the headings of a Markdown file."""
+    heads = re.findall(r"^#+ (.+)$", path.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda path: path.name)
+def test_links_in_the_documentation_exist(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
         if not target.startswith("https://"):
-            assert (ROOT / target).exists(), target
+            file, _, anchor = target.partition("#")
+            linked = (path.parent / file) if file else path
+            assert linked.exists(), target
+            assert not anchor or anchor in anchors(linked), target
+
+
+def test_the_readme_has_at_most_150_lines():
+    assert len(README.splitlines()) <= 150
