@@ -27,7 +27,7 @@ class Stub:
             os._exit(7)
         self.expert_info = [{"name": name, "reads": 64, "parameters": 1} for name in settings.experts.split(",")]
 
-    def warm(self):
+    def warm_up(self):
         """Do nothing."""
 
     def __call__(self, request, tell):

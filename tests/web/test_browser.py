@@ -538,7 +538,7 @@ def test_a_report_of_a_megabyte_opens(page, tmp_path):
     path.write_text(restoration.to_html())
     page.goto(path.as_uri(), timeout=0)
     count = "() => document.querySelector('.count').textContent"  # the page is drawn when it is loaded
-    assert page.evaluate(count) == "24,000 places"
+    assert page.evaluate(count) == "24,000 spans"
     page.evaluate("() => document.querySelector('.document').focus()")
     page.keyboard.press("ArrowLeft")  # to the last span
     assert page.evaluate(count) == "24,000 of 24,000"
