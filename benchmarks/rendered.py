@@ -21,20 +21,20 @@ from rapidfuzz.distance import Levenshtein
 
 from conservator.system.files import make_folder
 from conservator_studies.degraded import LEVELS
-from conservator_studies.scanned import Scanned, pair_lines, plain_lines, read_pages_of
+from conservator_studies.scanned import ScannedPage, pair_lines, plain_lines, scan_corpora
 
 SHOWN = 15
 RESAMPLES = 10_000
 
 
-def count_errors(page: Scanned) -> tuple[int, int]:
+def count_errors(page: ScannedPage) -> tuple[int, int]:
     """The errors on a page, and the characters of its truth."""
     truth, read = ("\n".join(plain_lines(text)) for text in (page.truth, page.transcript.text))
     found = jiwer.process_characters(truth, read)
     return found.substitutions + found.deletions + found.insertions, len(truth)
 
 
-def error_rate(pages: list[Scanned]) -> str:
+def error_rate(pages: list[ScannedPage]) -> str:
     """The share of characters in error, with its interval."""
     counts = np.array([count_errors(page) for page in pages])
     drawn = counts[np.random.default_rng(0).integers(len(pages), size=(RESAMPLES, len(pages)))].sum(1)
@@ -44,7 +44,7 @@ def error_rate(pages: list[Scanned]) -> str:
     return f"{rate:6.2%} [{low:.2%}, {high:.2%}]  {errors} errors in {characters} characters, {len(pages)} pages"
 
 
-def confusions(pages: Iterable[Scanned]) -> Counter[tuple[str, str]]:
+def confusions(pages: Iterable[ScannedPage]) -> Counter[tuple[str, str]]:
     """What stood there and what was read instead, where lines were read as lines."""
     counts: Counter[tuple[str, str]] = Counter()
     for page in pages:
@@ -74,8 +74,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     keep = make_folder(options.out) / f"{options.split}.jsonl"
-    pages = read_pages_of(options.corpora, options.split, options.pages, keep, options.seed, track)
-    kinds: dict[str, list[Scanned]] = defaultdict(list)
+    pages = scan_corpora(options.corpora, options.split, options.pages, keep, options.seed, track)
+    kinds: dict[str, list[ScannedPage]] = defaultdict(list)
     for page in pages:
         kinds[page.kind].append(page)
     for kind, found in kinds.items():

@@ -58,7 +58,7 @@ STUDIES = {
         'Smoothing strength: a sweep, and selection by evidence: table and figure "tv"',
     ),
     "field": Entry(
-        "conservator_studies.recovered",
+        "conservator_studies.field_quality",
         'Quality of the recovered field: table "fieldmetrics"',
     ),
     "comments": Entry(

@@ -2,13 +2,20 @@
 
 from conservator_studies.byte import OURS
 from conservator_studies.latex import math_spans
+from conservator_studies.natural_studies import (
+    LABELS,
+    NaturalConfig,
+    NaturalDomain,
+    conclude_natural,
+    make_tables,
+    restore_natural,
+)
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Row
 from conservator_studies.study import TextStudy, Track
 from conservator_studies.token_experts import AdapterTraining, lacks_adapters, load_or_train_adapters
-from conservator_studies.wild import LABELS, Kinds, NaturalConfig, conclude_natural, make_tables, restore_natural
 
-KINDS = Kinds("arxiv", ("prose", "math"), math_spans)
+LATEX = NaturalDomain("arxiv", ("prose", "math"), math_spans)
 PRESETS = {
     "laptop": NaturalConfig(windows=128, particles="natural, reduced", training=AdapterTraining(general=("readme",))),
     "paper": NaturalConfig(particle_windows=256, training=None),
@@ -32,24 +39,24 @@ PAPER = {
 
 def run(config: NaturalConfig, seed: int, track: Track, resources: Resources) -> Findings:
     """Train or load an expert for each kind of text, and restore documents that have both."""
-    texts = KINDS.texts(resources)
+    texts = LATEX.texts(resources)
     experts = list(load_or_train_adapters(resources, config.training, config.windows, texts, track).values())
-    windows = KINDS.windows(resources, experts[0].spec.vocabulary, config, seed)
+    windows = LATEX.windows(resources, experts[0].spec.vocabulary, config, seed)
     return Findings(restore_natural(windows, experts, config, seed, track, "arxiv", PAPER), {})
 
 
 def conclude(rows: list[Row]) -> str:
     """Compare local weights with the global weight."""
-    return conclude_natural(rows, KINDS) + " The paper: 0.691 and 0.682 (+0.010, p < 0.001), field accuracy 0.852."
+    return conclude_natural(rows, LATEX) + " The paper: 0.691 and 0.682 (+0.010, p < 0.001), field accuracy 0.852."
 
 
 STUDY = TextStudy(
     presets=PRESETS,
     unit="windows",
-    tables=make_tables(KINDS, "tab:arxiv"),
+    tables=make_tables(LATEX, "tab:arxiv"),
     labels=LABELS,
     run=run,
     conclude=conclude,
-    domain=KINDS.domain,
-    lacks=lacks_adapters(*KINDS.names),
+    domain=LATEX.domain,
+    lacks=lacks_adapters(*LATEX.names),
 )

@@ -4,12 +4,18 @@ from dataclasses import dataclass
 
 from conservator.training import TrainingTarget
 from conservator.vocabularies import BYTES
-from conservator_studies.arxiv import KINDS
+from conservator_studies.arxiv import LATEX
+from conservator_studies.expert_training import Recipe, load_all, train_missing
+from conservator_studies.natural_studies import (
+    LABELS,
+    NaturalConfig,
+    conclude_natural,
+    make_tables,
+    restore_natural,
+)
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Row
 from conservator_studies.study import TextStudy, Track
-from conservator_studies.trained import Recipe, load_all, train_once
-from conservator_studies.wild import LABELS, NaturalConfig, conclude_natural, make_tables, restore_natural
 
 
 @dataclass(frozen=True)
@@ -39,24 +45,24 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     """Train a byte expert for each kind of text, and restore documents that have both."""
     steps = max(1, round(config.steps_per_window * config.windows))
     recipes = [
-        Recipe(name, text, TrainingTarget(), steps, config.preset) for name, text in KINDS.texts(resources).items()
+        Recipe(name, text, TrainingTarget(), steps, config.preset) for name, text in LATEX.texts(resources).items()
     ]
-    experts = list(load_all(train_once(recipes, resources.folder / "experts", track)).values())
-    windows = KINDS.windows(resources, BYTES, config, seed)
+    experts = list(load_all(train_missing(recipes, resources.folder / "experts", track)).values())
+    windows = LATEX.windows(resources, BYTES, config, seed)
     return Findings(restore_natural(windows, experts, config, seed, track, "arxiv-bytes", {}), {})
 
 
 def conclude(rows: list[Row]) -> str:
     """Compare local weights with the global weight."""
-    return conclude_natural(rows, KINDS)
+    return conclude_natural(rows, LATEX)
 
 
 STUDY = TextStudy(
     presets=PRESETS,
     unit="windows",
-    tables=make_tables(KINDS, ""),
+    tables=make_tables(LATEX, ""),
     labels=LABELS,
     run=run,
     conclude=conclude,
-    domain=KINDS.domain,
+    domain=LATEX.domain,
 )

@@ -49,7 +49,7 @@ from conservator_studies.lacunae import (
     summarise_words,
 )
 from conservator_studies.language_models import lacks
-from conservator_studies.plays import DOMAIN, DOT, SPLIT, Play, clean_text, read_plays, train_once
+from conservator_studies.plays import DOMAIN, DOT, SPLIT, Play, clean_text, load_or_train_expert, read_plays
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
@@ -261,7 +261,7 @@ def train_expert(plays: Sequence[Play], config: Config, seed: int, resources: Re
     if not isinstance(start, ByteExpert):
         raise ConservatorError(f"the expert for plays needs a byte expert as its starting point, got {start.spec.name}")
     training = replace(config.training, network=start.network.config, steps=config.steps)
-    return train_once(plays, start, training, seed, resources.folder / "experts")
+    return load_or_train_expert(plays, start, training, seed, resources.folder / "experts")
 
 
 def loss_rates(plays: Sequence[Play]) -> Tensor:

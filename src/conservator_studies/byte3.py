@@ -19,11 +19,11 @@ from conservator_studies.byte import (
     tabulate,
     with_paper_particles,
 )
-from conservator_studies.remembering import ALONE, WITH_MEMORY, restore_remembering
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import difference
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
+from conservator_studies.window_memory import MEMORY_ONLY, WITH_MEMORY, restore_with_memory
 
 PRESETS = {"laptop": ByteConfig(particle_windows=24), "paper": with_paper_particles(ByteConfig())}
 TABLES = [
@@ -75,8 +75,8 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
     trial = prepare(config, seed, resources)
     generalists = [expert.spec.name for expert in resources.generalists()]
     restorations = restore_all(trial, (*BASELINES, *generalists), track, "byte3")
-    for name in track((WITH_MEMORY, ALONE), "byte3, memory"):
-        restorations[name] = restore_remembering(trial, alone=name == ALONE)
+    for name in track((WITH_MEMORY, MEMORY_ONLY), "byte3, memory"):
+        restorations[name] = restore_with_memory(trial, memory_only=name == MEMORY_ONLY)
     particle_trial = trial.first(min(config.particle_windows, config.windows))
     by_particles = restore_all(particle_trial, PARTICLE_METHODS, track, "byte3, particles")
     reference = restorations[OURS]
@@ -137,7 +137,7 @@ def conclude(rows: list[Row]) -> str:
             "\n\n**Memory.** The paper has no memory expert. A window is short and repeats little. With a memory of "
             f"the window and of common phrases, the accuracy is {memory['accuracy_documents']:.3f}; without it, "
             f"{ours['accuracy_documents']:.3f} (without minus with: {interval(memory)}); with the memory only, "
-            f"{by_method[ALONE]['accuracy_documents']:.3f}."
+            f"{by_method[MEMORY_ONLY]['accuracy_documents']:.3f}."
         )
     return text
 

@@ -8,7 +8,7 @@ from conservator_studies.baselines import Composed, find_baseline
 from conservator_studies.byte import NAMES, OURS, ByteConfig, Trial, interval, prepare
 from conservator_studies.metrics import per_group
 from conservator_studies.resources import Resources
-from conservator_studies.restoration import Restored, difference, judge
+from conservator_studies.restoration import Restored, difference, select_positions
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
 
@@ -57,13 +57,14 @@ def decode_in_steps(trial: Trial, composed: Composed, steps: int) -> Restored:
     observation, inferred = trial.setting.observation, composed.inferred
     decoded = decode_iteratively(composed.team, observation, inferred.composition, composed.context_policy, steps)
     correct = decoded.tokens == trial.mixed.tokens
-    return judge(correct, decoded.confidence, trial.mixed, observation.lost, inferred, decoded.cost + inferred.cost)
+    cost = decoded.cost + inferred.cost
+    return select_positions(correct, decoded.confidence, trial.mixed, observation.lost, inferred, cost)
 
 
 def row_of(decoder: str, restorations: Mapping[str, Restored], config: Config) -> Row:
     """Make the row of a decoder: the accuracy of each method."""
     accuracy = {
-        name: float(per_group(restored.right, restored.windows).mean()) for name, restored in restorations.items()
+        name: float(per_group(restored.correct, restored.windows).mean()) for name, restored in restorations.items()
     }
     return {"method": decoder, "windows": config.windows, **accuracy, "paper": PAPER[decoder]}
 

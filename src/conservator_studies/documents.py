@@ -12,7 +12,7 @@ from conservator.options import EXPERTS
 from conservator_studies.corpora import find_file
 from conservator_studies.metrics import calibration_error
 from conservator_studies.readme import (
-    SURE,
+    CONFIDENT,
     Method,
     Outcome,
     by_restorer,
@@ -69,7 +69,7 @@ TABLES = [
         "Confidence of the product",
         [
             Column("calibration_error", "calibration error", 3),
-            Column("sure_share", f"fraction of bytes with confidence >= {SURE}", 3),
+            Column("sure_share", f"fraction of bytes with confidence >= {CONFIDENT}", 3),
             Column("sure_right", "accuracy of these", 3),
         ],
     ),
@@ -106,7 +106,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
 def row_of(name: str, outcomes: dict[str, list[Outcome]]) -> Row:
     """Make the row of a kind of document and damage."""
     accuracies = {
-        method: [float(outcome.right.mean()) for outcome in method_outcomes]
+        method: [float(outcome.correct.mean()) for outcome in method_outcomes]
         for method, method_outcomes in outcomes.items()
     }
     row: Row = {"method": name, "count": len(accuracies["product"]), "paper": {}}
@@ -115,11 +115,11 @@ def row_of(name: str, outcomes: dict[str, list[Outcome]]) -> Row:
         row.pop(f"accuracy_{method}_sd", None)  # the row has the interval instead
     row |= compare(accuracies["product"], accuracies["plain"]).as_row()
     confidence = np.concatenate([outcome.confidence for outcome in outcomes["product"]])
-    correct = np.concatenate([outcome.right for outcome in outcomes["product"]])
+    correct = np.concatenate([outcome.correct for outcome in outcomes["product"]])
     row["calibration_error"] = calibration_error(torch.from_numpy(confidence), torch.from_numpy(correct))
-    row["sure_share"] = float((confidence >= SURE).mean())
-    if (confidence >= SURE).any():
-        row["sure_right"] = float(correct[confidence >= SURE].mean())
+    row["sure_share"] = float((confidence >= CONFIDENT).mean())
+    if (confidence >= CONFIDENT).any():
+        row["sure_right"] = float(correct[confidence >= CONFIDENT].mean())
     return row
 
 

@@ -52,7 +52,7 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
     restored = restore_windows(trial.setting.team, trial.mixed, trial.setting.observation, inferred)
     selected = select_windows(trial, restored, inferred.regions.argmax(-1))
     field_accuracy = (inferred.regions.argmax(-1) == trial.mixed.labels).double().mean(-1)
-    accuracy = per_group(restored.right, restored.windows)
+    accuracy = per_group(restored.correct, restored.windows)
     rows: list[Row] = [
         {
             "method": rule,
@@ -74,7 +74,7 @@ def select_windows(trial: Trial, restored: Restored, regions: Tensor) -> dict[st
     lower of two medians, the first of a tie). ``worst``: among the windows that mix two domains, take the pair of
     domains with the lowest mean accuracy, and its window with the lowest field accuracy (the first of a tie).
     """
-    accuracy = per_group(restored.right, restored.windows)  # every window has lost bytes
+    accuracy = per_group(restored.correct, restored.windows)  # every window has lost bytes
     labels = trial.mixed.labels
     counts = torch.tensor([len(segments(row)) for row in labels])
     selected = {}

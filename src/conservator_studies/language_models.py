@@ -27,7 +27,7 @@ from conservator_studies.readme import Config as ReadmeConfig
 from conservator_studies.readme import read_documents
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.shared_weights import Weighted, evidence_of
+from conservator_studies.shared_weights import FixedWeightRescorer, compute_evidence
 from conservator_studies.statistics import compare, summarise
 from conservator_studies.study import TextStudy, Track
 
@@ -185,14 +185,14 @@ def restore_mixed(
 ) -> MixedResult:
     """Restore a mixed document with each weighting of two language models; ``is_code`` (L,) marks its code."""
     draft = drafter.draft(damaged, seed)
-    evidence = evidence_of(models, draft)
+    evidence = compute_evidence(models, draft)
     scored, weights = {"draft": draft.score(document)}, {}
     all_weights = evidence.weights()
     for name, weight in all_weights.items():
         if name == GLOBAL and np.array_equal(weight, all_weights[LOCAL]):  # the evidence selected a global weight
             scored[name] = scored[LOCAL]
         else:
-            restoration = score_rescorer(draft, document, Weighted(models, given=weight))
+            restoration = score_rescorer(draft, document, FixedWeightRescorer(models, given=weight))
             scored[name] = restoration.add_seconds(0.0 if name == "equal" else evidence.seconds)
         weights[name] = {
             "weight_prose": float(weight[~is_code, 0].mean()),

@@ -1,8 +1,8 @@
-"""Early English plays with letters that transcribers could not read: black dots, which editors filled in later.
+"""Early English plays with letters that transcribers could not read. Later editors filled them in.
 
-``earlyprint.dev.jsonl.gz`` in the folder of the corpora has a play a line: ``damaged`` with a dot for each such letter,
-and ``clean``, the same text with the editors' letters, character by character. Which part a play is in follows from its
-name alone: nothing is trained on or tuned with plays of the part ``test``.
+``earlyprint.dev.jsonl.gz`` in the corpus folder has one play per line: ``damaged`` with a black dot for each illegible
+letter, and ``clean``, the same text with the letters of the editors, character by character. The part of a play (train,
+tune or test) depends only on its name. Plays of the part ``test`` are used neither for training nor for tuning.
 """
 
 import gzip
@@ -19,13 +19,13 @@ from conservator_studies.corpora import find_file
 
 DOT = "\u25cf"
 DOMAIN, SPLIT = "earlyprint", "dev"
-PARTS = {"train": 70, "tune": 10, "test": 20}  # per cent of all plays, about
-LIGHT = 0.3  # the largest share of bytes that is hidden in training: a page has few dots
+PARTS = {"train": 70, "tune": 10, "test": 20}  # percent: approximate fraction of all plays [untuned]
+MAX_HIDDEN = 0.3  # fraction: largest fraction of bytes hidden in training, because a page has few dots [untuned]
 
 
 @dataclass(frozen=True)
 class Play:
-    """A play: its name, its text with dots, and its text with what editors made of them."""
+    """A play: its name, its text with dots, and its text with the letters of the editors."""
 
     name: str
     damaged: str
@@ -33,70 +33,78 @@ class Play:
 
     @property
     def part(self) -> str:
-        """The part that it is in."""
-        place = int(hashlib.sha256(self.name.encode()).hexdigest(), 16) % 100
-        return "train" if place < PARTS["train"] else "tune" if place < PARTS["train"] + PARTS["tune"] else "test"
+        """Part of the play: train, tune or test."""
+        percentile = int(hashlib.sha256(self.name.encode()).hexdigest(), 16) % 100
+        if percentile < PARTS["train"]:
+            return "train"
+        return "tune" if percentile < PARTS["train"] + PARTS["tune"] else "test"
 
     @property
     def words(self) -> list[tuple[int, int]]:
-        """The damaged words that editors filled in: where each begins and ends."""
-        found = []
-        for start, stop in blanks(self.damaged):
-            if DOT in self.damaged[start:stop] and DOT not in self.clean[start:stop]:
-                found.append((start, stop))
-        return found
+        """Spans of the damaged words that the editors filled in completely."""
+        return [
+            (start, stop)
+            for start, stop in word_spans(self.damaged)
+            if DOT in self.damaged[start:stop] and DOT not in self.clean[start:stop]
+        ]
 
 
-def blanks(text: str) -> list[tuple[int, int]]:
-    """Where each stretch without a blank begins and ends."""
-    found, start = [], None
-    for place, one in enumerate(text + " "):
-        if one.isspace():
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Return the spans of the words of a text; white space separates words."""
+    spans, start = [], None
+    for position, char in enumerate(text + " "):
+        if char.isspace():
             if start is not None:
-                found.append((start, place))
+                spans.append((start, position))
             start = None
         elif start is None:
-            start = place
-    return found
+            start = position
+    return spans
 
 
 def read_plays(corpora: Path) -> dict[str, list[Play]]:
-    """The plays of each part."""
+    """Read the plays of each part."""
     path = find_file(corpora, DOMAIN, SPLIT)
     if path is None:
         name = f"{DOMAIN}.{SPLIT}.jsonl.gz"
-        raise ConservatorError(f"there is no {name} in {corpora}: plays, in each line one with id, clean and damaged")
-    found: dict[str, list[Play]] = {name: [] for name in PARTS}
+        raise ConservatorError(
+            f"there is no {name} in {corpora}; expected one play per line, with the fields id, clean and damaged"
+        )
+    plays: dict[str, list[Play]] = {part: [] for part in PARTS}
     try:
         with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, start=1):
-                one = json.loads(line)
-                play = Play(one["id"], one["damaged"], one["clean"])
+                record = json.loads(line)
+                play = Play(record["id"], record["damaged"], record["clean"])
                 if len(play.damaged) != len(play.clean):
                     raise ValueError(f"damaged and clean of line {number} differ in length")
-                found[play.part].append(play)
+                plays[play.part].append(play)
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
-        raise ConservatorError(f"{path} has not a play in each line, with id, clean and damaged: {error}") from error
-    if not all(found.values()):
-        empty = ", ".join(name for name, plays in found.items() if not plays)
+        raise ConservatorError(
+            f"cannot read {path}: expected one play per line, with the fields id, clean and damaged: {error}"
+        ) from error
+    if not all(plays.values()):
+        empty = ", ".join(part for part, part_plays in plays.items() if not part_plays)
         raise ConservatorError(f"{path} has too few plays: none for {empty}")
-    return found
+    return plays
 
 
 def clean_text(play: Play) -> str:
-    """The text of the editors, without the letters that they left open."""
+    """Return the text of the editors, without letters that they did not fill in."""
     return play.clean.replace(DOT, "")
 
 
-def train_once(plays: Sequence[Play], start: ByteExpert, config: TrainingConfig, seed: int, home: Path) -> ByteExpert:
-    """Train a byte expert on the text of plays, from the weights of another, or load it if that was done before."""
+def load_or_train_expert(
+    plays: Sequence[Play], start: ByteExpert, config: TrainingConfig, seed: int, cache: Path
+) -> ByteExpert:
+    """Fine-tune the byte expert ``start`` on plays, or load the result from ``cache``."""
     documents = tuple(clean_text(play).encode() for play in plays)
     fingerprint = hashlib.sha256(b"\0".join(documents)).hexdigest()
-    facts = [asdict(config), LIGHT, start.spec.fingerprint, fingerprint, seed]
-    folder = home / hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16] / "plays"
+    inputs = [asdict(config), MAX_HIDDEN, start.spec.fingerprint, fingerprint, seed]
+    folder = cache / hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16] / "plays"
     if not is_finished(folder):
         plan = Plan(config, seed, config.steps, None, fingerprint)
-        learner = ByteLearner(start.network.config, LIGHT, start.network)
+        learner = ByteLearner(start.network.config, MAX_HIDDEN, start.network)
         resume = (folder / "training.safetensors").exists()
         run_training(plan, Corpus(documents, 0, fingerprint), folder, learner=learner, resume=resume)
     return load_expert(folder)

@@ -1,4 +1,4 @@
-"""The evidence without its prior term, under every engine: the ablation that the paper leaves open."""
+"""Ablation of the prior term of the evidence gradient, for every engine. The paper does not have this ablation."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,64 +23,67 @@ from conservator_studies.study import TextStudy, Track
 CONFIG = ByteConfig(windows=128, particle_windows=16)
 PRESETS = {"laptop": CONFIG, "paper": with_paper_particles(ByteConfig())}
 TABLES = [
-    TableSpec("With the prior term and without; differences are to the same engine with it", COMPARISON),
+    TableSpec("With and without the prior term; differences from the same engine with the prior term", COMPARISON),
     TableSpec("Quality", QUALITY),
     TableSpec("Cost", COST),
 ]
 ENGINES = {"bayes": "Bayes", "eg": "The paper's update", "particles": "The paper's particles"}
 LABELS = {engine: f"{text}, both terms" for engine, text in ENGINES.items()} | {
-    f"{engine}_posterior": f"{text}, posterior alone" for engine, text in ENGINES.items()
+    f"{engine}_posterior": f"{text}, posterior term only" for engine, text in ENGINES.items()
 }
 
 
 def bayes(setting: Setting, prior_term: bool) -> Inferred:
-    """The exact posterior, with or without the normaliser of the pool."""
+    """Infer the exact posterior, with or without the normaliser of the pool."""
     return Bayes(prior_term=prior_term)(setting.team, setting.observation, setting.generator())
 
 
 def ascent(setting: Setting, prior_term: bool) -> Inferred:
-    """The paper's update on the composite gradient, or on its posterior term alone."""
+    """Run the paper's update on the composite gradient, or on its posterior term only."""
     engine = Ascent(setting.smoother, prior_term=prior_term)
     return engine(setting.team, setting.observation, setting.generator())
 
 
 def particles(setting: Setting, prior_term: bool) -> Inferred:
-    """Algorithm 1, with or without unclamped particles."""
+    """Run Algorithm 1, with or without unclamped particles."""
     return replace(setting, particles=replace(setting.particles, prior_term=prior_term)).algorithm_1()
 
 
-RUN: dict[str, Callable[[Setting, bool], Inferred]] = {"bayes": bayes, "eg": ascent, "particles": particles}
+INFERENCE: dict[str, Callable[[Setting, bool], Inferred]] = {"bayes": bayes, "eg": ascent, "particles": particles}
 
 
 def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
-    """Infer with both terms and with the posterior term alone, and decode both in the same way."""
+    """Infer with both terms and with the posterior term only, and decode both in the same way."""
     trial = prepare(config, seed, resources)
-    few = trial.first(min(config.particle_windows, config.windows))
+    particle_trial = trial.first(min(config.particle_windows, config.windows))
     rows: list[Row] = []
     for engine in track(ENGINES, "prior-term"):
-        part = few if engine == "particles" else trial
-        both, alone = (
-            part.restore(Composed(RUN[engine](part.setting, prior_term), part.setting.team))
+        engine_trial = particle_trial if engine == "particles" else trial
+        both, posterior_only = (
+            engine_trial.restore(
+                Composed(INFERENCE[engine](engine_trial.setting, prior_term), engine_trial.setting.team)
+            )
             for prior_term in (True, False)
         )
-        rows += tabulate({engine: both, f"{engine}_posterior": alone}, part, {}, both)
+        rows += tabulate({engine: both, f"{engine}_posterior": posterior_only}, engine_trial, {}, both)
     return Findings(rows, {})
 
 
 def conclude(rows: list[Row]) -> str:
-    """What the prior term alone contributes."""
-    found = {row["method"]: row for row in rows}
+    """State the contribution of the prior term for each engine."""
+    by_method = {row["method"]: row for row in rows}
     sentences = []
     for engine, text in ENGINES.items():
-        both, alone = found[engine], found[f"{engine}_posterior"]
+        both, posterior_only = by_method[engine], by_method[f"{engine}_posterior"]
         sentences.append(
-            f"{text} ({both['windows']} windows): {both['accuracy_documents']:.3f} with the term, "
-            f"{alone['accuracy_documents']:.3f} without ({interval(alone)}, p = {alone['p']:.4f}); field accuracy "
-            f"{both['field_accuracy']:.3f} and {alone['field_accuracy']:.3f}."
+            f"{text} ({both['windows']} windows): accuracy {both['accuracy_documents']:.3f} with the prior term, "
+            f"{posterior_only['accuracy_documents']:.3f} without it (with minus without: "
+            f"{interval(posterior_only)}, p = {posterior_only['p']:.4f}); field accuracy {both['field_accuracy']:.3f} "
+            f"and {posterior_only['field_accuracy']:.3f}."
         )
     return (
-        "**What does the prior term alone contribute?** The posterior term is kept and the prior expectation alone is "
-        "removed, which the paper names as its third limitation. " + " ".join(sentences)
+        "**Contribution of the prior term.** The ablation removes the prior expectation and keeps the posterior term. "
+        "The paper names this as its third limitation. " + " ".join(sentences)
     )
 
 

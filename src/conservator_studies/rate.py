@@ -1,4 +1,4 @@
-"""How much is lost: corruption rates, three corruption seeds each: table "rate"."""
+"""Corruption rates, with three corruption seeds each: table "rate"."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from conservator_studies.study import TextStudy, Track, untracked
 
 @dataclass(frozen=True)
 class Config(ByteConfig):
-    """The sizes of the study: ``windows`` for each rate and each corruption seed."""
+    """Configuration of the study; ``windows`` is the number per rate and corruption seed."""
 
     windows: int = 64
     domains: tuple[str, ...] = ("prose", "code")
@@ -28,7 +28,7 @@ PRESETS = {"laptop": Config(), "paper": Config(windows=128)}
 BASELINES = ("local_bayes", "hard_label", "best_single_marginal", "global", "equal")
 TABLES = [
     TableSpec(
-        "Accuracy against the share that is lost, mean ± standard deviation over corruption seeds",
+        "Accuracy by fraction of lost bytes, mean ± standard deviation over corruption seeds",
         [Column(name, NAMES[name], 3) for name in BASELINES],
         "tab:rate",
     ),
@@ -48,22 +48,25 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     measured: dict[float, dict[str, list[float]]] = {rate: {} for rate in config.rates}
     for rate, number in track(points, "rate"):
         trial = prepare(replace(config, rate=rate), seed, resources, corruption=seed + number)
-        found = restore_all(trial, BASELINES, untracked, "")
-        accuracy = {name: float(per_group(one.right, one.documents).mean()) for name, one in found.items()}
+        restorations = restore_all(trial, BASELINES, untracked, "")
+        accuracy = {
+            name: float(per_group(restored.correct, restored.documents).mean())
+            for name, restored in restorations.items()
+        }
         accuracy["over_equal"] = accuracy["local_bayes"] - accuracy["equal"]
         for name, value in accuracy.items():
             measured[rate].setdefault(name, []).append(value)
     rows: list[Row] = []
-    for rate, values in measured.items():
+    for rate, metrics in measured.items():
         row: Row = {"method": f"r = {rate:g}", "rate": rate, "windows": config.windows, "count": config.seeds}
-        for name, each in values.items():
-            row |= summarise(name, each)
+        for name, values in metrics.items():
+            row |= summarise(name, values)
         rows.append(row | {"paper": PAPER.get(rate, {})})
     return Findings(rows, {"rate": draw(rows)})
 
 
 def draw(rows: list[Row]) -> Figure:
-    """Accuracy against the rate, one line for each method; the paper's lines are dashed."""
+    """Plot the accuracy as a function of the rate, one line per method; the paper's lines are dashed."""
     figure = new_figure(6.5, 3.8)
     axes = figure.subplots()
     rates = [row["rate"] for row in rows]
@@ -72,10 +75,10 @@ def draw(rows: list[Row]) -> Figure:
         means = np.array([row[name] for row in rows])
         spread = np.array([row.get(f"{name}_sd", 0.0) for row in rows])
         axes.errorbar(rates, means, spread, fmt="o-", color=colour, ms=4, capsize=2, label=NAMES[name])
-        theirs = [row["paper"].get(name, np.nan) for row in rows]
-        axes.plot(rates, theirs, "x--", color=colour, ms=5, linewidth=1)
-    axes.plot([], [], "x--", color="black", ms=5, linewidth=1, label="the paper's, same colours")
-    axes.set(xlabel="share of bytes that is lost", ylabel="accuracy", xticks=rates)
+        paper = [row["paper"].get(name, np.nan) for row in rows]
+        axes.plot(rates, paper, "x--", color=colour, ms=5, linewidth=1)
+    axes.plot([], [], "x--", color="black", ms=5, linewidth=1, label="paper, same colours")
+    axes.set(xlabel="fraction of lost bytes", ylabel="accuracy", xticks=rates)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.92")
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))

@@ -1,8 +1,8 @@
 """Real README files with lost bytes: the product compared with single experts, constant weights and generalists.
 
-The product is ``conservator.Restorer`` with its default options: experts chosen by evidence, and a memory. Each
-document is cut to its first bytes, a share of them is lost, and every method fills them as valid UTF-8. The methods
-differ in which experts they have, and in how they weight them.
+The product is ``conservator.Restorer`` with its default options: experts selected by evidence, and a memory. Each
+document is truncated to its first bytes, a fraction of the bytes is erased, and every method fills them as valid UTF-8.
+The methods differ in their experts and in the weights of the experts.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,20 +33,32 @@ from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.statistics import compare, summarise
 from conservator_studies.study import TextStudy, Track
 
-PRODUCT, LIKE = "product", "product_like"
-EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the reliability curve
-SURE = 0.9
+PRODUCT, WITH_REFERENCES = "product", "product_like"
+EDGES = (
+    0.0,
+    0.1,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+    0.9,
+    1.0,
+)  # confidence: bin edges of the reliability curve [untuned]
+CONFIDENT = 0.9  # probability: bytes with at least this confidence are confident [definition]
 
 
 @dataclass(frozen=True)
 class Config:
-    """What is restored.
+    """Configuration of the study.
 
     Attributes:
-        documents: how many.
-        size: bytes of each, from its beginning.
-        rate: the share that is lost.
-        domains: the experts of the product.
+        documents: number of documents.
+        size: maximum number of bytes per document; the rest is removed.
+        rate: fraction of bytes that are lost.
+        domains: roles of the experts of the product.
     """
 
     documents: int = 64
@@ -58,48 +70,52 @@ class Config:
 PRESETS = {"laptop": Config(), "paper": Config()}
 TABLES = [
     TableSpec(
-        "Lost bytes of README files that came back, each document counted alike",
+        "Accuracy on lost bytes of README files, mean over documents",
         [
             Column("accuracy", "accuracy [95 %]", 3),
-            Column("difference", "product minus it [95 %]", 3),
+            Column("difference", "product minus method [95 %]", 3),
             Column("p", "p", 4),
         ],
     ),
     TableSpec("Calibration error of the product", [Column("calibration_error", "calibration error", 4)]),
     TableSpec(
         "Reliability of the product's confidence",
-        [Column("confidence", "mean confidence", 3), Column("right", "right", 3), Column("share", "share of bytes", 3)],
+        [
+            Column("confidence", "mean confidence", 3),
+            Column("right", "accuracy", 3),
+            Column("share", "fraction of bytes", 3),
+        ],
     ),
 ]
 LABELS = NAMES | {
     PRODUCT: "Product",
-    LIKE: "Product, like training README files",
+    WITH_REFERENCES: "Product, training README files as references",
     "without_memory": "Product without memory",
-    "memory_alone": "Memory alone",
-    "memory_like_alone": "Memory alone, like training README files",
-    "global_memory": "One weight for the networks, memory by certainty",
-    "equal": "Equal weights, memory too",
-    "global": "One weight for all, memory too",
-    "generalist_memory": "Generalist, and memory",
-    "generalist_3x_memory": "Generalist, 3x compute, and memory",
+    "memory_alone": "Memory only",
+    "memory_like_alone": "Memory only, training README files as references",
+    "global_memory": "Global weight for the networks, gated memory",
+    "equal": "Equal weights, memory included",
+    "global": "Global weight, memory included",
+    "generalist_memory": "Generalist with memory",
+    "generalist_3x_memory": "Generalist, 3x compute, with memory",
     "single:markdown": "Markdown expert",
-    "single:math": "Math expert",
+    "single:math": "Mathematics expert",
     "calibration": "All restored bytes",
 }
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The restored bytes of a document: whether each is right (n,), and its confidence (n,)."""
+    """Restored bytes of a document: whether each byte is correct (n,), and its confidence (n,)."""
 
-    right: NDArray[np.bool_]
+    correct: NDArray[np.bool_]
     confidence: NDArray[np.float64]
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Restore every document by every method."""
-    like = references(resources.corpora, "readme")
-    methods = make_methods(resources.choose(config.domains), resources.generalists(), like)
+    """Restore every document with every method."""
+    training_texts = references(resources.corpora, "readme")
+    methods = make_methods(resources.choose(config.domains), resources.generalists(), training_texts)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in methods}
     for number, document in enumerate(track(read_documents(resources.corpora, "readme", config), "readme")):
         damaged = damage(document, config.rate, seed=seed + number)
@@ -110,48 +126,49 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     return Findings([*rows, *reliability], {"reliability": draw(reliability)})
 
 
-Filled = tuple[NDArray[np.integer[Any]], NDArray[np.float64]]  # the bytes of a document, and their confidence
-Method = Callable[[bytes, int], Filled]  # from a damaged document and a seed
+Filled = tuple[NDArray[np.integer[Any]], NDArray[np.float64]]  # bytes of a document, and their confidence
+Method = Callable[[bytes, int], Filled]  # arguments: a damaged document and a seed
 
 
 def make_methods(
-    experts: Sequence[Expert], generalists: Sequence[Expert], like: Sequence[tuple[str, str]]
+    experts: Sequence[Expert], generalists: Sequence[Expert], training_texts: Sequence[tuple[str, str]]
 ) -> dict[str, Method]:
-    """The methods by name. Without references, there are none that use them."""
-    global_prior = replace(GLOBAL, resolution=4)  # with ten parts, a lattice of six experts has 3003 states
+    """Make the methods by name; methods with references only if there are ``training_texts``."""
+    global_prior = replace(GLOBAL, resolution=4)  # with ten parts, the grid of six experts has 3003 states
     methods = {
         PRODUCT: by_restorer(Restorer(experts, select=True)),
         "without_memory": by_restorer(Restorer(experts, RestoreOptions(memory=False), select=True)),
         "memory_alone": by_restorer(Restorer([Memory()])),
         "global_memory": by_restorer(Restorer(experts, engine=global_prior)),
-        **{f"single:{expert.spec.name}": by(equally, [expert]) for expert in experts},
-        "equal": by(equally, experts, memory=True),
-        "global": by(replace(global_prior, folds=Folds(4)), experts, memory=True),
-        **{expert.spec.name: by(equally, [expert]) for expert in generalists},
+        **{f"single:{expert.spec.name}": with_engine(equal_weights, [expert]) for expert in experts},
+        "equal": with_engine(equal_weights, experts, memory=True),
+        "global": with_engine(replace(global_prior, folds=Folds(4)), experts, memory=True),
+        **{expert.spec.name: with_engine(equal_weights, [expert]) for expert in generalists},
         **{f"{expert.spec.name}_memory": by_restorer(Restorer([expert])) for expert in generalists},
     }
-    if like:
-        texts = [(name, np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int16)) for name, text in like]
-        methods[LIKE] = by_restorer(Restorer(experts, references=like, select=True))
-        methods["memory_like_alone"] = by_restorer(Restorer([Memory(make_references(texts))]))
+    if training_texts:
+        reference_bytes = [
+            (name, np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int16)) for name, text in training_texts
+        ]
+        methods[WITH_REFERENCES] = by_restorer(Restorer(experts, references=training_texts, select=True))
+        methods["memory_like_alone"] = by_restorer(Restorer([Memory(make_references(reference_bytes))]))
     return methods
 
 
 def by_restorer(restorer: Restorer) -> Method:
-    """Restore by the product."""
+    """Make a method from a restorer."""
 
     def method(damaged: bytes, seed: int) -> Filled:
-        found = restorer.restore(damaged, seed=seed)
-        return found.tokens, found.confidence
+        restoration = restorer.restore(damaged, seed=seed)
+        return restoration.tokens, restoration.confidence
 
     return method
 
 
-def by(engine: Engine, experts: Sequence[Expert], *, memory: bool = False) -> Method:
-    """Restore with the composition that ``engine`` infers, and the product's decoder.
+def with_engine(engine: Engine, experts: Sequence[Expert], *, memory: bool = False) -> Method:
+    """Make a method from the composition that ``engine`` infers, and the decoder of the product.
 
-    With ``memory``, there is one more expert, whose weight does not depend on how sure it is: it is an expert like the
-    others.
+    With ``memory``, the memory is one more expert, weighted like the others and without the memory gate.
     """
 
     def method(damaged: bytes, seed: int) -> Filled:
@@ -160,8 +177,8 @@ def by(engine: Engine, experts: Sequence[Expert], *, memory: bool = False) -> Me
         observation = MaskChannel(BYTES.size, 0.5).observe(tokens)
         members = list(experts)
         if memory:
-            recollection = Memory().condition(observation)
-            members.append(replace(recollection, spec=replace(recollection.spec, is_retrieval=False)))
+            retrieval = Memory().condition(observation)
+            members.append(replace(retrieval, spec=replace(retrieval.spec, is_retrieval=False)))
         team = Team(members)
         decoded = decode_text(team, observation, engine(team, observation, generator), generator)
         return decoded.tokens, decoded.confidence
@@ -169,13 +186,13 @@ def by(engine: Engine, experts: Sequence[Expert], *, memory: bool = False) -> Me
     return method
 
 
-def equally(team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
-    """The same weight for all experts, at no cost."""
+def equal_weights(team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
+    """Assign the same weight to all experts, at no cost."""
     return Inferred.given(torch.full((*observation.tokens.shape, len(team)), 1 / len(team), dtype=torch.float64))
 
 
 def outcome_of(method: Method, document: bytes, damaged: bytes, seed: int) -> list[Outcome]:
-    """The outcome for one document, as a list; none if nothing was lost."""
+    """Restore a document; the list is empty if the document has no lost byte."""
     truth, lost = np.frombuffer(document, dtype=np.uint8), read_damaged(damaged).lost
     if not len(lost):
         return []
@@ -184,7 +201,7 @@ def outcome_of(method: Method, document: bytes, damaged: bytes, seed: int) -> li
 
 
 def references(corpora: Path, domain: str) -> list[tuple[str, str]]:
-    """The training texts of a domain by name, as they stand; none if there are none."""
+    """Read the training texts of a domain, with names and comments; empty if the domain has no training texts."""
     if find_file(corpora, domain, "train") is None:
         return []
     documents = read_domain(corpora, domain, "train", comments=True).documents
@@ -192,49 +209,52 @@ def references(corpora: Path, domain: str) -> list[tuple[str, str]]:
 
 
 def read_documents(corpora: Path, domain: str, config: Config) -> list[bytes]:
-    """The beginnings of documents as they stand, cut between characters; those that contain the mark are left out."""
-    found = read_domain(corpora, domain, "eval", comments=True).documents
-    whole = [text for text in found if MARK.encode() not in text]
-    return [text[: config.size].decode(errors="ignore").encode() for text in whole[: config.documents]]
+    """Read documents, truncated between characters; documents that contain the mark are excluded."""
+    documents = read_domain(corpora, domain, "eval", comments=True).documents
+    unmarked = [text for text in documents if MARK.encode() not in text]
+    return [text[: config.size].decode(errors="ignore").encode() for text in unmarked[: config.documents]]
 
 
 def accuracy_rows(outcomes: dict[str, list[Outcome]]) -> list[Row]:
-    """The mean accuracy over documents, with intervals, and the product's paired difference to each other method."""
-    shares = {name: [float(one.right.mean()) for one in found] for name, found in outcomes.items()}
+    """Make rows of the mean accuracy over documents, and of the paired difference of the product and each method."""
+    accuracies = {
+        name: [float(outcome.correct.mean()) for outcome in method_outcomes]
+        for name, method_outcomes in outcomes.items()
+    }
     rows: list[Row] = []
-    for name, values in shares.items():
+    for name, values in accuracies.items():
         row: Row = {"method": name, "count": len(values), **summarise("accuracy", values), "paper": {}}
-        row.pop("accuracy_sd", None)  # the interval says more
+        row.pop("accuracy_sd", None)  # the row has the interval instead
         if name != PRODUCT:
-            row |= compare(shares[PRODUCT], values).as_row()
+            row |= compare(accuracies[PRODUCT], values).as_row()
         rows.append(row)
     return rows
 
 
 def calibration_row(outcomes: list[Outcome]) -> Row:
-    """The calibration error over all restored bytes."""
-    confidence = torch.from_numpy(np.concatenate([one.confidence for one in outcomes]))
-    right = torch.from_numpy(np.concatenate([one.right for one in outcomes]))
-    error = calibration_error(confidence, right)
-    return {"method": "calibration", "count": len(right), "calibration_error": error, "paper": {}}
+    """Make the row of the calibration error over all restored bytes."""
+    confidence = torch.from_numpy(np.concatenate([outcome.confidence for outcome in outcomes]))
+    correct = torch.from_numpy(np.concatenate([outcome.correct for outcome in outcomes]))
+    error = calibration_error(confidence, correct)
+    return {"method": "calibration", "count": len(correct), "calibration_error": error, "paper": {}}
 
 
 def reliability_rows(outcomes: list[Outcome]) -> list[Row]:
-    """The share of right bytes in each bin of confidence; the last row has all bytes with a confidence from SURE on."""
-    confidence = np.concatenate([one.confidence for one in outcomes])
-    right = np.concatenate([one.right for one in outcomes])
+    """Make one row per confidence bin; the last row has all bytes with a confidence of at least CONFIDENT."""
+    confidence = np.concatenate([outcome.confidence for outcome in outcomes])
+    correct = np.concatenate([outcome.correct for outcome in outcomes])
     bins = [(f"{low:.1f} to {high:.1f}", (confidence >= low) & (confidence < high)) for low, high in pairwise(EDGES)]
-    bins[-1] = (f"at least {SURE}", confidence >= SURE)
+    bins[-1] = (f"at least {CONFIDENT}", confidence >= CONFIDENT)
     rows: list[Row] = []
-    for name, chosen in bins:
-        if chosen.any():
+    for name, in_bin in bins:
+        if in_bin.any():
             rows.append(
                 {
                     "method": name,
-                    "count": int(chosen.sum()),
-                    "confidence": float(confidence[chosen].mean()),
-                    "right": float(right[chosen].mean()),
-                    "share": float(chosen.mean()),
+                    "count": int(in_bin.sum()),
+                    "confidence": float(confidence[in_bin].mean()),
+                    "right": float(correct[in_bin].mean()),
+                    "share": float(in_bin.mean()),
                     "paper": {},
                 }
             )
@@ -242,34 +262,36 @@ def reliability_rows(outcomes: list[Outcome]) -> list[Row]:
 
 
 def draw(rows: list[Row]) -> Figure:
-    """Share of right bytes against their confidence."""
+    """Plot the reliability curve: accuracy as a function of confidence."""
     figure = new_figure(4.2, 4.0)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="grey", linewidth=1, linestyle="--")
     sizes = [20 + 400 * row["share"] for row in rows]
     axes.scatter([row["confidence"] for row in rows], [row["right"] for row in rows], s=sizes)
-    axes.set(xlabel="confidence", ylabel="share of right bytes", xlim=(0, 1.03), ylim=(0, 1.03), aspect="equal")
+    axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.03), ylim=(0, 1.03), aspect="equal")
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
 def conclude(rows: list[Row]) -> str:
-    """Whether the product is first, and whether its confidence can be trusted."""
-    found = {row["method"]: row for row in rows}
-    order = sorted((row for row in rows if "accuracy" in row), key=lambda row: float(-row["accuracy"]))
-    rival = next(row for row in order if row["method"] not in (PRODUCT, LIKE))
-    place = "first" if found[PRODUCT]["accuracy"] > rival["accuracy"] else "not first"
+    """Compare the product with the best other method, and state the accuracy of its confident bytes."""
+    by_method = {row["method"]: row for row in rows}
+    ranking = sorted((row for row in rows if "accuracy" in row), key=lambda row: float(-row["accuracy"]))
+    best_other = next(row for row in ranking if row["method"] not in (PRODUCT, WITH_REFERENCES))
+    rank = "first" if by_method[PRODUCT]["accuracy"] > best_other["accuracy"] else "not first"
     text = (
-        f"On {found[PRODUCT]['count']} real README files the product is {place} with "
-        f"{found[PRODUCT]['accuracy']:.3f}; the best other, {LABELS[rival['method']]}, has {rival['accuracy']:.3f} "
-        f"({interval(rival)}, p = {rival['p']:.4f})."
+        f"On {by_method[PRODUCT]['count']} real README files the product is {rank}, with an accuracy of "
+        f"{by_method[PRODUCT]['accuracy']:.3f}. The best other method, {LABELS[best_other['method']]}, has "
+        f"{best_other['accuracy']:.3f} (difference {interval(best_other)}, p = {best_other['p']:.4f})."
     )
-    if LIKE in found:
-        text += f" With the training README files as references it has {found[LIKE]['accuracy']:.3f}."
-    sure = found.get(f"at least {SURE}")
-    if sure:
+    if WITH_REFERENCES in by_method:
+        accuracy = by_method[WITH_REFERENCES]["accuracy"]
+        text += f" With the training README files as references, the accuracy is {accuracy:.3f}."
+    confident = by_method.get(f"at least {CONFIDENT}")
+    if confident:
         text += (
-            f" Of the {sure['count']} bytes restored at a confidence of {SURE} or more, {sure['right']:.1%} are right."
+            f" {confident['count']} bytes have a confidence of at least {CONFIDENT}; {confident['right']:.1%} of these "
+            "are correct."
         )
     return text
 

@@ -1,6 +1,6 @@
-"""Prose and code of README files, with adapters of one base: tuned on such files, and on distinct texts.
+"""Prose and code of README files, with adapters of one base model: fine-tuned on README files, or on other texts.
 
-The figures of section "Naturally mixed documents", and the column README of table "routers".
+Reproduces section "Naturally mixed documents" and the column README of table "routers".
 """
 
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from conservator_studies.byte import OURS, interval
 from conservator_studies.corpora import read_domain
 from conservator_studies.fences import code_spans
+from conservator_studies.natural_studies import LABELS as METHOD_LABELS
+from conservator_studies.natural_studies import NaturalConfig, NaturalDomain, make_tables, restore_natural
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Metrics, Row
 from conservator_studies.study import TextStudy, Track
 from conservator_studies.token_experts import lacks_adapters, load_or_train_adapters
-from conservator_studies.wild import LABELS as METHODS
-from conservator_studies.wild import Kinds, NaturalConfig, make_tables, restore_natural
 
-KINDS = Kinds("readme", ("prose", "code"), code_spans)
+README = NaturalDomain("readme", ("prose", "code"), code_spans)
 MATCHED, DISTINCT = "matched", "distinct"
 
 
 @dataclass(frozen=True)
 class Config(NaturalConfig):
-    """The sizes of the study; few README files are long, so that some give many windows."""
+    """Configuration of the study. Few README files are long, so a document may have many windows."""
 
     most: int = 32
 
@@ -30,7 +30,7 @@ PRESETS = {
     "laptop": Config(windows=96, particles="natural, reduced"),
     "paper": Config(particle_windows=256, training=None),
 }
-LABELS = {f"{pair} {name}": f"{label}, {pair}" for name, label in METHODS.items() for pair in (MATCHED, DISTINCT)}
+LABELS = {f"{pair} {name}": f"{label}, {pair}" for name, label in METHOD_LABELS.items() for pair in (MATCHED, DISTINCT)}
 PAPER: dict[str, Metrics] = {
     OURS: {"accuracy_documents": 0.709, "field_accuracy": 0.765},
     "local_particles": {"accuracy_documents": 0.709, "field_accuracy": 0.765},
@@ -45,43 +45,44 @@ PAPER: dict[str, Metrics] = {
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Restore the same windows by both pairs; where experts are named, they are the only pair."""
-    apart = {name: read_domain(resources.corpora, name, "train") for name in KINDS.names}
-    pairs = {MATCHED: KINDS.texts(resources), DISTINCT: apart}
+    """Restore the same windows with both pairs of experts; named experts are the only pair."""
+    distinct = {name: read_domain(resources.corpora, name, "train") for name in README.names}
+    pairs = {MATCHED: README.texts(resources), DISTINCT: distinct}
     rows: list[Row] = []
     for pair, texts in pairs.items():
         experts = list(load_or_train_adapters(resources, config.training, config.windows, texts, track).values())
-        windows = KINDS.windows(resources, experts[0].spec.vocabulary, config, seed)
+        windows = README.windows(resources, experts[0].spec.vocabulary, config, seed)
         title, paper = f"readme-tokens, {pair}", PAPER if pair == MATCHED else {}
-        found = restore_natural(windows, experts, config, seed, track, title, paper)
-        rows += [row | {"method": f"{pair} {row['method']}"} for row in found]
+        pair_rows = restore_natural(windows, experts, config, seed, track, title, paper)
+        rows += [row | {"method": f"{pair} {row['method']}"} for row in pair_rows]
         if config.training is None:
             break
     return Findings(rows, {})
 
 
 def conclude(rows: list[Row]) -> str:
-    """Whether local weights are better than one weight, for either pair."""
-    found, sentences = {row["method"]: row for row in rows}, []
+    """Compare local weights with the global weight, for each pair of experts."""
+    by_method, sentences = {row["method"]: row for row in rows}, []
     for pair in (MATCHED, DISTINCT):
-        if f"{pair} {OURS}" not in found:
+        if f"{pair} {OURS}" not in by_method:
             continue
-        ours, shared = found[f"{pair} {OURS}"], found[f"{pair} global"]
-        attributed = f", field accuracy {ours['field_accuracy']:.3f}" if "field_accuracy" in ours else ""
+        ours, global_row = by_method[f"{pair} {OURS}"], by_method[f"{pair} global"]
+        field = f", field accuracy {ours['field_accuracy']:.3f}" if "field_accuracy" in ours else ""
         sentences.append(
-            f"Experts tuned on {pair} texts: local evidence {ours['accuracy_documents']:.3f}{attributed}, a global "
-            f"weight {shared['accuracy_documents']:.3f} (difference {interval(shared)}, p = {shared['p']:.4f})."
+            f"Experts fine-tuned on {pair} texts: local evidence {ours['accuracy_documents']:.3f}{field}; global "
+            f"weight {global_row['accuracy_documents']:.3f} (difference {interval(global_row)}, "
+            f"p = {global_row['p']:.4f})."
         )
-    return " ".join(sentences) + " The paper has 0.709 and 0.708 with matched texts, field accuracy 0.765."
+    return " ".join(sentences) + " The paper: 0.709 and 0.708 with matched texts, field accuracy 0.765."
 
 
 STUDY = TextStudy(
     presets=PRESETS,
     unit="windows",
-    tables=make_tables(KINDS, 'tab:routers (column README), section "Naturally mixed documents"'),
+    tables=make_tables(README, 'tab:routers (column README), section "Naturally mixed documents"'),
     labels=LABELS,
     run=run,
     conclude=conclude,
-    domain=KINDS.domain,
-    lacks=lacks_adapters(*KINDS.names),
+    domain=README.domain,
+    lacks=lacks_adapters(*README.names),
 )

@@ -1,4 +1,4 @@
-"""When can the field be recovered? Figure "phase": observations, separation, corruption."""
+"""Field error as a function of observations, expert separation and corruption rate: figure "phase"."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from conservator_studies.study import SimulatedStudy, Track
 
 @dataclass(frozen=True)
 class Config:
-    """The setting of the simulator, and the values of each axis that is varied while the others stay as they are."""
+    """Configuration of the simulator, and the values of each axis; one axis varies, the others keep their default."""
 
     repeats: int = 10
     vocab_size: int = 12
@@ -33,7 +33,10 @@ class Config:
 
 PRESETS = {"laptop": Config(), "paper": Config(repeats=20)}
 TABLES = [
-    TableSpec("Field error along each axis", [Column("mae", "field MAE", 4), Column("divergence", "measured KL", 2)])
+    TableSpec(
+        "Field error along each axis, one axis varied at a time",
+        [Column("mae", "field MAE", 4), Column("divergence", "measured KL", 2)],
+    )
 ]
 LABELS: dict[str, str] = {}
 
@@ -50,21 +53,21 @@ def run(config: Config, seed: int, track: Track) -> Findings:
         errors, divergences, converged = [], [], []
         for repeat in range(config.repeats):
             generator = torch.Generator().manual_seed(1000 * seed + repeat)
-            found, error, separation = once(config, axis, value, generator)
+            solution, error, separation = run_once(config, axis, value, generator)
             errors.append(error)
             divergences.append(separation)
-            converged.append(found.converged)
+            converged.append(solution.converged)
         row: Row = {"method": f"{axis}={value:g}", "axis": axis, "value": value, "count": config.repeats}
         row["converged"] = sum(converged) / len(converged)
         rows.append(row | summarise("mae", errors) | summarise("divergence", divergences) | {"paper": {}})
     return Findings(rows, {"recoverability": draw(rows)})
 
 
-def once(config: Config, axis: str, value: float, generator: torch.Generator) -> tuple[Solution, float, float]:
-    """Infer the field with ``axis`` at ``value`` and everything else as in the simulator.
+def run_once(config: Config, axis: str, value: float, generator: torch.Generator) -> tuple[Solution, float, float]:
+    """Infer the field with ``axis`` at ``value`` and the other axes at their defaults.
 
     Returns:
-        The solution, its field error and the measured KL.
+        The solution, its field error, and the measured KL between the experts in nats.
     """
     gap = value if axis == "gap" else config.gap
     rate = value if axis == "rate" else config.rate
@@ -74,12 +77,12 @@ def once(config: Config, axis: str, value: float, generator: torch.Generator) ->
     truth = true_field(config.length)
     clean = sample_categorical(log_pool(table, truth), count, generator)
     observed = ReplacementChannel(config.vocab_size, rate).corrupt(clean, generator)
-    found = infer_field(FactorisedEvidence(table, observed))
-    return found, field_error(found.field, truth), divergence(*experts)
+    solution = infer_field(FactorisedEvidence(table, observed))
+    return solution, field_error(solution.field, truth), divergence(*experts)
 
 
 def draw(rows: list[Row]) -> Figure:
-    """Figure "phase": the mean error along each axis, with the 95 % interval of the mean."""
+    """Plot figure "phase": the mean error along each axis, with the 95 % interval of the mean."""
     figure = new_figure(10, 3.4)
     panels = figure.subplots(1, 3, sharey=True)
     axes = (
@@ -88,12 +91,12 @@ def draw(rows: list[Row]) -> Figure:
         ("rate", "value", "corruption rate $r$", "linear"),
     )
     for panel, (axis, key, label, scale) in zip(panels, axes, strict=True):
-        chosen = [row for row in rows if row["axis"] == axis]
-        places = [row[key] for row in chosen]
-        means = np.array([row["mae"] for row in chosen])
-        low = np.array([row.get("mae_low", row["mae"]) for row in chosen])
-        high = np.array([row.get("mae_high", row["mae"]) for row in chosen])
-        panel.errorbar(places, means, [means - low.clip(1e-4), high - means], fmt="o-", color=BLUE, capsize=2, ms=4)
+        axis_rows = [row for row in rows if row["axis"] == axis]
+        values = [row[key] for row in axis_rows]
+        means = np.array([row["mae"] for row in axis_rows])
+        low = np.array([row.get("mae_low", row["mae"]) for row in axis_rows])
+        high = np.array([row.get("mae_high", row["mae"]) for row in axis_rows])
+        panel.errorbar(values, means, [means - low.clip(1e-4), high - means], fmt="o-", color=BLUE, capsize=2, ms=4)
         panel.axhline(1 / 3, color=GREY, linestyle="--", linewidth=1)
         panel.set(xlabel=label, xscale=scale, yscale="log", ylim=(2e-3, 0.6))
         panel.spines[["top", "right"]].set_visible(False)

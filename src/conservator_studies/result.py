@@ -1,4 +1,4 @@
-"""The results of a study: a JSON record with how they were obtained, and tables beside the paper's figures."""
+"""Results of a study: a JSON record with provenance, and tables with the paper's values."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,19 +10,19 @@ from matplotlib.figure import Figure
 from conservator.evaluation.provenance import commit, versions
 from conservator.evaluation.tables import Lines
 
-Metrics = dict[str, float]  # metric -> its value
+Metrics = dict[str, float]  # metric -> value
 
-# A row of results. These keys have a meaning of their own:
-#   method (str)      the name of the row; ``labels`` of the study maps it to its name in tables
-#   paper (Metrics)   the paper's figures for the same metrics; empty where it has none
-#   count (int)       over how many repeats or documents the row is a mean
-# All other keys are metrics. METRIC may be followed by METRIC_sd, its standard deviation, or by METRIC_low and
-# METRIC_high, its 95 % interval. A study may add texts and lists that its conclusion needs.
+# A row of results. Reserved keys:
+#   method (str)      name of the row; ``labels`` of the study maps it to its name in tables
+#   paper (Metrics)   values of the paper for the same metrics; empty if the paper has none
+#   count (int)       number of repeats or documents that the row averages
+# All other keys are metrics. METRIC_sd is the standard deviation of METRIC; METRIC_low and METRIC_high are its 95 %
+# interval. A study may add strings and lists for its conclusion.
 Row = dict[str, Any]
 
 
 class Record(TypedDict):
-    """A result file, as JSON has it; ``Result`` says what the fields mean."""
+    """JSON form of a result file; see ``Result`` for the fields."""
 
     name: str
     preset: str
@@ -39,7 +39,7 @@ class Record(TypedDict):
 
 @dataclass(frozen=True)
 class Column:
-    """A metric of the table: its key in the rows, its heading, its number of decimals."""
+    """A column of a table: metric key in the rows, heading, number of decimals."""
 
     metric: str
     heading: str
@@ -48,12 +48,12 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table: its title and its columns. It shows the rows that have one of its metrics.
+    """Layout of a table. The table has the rows with at least one of its metrics.
 
     Attributes:
-        title: what it shows.
-        columns: its metrics.
-        source: the label of the paper's table (or the section) that its figures stand beside.
+        title: title of the table.
+        columns: metrics of the table.
+        source: label of the paper's table or section with the same metrics.
     """
 
     title: str
@@ -63,10 +63,10 @@ class TableSpec:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a study returns.
+    """Rows and figures of a study.
 
     Attributes:
-        rows: one for each method.
+        rows: one row per method.
         figures: name -> figure.
     """
 
@@ -76,18 +76,18 @@ class Findings:
 
 @dataclass(frozen=True)
 class Result:
-    """Findings, and everything needed to obtain them again.
+    """Findings of a study with all inputs needed to reproduce them.
 
     Attributes:
-        name: the study.
-        preset: its sizes, by name.
-        seed: the seed of all randomness.
-        config: its sizes.
-        seconds: how long it took.
-        rows: what it found.
-        figures: the names of its figures.
-        experts: name -> fingerprint of the experts that it may use; empty if it makes its own.
-        corpora: the fingerprint of the texts; None if it uses none.
+        name: name of the study.
+        preset: name of the configuration.
+        seed: random seed.
+        config: configuration.
+        seconds: wall time.
+        rows: rows of the findings.
+        figures: names of the figures.
+        experts: name -> fingerprint of the available experts; empty if the study simulates its experts.
+        corpora: fingerprint of the texts; None if the study uses no texts.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Result:
     corpora: str | None = None
 
     def to_json(self) -> str:
-        """Return the result file."""
+        """Return the content of the result file."""
         record: Record = {
             "name": self.name,
             "preset": self.preset,
@@ -119,22 +119,22 @@ class Result:
 
 
 def cell(row: Row, column: Column) -> str:
-    """Write a metric with its standard deviation or its interval, or a dot where it was not measured."""
+    """Format a metric with its standard deviation or its interval; a dot if the row does not have the metric."""
     if column.metric not in row:
         return "·"
 
-    def shown(suffix: str = "") -> str:
+    def formatted(suffix: str = "") -> str:
         return f"{row[column.metric + suffix]:.{column.decimals}f}"
 
     if f"{column.metric}_sd" in row:
-        return f"{shown()} ± {shown('_sd')}"
+        return f"{formatted()} ± {formatted('_sd')}"
     if f"{column.metric}_low" in row:
-        return f"{shown()} [{shown('_low')}, {shown('_high')}]"
-    return shown()
+        return f"{formatted()} [{formatted('_low')}, {formatted('_high')}]"
+    return formatted()
 
 
 def grid(rows: list[Row], spec: TableSpec, labels: Mapping[str, str]) -> Lines:
-    """Lay a table out as text: a heading line, then a line for each method, the paper's figures beside ours."""
+    """Lay out a table: a heading, then one line per method, with the paper's values next to ours."""
     shown = [row for row in rows if any(column.metric in row for column in spec.columns)]
     names = [str(row["method"]) for row in shown]
     heading, body = ["method"], [[labels.get(name, name)] for name in names]

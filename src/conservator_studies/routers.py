@@ -1,4 +1,4 @@
-"""Local routers without the evidence correction, plain and held out: table "routers"."""
+"""Local routers without the evidence correction, with plain and held-out scores: table "routers"."""
 
 from itertools import pairwise
 
@@ -36,25 +36,30 @@ PAPER = {
 
 
 def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
-    """Restore the same windows by every router."""
+    """Restore the same windows with every router."""
     trial = prepare(config, seed, resources)
-    found = restore_all(trial, BASELINES, track, "routers")
-    rows = tabulate(found, trial, PAPER, found[OURS])
+    restorations = restore_all(trial, BASELINES, track, "routers")
+    rows = tabulate(restorations, trial, PAPER, restorations[OURS])
     return Findings(rows, {"routers": draw(rows)})
 
 
 def draw(rows: list[Row]) -> Figure:
-    """The restoration accuracy of each router against its field accuracy."""
+    """Plot the restoration accuracy of each router as a function of its field accuracy."""
     figure = new_figure(6.5, 4.2)
     axes = figure.subplots()
     heights = np.array([row["accuracy_documents"] for row in rows if "field_accuracy" in row])
-    beside = iter(apart(heights, (heights.max() - heights.min()) / 9))
+    label_heights = iter(separate(heights, (heights.max() - heights.min()) / 9))
     for row in rows:
         if "field_accuracy" not in row:
             axes.axhline(row["accuracy_documents"], color=GREY, linewidth=1, linestyle=":")
-            place = (0.005, row["accuracy_documents"])
+            label_position = (0.005, row["accuracy_documents"])
             axes.annotate(
-                LABELS[row["method"]], place, xycoords=("axes fraction", "data"), fontsize=8, color=GREY, va="bottom"
+                LABELS[row["method"]],
+                label_position,
+                xycoords=("axes fraction", "data"),
+                fontsize=8,
+                color=GREY,
+                va="bottom",
             )
             continue
         colour = BLUE if row["method"] == OURS else ORANGE
@@ -64,7 +69,7 @@ def draw(rows: list[Row]) -> Figure:
         axes.annotate(
             LABELS[row["method"]],
             point,
-            xytext=(1.03, next(beside)),
+            xytext=(1.03, next(label_heights)),
             textcoords=("axes fraction", "data"),
             fontsize=8,
             va="center",
@@ -76,8 +81,8 @@ def draw(rows: list[Row]) -> Figure:
     return figure
 
 
-def apart(values: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Move the values up, as little as possible, so that any two are at least ``gap`` apart."""
+def separate(values: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
+    """Increase the values as little as possible until any two differ by at least ``gap``."""
     order = np.argsort(values, kind="stable")
     moved = values.copy()
     for lower, upper in pairwise(order):
@@ -86,25 +91,25 @@ def apart(values: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
 
 
 def conclude(rows: list[Row]) -> str:
-    """The HMM router at byte scale, which the paper has not run."""
-    found = {row["method"]: row for row in rows}
+    """Compare the HMM router at byte scale, which the paper does not have, with ours and with equal weights."""
+    by_method = {row["method"]: row for row in rows}
 
-    def figures(name: str) -> str:
-        row = found[name]
+    def numbers(name: str) -> str:
+        row = by_method[name]
         return (
-            f"{row['accuracy_documents']:.3f} (field {row['field_accuracy']:.3f}; ours minus it "
+            f"{row['accuracy_documents']:.3f} (field accuracy {row['field_accuracy']:.3f}; ours minus router "
             f"{interval(row)}, p = {row['p']:.4f})"
         )
 
-    ours, equal = found[OURS], found["equal"]
-    place = "above" if found["hmm"]["accuracy_documents"] > equal["accuracy_documents"] else "below"
+    ours, equal = by_method[OURS], by_method["equal"]
+    order = "above" if by_method["hmm"]["accuracy_documents"] > equal["accuracy_documents"] else "below"
     return (
-        f"**The HMM router at byte scale**, which the paper did not run, restores {figures('hmm')} on plain scores and "
-        f"{figures('hmm_heldout')} on scores of tokens while they are hidden; local evidence restores "
-        f"{ours['accuracy_documents']:.3f} with a field accuracy of {ours['field_accuracy']:.3f}, equal weights "
-        f"{equal['accuracy_documents']:.3f}. At every other scale the paper found the HMM router below equal weights; "
-        f"here it is {place} them. The routers differ from ours in what they leave out of the evidence, and that is "
-        "little where the field is at a vertex; docs/LOG.md measures why the paper's raw-loss router falls so low."
+        f"**HMM router at byte scale** (not in the paper). Accuracy with plain scores: {numbers('hmm')}; with held-out "
+        f"scores: {numbers('hmm_heldout')}; with local evidence: {ours['accuracy_documents']:.3f} (field accuracy "
+        f"{ours['field_accuracy']:.3f}); with equal weights: {equal['accuracy_documents']:.3f}. At every other scale "
+        f"the paper reports the HMM router below equal weights; here it is {order} them. The routers omit terms of the "
+        "evidence, and these terms are small where the field is at a vertex. docs/LOG.md analyses the low accuracy of "
+        "the paper's raw-loss router."
     )
 
 

@@ -1,6 +1,6 @@
-"""Adapters for prose and code of one base with a uniform source, on mixed windows of tokens: table "scale".
+"""Adapters for prose and code of one base model with a uniform source, on mixed windows of tokens: table "scale".
 
-The rest of the paper's results on these experts comes with it: corruption rates, decoders, smoothing strengths.
+The study also has the paper's other results on these experts: corruption rates, decoders and smoothing strengths.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ from conservator_studies.baselines import UniformSetting
 from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval
 from conservator_studies.byte3 import draw
 from conservator_studies.corpora import read_domain, read_domains
+from conservator_studies.expert_training import text_corpus
 from conservator_studies.metrics import per_group
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored
@@ -22,32 +23,31 @@ from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
 from conservator_studies.token_experts import AdapterTraining, lacks_adapters, load_or_train_adapters
 from conservator_studies.tokens import (
-    ROUNDS,
+    DECODER_STEPS,
     Method,
     TokenConfig,
     by_field,
     by_name,
-    by_source,
+    by_noise_decoding,
     damage_windows,
     mixed_windows,
     restore_trials,
     tabulate_trials,
 )
-from conservator_studies.trained import text_corpus
 
 DOMAINS = ("prose", "code")
 
 
 @dataclass(frozen=True)
 class Config(TokenConfig):
-    """The sizes of the study.
+    """Configuration of the study.
 
     Attributes:
-        rates: more shares that are lost, each on the first windows.
-        rate_windows: how many of them.
-        taus: the smoothing strengths, on windows of texts that nothing else is measured on.
-        calibration: how many of these.
-        training: of the experts; None if they are named.
+        rates: additional fractions of lost tokens.
+        rate_windows: number of windows for each of ``rates``.
+        taus: smoothing strengths, measured on calibration windows.
+        calibration: number of calibration windows, from texts that no other table uses.
+        training: training configuration of the experts; None if they must be named.
     """
 
     rates: tuple[float, ...] = (0.5, 0.7)
@@ -66,28 +66,28 @@ BASELINES = (
     *("best_single_marginal", "equal", "shuffled_within", "single:prose", "single:code"),
     *("demix", "demix_heldout", "raw_loss", "raw_loss_heldout", "hmm", "hmm_heldout"),
 )
-FEW = ("local_particles", "global_particles", "best_single_posterior")  # these draw particles
-SWEPT = (OURS, "hard_label", "best_single_marginal", "global", "equal")
-DECODED = (OURS, "hard_label", "best_single_marginal", "equal")
-FULL = PARTICLES["1.3B"].evaluations(len(DOMAINS))
-RATES, DECODERS, TAUS = "rate_", "decoder_", "tau_"  # how the metrics of further tables begin
+PARTICLE_METHODS = ("local_particles", "global_particles", "best_single_posterior")
+RATE_METHODS = (OURS, "hard_label", "best_single_marginal", "global", "equal")
+DECODER_METHODS = (OURS, "hard_label", "best_single_marginal", "equal")
+PAPER_EVALUATIONS = PARTICLES["1.3B"].evaluations(len(DOMAINS))
+RATES, DECODERS, TAUS = "rate_", "decoder_", "tau_"  # prefixes of metrics
 TABLES = [
-    TableSpec("Restoration; differences on the same windows", COMPARISON, "tab:scale"),
+    TableSpec("Restoration accuracy, mean over documents; differences on the same windows", COMPARISON, "tab:scale"),
     TableSpec("Quality", QUALITY, "tab:scale, tab:routers (column 1.3B)"),
     TableSpec("Cost", COST),
     TableSpec("Accuracy in each true region", [Column(f"accuracy_{name}", name, 3) for name in DOMAINS]),
     TableSpec(
-        "Accuracy against the share that is lost, each window counted alike",
-        [Column(RATES + name, NAMES[name], 3) for name in SWEPT],
+        "Accuracy by fraction of lost tokens, mean over windows",
+        [Column(RATES + name, NAMES[name], 3) for name in RATE_METHODS],
         "tab:rate, rows 1.3B",
     ),
     TableSpec(
-        "Decoders, each window counted alike",
-        [Column(DECODERS + name, NAMES[name], 3) for name in DECODED],
+        "Accuracy by decoder, mean over windows",
+        [Column(DECODERS + name, NAMES[name], 3) for name in DECODER_METHODS],
         "tab:decoder, rows 1.3B",
     ),
     TableSpec(
-        "Smoothing strength, on calibration windows",
+        "Accuracy by smoothing strength, on calibration windows",
         [
             Column(f"{TAUS}accuracy", "accuracy", 3),
             Column(f"{TAUS}field", "field accuracy", 3),
@@ -95,7 +95,13 @@ TABLES = [
         "tab:tv, columns 1.3B",
     ),
 ]
-LABELS = NAMES | {"generalist": "Generalist (union), same steps", "generalist_2x": "Generalist, same compute"}
+LABELS = NAMES | {
+    "generalist": "Generalist (union), same steps",
+    "generalist_2x": "Generalist, same compute",
+    "The paper's, one-step": "The paper's decoder, one-step",
+    "The paper's, iterative": "The paper's decoder, iterative",
+    "Ours": "Our decoder",
+}
 PAPER = {
     OURS: {"accuracy_windows": 0.653, "accuracy_documents": 0.653, "field_accuracy": 0.995},
     "hard_label": {"accuracy_documents": 0.655, "difference": -0.002},
@@ -125,99 +131,105 @@ PAPER_TAUS = {0.0: (0.659, 0.912), 0.4: (0.679, 0.993), 2.0: (0.676, 0.993)}
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Train the experts, or take those that are named, and measure everything on the same windows."""
+    """Train or load the experts, and measure all methods on the same windows."""
     experts = find_experts(config, resources, track)
-    team, others = [experts[name] for name in DOMAINS], [experts[name] for name in ("generalist", "generalist_2x")]
+    team = [experts[name] for name in DOMAINS]
+    generalists = [experts[name] for name in ("generalist", "generalist_2x")]
     texts = {name: resources.evaluation[name] for name in DOMAINS}
     mixed = mixed_windows(texts, team[0].spec.vocabulary, config, seed)
-    methods = {name: by_name(name) for name in (*BASELINES, *FEW)}
-    for decoder, steps in (("one-step", 1), ("iterative", ROUNDS)):
-        methods |= {f"{decoder} {name}": by_source(name, steps) for name in DECODED}
-    trials = damage_windows(mixed, team, config, seed, others)
-    found = restore_trials(trials, methods, track, "scale", FEW, config.particle_windows)
-    main = {name: one for name, one in found.items() if name in (*BASELINES, *FEW)}
+    methods = {name: by_name(name) for name in (*BASELINES, *PARTICLE_METHODS)}
+    for decoder, steps in (("one-step", 1), ("iterative", DECODER_STEPS)):
+        methods |= {f"{decoder} {name}": by_noise_decoding(name, steps) for name in DECODER_METHODS}
+    trials = damage_windows(mixed, team, config, seed, generalists)
+    restorations = restore_trials(trials, methods, track, "scale", PARTICLE_METHODS, config.particle_windows)
+    main = {name: restored for name, restored in restorations.items() if name in (*BASELINES, *PARTICLE_METHODS)}
     rows = tabulate_trials(main, mixed, PAPER, OURS)
-    rows += [rate_row(config.rate, found, config.windows)]
+    rows += [rate_row(config.rate, restorations, config.windows)]
     for rate in config.rates:
-        lossy = damage_windows(mixed.first(config.rate_windows), team, replace(config, rate=rate), seed)
-        swept = restore_trials(lossy, {name: by_name(name) for name in SWEPT}, track, f"scale, rate {rate:g}")
-        rows.append(rate_row(rate, swept, config.rate_windows))
+        rate_trials = damage_windows(mixed.first(config.rate_windows), team, replace(config, rate=rate), seed)
+        rate_methods = {name: by_name(name) for name in RATE_METHODS}
+        by_rate = restore_trials(rate_trials, rate_methods, track, f"scale, rate {rate:g}")
+        rows.append(rate_row(rate, by_rate, config.rate_windows))
     for decoder, paper in PAPER_DECODERS.items():
-        ours = {DECODERS + name: by_window(found[f"{decoder} {name}"]) for name in DECODED}
-        theirs = dict(zip((DECODERS + name for name in DECODED), paper, strict=True))
-        rows.append({"method": f"The paper's, {decoder}", "count": config.windows, **ours, "paper": theirs})
-    rows.append({"method": "Ours", **{DECODERS + name: by_window(found[name]) for name in DECODED}, "paper": {}})
+        ours = {DECODERS + name: window_accuracy(restorations[f"{decoder} {name}"]) for name in DECODER_METHODS}
+        paper_row = dict(zip((DECODERS + name for name in DECODER_METHODS), paper, strict=True))
+        rows.append({"method": f"The paper's, {decoder}", "count": config.windows, **ours, "paper": paper_row})
+    ours = {DECODERS + name: window_accuracy(restorations[name]) for name in DECODER_METHODS}
+    rows.append({"method": "Ours", **ours, "paper": {}})
     rows += calibrate(config, seed, track, resources, team)
     return Findings(rows, {"scale": draw(rows, LABELS)})
 
 
 def find_experts(config: Config, resources: Resources, track: Track) -> dict[str, Expert]:
-    """Adapters for prose, for code, and for both with the steps of one and of the two together."""
+    """Load or train adapters for prose, for code, and two generalists with the steps of one and of two adapters."""
     texts = {name: read_domain(resources.corpora, name, "train") for name in DOMAINS}
     union = text_corpus([document for corpus in texts.values() for document in corpus.documents])
-    every = {**texts, "generalist": union, "generalist_2x": union}
-    return load_or_train_adapters(resources, config.training, config.windows, every, track, {"generalist_2x": 2})
+    role_texts = {**texts, "generalist": union, "generalist_2x": union}
+    return load_or_train_adapters(resources, config.training, config.windows, role_texts, track, {"generalist_2x": 2})
 
 
-def by_window(found: Restored) -> float:
-    """The accuracy, each window counted alike."""
-    return float(per_group(found.right, found.windows).mean())
+def window_accuracy(restored: Restored) -> float:
+    """Accuracy, mean over windows."""
+    return float(per_group(restored.correct, restored.windows).mean())
 
 
-def rate_row(rate: float, found: Mapping[str, Restored], windows: int) -> Row:
-    """A line of the table of rates."""
-    names = [RATES + name for name in SWEPT]
-    ours = dict(zip(names, (by_window(found[name]) for name in SWEPT), strict=True))
+def rate_row(rate: float, restorations: Mapping[str, Restored], windows: int) -> Row:
+    """Make the row of a rate."""
+    names = [RATES + name for name in RATE_METHODS]
+    ours = dict(zip(names, (window_accuracy(restorations[name]) for name in RATE_METHODS), strict=True))
     paper = dict(zip(names, PAPER_RATES[rate], strict=True)) if rate in PAPER_RATES else {}
     return {"method": f"r = {rate:g}", "count": windows, **ours, "paper": paper}
 
 
 def calibrate(config: Config, seed: int, track: Track, resources: Resources, team: list[Expert]) -> list[Row]:
-    """The paper's update with every smoothing strength, on windows of training documents that were held out."""
+    """Run the paper's update with every smoothing strength, on windows of held-out training documents."""
     texts = {name: read_domains(resources.corpora, "train", held_out=True)[name] for name in DOMAINS}
     mixed = mixed_windows(texts, team[0].spec.vocabulary, replace(config, windows=config.calibration), seed)
-    methods: dict[str, Method] = {f"tau = {tau:g}": by_field(partial(swept, tau=tau)) for tau in config.taus}
+    methods: dict[str, Method] = {f"tau = {tau:g}": by_field(partial(smoothed_update, tau=tau)) for tau in config.taus}
     methods |= {"Ours, tau by evidence": by_name(OURS), NAMES["global"]: by_name("global")}
     methods |= {NAMES["best_single_marginal"]: by_name("best_single_marginal")}
     trials = damage_windows(mixed, team, config, seed)
-    found = restore_trials(trials, methods, track, "scale, smoothing")
-    papers = {f"tau = {tau:g}": values for tau, values in PAPER_TAUS.items()}
+    restorations = restore_trials(trials, methods, track, "scale, smoothing")
+    paper = {f"tau = {tau:g}": values for tau, values in PAPER_TAUS.items()}
     names = (f"{TAUS}accuracy", f"{TAUS}field")
     rows: list[Row] = []
-    for name, one in found.items():
-        row: Row = {"method": name, "count": config.calibration, names[0]: by_window(one)}
-        if one.attributes:
-            row[names[1]] = float((one.regions == mixed.labels).double().mean())
-        rows.append(row | {"paper": dict(zip(names, papers[name], strict=True)) if name in papers else {}})
+    for name, restored in restorations.items():
+        row: Row = {"method": name, "count": config.calibration, names[0]: window_accuracy(restored)}
+        if restored.attributes:
+            row[names[1]] = float((restored.regions == mixed.labels).double().mean())
+        rows.append(row | {"paper": dict(zip(names, paper[name], strict=True)) if name in paper else {}})
     return rows
 
 
-def swept(setting: UniformSetting, tau: float) -> Inferred:
-    """The paper's update on cavity evidence, with total variation of this strength."""
+def smoothed_update(setting: UniformSetting, tau: float) -> Inferred:
+    """Run the paper's update on cavity evidence, with total variation of strength ``tau``."""
     return setting.ascent(PerColumn(tau))
 
 
 def conclude(rows: list[Row]) -> str:
-    """The paper's claims about these experts, with our figures."""
-    found = {row["method"]: row for row in rows if "accuracy_documents" in row}
-    ours, shared = found[OURS], found["global"]
+    """Compare our numbers with the paper's claims about these experts."""
+    by_method = {row["method"]: row for row in rows if "accuracy_documents" in row}
+    ours, global_row = by_method[OURS], by_method["global"]
     sentences = [
-        f"Local evidence restores {ours['accuracy_documents']:.3f} of the lost tokens, a global weight "
-        f"{shared['accuracy_documents']:.3f} (difference {interval(shared)}, p = {shared['p']:.4f}; paper +0.042)."
+        f"Accuracy with local evidence: {ours['accuracy_documents']:.3f}; with a global weight: "
+        f"{global_row['accuracy_documents']:.3f} (difference {interval(global_row)}, p = {global_row['p']:.4f}; paper "
+        "+0.042)."
     ]
     if "field_accuracy" in ours:
         sentences.append(f"Field accuracy {ours['field_accuracy']:.3f} (paper 0.995).")
     for name in ("generalist", "generalist_2x"):
-        row = found[name]
+        row = by_method[name]
         sentences.append(
-            f"{LABELS[name]}: {row['accuracy_documents']:.3f} (ours minus it {interval(row)}, p = {row['p']:.4f})."
+            f"{LABELS[name]}: {row['accuracy_documents']:.3f} (ours minus generalist {interval(row)}, "
+            f"p = {row['p']:.4f})."
         )
-    if "local_particles" in found:
-        paper = found["local_particles"]
+    if "local_particles" in by_method:
+        paper = by_method["local_particles"]
         sentences.append(
-            f"The paper's particles on {paper['windows']} windows: {paper['accuracy_documents']:.3f}, "
-            f"{paper['evaluations']:.0f} evaluations a window, {paper['seconds'] / ours['seconds']:.0f} times the time "
-            f"of ours with {ours['evaluations']:.0f}; the paper's own settings are {FULL} evaluations of whole windows."
+            f"The paper's particles on {paper['windows']} windows: accuracy {paper['accuracy_documents']:.3f}, "
+            f"{paper['evaluations']:.0f} evaluations per window (ours: {ours['evaluations']:.0f}) and "
+            f"{paper['seconds'] / ours['seconds']:.0f} times our time. The paper's settings need {PAPER_EVALUATIONS} "
+            "evaluations of complete windows."
         )
     return " ".join(sentences)
 

@@ -1,8 +1,8 @@
-"""Documents that were typeset, degraded and read by Tesseract: what was read, beside what stood there.
+"""Typeset and degraded documents with their OCR by Tesseract, and the clean text.
 
-A reading takes seconds, so that a file keeps them: one JSON object a line, written as soon as a page is read. Each has
-the name, kind and level of the page, its ``truth``, the text that was read (``ocr``), the ``hocr``, and a ``key``, by
-which a reading is known again.
+The OCR of a page takes seconds, so a file caches it: one JSON object per line, written after each page. An object has
+the name, kind and level of the page, its clean text (``truth``), the recognised text (``ocr``), the ``hocr``, and a
+``key``, a hash of all inputs.
 """
 
 import hashlib
@@ -21,21 +21,21 @@ from conservator_studies.degraded import LEVELS, degrade
 from conservator_studies.study import Track
 from conservator_studies.typeset import ROWS, draw, paginate
 
-REVISION = 1  # of how pages are drawn and degraded: readings of another one are not taken from a file
-LAYOUT = "block"  # the pages have one column, and lines of code have wide blanks
-FULL = ROWS // 2  # lines with text that a page must have at least
+REVISION = 1  # version of typesetting and degradation; part of the cache key
+LAYOUT = "block"  # pages have one column, and lines of code have wide blanks
+MIN_LINES = ROWS // 2  # lines: minimum number of non-empty lines per page [untuned]
 
 
 @dataclass(frozen=True)
-class Scanned:
-    """A page that was read.
+class ScannedPage:
+    """A page with its OCR.
 
     Attributes:
-        truth: its lines as they were typeset, with indentation and empty lines.
-        transcript: what Tesseract read.
-        level: of the damage, one of LEVELS.
-        kind: of the document.
-        name: of the document, and the number of the page.
+        truth: typeset lines, with indentation and empty lines.
+        transcript: OCR by Tesseract.
+        level: level of the damage, a key of LEVELS.
+        kind: kind of the document.
+        name: name of the document, and number of the page.
     """
 
     truth: str
@@ -46,8 +46,8 @@ class Scanned:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A page that is to be read: its lines, and how they are typeset and degraded."""
+class PagePlan:
+    """Inputs of a page: its lines, and how they are typeset and degraded."""
 
     lines: tuple[str, ...]
     level: str
@@ -56,46 +56,47 @@ class Plan:
 
     @property
     def text(self) -> str:
-        """Its lines as a text."""
+        """Lines as one text."""
         return "".join(line + "\n" for line in self.lines)
 
     def draw(self, seed: int) -> bytes:
-        """The degraded image of the page."""
-        drawn = int.from_bytes(hashlib.sha256(f"{seed} {self.name}".encode()).digest()[:8], "big")
-        return degrade(draw(self.lines, self.kind).image, self.level, np.random.default_rng(drawn))
+        """Draw the degraded image of the page."""
+        page_seed = int.from_bytes(hashlib.sha256(f"{seed} {self.name}".encode()).digest()[:8], "big")
+        return degrade(draw(self.lines, self.kind).image, self.level, np.random.default_rng(page_seed))
 
     def key(self, seed: int, version: str) -> str:
-        """A hash of all that the reading depends on: what is drawn, how it is degraded, and Tesseract's version."""
-        parts = [REVISION, LAYOUT, version, seed, self.name, self.kind, asdict(LEVELS[self.level]), self.text]
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        """Hash of all inputs of the OCR: text, degradation and version of Tesseract."""
+        inputs = [REVISION, LAYOUT, version, seed, self.name, self.kind, asdict(LEVELS[self.level]), self.text]
+        return hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
 
 
-def choose_pages(documents: Sequence[bytes], kind: str, count: int, generator: np.random.Generator) -> list[Plan]:
-    """Draw pages from as many documents as there are, with levels in turn.
+def choose_pages(documents: Sequence[bytes], kind: str, count: int, generator: np.random.Generator) -> list[PagePlan]:
+    """Draw pages from as many documents as possible, with alternating levels.
 
-    Of a document, a second page is taken only when all have one. Pages with less than FULL lines of text are left out.
+    A second page of a document is selected only after one page of every document. Pages with fewer than MIN_LINES
+    non-empty lines are excluded.
     """
-    found: list[tuple[int, float, str, tuple[str, ...]]] = []
+    candidates: list[tuple[int, float, str, tuple[str, ...]]] = []
     for number, document in enumerate(documents):
         pages = enumerate(paginate(document.decode(errors="replace"), kind), 1)
-        full = [(page, lines) for page, lines in pages if sum(map(bool, lines)) >= FULL]
+        full = [(page, lines) for page, lines in pages if sum(map(bool, lines)) >= MIN_LINES]
         for turn, index in enumerate(generator.permutation(len(full))):
             page, lines = full[index]
-            found.append((turn, generator.random(), f"{kind} {number}, page {page}", tuple(lines)))
-    chosen = sorted(found)[:count]
+            candidates.append((turn, generator.random(), f"{kind} {number}, page {page}", tuple(lines)))
+    chosen = sorted(candidates)[:count]
     levels = list(LEVELS)
-    return [Plan(lines, levels[at % len(levels)], kind, name) for at, (*_, name, lines) in enumerate(chosen)]
+    return [PagePlan(lines, levels[index % len(levels)], kind, name) for index, (*_, name, lines) in enumerate(chosen)]
 
 
-def read_pages_of(corpora: Path, split: str, count: int, keep: Path, seed: int, track: Track) -> list[Scanned]:
-    """Pages of prose, code and config, read by Tesseract.
+def scan_corpora(corpora: Path, split: str, count: int, cache: Path, seed: int, track: Track) -> list[ScannedPage]:
+    """Make pages of prose, code and config, and run Tesseract on them.
 
     Args:
-        corpora: the folder of the texts.
-        split: ``eval``, or ``train``, of which only documents are taken that no built-in expert was trained on.
-        count: pages of each kind.
-        keep: the file that keeps the readings; those that it has are not read again.
-        seed: of the choice of pages and of the damage.
+        corpora: folder of the texts.
+        split: ``eval`` or ``train``; only documents of ``train`` that no built-in expert was trained on.
+        count: number of pages of each kind.
+        cache: file with cached OCR; it is extended.
+        seed: random seed of the selection of pages and of the damage.
         track: shows progress.
     """
     domains = read_domains(corpora, split, held_out=split == "train")
@@ -103,22 +104,22 @@ def read_pages_of(corpora: Path, split: str, count: int, keep: Path, seed: int, 
         choose_pages(documents, kind, count, np.random.default_rng([seed, number]))
         for number, (kind, documents) in enumerate(domains.items())
     ]
-    kept = Readings(keep)
-    turns = [plan for turn in zip(*plans, strict=False) for plan in turn]  # so that a run that ends early has all kinds
-    return [kept.read(plan, seed) for plan in track(turns, "pages")]
+    ocr = OcrCache(cache)
+    alternating = [plan for turn in zip(*plans, strict=False) for plan in turn]  # an interrupted run has all kinds
+    return [ocr.read(plan, seed) for plan in track(alternating, "pages")]
 
 
-class Readings:
-    """The readings that a file keeps."""
+class OcrCache:
+    """OCR of pages, cached in a file."""
 
     def __init__(self, path: Path) -> None:
-        """Take a file, which need not exist."""
+        """Read the cache file ``path``, if it exists."""
         self.path = path
         self.rows = {row["key"]: row for row in read_rows(path)}
         self.version = find_tesseract().version
 
-    def read(self, plan: Plan, seed: int) -> Scanned:
-        """A page, from the file or by Tesseract."""
+    def read(self, plan: PagePlan, seed: int) -> ScannedPage:
+        """Return a page from the cache, or run Tesseract."""
         key = plan.key(seed, self.version)
         if key in self.rows:
             transcript = read_pages(self.rows[key]["hocr"].encode())
@@ -128,40 +129,42 @@ class Readings:
             row |= {"ocr": transcript.text, "hocr": transcript.data.decode()}
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        return Scanned(plan.text, transcript, plan.level, plan.kind, plan.name)
+        return ScannedPage(plan.text, transcript, plan.level, plan.kind, plan.name)
 
 
 def read_rows(path: Path) -> Iterator[dict[str, str]]:
-    """The rows of a file; one that was cut off at its end is taken away."""
+    """Read the rows of a file; an incomplete last row is removed from the file."""
     if not path.exists():
         return
-    whole = 0
+    complete_bytes = 0
     with path.open("rb") as file:
         for line in file:
             if line.endswith(b"\n"):
-                whole += len(line)
+                complete_bytes += len(line)
                 yield json.loads(line)
-    if whole < path.stat().st_size:
-        os.truncate(path, whole)
+    if complete_bytes < path.stat().st_size:
+        os.truncate(path, complete_bytes)
 
 
 def plain_lines(text: str) -> list[str]:
-    """The lines of a text that have any, without indentation and with single blanks, as files of OCR have them."""
+    """Return the non-empty lines of a text, without indentation and with single blanks, as in OCR files."""
     return [" ".join(line.split()) for line in text.split("\n") if line.strip()]
 
 
-def pair_lines(truth: str, read: str) -> list[tuple[str, str]]:
-    """The lines of two texts beside each other, with the fewest edits; "" beside a line that is lost or invented."""
-    rows, columns = plain_lines(truth), plain_lines(read)
+def pair_lines(truth: str, recognised: str) -> list[tuple[str, str]]:
+    """Align the lines of two texts with the fewest edits; a missing or additional line is paired with an empty line."""
+    rows, columns = plain_lines(truth), plain_lines(recognised)
     cost = np.zeros((len(rows) + 1, len(columns) + 1), dtype=int)
     cost[1:, 0], cost[0, 1:] = np.cumsum([len(line) for line in rows]), np.cumsum([len(line) for line in columns])
-    both = [[Levenshtein.distance(row, column) for column in columns] for row in rows]
+    distances = [[Levenshtein.distance(row, column) for column in columns] for row in rows]
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
-            cost[i + 1, j + 1] = min(cost[i, j] + both[i][j], cost[i, j + 1] + len(row), cost[i + 1, j] + len(column))
+            cost[i + 1, j + 1] = min(
+                cost[i, j] + distances[i][j], cost[i, j + 1] + len(row), cost[i + 1, j] + len(column)
+            )
     pairs, i, j = [], len(rows), len(columns)
     while i or j:
-        if i and j and cost[i, j] == cost[i - 1, j - 1] + both[i - 1][j - 1]:
+        if i and j and cost[i, j] == cost[i - 1, j - 1] + distances[i - 1][j - 1]:
             i, j = i - 1, j - 1
             pairs.append((rows[i], columns[j]))
         elif i and cost[i, j] == cost[i - 1, j] + len(rows[i - 1]):

@@ -1,8 +1,9 @@
-"""Two masked models, neither of which is a specialist by the check: table "sevenb".
+"""Two masked models that fail the specialisation check: table "sevenb".
 
-By default they are adapters of one base: a general one, tuned on prose and code, and one tuned on code, which both find
-easier. With ``--experts prose=hf:Dream-org/Dream-v0-Base-7B --experts code=hf:Dream-org/Dream-Coder-v0-Base-7B
---trust-remote-code`` they are the paper's.
+By default they are adapters of one base model: a general adapter for prose and code, and an adapter for code. Both have
+a lower loss on code. With
+``--experts prose=hf:Dream-org/Dream-v0-Base-7B --experts code=hf:Dream-org/Dream-Coder-v0-Base-7B
+--trust-remote-code`` they are the models of the paper.
 """
 
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from conservator.training import Check, check_specialisation
 from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval
 from conservator_studies.corpora import read_domain
+from conservator_studies.expert_training import text_corpus
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
@@ -22,18 +24,17 @@ from conservator_studies.tokens import (
     restore_trials,
     tabulate_trials,
 )
-from conservator_studies.trained import text_corpus
 
 DOMAINS = ("prose", "code")
 
 
 @dataclass(frozen=True)
 class Config(TokenConfig):
-    """The sizes of the study.
+    """Configuration of the study.
 
     Attributes:
-        checked: windows of each domain for the specialisation check.
-        training: of the experts; None if they are named.
+        checked: number of windows of each domain for the specialisation check.
+        training: training configuration of the experts; None if they must be named.
     """
 
     windows: int = 64
@@ -48,13 +49,13 @@ BASELINES = (
     *(OURS, "hard_label", "demix", "demix_heldout", "shuffled_within", "equal", "field_average", "global"),
     *("packllm_opt", "packllm_sim", "best_single_marginal", "raw_loss", "hmm", "single:prose", "single:code"),
 )
-FEW = ("local_particles", "best_single_posterior")  # these draw particles
+PARTICLE_METHODS = ("local_particles", "best_single_posterior")
 TABLES = [
-    TableSpec("Restoration; differences on the same windows", COMPARISON, "tab:sevenb"),
+    TableSpec("Restoration accuracy, mean over documents; differences on the same windows", COMPARISON, "tab:sevenb"),
     TableSpec("Quality", QUALITY, "tab:sevenb"),
     TableSpec("Cost", COST),
     TableSpec(
-        "The specialisation check: energy in nats per byte (the paper's: per token)",
+        "Specialisation check: energy in nats per byte (paper: per token)",
         [Column(f"energy_{name}", f"{name} expert", 3) for name in DOMAINS],
         'appendix "The specialization check"',
     ),
@@ -79,22 +80,22 @@ PAPER_CHECK = {"prose": (0.888, 1.078), "code": (0.514, 0.337)}
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Check the pair, then restore windows by every method."""
+    """Check the specialisation of the pair, then restore windows with every method."""
     code = read_domain(resources.corpora, "code", "train")
-    both = [*read_domain(resources.corpora, "prose", "train").documents, *code.documents]
-    texts = {"prose": text_corpus(both), "code": code}
+    union = [*read_domain(resources.corpora, "prose", "train").documents, *code.documents]
+    texts = {"prose": text_corpus(union), "code": code}
     team = list(load_or_train_adapters(resources, config.training, config.windows, texts, track).values())
-    held = {name: resources.evaluation[name] for name in DOMAINS}
-    check = check_specialisation(team, held, windows=config.checked, length=config.length, seed=seed)
-    mixed = mixed_windows(held, team[0].spec.vocabulary, config, seed)
-    methods = {name: by_name(name) for name in (*BASELINES, *FEW)}
+    held_out = {name: resources.evaluation[name] for name in DOMAINS}
+    check = check_specialisation(team, held_out, windows=config.checked, length=config.length, seed=seed)
+    mixed = mixed_windows(held_out, team[0].spec.vocabulary, config, seed)
+    methods = {name: by_name(name) for name in (*BASELINES, *PARTICLE_METHODS)}
     trials = damage_windows(mixed, team, config, seed)
-    found = restore_trials(trials, methods, track, "sevenb", FEW, config.particle_windows)
-    return Findings(tabulate_trials(found, mixed, PAPER, OURS) + energies(check), {})
+    restorations = restore_trials(trials, methods, track, "sevenb", PARTICLE_METHODS, config.particle_windows)
+    return Findings(tabulate_trials(restorations, mixed, PAPER, OURS) + check_rows(check), {})
 
 
-def energies(check: Check) -> list[Row]:
-    """A row for each domain: what its text costs each expert, and what the check says of the pair."""
+def check_rows(check: Check) -> list[Row]:
+    """Make one row per domain: the energy of its text for each expert, and the outcome of the check."""
     names = [f"energy_{name}" for name in DOMAINS]
     rows: list[Row] = []
     for domain in DOMAINS:
@@ -106,15 +107,15 @@ def energies(check: Check) -> list[Row]:
 
 
 def conclude(rows: list[Row]) -> str:
-    """What the check says, and whether local weights help in spite of it."""
-    found = {row["method"]: row for row in rows}
-    ours, shared, check = found[OURS], found["global"], found["check prose"]
-    said = {True: "yes", False: "no"}
+    """State the outcome of the check, and compare local weights with the global weight."""
+    by_method = {row["method"]: row for row in rows}
+    ours, global_row, check = by_method[OURS], by_method["global"], by_method["check prose"]
+    answer = {True: "yes", False: "no"}
     return (
-        f"Does each expert find its own domain easiest? {said[bool(check['row_wise'])]}. Is each domain served best by "
-        f"its own expert? {said[bool(check['column_wise'])]}. (The paper's pair: no, and yes.) Local evidence restores "
-        f"{ours['accuracy_documents']:.3f}, a global weight {shared['accuracy_documents']:.3f} (difference "
-        f"{interval(shared)}, p = {shared['p']:.4f})."
+        f"Each expert has its lowest energy on its own domain: {answer[bool(check['row_wise'])]}. Each domain has its "
+        f"lowest energy with its own expert: {answer[bool(check['column_wise'])]}. (The pair of the paper: no, yes.) "
+        f"Accuracy with local evidence: {ours['accuracy_documents']:.3f}; with a global weight: "
+        f"{global_row['accuracy_documents']:.3f} (difference {interval(global_row)}, p = {global_row['p']:.4f})."
     )
 
 

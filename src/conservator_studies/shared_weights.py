@@ -1,4 +1,4 @@
-"""Weights of several language models in one text: local ones, and those that are the same at every byte."""
+"""Weights of several language models in one text: local weights, and weights that are the same at every byte."""
 
 import time
 from collections.abc import Sequence
@@ -16,85 +16,88 @@ from conservator.pipelines.rescoring import Rescorer
 from conservator_studies.baselines.constant import GRID, TEMPERATURE
 from conservator_studies.drafts import Draft
 
-STEPS = 10  # of the lattice from one model to another
+GRID_RESOLUTION = 10  # parts: resolution of the weight grid [untuned]
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Weighted(Rescorer):
-    """A rewriter whose language models have given weights.
+class FixedWeightRescorer(Rescorer):
+    """A rescorer with fixed weights of the language models.
 
     Attributes:
-        given: (L, m).
+        given: (L, m) weights.
     """
 
     given: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def weights(self, text: bytes, visible: NDArray[np.bool_], meter: Meter | None = None) -> Floats:
-        """Those that were given."""
+        """Return the fixed weights."""
         return self.given
 
 
 @dataclass(frozen=True)
 class CausalEvidence:
-    """What m language models say of the bytes of a text.
+    """Byte conditionals of m language models for a text.
 
     Attributes:
-        laws: of each (L, 256), log q(byte | bytes before it).
-        tokens: (L,) the text.
-        visible: (L,) which bytes are known.
-        seconds: of the processor.
+        log_probs: for each model (L, 256) log q(byte | previous bytes).
+        tokens: (L,) text.
+        visible: (L,) True for known bytes.
+        seconds: processor time.
     """
 
-    laws: Sequence[Tensor]
+    log_probs: Sequence[Tensor]
     tokens: NDArray[np.int64]
     visible: NDArray[np.bool_]
     seconds: float
 
     def weights(self) -> dict[str, Floats]:
-        """(L, m) by method."""
-        count = len(self.laws)
-        one = [constant(np.asarray(simplex_grid(count, STEPS)))]
-        local = infer_causal_field(self.laws, self.tokens, self.visible)
-        shared = infer_causal_field(self.laws, self.tokens, self.visible, priors=one)
-        same = {
+        """Weights (L, m) by method."""
+        count = len(self.log_probs)
+        global_prior = [constant(np.asarray(simplex_grid(count, GRID_RESOLUTION)))]
+        local_field = infer_causal_field(self.log_probs, self.tokens, self.visible)
+        global_field = infer_causal_field(self.log_probs, self.tokens, self.visible, priors=global_prior)
+        constant_weights = {
             "equal": np.full(count, 1 / count),
             "packllm_sim": self.packllm_sim(),
             "packllm_opt": self.packllm_opt(),
         }
         return {
-            "local": local.field,
-            "global": shared.field,
-            **{name: np.tile(weights, (len(self.tokens), 1)) for name, weights in same.items()},
+            "local": local_field.field,
+            "global": global_field.field,
+            **{name: np.tile(weights, (len(self.tokens), 1)) for name, weights in constant_weights.items()},
         }
 
     def packllm_sim(self) -> Floats:
         """PackLLM, softmax variant: weights proportional to exp(-mean loss of visible bytes / T)."""
-        losses = torch.tensor([self.loss(corner) for corner in np.eye(len(self.laws))], dtype=torch.float64)
-        found: Floats = torch.softmax(-losses / TEMPERATURE, dim=0).numpy()
-        return found
+        losses = torch.tensor([self.loss(vertex) for vertex in np.eye(len(self.log_probs))], dtype=torch.float64)
+        weights: Floats = torch.softmax(-losses / TEMPERATURE, dim=0).numpy()
+        return weights
 
     def packllm_opt(self) -> Floats:
-        """PackLLM, greedy variant: the models one by one, the best first, each with a weight by line search."""
-        corners = np.eye(len(self.laws))
-        order = np.argsort([self.loss(corner) for corner in corners], kind="stable")
-        weights: Floats = corners[order[0]]
-        for newcomer in corners[order[1:]]:
-            mixtures = [(1 - share) * weights + share * newcomer for share in GRID.tolist()]
+        """PackLLM, greedy variant: add the models in order of loss, each with a weight from a line search."""
+        vertices = np.eye(len(self.log_probs))
+        order = np.argsort([self.loss(vertex) for vertex in vertices], kind="stable")
+        weights: Floats = vertices[order[0]]
+        for vertex in vertices[order[1:]]:
+            mixtures = [(1 - step) * weights + step * vertex for step in GRID.tolist()]
             losses = [self.loss(mixture) for mixture in mixtures]
             weights = mixtures[max(number for number, loss in enumerate(losses) if loss == min(losses))]
         return weights
 
     def loss(self, weights: Floats) -> float:
-        """The mean loss of visible bytes by the pool with these weights (m,)."""
-        pool = sum(float(share) * law.double() for share, law in zip(weights, self.laws, strict=True))
-        picked = torch.log_softmax(torch.as_tensor(pool), dim=1).gather(1, torch.from_numpy(self.tokens)[:, None])[:, 0]
-        return -float(picked.numpy()[self.visible].mean())
+        """Mean loss of visible bytes under the pool with ``weights`` (m,)."""
+        pool = sum(
+            float(weight) * log_probs.double() for weight, log_probs in zip(weights, self.log_probs, strict=True)
+        )
+        true_tokens = torch.from_numpy(self.tokens)[:, None]
+        log_probs = torch.log_softmax(torch.as_tensor(pool), dim=1).gather(1, true_tokens)[:, 0]
+        return -float(log_probs.numpy()[self.visible].mean())
 
 
-def evidence_of(models: Sequence[CausalExpert], draft: Draft) -> CausalEvidence:
-    """What language models say of a draft."""
+def compute_evidence(models: Sequence[CausalExpert], draft: Draft) -> CausalEvidence:
+    """Compute the byte conditionals of language models for a draft."""
     start, text = time.process_time(), draft.text
-    laws = [byte_conditionals(one, text) for one in models]
+    log_probs = [byte_conditionals(model, text) for model in models]
     tokens = np.frombuffer(text, dtype=np.uint8).astype(np.int64)
-    return CausalEvidence(laws, tokens, draft.visible, time.process_time() - start)
+    return CausalEvidence(log_probs, tokens, draft.visible, time.process_time() - start)

@@ -1,4 +1,4 @@
-"""Categorical experts and a known field, for which everything can be computed (appendix "Data and corruption")."""
+"""Categorical experts and a known field with exact posteriors (appendix "Data and corruption")."""
 
 import torch
 from torch import Tensor
@@ -9,14 +9,14 @@ from conservator.reference import CategoricalExpert
 def draw_experts(
     vocab_size: int, length: int, gap: float, generator: torch.Generator
 ) -> tuple[CategoricalExpert, CategoricalExpert]:
-    """Draw two position-factorised experts that are ``gap`` logits apart.
+    """Draw two position-factorised experts with logits of +-``gap``.
 
-    At every position the vocabulary splits at random into three parts of equal size: tokens that the first
-    expert prefers (logits +gap and -gap), tokens that the second prefers (-gap and +gap), and neutral ones (0
-    and 0). The experts mirror each other, so that their even pool is uniform: equal weights copy what is observed.
+    At every position the vocabulary is split at random into three parts of equal size: tokens that the first expert
+    prefers (logits +gap and -gap), tokens that the second expert prefers (-gap and +gap), and neutral tokens (0 and 0).
+    The experts mirror each other, so their pool with equal weights is uniform, and equal weights copy the observation.
 
-    The paper does not give its construction. Of those tried (docs/LOG.md) this one alone has its divergence (4.56
-    nats at V = 12 and gap 2.5) and, within 0.001, its three accuracies (0.652, 0.634, 0.382).
+    The paper does not give its construction. Of the constructions in docs/LOG.md, only this one reproduces its
+    divergence (4.56 nats at V = 12 and gap 2.5) and, within 0.001, its three accuracies (0.652, 0.634, 0.382).
     """
     part = vocab_size // 3
     ranks = torch.rand(length, vocab_size, generator=generator).argsort(dim=1)
@@ -25,7 +25,7 @@ def draw_experts(
 
 
 def true_field(length: int) -> Tensor:
-    """The field (L, 2): a third routed to the first expert, a third to the second, a third fused."""
+    """Field (L, 2): one third routed to the first expert, one third to the second, one third fused."""
     third = length // 3
     field = torch.full((length, 2), 0.5, dtype=torch.float64)
     field[:third] = torch.tensor([1.0, 0.0], dtype=torch.float64)
@@ -40,5 +40,5 @@ def divergence(first: CategoricalExpert, second: CategoricalExpert) -> float:
 
 
 def field_error(field: Tensor, truth: Tensor) -> float:
-    """The field mean absolute error of section "Metrics"."""
+    """Mean absolute error of the field (section "Metrics")."""
     return float((field - truth).abs().mean())

@@ -1,4 +1,4 @@
-"""Recovering a known field: section "Recovering a known composition field", table "toy", figure "field"."""
+"""Recovery of a known field: section "Recovering a known composition field", table "toy", figure "field"."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from conservator_studies.study import SimulatedStudy, Track
 
 @dataclass(frozen=True)
 class Config:
-    """The sizes of the study; the defaults are the paper's, where it gives them."""
+    """Configuration of the study; the defaults are the paper's values, if it states them."""
 
     repeats: int = 5
     vocab_size: int = 12
@@ -50,11 +50,11 @@ PRESETS = {"laptop": Config(), "paper": Config(repeats=20)}
 TABLES = [
     TableSpec("Field recovery and reconstruction", [Column("mae", "field MAE", 4), Column("accuracy", "accuracy", 4)]),
     TableSpec(
-        "Correlation of the surrogate with the exact log-likelihood, on sequences of the expert",
+        "Correlation of the surrogate with the exact log-likelihood, on samples of the expert",
         [Column("correlation_1", "expert 1", 3), Column("correlation_2", "expert 2", 3)],
     ),
     TableSpec(
-        "The same on sequences of the true field",
+        "Correlation of the surrogate with the exact log-likelihood, on samples of the true field",
         [Column("mixed_correlation_1", "expert 1", 3), Column("mixed_correlation_2", "expert 2", 3)],
     ),
     TableSpec("Divergence of the experts", [Column("divergence", "measured KL (nats)", 3)]),
@@ -66,7 +66,7 @@ LABELS = {
     "surrogate_unweighted": "Surrogate, unweighted",
     "equal": "Equal weights",
     "single": "Single expert",
-    "damaged": "Nothing restored",
+    "damaged": "Observation, not restored",
     "experts": "Both experts",
 }
 PAPER = {
@@ -85,23 +85,23 @@ def run(config: Config, seed: int, track: Track) -> Findings:
     fields: dict[str, list[Tensor]] = defaultdict(list)
     for repeat in track(range(config.repeats), "simulator"):
         generator = torch.Generator().manual_seed(1000 * seed + repeat)
-        metrics, found = once(config, generator)
+        metrics, inferred_fields = run_once(config, generator)
         for method, values in metrics.items():
             measured.add(method, values)
-        for method, field in found.items():
+        for method, field in inferred_fields.items():
             fields[method].append(field)
     return Findings(measured.rows(PAPER), {"simulator_field": draw(true_field(config.length), fields)})
 
 
-def once(config: Config, generator: torch.Generator) -> tuple[dict[str, Metrics], dict[str, Tensor]]:
-    """Draw experts and observations, recover the field in every way, and decode fresh sequences with each field.
+def run_once(config: Config, generator: torch.Generator) -> tuple[dict[str, Metrics], dict[str, Tensor]]:
+    """Draw experts and observations, recover the field with every method, and decode new sequences with each field.
 
-    Accuracy is over all positions, because the channel does not show which tokens it replaced. ``single`` is the mean
-    of the two experts. The correlations are those of equation (dscore), summed over a sequence, with its
-    log-likelihood.
+    Accuracy is over all positions, because the channel does not mark the tokens that it replaced. ``single`` is the
+    mean of the two experts. The correlations are between equation (dscore), summed over a sequence, and the
+    log-likelihood of the sequence.
 
     Returns:
-        The metrics of each method, and the fields that were inferred.
+        The metrics of each method, and the inferred fields.
     """
     experts = draw_experts(config.vocab_size, config.length, config.gap, generator)
     exact = torch.stack([expert.log_marginals for expert in experts])
@@ -115,35 +115,35 @@ def once(config: Config, generator: torch.Generator) -> tuple[dict[str, Metrics]
     vertices = torch.eye(2, dtype=torch.float64)
     constant = {"equal": vertices.mean(0), "first": vertices[0], "second": vertices[1]}
     energies = {"exact": exact, "surrogate": weighted, "surrogate_unweighted": unweighted}
-    found = {method: infer_field(FactorisedEvidence(table, observed)) for method, table in energies.items()}
+    solutions = {method: infer_field(FactorisedEvidence(table, observed)) for method, table in energies.items()}
     fields = {
         "true_field": truth,
-        **{method: inference.field for method, inference in found.items()},
+        **{method: solution.field for method, solution in solutions.items()},
         **{name: weight.expand_as(truth) for name, weight in constant.items()},
     }
     clean = sample_categorical(prior, config.observations, generator)
-    fresh = channel.corrupt(clean, generator)
+    observation = channel.corrupt(clean, generator)
     metrics = {}
     for method, field in fields.items():
-        decoded = decode_posterior(fresh, log_pool(exact, field)).tokens
+        decoded = decode_posterior(observation, log_pool(exact, field)).tokens
         accuracy = float((decoded == clean).double().mean())
         metrics[method] = {"mae": field_error(field, truth), "accuracy": accuracy}
     first, second = metrics.pop("first"), metrics.pop("second")
     metrics["single"] = {metric: (first[metric] + second[metric]) / 2 for metric in first}
-    metrics["damaged"] = {"accuracy": float((fresh.tokens == clean).double().mean())}
-    for method, inference in found.items():
-        metrics[method]["converged"] = float(inference.converged)
+    metrics["damaged"] = {"accuracy": float((observation.tokens == clean).double().mean())}
+    for method, solution in solutions.items():
+        metrics[method]["converged"] = float(solution.converged)
     metrics["experts"] = {"divergence": divergence(*experts)}
     for number, (expert, denoiser) in enumerate(zip(experts, denoisers, strict=True), start=1):
-        own = sample_categorical(expert.log_marginals, config.scored_sequences, generator)
-        for name, tokens in (("correlation", own), ("mixed_correlation", clean[: config.scored_sequences])):
+        samples = sample_categorical(expert.log_marginals, config.scored_sequences, generator)
+        for name, tokens in (("correlation", samples), ("mixed_correlation", clean[: config.scored_sequences])):
             scores = denoising_score(Team([denoiser]), tokens, config.score_samples, generator).sum(-1)
             metrics["surrogate"][f"{name}_{number}"] = correlation(-scores, expert.log_density(tokens))
-    return metrics, {method: inference.field for method, inference in found.items()}
+    return metrics, {method: solution.field for method, solution in solutions.items()}
 
 
 def train_on(expert: CategoricalExpert, config: Config, generator: torch.Generator) -> Denoiser:
-    """Train a flow-matching expert on samples of ``expert``: it never sees the expert's densities."""
+    """Train a flow-matching expert on samples of ``expert``, without access to its densities."""
     samples = sample_categorical(expert.log_marginals, config.training_sequences, generator)
     return train_denoiser(
         samples,
@@ -159,11 +159,11 @@ def train_on(expert: CategoricalExpert, config: Config, generator: torch.Generat
 def surrogate_energies(
     denoisers: list[Denoiser], observed: Observation, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """The denoising score of every candidate token, in the context of the damaged sequences themselves.
+    """Compute the denoising score of every candidate token, in the context of the observed sequences.
 
-    A pass over noised observations gives -log p(v | context) for all v wherever a position is hidden. Averaged
-    over the passes in which it is hidden, that is the schedule-weighted score of a factorised expert; averaged
-    over all passes, with 0 where the position is revealed, it is the deployed score of equation (dscore).
+    A pass over noised observations gives -log p(v | context) for all v at each hidden position. The average over the
+    passes in which a position is hidden is the schedule-weighted score of a factorised expert. The average over all
+    passes, with 0 where the position is revealed, is the score of equation (dscore).
 
     Returns:
         Two tables of energies (minus scores), (m, L, V): weighted and unweighted.
@@ -181,28 +181,28 @@ def surrogate_energies(
 
 
 def correlation(first: Tensor, second: Tensor) -> float:
-    """Pearson's correlation of two vectors."""
+    """Pearson correlation of two vectors."""
     return float(torch.corrcoef(torch.stack([first, second]))[0, 1])
 
 
 def draw(truth: Tensor, fields: dict[str, list[Tensor]]) -> Figure:
-    """Figure "field": the fields of the first repeat, and the error at each position over all repeats."""
+    """Plot figure "field": the fields of the first repeat, and the mean error at each position over all repeats."""
     figure = new_figure(8, 4.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.3])
     third = len(truth) // 3
-    places = np.arange(len(truth))
+    positions = np.arange(len(truth))
     for start, text in ((0, "routed to expert 1"), (third, "routed to expert 2"), (2 * third, "fused")):
         above.text(start + third / 2 - 0.5, 1.09, text, ha="center", va="bottom", fontsize=9, color=GREY)
     for axes in (above, below):
         for boundary in (third, 2 * third):
             axes.axvline(boundary - 0.5, color="0.8", linewidth=1, zorder=0)
         axes.spines[["top", "right"]].set_visible(False)
-    above.step(places, truth[:, 0], where="mid", color="black", linewidth=1.2, label="true field")
+    above.step(positions, truth[:, 0], where="mid", color="black", linewidth=1.2, label="true field")
     marks = (("exact", "exact evidence", BLUE, "o"), ("surrogate", "flow-matching surrogate", ORANGE, "^"))
     for method, label, colour, mark in marks:
         values = torch.stack(fields[method])
-        above.plot(places, values[0, :, 0], mark, color=colour, markersize=4.5, alpha=0.85, label=label)
-        below.plot(places, (values - truth).abs().mean((0, 2)), color=colour, linewidth=1.2)
+        above.plot(positions, values[0, :, 0], mark, color=colour, markersize=4.5, alpha=0.85, label=label)
+        below.plot(positions, (values - truth).abs().mean((0, 2)), color=colour, linewidth=1.2)
     above.set(ylabel=r"weight of expert 1, $\lambda_{\ell,1}$", ylim=(-0.06, 1.06))
     above.legend(loc="upper right", bbox_to_anchor=(1.0, 0.97), frameon=False, fontsize=9)
     below.set(xlabel=r"position $\ell$", ylabel="mean |error|", ylim=(0, None), xlim=(-0.5, len(truth) - 0.5))

@@ -1,4 +1,4 @@
-"""Means, spreads and intervals over independent repeats, and paired comparisons."""
+"""Means, standard deviations and intervals over independent repeats, and paired comparisons."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,10 +11,10 @@ from conservator_studies.result import Metrics, Row
 
 
 class Measurements:
-    """The metrics of each method in each repeat."""
+    """Metrics of each method in each repeat."""
 
     def __init__(self) -> None:
-        """Start empty."""
+        """Create an empty collection."""
         self.values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
 
     def add(self, method: str, metrics: Metrics) -> None:
@@ -23,7 +23,7 @@ class Measurements:
             self.values[method][metric].append(value)
 
     def rows(self, paper: Mapping[str, Metrics]) -> list[Row]:
-        """Return a row for each method: its metrics summarised, how often it was measured, the paper's figures."""
+        """Return one row per method: summarised metrics, number of repeats, and the paper's values."""
         rows: list[Row] = []
         for method, metrics in self.values.items():
             row: Row = {"method": method, "count": max(len(values) for values in metrics.values())}
@@ -43,30 +43,32 @@ def summarise(metric: str, values: Sequence[float]) -> Metrics:
     if len(sample) < 2:
         return {metric: mean}
     sd = float(sample.std(ddof=1))
-    half = student_quantile(0.975, len(sample) - 1) * sd / float(np.sqrt(len(sample)))
-    return {metric: mean, f"{metric}_sd": sd, f"{metric}_low": mean - half, f"{metric}_high": mean + half}
+    half_width = student_quantile(0.975, len(sample) - 1) * sd / float(np.sqrt(len(sample)))
+    return {metric: mean, f"{metric}_sd": sd, f"{metric}_low": mean - half_width, f"{metric}_high": mean + half_width}
 
 
 def student_quantile(probability: float, freedom: int) -> float:
-    """The quantile of Student's t distribution with ``freedom`` degrees of freedom."""
+    """Quantile of Student's t distribution with ``freedom`` degrees of freedom."""
     try:
         from scipy import stats
     except ImportError as error:
-        raise ConservatorError("intervals need an extra: pip install 'conservator[studies]'") from error
+        raise ConservatorError(
+            "confidence intervals need an optional dependency: pip install 'conservator[studies]'"
+        ) from error
     return float(stats.t.ppf(probability, freedom))
 
 
 @dataclass(frozen=True)
-class Paired:
-    """The difference of two methods on the same units (documents).
+class PairedDifference:
+    """Difference of two methods on the same units (documents).
 
     Attributes:
-        difference: the mean of the paired differences.
-        low: the lower end of its 95 % bootstrap interval.
-        high: the upper end.
-        p: the two-sided p-value of a sign-flip permutation test; at least 1 / (resamples + 1).
-        d_z: Cohen's d of the differences, their mean over their standard deviation; 0 where they do not differ at all.
-        count: how many units.
+        difference: mean of the paired differences.
+        low: lower bound of its 95 % bootstrap interval.
+        high: upper bound of its 95 % bootstrap interval.
+        p: two-sided p-value of a sign-flip permutation test; at least 1 / (resamples + 1).
+        d_z: Cohen's d: mean over standard deviation of the differences; 0 if the standard deviation is 0.
+        count: number of units.
     """
 
     difference: float
@@ -77,20 +79,22 @@ class Paired:
     count: int
 
     def as_row(self, prefix: str = "") -> Metrics:
-        """The keys of a row: the difference with its interval, p and d_z."""
-        found = {"difference": self.difference, "difference_low": self.low, "difference_high": self.high}
-        return {f"{prefix}{key}": value for key, value in (found | {"p": self.p, "d_z": self.d_z}).items()}
+        """Return the entries of a row: difference with its interval, p and d_z."""
+        entries = {"difference": self.difference, "difference_low": self.low, "difference_high": self.high}
+        return {f"{prefix}{key}": value for key, value in (entries | {"p": self.p, "d_z": self.d_z}).items()}
 
 
-def compare(ours: Sequence[float], theirs: Sequence[float], *, resamples: int = 10_000, seed: int = 0) -> Paired:
-    """Compare two methods, unit by unit (appendix "Protocol and statistics")."""
+def compare(
+    ours: Sequence[float], theirs: Sequence[float], *, resamples: int = 10_000, seed: int = 0
+) -> PairedDifference:
+    """Compare two methods on the same units (appendix "Protocol and statistics")."""
     paired = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
     count, mean = len(paired), float(paired.mean())
     rng = np.random.default_rng(seed)
     means = paired[rng.integers(count, size=(resamples, count))].mean(axis=1)
     flipped = (2.0 * rng.integers(2, size=(resamples, count)) - 1) @ paired / count
     extreme = int((np.abs(flipped) >= abs(mean) * (1 - 1e-9)).sum())
-    spread = float(paired.std(ddof=1)) if count > 1 else 0.0
+    sd = float(paired.std(ddof=1)) if count > 1 else 0.0
     low, high = np.quantile(means, [0.025, 0.975])
-    size = mean / spread if spread > 0 else 0.0
-    return Paired(mean, float(low), float(high), (extreme + 1) / (resamples + 1), size, count)
+    d_z = mean / sd if sd > 0 else 0.0
+    return PairedDifference(mean, float(low), float(high), (extreme + 1) / (resamples + 1), d_z, count)

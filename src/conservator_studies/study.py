@@ -1,4 +1,4 @@
-"""What a study is: its sizes, how it is run, and how its findings are shown."""
+"""Definition of a study: configurations, computation, and tables."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,38 +23,39 @@ class Track(Protocol):
     """Shows the progress of a long loop."""
 
     def __call__(self, items: Iterable[Item], title: str, /) -> Iterable[Item]:
-        """Go through ``items`` under a progress bar with that title."""
+        """Iterate over ``items`` and show a progress bar with ``title``."""
 
 
 def untracked(items: Iterable[Item], title: str) -> Iterable[Item]:
-    """Show nothing: for a loop inside a loop whose progress is shown."""
+    """Iterate without a progress bar, for an inner loop."""
     return items
 
 
 def no_conclusion(rows: list[Row]) -> str:
-    """No conclusion."""
+    """Return no conclusion."""
     return ""
 
 
-def nothing(config: Any, resources: Resources | None) -> str:
-    """Nothing is missing."""
+def lacks_nothing(config: Any, resources: Resources | None) -> str:
+    """State that no input is missing."""
     return ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study(ABC, Generic[Config]):
-    """The reproduction of a table or a figure of the paper.
+    """Reproduction of a table or a figure of the paper.
 
     Attributes:
-        presets: its sizes by name, ``laptop`` and ``paper``: frozen dataclasses.
-        unit: the name of the size that counts repeats, windows or documents; a limit applies to it.
-        tables: how its rows are shown.
-        labels: method -> the name of its row in tables; a row without a label is named by its method.
-        conclude: summarises the rows in words; "" for no conclusion.
-        needs_resources: whether it works with texts and trained experts.
-        domain: a domain of texts that it needs besides prose, code and config.
-        split: the split of that domain.
-        lacks: says of sizes and resources what is missing for them, and how to get it; "" for nothing.
+        presets: configurations by name, ``laptop`` and ``paper``; frozen dataclasses.
+        unit: configuration field with the number of repeats, windows or documents; a limit applies to it.
+        tables: layout of the tables.
+        labels: method -> name of its row in tables; by default the method.
+        conclude: makes the conclusion from the rows; "" for no conclusion.
+        needs_resources: whether the study needs texts and trained experts.
+        domain: required domain in addition to prose, code and config.
+        split: split of ``domain``.
+        lacks: returns a message about missing inputs and how to provide them, from a configuration and resources; ""
+            if no input is missing.
     """
 
     needs_resources: ClassVar[bool] = False
@@ -66,44 +67,44 @@ class Study(ABC, Generic[Config]):
     conclude: Callable[[list[Row]], str] = no_conclusion
     domain: str | None = None
     split: str = "eval"
-    lacks: Callable[[Config, Resources | None], str] = nothing
+    lacks: Callable[[Config, Resources | None], str] = lacks_nothing
 
     @abstractmethod
     def findings(self, config: Config, seed: int, track: Track, resources: Resources | None) -> Findings:
-        """Run it."""
+        """Run the study."""
 
     def config(self, preset: str, limit: int | None = None) -> Config:
-        """The sizes of a preset, with at most ``limit`` repeats, windows or documents."""
+        """Return the configuration of a preset, with at most ``limit`` repeats, windows or documents."""
         config = self.presets[preset]
         return config if limit is None else replace(config, **{self.unit: min(limit, getattr(config, self.unit))})
 
     def grids(self, rows: list[Row]) -> list[tuple[TableSpec, Lines]]:
-        """The tables that have rows, laid out as text."""
+        """Lay out the tables that have rows."""
         laid_out = [(spec, grid(rows, spec, self.labels)) for spec in self.tables]
         return [(spec, lines) for spec, lines in laid_out if len(lines) > 1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedStudy(Study[Config]):
-    """A study that draws its experts and its sequences itself.
+    """A study with simulated experts and sequences.
 
     Attributes:
-        run: from sizes, a seed and a progress bar to findings.
+        run: computes the findings from a configuration, a seed and a progress bar.
     """
 
     run: Callable[[Config, int, Track], Findings]
 
     def findings(self, config: Config, seed: int, track: Track, resources: Resources | None) -> Findings:
-        """Run it; the resources are not used."""
+        """Run the study; ``resources`` is ignored."""
         return self.run(config, seed, track)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextStudy(Study[Config]):
-    """A study of texts and trained experts.
+    """A study with texts and trained experts.
 
     Attributes:
-        run: from sizes, a seed, a progress bar, texts and experts to findings.
+        run: computes the findings from a configuration, a seed, a progress bar and resources.
     """
 
     needs_resources: ClassVar[bool] = True
@@ -111,13 +112,13 @@ class TextStudy(Study[Config]):
     run: Callable[[Config, int, Track, Resources], Findings]
 
     def findings(self, config: Config, seed: int, track: Track, resources: Resources | None) -> Findings:
-        """Run it with the resources."""
+        """Run the study with ``resources``."""
         if resources is None:
-            raise ConservatorError("this study works with texts and experts, and was given none")
+            raise ConservatorError("this study needs texts and experts, got no resources")
         return self.run(config, seed, track, resources)
 
 
 def load_study(name: str) -> Study[Any]:
-    """Import the study of that name."""
+    """Import the study ``name``."""
     study: Study[Any] = import_module(STUDIES[name].module).STUDY
     return study

@@ -11,9 +11,9 @@ from conservator.experts import Expert
 from conservator.training import Corpus, TrainingTarget
 from conservator.vocabularies import BYTES
 from conservator_studies.corpora import read_domain
+from conservator_studies.expert_training import Recipe, load_all, text_corpus, train_missing
 from conservator_studies.resources import Resources
 from conservator_studies.study import Track
-from conservator_studies.trained import Recipe, load_all, text_corpus, train_once
 
 FULL_TRAINING_WINDOWS = 64  # windows: a study with fewer windows trains for fewer steps [untuned]
 BASE_DOMAINS = ("readme", "arxiv")  # training texts of the base model; not the domains of its adapters
@@ -81,7 +81,7 @@ def load_or_train_adapters(
         Recipe(role, corpus, TrainingTarget(base=base), training.steps * (step_factors or {}).get(role, 1))
         for role, corpus in texts.items()
     ]
-    return load_all(train_once(recipes, cache, track))
+    return load_all(train_missing(recipes, cache, track))
 
 
 def lacks_adapters(*roles: str) -> Callable[[HasAdapterTraining, Resources | None], str]:
@@ -103,7 +103,7 @@ def make_base(corpora: Path, training: AdapterTraining, cache: Path, track: Trac
     """Train the base model on ``training.general``, or find it in ``cache``; return its folder."""
     documents = [text for name in training.general for text in read_domain(corpora, name, "train").documents]
     target = TrainingTarget(training.source, str(training.tokens))
-    return train_once([Recipe("base", text_corpus(documents), target, training.base)], cache, track)["base"]
+    return train_missing([Recipe("base", text_corpus(documents), target, training.base)], cache, track)["base"]
 
 
 def has_token_expert(resources: Resources, role: str) -> bool:

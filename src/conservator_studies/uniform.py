@@ -1,7 +1,7 @@
-"""Two experts with a uniform source: which evidence gives the better field, and the better restoration.
+"""Comparison of evidence for two experts with a uniform source: field accuracy and restoration accuracy.
 
-The paper scores them by a heuristic, because it has no identity for this source. Beside it: energies by the identity,
-in the same algorithm, and evidence from cavities, which needs neither particles nor folds.
+The paper uses a heuristic score, because it has no identity for this source. The study compares it with energies by the
+identity in the same algorithm, and with cavity evidence, which needs neither particles nor folds.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
 from conservator_studies.token_experts import AdapterTraining, lacks_adapters, load_or_train_adapters
 from conservator_studies.tokens import (
-    ROUNDS,
+    DECODER_STEPS,
     Method,
     TokenConfig,
     by_field,
     by_name,
-    by_source,
+    by_noise_decoding,
     damage_windows,
     mixed_windows,
     restore_trials,
@@ -34,27 +34,27 @@ from conservator_studies.tokens import (
 )
 
 DOMAINS = ("prose", "code")
-OURS, PAPERS, IDENTITY = "cavity", "heuristic", "identity"
+OURS, HEURISTIC, IDENTITY = "cavity", "heuristic", "identity"
 LABELS = {
     OURS: "Cavity evidence (ours)",
-    "cavity_ascent": "Cavity evidence, the paper's update",
-    "folds": "Evidence by folds",
-    PAPERS: "Heuristic score, Algorithm 1",
+    "cavity_ascent": "Cavity evidence, with the paper's update",
+    "folds": "Fold evidence",
+    HEURISTIC: "Heuristic score, Algorithm 1",
     IDENTITY: "Energies by the identity, Algorithm 1",
     "equal": "Equal weights",
     "hard_label": "Hard label router",
-    "t_dec": "Ours, the paper's decoder",
-    "iterative": "Ours, iterative decoder",
+    "t_dec": "Ours, with the paper's decoder",
+    "iterative": "Ours, with the iterative decoder",
 }
-SCORES: dict[str, Score] = {PAPERS: uniform_denoising_score, IDENTITY: partial(sampled_energies, latest=MAX_KAPPA)}
+SCORES: dict[str, Score] = {HEURISTIC: uniform_denoising_score, IDENTITY: partial(sampled_energies, latest=MAX_KAPPA)}
 
 
 @dataclass(frozen=True)
 class Config(TokenConfig):
-    """The sizes of the study.
+    """Configuration of the study.
 
     Attributes:
-        training: of the experts; None if they are named.
+        training: training configuration of the experts; None if they must be named.
     """
 
     training: AdapterTraining | None = field(default_factory=AdapterTraining)
@@ -65,7 +65,7 @@ PRESETS = {
     "paper": Config(particle_windows=256, training=None),
 }
 TABLES = [
-    TableSpec("Restoration, each document counted alike; differences on the same windows", COMPARISON),
+    TableSpec("Restoration accuracy, mean over documents; differences on the same windows", COMPARISON),
     TableSpec("Quality", QUALITY),
     TableSpec("Cost", COST),
     TableSpec("Accuracy in each true region", [Column(f"accuracy_{name}", name, 3) for name in DOMAINS]),
@@ -73,12 +73,12 @@ TABLES = [
 
 
 def folds(setting: UniformSetting) -> Inferred:
-    """The exact posterior of lattice fields, from tokens that are hidden in turn."""
+    """Infer the exact posterior of grid fields from tokens that are hidden in turn."""
     return Bayes()(setting.team, setting.observation, setting.generator())
 
 
 def by_particles(score: Score) -> Method:
-    """Algorithm 1, with one or the other score."""
+    """Make a method from Algorithm 1 with a score."""
     return by_field(lambda setting: setting.algorithm_1(score=score))
 
 
@@ -89,43 +89,43 @@ METHODS: dict[str, Method] = {
     **{name: by_particles(score) for name, score in SCORES.items()},
     "equal": by_name("equal"),
     "hard_label": by_name("hard_label"),
-    "t_dec": by_source("local_bayes", 1),
-    "iterative": by_source("local_bayes", ROUNDS),
+    "t_dec": by_noise_decoding("local_bayes", 1),
+    "iterative": by_noise_decoding("local_bayes", DECODER_STEPS),
 }
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
-    """Restore the same windows by every method; the first of them by Algorithm 1 too."""
+    """Restore the same windows with every method; only the first windows with Algorithm 1."""
     corpora = {name: read_domain(resources.corpora, name, "train") for name in DOMAINS}
     experts = list(load_or_train_adapters(resources, config.training, config.windows, corpora, track).values())
     for name, expert in zip(DOMAINS, experts, strict=True):
         if expert.spec.source.shows_noise:
             raise ConservatorError(
-                f"the expert for {name} has a mask source; this study takes two experts with a uniform source: "
+                f"the expert for {name} has a mask source; this study needs two experts with a uniform source: "
                 "--experts prose=FOLDER --experts code=FOLDER"
             )
     texts = {name: resources.evaluation[name] for name in DOMAINS}
     mixed = mixed_windows(texts, experts[0].spec.vocabulary, config, seed)
     trials = damage_windows(mixed, experts, config, seed)
-    found = restore_trials(trials, METHODS, track, "uniform", SCORES, config.particle_windows)
-    return Findings(tabulate_trials(found, mixed, {}, OURS), {})
+    restorations = restore_trials(trials, METHODS, track, "uniform", SCORES, config.particle_windows)
+    return Findings(tabulate_trials(restorations, mixed, {}, OURS), {})
 
 
 def conclude(rows: list[Row]) -> str:
-    """Which evidence is the best, for the field and for the text."""
-    found: Mapping[str, Row] = {row["method"]: row for row in rows}
-    ours = found[OURS]
+    """Compare the kinds of evidence by field accuracy and restoration accuracy."""
+    by_method: Mapping[str, Row] = {row["method"]: row for row in rows}
+    ours = by_method[OURS]
     sentences = [
         f"{LABELS[name]} ({row['windows']} windows): field accuracy {row['field_accuracy']:.3f}, accuracy "
-        f"{row['accuracy_documents']:.3f} (cavity evidence minus it {interval(row)}, p = {row['p']:.4f}), "
-        f"{row['evaluations']:.0f} evaluations a window."
-        for name in (PAPERS, IDENTITY, "folds")
-        if (row := found.get(name)) and "field_accuracy" in row
+        f"{row['accuracy_documents']:.3f} (cavity evidence minus method {interval(row)}, p = {row['p']:.4f}), "
+        f"{row['evaluations']:.0f} evaluations per window."
+        for name in (HEURISTIC, IDENTITY, "folds")
+        if (row := by_method.get(name)) and "field_accuracy" in row
     ]
     field = f"field accuracy {ours['field_accuracy']:.3f}, " if "field_accuracy" in ours else ""
     return (
         f"Cavity evidence: {field}accuracy {ours['accuracy_documents']:.3f} on {ours['windows']} windows, with "
-        f"{ours['evaluations']:.0f} evaluations a window. " + " ".join(sentences)
+        f"{ours['evaluations']:.0f} evaluations per window. " + " ".join(sentences)
     )
 
 

@@ -8,7 +8,7 @@ import torch
 
 from conservator.reference import PRESETS, CategoricalExpert, Particles
 from conservator.vocabularies import BYTES
-from conservator_studies import STUDIES, recovered, seeds
+from conservator_studies import STUDIES, field_quality, seeds
 from conservator_studies.claims import check_claims
 from conservator_studies.corpora import DEMO, DOMAINS, read_domain
 from conservator_studies.execution import Request, tables
@@ -119,7 +119,7 @@ def test_a_pair_that_was_trained_on_everything_fails_the_check(findings):
     assert unspecialised["passed"] == 0
     assert unspecialised["warning"]
     assert abs(unspecialised["margin_prose"]) < 1
-    assert "fails it" in seeds.conclude(findings["seeds"].rows)
+    assert "fails the check" in seeds.conclude(findings["seeds"].rows)
     assert specialised["method"] == "specialised"
 
 
@@ -159,4 +159,4 @@ def test_a_limit_bounds_the_size_of_a_study():
 
 
 def test_a_shape_hides_letters_and_digits():
-    assert recovered.shape(b"Wrote 42 bytes\n\xc3\x84\xff") == "Aaaaa 99 aaaaa\nA\ufffd"
+    assert field_quality.shape(b"Wrote 42 bytes\n\xc3\x84\xff") == "Aaaaa 99 aaaaa\nA\ufffd"

@@ -15,7 +15,7 @@ from conservator.reference import MarkovExpert
 from conservator_studies import language_models
 from conservator_studies.drafts import Drafter
 from conservator_studies.resources import Resources
-from conservator_studies.shared_weights import CausalEvidence, Weighted, evidence_of
+from conservator_studies.shared_weights import CausalEvidence, FixedWeightRescorer, compute_evidence
 from conservator_studies.study import untracked
 from support.fakes import FakeExpert, TextExpert
 
@@ -93,11 +93,11 @@ def test_a_draft_equals_the_restoration_of_the_product(resources):
 def test_local_weights_equal_those_of_the_rescorer(resources):
     drafter = Drafter(resources.choose(language_models.EXPERTS), RestoreOptions(lost="bytes"), select=True)
     draft = drafter.draft(damage((VERSE + CODE).encode(), 0.1, seed=2), 2)
-    local = evidence_of(MODELS, draft).weights()["local"]
+    local = compute_evidence(MODELS, draft).weights()["local"]
     assert local == pytest.approx(Rescorer(MODELS).weights(draft.text, draft.visible))
     with_given, with_inferred = (
         rescorer(draft.damaged, draft.positions, draft.decoded, Meter()).decoded.tokens
-        for rescorer in (Weighted(MODELS, given=local), Rescorer(MODELS))
+        for rescorer in (FixedWeightRescorer(MODELS, given=local), Rescorer(MODELS))
     )
     assert with_given.tolist() == with_inferred.tolist()
 

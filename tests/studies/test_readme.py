@@ -1,4 +1,4 @@
-"""The study of README files, on a corpus and experts whose answer is known."""
+"""The study of README files, on a small corpus with experts of known texts."""
 
 import gzip
 import json
@@ -30,8 +30,8 @@ def test_every_method_is_measured_on_every_document(corpora):
     experts = [TextExpert(VERSE, name="prose"), TextExpert(CODE, name="code")]
     team = {expert.spec.name: expert for expert in (*experts, FakeExpert(name="generalist"))}
     config = readme.Config(rate=0.2, domains=("prose", "code"))
-    found = readme.run(config, 0, untracked, Resources(corpora, team, corpora))
-    rows = {row["method"]: row for row in found.rows if "accuracy" in row}
+    findings = readme.run(config, 0, untracked, Resources(corpora, team, corpora))
+    rows = {row["method"]: row for row in findings.rows if "accuracy" in row}
     assert list(rows) == [
         *("product", "without_memory", "memory_alone", "global_memory", "single:prose", "single:code", "equal"),
         *("global", "generalist", "generalist_memory", "product_like", "memory_like_alone"),
@@ -40,11 +40,11 @@ def test_every_method_is_measured_on_every_document(corpora):
     singles = rows["single:prose"], rows["single:code"]
     assert rows["product"]["accuracy"] >= max(row["accuracy"] for row in singles)
     assert rows["generalist"]["difference"] > 0
-    curve = [row for row in found.rows if "right" in row]
+    curve = [row for row in findings.rows if "right" in row]
     assert sum(row["share"] for row in curve) == pytest.approx(1)
-    assert next(row for row in found.rows if row["method"] == "calibration")["calibration_error"] < 0.2
-    assert len(readme.STUDY.grids(found.rows)) == len(readme.TABLES)
-    assert "On 3 real README files the product is" in readme.conclude(found.rows)
+    assert next(row for row in findings.rows if row["method"] == "calibration")["calibration_error"] < 0.2
+    assert len(readme.STUDY.grids(findings.rows)) == len(readme.TABLES)
+    assert "On 3 real README files the product is" in readme.conclude(findings.rows)
 
 
 def test_confidence_is_binned():
@@ -60,9 +60,9 @@ def test_confidence_is_binned():
 def test_without_training_texts_there_are_no_references(tmp_path):
     assert readme.references(tmp_path, "readme") == []
     methods = readme.make_methods([FakeExpert()], [], [])
-    assert readme.LIKE not in methods
+    assert readme.WITH_REFERENCES not in methods
 
 
-def test_a_missing_corpus_is_said(tmp_path):
+def test_a_missing_corpus_is_an_error(tmp_path):
     with pytest.raises(ConservatorError, match="readme"):
         readme.read_documents(tmp_path, "readme", readme.Config())

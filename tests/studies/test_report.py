@@ -1,4 +1,4 @@
-"""RESULTS.md, from result files alone."""
+"""RESULTS.md from result files."""
 
 import json
 
@@ -9,12 +9,12 @@ from conservator_studies.report import report
 
 
 def row(method, accuracy, difference=None, p=0.0001, **more):
-    made = {"method": method, "accuracy_documents": accuracy, "windows": 9, "paper": {}, **more}
+    result_row = {"method": method, "accuracy_documents": accuracy, "windows": 9, "paper": {}, **more}
     if difference is not None:
         for prefix in ("", "own_"):
-            found = {"difference": difference, "difference_low": difference, "difference_high": difference, "p": p}
-            made |= {prefix + key: value for key, value in found.items()}
-    return made
+            comparison = {"difference": difference, "difference_low": difference, "difference_high": difference, "p": p}
+            result_row |= {prefix + key: value for key, value in comparison.items()}
+    return result_row
 
 
 BYTE3 = [
@@ -25,7 +25,7 @@ BYTE3 = [
     row("equal", 0.6, 0.2),
     row("shuffled_within", 0.5, 0.3),
     row("shuffled_across", 0.4, 0.4),
-    row("global_particles", 0.79, 0.01, 0.5, windows=2),  # too few windows to claim anything
+    row("global_particles", 0.79, 0.01, 0.5, windows=2),  # too few windows for a claim
     row("local_particles", 0.79, 0.01, 0.5),
     *(row(f"{name}{end}", 0.65, 0.15) for name in ("demix", "raw_loss", "hmm") for end in ("", "_heldout")),
 ]
@@ -40,7 +40,7 @@ FIELD = [
 ]
 
 
-def test_claims_are_judged_by_the_figures():
+def test_claims_are_checked_against_the_numbers():
     claims = {claim.text: claim for claim in check_claims({"byte3": BYTE3, "field": FIELD})}
     assert claims["local above global above equal weights"].holds
     assert claims["shuffled fields below equal weights"].holds
@@ -51,12 +51,12 @@ def test_claims_are_judged_by_the_figures():
     assert "above the compute-matched generalist" not in claims
 
 
-def test_a_rival_that_is_not_clearly_behind_is_named():
-    worse = [one if one["method"] != "hmm" else row("hmm", 0.79, 0.01, 0.2) for one in BYTE3]
-    plain, own = (claim for claim in check_claims({"byte3": worse}) if "baselines" in claim.text)
+def test_a_baseline_without_a_significant_difference_is_named():
+    rows = [row("hmm", 0.79, 0.01, 0.2) if baseline["method"] == "hmm" else baseline for baseline in BYTE3]
+    plain, in_domain = (claim for claim in check_claims({"byte3": rows}) if "baselines" in claim.text)
     assert not plain.holds
-    assert plain.figures == own.figures == "HMM router: +0.010, p = 0.2000"
-    assert own.text.startswith("in-domain context: ")
+    assert plain.figures == in_domain.figures == "HMM router: +0.010, p = 0.2000"
+    assert in_domain.text.startswith("in-domain context: ")
 
 
 @pytest.fixture
@@ -77,11 +77,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_report_has_the_papers_figure_beside_ours(folder):
+def test_the_report_has_the_papers_value_next_to_ours(folder):
     text = report(folder)
     assert "| n=1 | 0.500 ± 0.100 | 0.362 |" in text
     assert "2 repeats, 1.0 minutes" in text
     assert "![contextual: contextual](contextual.png)" in text
-    assert "code at abc" in text
+    assert "commit abc" in text
     assert "## Claims" not in text
     assert "## simulator" not in text

@@ -19,20 +19,20 @@ ROWS = [
 ]
 
 
-def test_the_interval_is_students():
+def test_the_interval_is_a_student_t_interval():
     values = [0.1, 0.4, 0.2, 0.35]
-    found = summarise("mae", values)
+    summary = summarise("mae", values)
     low, high = stats.t.interval(0.95, 3, loc=np.mean(values), scale=stats.sem(values))
-    assert found == pytest.approx(
+    assert summary == pytest.approx(
         {"mae": np.mean(values), "mae_sd": np.std(values, ddof=1), "mae_low": low, "mae_high": high}
     )
 
 
-def test_one_repeat_has_no_spread():
+def test_a_single_repeat_has_no_interval():
     assert summarise("mae", [0.5]) == {"mae": 0.5}
 
 
-def test_without_the_extra_it_is_said_how_to_get_it(monkeypatch):
+def test_the_error_names_the_missing_dependency(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy", None)
     assert summarise("mae", [0.5]) == {"mae": 0.5}
     with pytest.raises(ConservatorError, match=r"conservator\[studies\]"):
@@ -49,7 +49,7 @@ def test_measurements_become_rows():
     assert (second["count"], second["paper"]) == (1, {})
 
 
-def test_a_table_shows_the_papers_figure_beside_ours():
+def test_a_table_has_the_papers_value_next_to_ours():
     lines = grid(ROWS, TableSpec("T", [Column("mae", "error", 3)]), {"ours": "Ours"})
     assert lines == [["method", "error", "paper"], ["Ours", "0.012 ± 0.002", "0.500"], ["theirs", "1.000", "·"]]
     assert as_markdown("T", lines).splitlines()[2:5] == [
@@ -59,11 +59,11 @@ def test_a_table_shows_the_papers_figure_beside_ours():
     ]
 
 
-def test_a_column_the_paper_does_not_have_stands_alone():
+def test_a_column_without_a_value_of_the_paper_has_no_paper_column():
     assert grid(ROWS, TableSpec("T", [Column("rmse", "rmse", 1)]), {}) == [["method", "rmse"], ["elsewhere", "1.0"]]
 
 
-def test_the_result_file_says_how_it_was_made():
+def test_the_result_file_has_its_provenance():
     record = json.loads(Result("study", "laptop", 3, {"repeats": 2}, 1.23456, ROWS).to_json())
     assert list(record) == [
         *("name", "preset", "commit", "seed", "versions", "config", "experts", "corpora", "seconds", "figures", "rows")
@@ -73,17 +73,17 @@ def test_the_result_file_says_how_it_was_made():
     assert record["commit"] == commit()
 
 
-def test_a_result_that_is_not_a_number_is_not_written():
+def test_a_result_with_nan_is_not_written():
     with pytest.raises(ValueError, match="not JSON compliant"):
         Result("study", "laptop", 0, {}, 0.0, [{"method": "x", "mae": float("nan")}]).to_json()
 
 
-@pytest.mark.parametrize(("form", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
-def test_a_figure_is_the_same_bytes_every_time(form, magic):
-    pictures = []
+@pytest.mark.parametrize(("file_format", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_a_figure_is_the_same_bytes_every_time(file_format, magic):
+    images = []
     for _ in range(2):
         figure = new_figure(2, 1)
         figure.subplots().plot([0, 1], [1, 0])
-        pictures.append(render(figure, form))
-    assert pictures[0] == pictures[1]
-    assert pictures[0].startswith(magic)
+        images.append(render(figure, file_format))
+    assert images[0] == images[1]
+    assert images[0].startswith(magic)

@@ -1,4 +1,4 @@
-"""The simulator study at a small size: the figures that the paper reports must come out."""
+"""The simulator study at a small size reproduces the values of the paper."""
 
 from dataclasses import replace
 
@@ -72,16 +72,16 @@ def test_the_field_has_three_segments():
     assert field[32:].tolist() == [[0.5, 0.5]] * 16
 
 
-def test_the_same_seed_gives_the_same_figures():
+def test_the_same_seed_gives_the_same_rows():
     tiny = replace(SMALL, repeats=1, observations=50, training_steps=5, training_sequences=50, score_samples=2)
-    once, again, other = (simulator.run(tiny, seed, untracked).rows for seed in (0, 0, 1))
-    assert once == again != other
+    first, repeated, other = (simulator.run(tiny, seed, untracked).rows for seed in (0, 0, 1))
+    assert first == repeated != other
 
 
-def test_a_trained_denoiser_knows_the_marginals(generator):
-    """What stands in for the exact densities is learnt from samples, and comes close to them."""
+def test_a_trained_denoiser_predicts_the_marginals(generator):
+    """The denoiser learns from samples and approximates the exact marginals."""
     expert, _ = draw_experts(12, 48, 2.5, generator)
     denoiser = simulator.train_on(expert, SMALL, generator)
-    nothing = Context(torch.zeros(1, 48, dtype=torch.long), torch.ones(1, 48, dtype=torch.bool))
-    found = denoiser.predict(nothing, nothing.everywhere()).exp()
-    assert (found - expert.log_marginals.exp()).abs().sum(-1).mean() / 2 < 0.05
+    context = Context(torch.zeros(1, 48, dtype=torch.long), torch.ones(1, 48, dtype=torch.bool))
+    probs = denoiser.predict(context, context.everywhere()).exp()
+    assert (probs - expert.log_marginals.exp()).abs().sum(-1).mean() / 2 < 0.05

@@ -1,4 +1,4 @@
-"""What a study is, and what the studies may use of the library."""
+"""Definition of a study, and imports between the studies and the library."""
 
 import ast
 import subprocess
@@ -18,7 +18,7 @@ SOURCES = [path for module in (conservator, conservator_studies) for path in Pat
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_every_study_has_sizes_that_can_be_limited(name):
+def test_every_study_has_presets_that_can_be_limited(name):
     study = load_study(name)
     assert isinstance(study, SimulatedStudy | TextStudy)
     assert tuple(study.presets) == PRESETS
@@ -30,7 +30,7 @@ def test_every_study_has_sizes_that_can_be_limited(name):
         assert study.config(preset) == study.presets[preset]
 
 
-def test_which_studies_need_texts_and_which_need_more():
+def test_required_texts_of_each_study():
     simulated = [name for name in STUDIES if not load_study(name).needs_resources]
     assert simulated == ["simulator", "recoverability", "contextual"]
     assert {name: load_study(name).domain for name in STUDIES if load_study(name).domain} == {
@@ -48,25 +48,25 @@ def test_which_studies_need_texts_and_which_need_more():
     }
 
 
-def test_a_study_of_texts_says_that_it_has_none():
+def test_a_text_study_without_resources_is_an_error():
     study = load_study("byte2")
     with pytest.raises(ConservatorError, match="texts and experts"):
         study.findings(study.config("laptop", 1), 0, untracked, None)
 
 
-def test_a_study_need_not_conclude_anything():
+def test_a_conclusion_is_optional():
     assert contextual.STUDY.conclude([]) == ""
 
 
-def test_listing_the_studies_is_instant():
+def test_listing_the_studies_imports_no_heavy_package():
     heavy = {"torch", "numba", "matplotlib", "scipy", "numpy"}
     program = f"import sys, conservator_studies; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"
 
 
-def imported(path):
-    """The modules that a file imports, anywhere in it."""
+def imported_modules(path):
+    """Yield the modules that a file imports, at any level."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
             yield node.module
@@ -76,7 +76,7 @@ def imported(path):
 
 def test_studies_use_public_names_and_the_library_does_not_use_studies():
     for path in SOURCES:
-        modules = {module for module in imported(path) if module}
+        modules = {module for module in imported_modules(path) if module}
         if "conservator_studies" in path.parts:
             used = [module.split(".")[1:] for module in modules if module.split(".")[0] == "conservator"]
             home = Path(conservator.__file__).parent

@@ -1,4 +1,4 @@
-"""The token studies, with experts that know how often each token occurs in their texts."""
+"""The token studies, with unigram experts of their texts."""
 
 import gzip
 import json
@@ -13,15 +13,15 @@ from conservator.errors import ConservatorError
 from conservator.reference import PRESETS as PARTICLES
 from conservator.reference import Particles
 from conservator.training import TrainingTarget, runs
-from conservator_studies import arxiv, arxiv_bytes, readme_tokens, scale, sevenb, token_experts, trained
+from conservator_studies import arxiv, arxiv_bytes, expert_training, readme_tokens, scale, sevenb, token_experts
 from conservator_studies.byte import OURS
 from conservator_studies.execution import tables
+from conservator_studies.expert_training import Recipe, text_corpus, train_missing
 from conservator_studies.resources import Resources
 from conservator_studies.result import Result
 from conservator_studies.study import untracked
 from conservator_studies.token_experts import AdapterTraining, load_or_train_adapters
-from conservator_studies.tokens import by_source, damage_windows, mixed_windows
-from conservator_studies.trained import Recipe, text_corpus, train_once
+from conservator_studies.tokens import by_noise_decoding, damage_windows, mixed_windows
 from support.fakes import FakeExpert
 from support.flows import VOCABULARY
 from support.token_experts import MaskedTokens
@@ -34,7 +34,7 @@ CODE = "```python\nfor x in range(10):\n    print(x_1, y[2])\n```\n"
 
 
 def documents(domain, split):
-    """Made-up documents, no two alike."""
+    """Yield distinct synthetic documents."""
     for n in range(24):
         if domain == "prose":
             yield f"{split} {n}. " + PROSE * 30
@@ -64,8 +64,8 @@ def frequencies(text):
 
 
 def resources_of(corpora, folder, texts, kind=IndependentTokens):
-    made = {name: kind(frequencies(text), name, VOCABULARY) for name, text in texts.items()}
-    return Resources(corpora, made, folder)
+    experts = {name: kind(frequencies(text), name, VOCABULARY) for name, text in texts.items()}
+    return Resources(corpora, experts, folder)
 
 
 def run(study, config, resources):
@@ -76,13 +76,13 @@ def run(study, config, resources):
     return findings.rows
 
 
-def shown(name, rows, study):
-    """The tables and the conclusion can be made, and the record can be written."""
+def conclusion_of(name, rows, study):
+    """Make the tables, the record and the conclusion; return the conclusion."""
     assert tables(name, rows)
-    said = study.conclude(rows)
-    assert "nan" not in said
+    conclusion = study.conclude(rows)
+    assert "nan" not in conclusion
     Result(name, "laptop", 0, {}, 0.0, rows).to_json()
-    return said
+    return conclusion
 
 
 @pytest.fixture(scope="module")
@@ -96,45 +96,51 @@ def test_scale_has_every_row(corpora, domain_texts, tmp_path):
     sizes = {"windows": 3, "length": 64, "least": 24, "particle_windows": 1, "rate_windows": 2, "calibration": 2}
     config = replace(scale.PRESETS["laptop"], **sizes, taus=(0.0, 0.4))
     rows = run(scale, config, resources_of(corpora, tmp_path, texts))
-    found = {row["method"]: row for row in rows}
-    assert set(scale.BASELINES) | set(scale.FEW) | {"r = 0.3", "r = 0.5", "r = 0.7", "tau = 0", "Ours"} <= set(found)
-    assert found["local_particles"]["windows"] == 1
-    assert found[OURS]["windows"] == 3
-    assert found["hard_label"]["field_accuracy"] == 1
-    assert found["tau = 0.4"]["paper"] == {"tau_accuracy": 0.679, "tau_field": 0.993}
-    assert found["r = 0.5"]["rate_equal"] <= 1
-    assert "Generalist, same compute" in shown("scale", rows, scale)
+    by_method = {row["method"]: row for row in rows}
+    assert set(scale.BASELINES) | set(scale.PARTICLE_METHODS) | {
+        "r = 0.3",
+        "r = 0.5",
+        "r = 0.7",
+        "tau = 0",
+        "Ours",
+    } <= set(by_method)
+    assert by_method["local_particles"]["windows"] == 1
+    assert by_method[OURS]["windows"] == 3
+    assert by_method["hard_label"]["field_accuracy"] == 1
+    assert by_method["tau = 0.4"]["paper"] == {"tau_accuracy": 0.679, "tau_field": 0.993}
+    assert by_method["r = 0.5"]["rate_equal"] <= 1
+    assert "Generalist, same compute" in conclusion_of("scale", rows, scale)
 
 
-def test_natural_documents_are_restored_with_both_kinds_known(corpora, tmp_path):
+def test_natural_documents_are_restored_with_labels_of_both_kinds(corpora, tmp_path):
     sizes = {"windows": 4, "length": 64, "particle_windows": 1}
     texts = {"prose": PROSE.encode(), "math": MATHS.encode(), "code": CODE.encode()}
     resources = resources_of(corpora, tmp_path, texts)
     rows = run(arxiv, replace(arxiv.PRESETS["paper"], **sizes), resources)
-    found = {row["method"]: row for row in rows}
-    assert found["hard_label"]["field_accuracy"] == 1
-    assert found[OURS]["field_accuracy"] > 0.6
-    assert 0.25 <= found[OURS]["inside"] <= 0.75
-    assert found[OURS]["documents"] == 4  # documents take turns
-    assert "accuracy_math" in found["equal"]
-    assert "The paper: 0.691" in shown("arxiv", rows, arxiv)
+    by_method = {row["method"]: row for row in rows}
+    assert by_method["hard_label"]["field_accuracy"] == 1
+    assert by_method[OURS]["field_accuracy"] > 0.6
+    assert 0.25 <= by_method[OURS]["inside"] <= 0.75
+    assert by_method[OURS]["documents"] == 4  # documents take turns
+    assert "accuracy_math" in by_method["equal"]
+    assert "The paper: 0.691" in conclusion_of("arxiv", rows, arxiv)
     rows = run(readme_tokens, replace(readme_tokens.PRESETS["paper"], **sizes), resources)
-    assert {row["method"].split()[0] for row in rows} == {"matched"}  # where experts are named there is one pair
-    assert "local evidence" in shown("readme-tokens", rows, readme_tokens)
+    assert {row["method"].split()[0] for row in rows} == {"matched"}  # named experts are the only pair
+    assert "local evidence" in conclusion_of("readme-tokens", rows, readme_tokens)
 
 
 def test_a_pair_of_masked_models_is_checked_and_composed(corpora, domain_texts, tmp_path):
     resources = resources_of(corpora, tmp_path, domain_texts, MaskedTokens)
     config = replace(sevenb.PRESETS["paper"], windows=2, length=64, least=24, particle_windows=1, checked=4)
     rows = run(sevenb, config, resources)
-    found = {row["method"]: row for row in rows}
-    assert set(sevenb.BASELINES) <= set(found)
-    assert found["check code"]["energy_code"] < found["check code"]["energy_prose"]
-    assert found["check prose"]["paper"] == {"energy_prose": 0.888, "energy_code": 1.078}
-    assert "Is each domain served best by its own expert? yes" in shown("sevenb", rows, sevenb)
+    by_method = {row["method"]: row for row in rows}
+    assert set(sevenb.BASELINES) <= set(by_method)
+    assert by_method["check code"]["energy_code"] < by_method["check code"]["energy_prose"]
+    assert by_method["check prose"]["paper"] == {"energy_prose": 0.888, "energy_code": 1.078}
+    assert "Each domain has its lowest energy with its own expert: yes" in conclusion_of("sevenb", rows, sevenb)
 
 
-def test_what_does_not_fit_is_refused(corpora, domain_texts, tmp_path, monkeypatch):
+def test_unsuitable_experts_are_an_error(corpora, domain_texts, tmp_path, monkeypatch):
     uniform = resources_of(corpora, tmp_path, domain_texts)
     masked = resources_of(corpora, tmp_path, domain_texts, MaskedTokens)
     config = replace(scale.PRESETS["paper"], windows=1, length=64, least=24)
@@ -145,16 +151,16 @@ def test_what_does_not_fit_is_refused(corpora, domain_texts, tmp_path, monkeypat
     monkeypatch.setattr(token_experts, "find_spec", lambda name: None)
     assert "pip install" in scale.STUDY.lacks(scale.PRESETS["laptop"], uniform)
     mixed = mixed_windows({name: [text] for name, text in domain_texts.items()}, VOCABULARY, config, 0)
-    with pytest.raises(ConservatorError, match="a study takes one kind"):
+    with pytest.raises(ConservatorError, match="a study needs experts of one kind"):
         damage_windows(mixed, [uniform.experts["prose"], masked.experts["code"]], config, 0)
     trials = damage_windows(mixed, list(masked.experts.values()), config, 0)
-    with pytest.raises(ConservatorError, match="takes experts with a uniform source"):
-        by_source(OURS, 1)(trials[0])
+    with pytest.raises(ConservatorError, match="needs experts with a uniform source"):
+        by_noise_decoding(OURS, 1)(trials[0])
 
 
 def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch):
-    """Two steps each; the second time nothing is trained."""
-    monkeypatch.setattr(trained, "start_workers", lambda count: ThreadPool(1))
+    """The second call loads all experts from the cache."""
+    monkeypatch.setattr(expert_training, "start_workers", lambda count: ThreadPool(1))
     monkeypatch.setattr(runs, "REPORTED", 2)
     monkeypatch.setattr(runs, "WATCHED", 2)
     training = AdapterTraining(tokens=300, base=128, steps=64).for_windows(1)
@@ -167,30 +173,32 @@ def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch
     assert not first["prose"].spec.source.shows_noise
     assert first["prose"].base is first["code"].base
     assert first["code"].about["steps"] == 2 * first["prose"].about["steps"]
-    monkeypatch.setattr(trained, "start_workers", None)
-    again = load_or_train_adapters(*arguments, {"code": 2})
-    assert again["code"].spec.fingerprint == first["code"].spec.fingerprint
-    assert token_experts.has_token_expert(Resources(corpora, again, tmp_path), "code")
+    monkeypatch.setattr(expert_training, "start_workers", None)
+    loaded = load_or_train_adapters(*arguments, {"code": 2})
+    assert loaded["code"].spec.fingerprint == first["code"].spec.fingerprint
+    assert token_experts.has_token_expert(Resources(corpora, loaded, tmp_path), "code")
 
 
-def test_a_recipe_has_a_folder_of_its_own(tmp_path):
+def test_every_recipe_has_a_different_folder(tmp_path):
     recipes = [
-        Recipe("one", text_corpus([text]), TrainingTarget(), steps, "small", seed)
+        Recipe("name", text_corpus([text]), TrainingTarget(), steps, "small", seed)
         for text in (b"a", b"b")
         for steps in (1, 2)
         for seed in (0, 1)
     ]
     assert len({recipe.folder(tmp_path) for recipe in recipes}) == len(recipes)
     assert pickle.loads(pickle.dumps(recipes[0])) == recipes[0]  # another process trains it
-    assert train_once([], tmp_path, untracked) == {}
+    assert train_missing([], tmp_path, untracked) == {}
 
 
-def test_the_byte_level_study_takes_byte_experts(corpora, tmp_path, monkeypatch):
-    monkeypatch.setattr(arxiv_bytes, "train_once", lambda recipes, home, track: {one.name: home for one in recipes})
+def test_the_byte_level_study_uses_byte_experts(corpora, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        arxiv_bytes, "train_missing", lambda recipes, cache, track: {recipe.name: cache for recipe in recipes}
+    )
     monkeypatch.setattr(
         arxiv_bytes, "load_all", lambda folders: {name: FakeExpert(n, 256, name) for n, name in enumerate(folders)}
     )
     config = replace(arxiv_bytes.PRESETS["laptop"], windows=3, length=128, particle_windows=0)
     rows = run(arxiv_bytes, config, Resources(corpora, {}, tmp_path))
     assert {row["method"] for row in rows} >= {OURS, "single:prose", "single:math", "hmm"}
-    shown("arxiv-bytes", rows, arxiv_bytes)
+    conclusion_of("arxiv-bytes", rows, arxiv_bytes)

@@ -1,4 +1,4 @@
-"""The study of uniform sources, with experts that know how often each byte occurs in their domain."""
+"""The study of uniform sources, with unigram experts of their domains."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from support.uniform_experts import IndependentTokens
 CONFIG = replace(uniform.PRESETS["laptop"], windows=4, length=96, least=40, particle_windows=2)
 
 
-def counted(domain):
+def unigram_expert(domain):
     text = b"".join(document for document in read_domain(DEMO, domain, "train").documents)
     counts = torch.bincount(torch.tensor(list(text)), minlength=BYTES.size) + 0.1
     return IndependentTokens(counts.log(), domain, BYTES)
@@ -29,7 +29,7 @@ def counted(domain):
 
 @pytest.fixture(scope="module")
 def resources(tmp_path_factory):
-    return Resources(DEMO, {name: counted(name) for name in uniform.DOMAINS}, tmp_path_factory.mktemp("made"))
+    return Resources(DEMO, {name: unigram_expert(name) for name in uniform.DOMAINS}, tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture(scope="module")
@@ -53,26 +53,26 @@ def test_every_method_has_a_row(rows):
         assert name == uniform.OURS or row["difference_low"] <= row["difference"] <= row["difference_high"]
 
 
-def test_the_cost_is_counted(rows):
-    """Inference by cavities is one pass of each expert, as is decoding."""
+def test_the_cost_is_unigram_expert(rows):
+    """Cavity inference needs one pass of each expert, and decoding another one."""
     assert rows["equal"]["evaluations"] == 2
     assert rows["cavity"]["evaluations"] == 2 + 2
     assert rows["folds"]["evaluations"] > 10
-    # Iterations, clamped and unclamped, particles, experts, steps and samples; the identity asks once more.
+    # Iterations, clamped and unclamped, particles, experts, steps and samples; the identity needs one more.
     assert rows["heuristic"]["evaluations"] == 2 + 3 * 2 * 4 * 2 * (2 + 2)
     assert rows["identity"]["evaluations"] == 2 + 3 * 2 * 4 * 2 * (2 + 3)
 
 
-def test_the_findings_can_be_shown_and_written(rows):
-    found = list(rows.values())
-    assert len(tables("uniform", found)) == len(uniform.TABLES)
-    Result("uniform", "laptop", 0, {}, 0.0, found).to_json()
-    said = uniform.conclude(found)
-    assert "nan" not in said
-    assert "Energies by the identity" in said
+def test_tables_record_and_conclusion_can_be_made(rows):
+    all_rows = list(rows.values())
+    assert len(tables("uniform", all_rows)) == len(uniform.TABLES)
+    Result("uniform", "laptop", 0, {}, 0.0, all_rows).to_json()
+    conclusion = uniform.conclude(all_rows)
+    assert "nan" not in conclusion
+    assert "Energies by the identity" in conclusion
 
 
-def test_experts_with_a_mask_source_are_refused(tmp_path):
+def test_experts_with_a_mask_source_are_an_error(tmp_path):
     experts = {name: MaskedTokens(torch.zeros(VOCABULARY.size), name, VOCABULARY) for name in uniform.DOMAINS}
     with pytest.raises(ConservatorError, match="two experts with a uniform source"):
         uniform.run(CONFIG, 0, untracked, Resources(DEMO, experts, tmp_path))

@@ -272,8 +272,8 @@ def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOp
     if options.lost == "invalid":
         missing.append("invalid UTF-8 byte")
     return (
-        f"nothing to {action}: {name}{read_as} contains no {' and no '.join(missing)}; use --mark if another text stands "
-        "for lost characters, or --channel ocr for OCR errors"
+        f"nothing to {action}: {name}{read_as} contains no {' and no '.join(missing)}; use --mark if another text "
+        "stands for lost characters, or --channel ocr for OCR errors"
     )
 
 

@@ -1,4 +1,4 @@
-"""The quality of the recovered field: table "fieldmetrics"."""
+"""Quality of the recovered field: table "fieldmetrics"."""
 
 from typing import TypedDict
 
@@ -20,13 +20,13 @@ from conservator_studies.study import TextStudy, Track
 
 PRESETS = {"laptop": ByteConfig(), "paper": ByteConfig()}
 WEIGHTS = "local_bayes_weights"
-ALL = (
+POSITIONS = (
     ("field_accuracy", "accuracy"),
     ("field_accuracy_masked", "masked"),
     ("field_accuracy_boundary", "boundary"),
     ("field_accuracy_interior", "interior"),
 )
-SHAPES = (
+SEGMENTS = (
     ("macro_f1", "macro F1"),
     ("iou", "IoU"),
     ("segment_f1", "segment F1"),
@@ -35,17 +35,21 @@ SHAPES = (
 )
 REGIONS = tuple((f"{kind}_{name}", f"{kind} {name}") for kind in ("auroc", "recall") for name in ByteConfig().domains)
 TABLES = [
-    TableSpec("Positions attributed to their region", [Column(*one, 3) for one in ALL], "tab:fieldmetrics"),
-    TableSpec("Regions and boundaries", [Column(*one, 3) for one in SHAPES], "tab:fieldmetrics"),
-    TableSpec("Region by region", [Column(*one, 3) for one in REGIONS], "section Quality of the recovered field"),
     TableSpec(
-        "Lost bytes where our region is not the label",
+        "Accuracy of the attribution of positions to regions",
+        [Column(*column, 3) for column in POSITIONS],
+        "tab:fieldmetrics",
+    ),
+    TableSpec("Regions and boundaries", [Column(*column, 3) for column in SEGMENTS], "tab:fieldmetrics"),
+    TableSpec("By region", [Column(*column, 3) for column in REGIONS], "section Quality of the recovered field"),
+    TableSpec(
+        "Lost bytes where the inferred region differs from the label",
         [
             Column("disagreed", "positions", 0),
             Column("accuracy_ours", "ours", 3),
             Column("accuracy_label", "label router", 3),
-            Column("failed_segments", "segments lost", 0),
-            Column("all_segments", "of", 0),
+            Column("failed_segments", "failed segments", 0),
+            Column("all_segments", "all segments", 0),
         ],
     ),
 ]
@@ -88,19 +92,20 @@ PAPER = {
         "boundary_f1": 0.0,
     },
 }
-REACH = 40  # positions on either side of a boundary that the figure shows
-EXAMPLES, SHOWN = 3, 160  # how many failed segments are shown, and how many bytes of each
+MAX_DISTANCE = 40  # positions: range of the figure on each side of a boundary [untuned]
+MAX_EXAMPLES = 3  # segments: number of failed segments in the conclusion [untuned]
+MAX_EXAMPLE_BYTES = 160  # bytes: length of an example [untuned]
 
 
 class FailedSegment(TypedDict):
-    """A segment of which most positions are attributed to an expert of another domain.
+    """A segment with most positions attributed to the expert of another domain.
 
     Attributes:
-        share: the share of its positions that is attributed to its label.
-        label: its domain.
-        taken: the domain that most of it is attributed to.
-        losses: domain -> the mean loss of that domain's expert on its bytes while they are hidden, nats per byte.
-        shape: its text, as the function ``shape`` returns it.
+        share: fraction of positions attributed to the label.
+        label: true domain.
+        taken: domain with the most attributed positions.
+        losses: domain -> mean loss of its expert on the hidden bytes of the segment, in nats per byte.
+        shape: anonymised text, from the function ``shape``.
     """
 
     share: float
@@ -111,7 +116,7 @@ class FailedSegment(TypedDict):
 
 
 def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
-    """Compare fields with the true regions: ours by its regions and by its weights, and those of baselines."""
+    """Compare fields with the true regions: our regions, our weights, and the fields of baselines."""
     trial = prepare(config, seed, resources)
     ours = trial.setting.bayes
     fields = {OURS: ours.regions, WEIGHTS: ours.field}
@@ -123,31 +128,31 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
 
 
 def row_of(name: str, weights: Tensor, trial: Trial) -> Row:
-    """All attribution metrics of a field (N, L, m); the interval is a bootstrap over documents."""
+    """Compute all attribution metrics of a field (N, L, m); the interval is a bootstrap over documents."""
     mixed = trial.mixed
-    found = attribution(weights, mixed.labels, trial.setting.observation.lost)
+    metrics = attribution(weights, mixed.labels, trial.setting.observation.lost)
     for number, region in enumerate(mixed.names):
         for kind in ("auroc", "recall"):
-            if f"{kind}_{number}" in found:
-                found[f"{kind}_{region}"] = found.pop(f"{kind}_{number}")
-    right = (weights.argmax(-1) == mixed.labels).flatten()
-    spread = ratio(right, torch.ones_like(right), mixed.documents.flatten())
-    interval = {"field_accuracy_low": spread.low, "field_accuracy_high": spread.high}
-    return {"method": name, "windows": len(mixed.tokens), **found, **interval, "paper": PAPER.get(name, {})}
+            if f"{kind}_{number}" in metrics:
+                metrics[f"{kind}_{region}"] = metrics.pop(f"{kind}_{number}")
+    correct = (weights.argmax(-1) == mixed.labels).flatten()
+    estimate = ratio(correct, torch.ones_like(correct), mixed.documents.flatten())
+    interval = {"field_accuracy_low": estimate.low, "field_accuracy_high": estimate.high}
+    return {"method": name, "windows": len(mixed.tokens), **metrics, **interval, "paper": PAPER.get(name, {})}
 
 
 def disagreement(trial: Trial) -> Row:
-    """Compare ours with the label router where our region is not the label, and describe the segments there."""
+    """Compare ours with the label router where regions and labels differ, and describe the failed segments."""
     mixed, lost = trial.mixed, trial.setting.observation.lost
     ours = trial.restore(find_baseline(OURS)(trial.setting))
-    label = trial.restore(find_baseline("hard_label")(trial.setting))
+    label_router = trial.restore(find_baseline("hard_label")(trial.setting))
     regions = trial.setting.bayes.regions.argmax(-1)
-    apart = (regions != mixed.labels)[lost]
-    row: Row = {"method": "label", "disagreed": int(apart.sum()), "paper": {}}
-    if apart.any():
+    differs = (regions != mixed.labels)[lost]
+    row: Row = {"method": "label", "disagreed": int(differs.sum()), "paper": {}}
+    if differs.any():
         row |= {
-            "accuracy_ours": float(ours.right[apart].double().mean()),
-            "accuracy_label": float(label.right[apart].double().mean()),
+            "accuracy_ours": float(ours.correct[differs].double().mean()),
+            "accuracy_label": float(label_router.correct[differs].double().mean()),
         }
     failed: list[FailedSegment] = []
     total = 0
@@ -155,46 +160,48 @@ def disagreement(trial: Trial) -> Row:
     for window, labels in enumerate(mixed.labels):
         for start, stop, region in segments(labels):
             total += 1
-            share = float((regions[window, start:stop] == region).double().mean())
-            if share < 0.5:
+            fraction = float((regions[window, start:stop] == region).double().mean())
+            if fraction < 0.5:
                 means = losses[window, start:stop].nanmean(dim=0).tolist()
                 failed.append(
                     {
-                        "share": share,
+                        "share": fraction,
                         "label": mixed.names[region],
                         "taken": mixed.names[int(regions[window, start:stop].mode().values)],
                         "losses": dict(zip(mixed.names, means, strict=True)),
-                        "shape": shape(bytes(mixed.tokens[window, start:stop].tolist()[:SHOWN])),
+                        "shape": shape(bytes(mixed.tokens[window, start:stop].tolist()[:MAX_EXAMPLE_BYTES])),
                     }
                 )
-    worst = sorted(failed, key=lambda one: one["share"])[:EXAMPLES]
-    better = sum(one["losses"][one["taken"]] < one["losses"][one["label"]] for one in failed)
+    worst = sorted(failed, key=lambda segment: segment["share"])[:MAX_EXAMPLES]
+    better = sum(segment["losses"][segment["taken"]] < segment["losses"][segment["label"]] for segment in failed)
     return row | {"failed_segments": len(failed), "foreign": better, "all_segments": total, "examples": worst}
 
 
 def shape(text: bytes) -> str:
-    """The kind of a text without its content: letters become ``a`` or ``A``, digits ``9``, and the rest stays."""
+    """Anonymise a text: letters become ``a`` or ``A``, digits become ``9``, other characters are kept."""
     decoded = text.decode(errors="replace")
-    return "".join("a" if one.islower() else "A" if one.isalpha() else "9" if one.isdigit() else one for one in decoded)
+    return "".join(
+        "a" if char.islower() else "A" if char.isalpha() else "9" if char.isdigit() else char for char in decoded
+    )
 
 
 def draw(fields: dict[str, Tensor], mixed: Mixtures) -> Figure:
-    """The share of positions attributed right, against the distance to the nearest true boundary."""
+    """Plot the field accuracy as a function of the distance to the nearest true boundary."""
     figure = new_figure(7, 3.6)
     axes = figure.subplots()
     distance = signed_distance(mixed.labels)
-    places = np.arange(-REACH, REACH)
+    distances = np.arange(-MAX_DISTANCE, MAX_DISTANCE)
     for name, colour, style in (
         ("demix", GREY, "-"),
         ("hmm_heldout", ORANGE, "-"),
         (WEIGHTS, BLUE, ":"),
         (OURS, BLUE, "-"),
     ):
-        right = (fields[name].argmax(-1) == mixed.labels).double()
-        shares = [float(right[distance == place].mean()) for place in places]
-        axes.plot(places, shares, color=colour, linestyle=style, label=LABELS[name])
+        correct = (fields[name].argmax(-1) == mixed.labels).double()
+        accuracy = [float(correct[distance == offset].mean()) for offset in distances]
+        axes.plot(distances, accuracy, color=colour, linestyle=style, label=LABELS[name])
     axes.axvline(-0.5, color="0.8", linewidth=1)
-    axes.set(xlabel="position, counted from a true boundary", ylabel="attributed to its region", ylim=(None, 1.01))
+    axes.set(xlabel="position relative to a true boundary", ylabel="field accuracy", ylim=(None, 1.01))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.92")
     axes.legend(frameon=False, fontsize=8, loc="lower right")
@@ -202,35 +209,38 @@ def draw(fields: dict[str, Tensor], mixed: Mixtures) -> Figure:
 
 
 def signed_distance(labels: Tensor) -> Tensor:
-    """(N, L) the distance to the nearest boundary: 0 at the first position of a region, -1 just before it."""
+    """Signed distance (N, L) to the nearest boundary: 0 at the first position of a region, -1 just before it."""
     length = labels.shape[1]
     distance = torch.full(labels.shape, length)
-    for row, places in enumerate(map(boundaries, labels)):
-        for place in places:
-            offset = torch.arange(length) - place
+    for row, positions in enumerate(map(boundaries, labels)):
+        for position in positions:
+            offset = torch.arange(length) - position
             closer = (offset + 0.5).abs() < (distance[row] + 0.5).abs()
             distance[row] = torch.where(closer, offset, distance[row])
     return distance
 
 
 def conclude(rows: list[Row]) -> str:
-    """Describe the positions that are not attributed to their label."""
+    """Describe the positions whose inferred region differs from the label."""
     row = rows[-1]
     if not row["disagreed"]:
         return ""
     text = (
-        f"Of {row['all_segments']} segments, {row['failed_segments']} are attributed to another expert for the most "
-        f"part; {row['foreign']} of these are text that this other expert predicts better while it is hidden. "
-        f"On the {row['disagreed']} lost bytes where our region is not the label, ours restores "
-        f"{row['accuracy_ours']:.3f} and the label router {row['accuracy_label']:.3f}: "
+        f"{row['failed_segments']} of {row['all_segments']} segments are mostly attributed to the expert of another "
+        f"domain. In {row['foreign']} of these, that expert has the lower loss on the hidden text. On the "
+        f"{row['disagreed']} lost bytes where the inferred region differs from the label, the accuracy is "
+        f"{row['accuracy_ours']:.3f} with local evidence and {row['accuracy_label']:.3f} with the label router: "
     )
-    lead, spread = row["accuracy_ours"] - row["accuracy_label"], (0.5 / row["disagreed"]) ** 0.5
-    text += ("neither" if abs(lead) < 2 * spread else "ours" if lead > 0 else "the label") + " is better there."
-    for one in row["examples"]:
-        body = "\n".join(f"    {line}" for line in one["shape"].splitlines() if line.strip())
-        taken = f"mostly attributed to {one['taken']} ({one['share']:.0%} to its label)"
-        nats = ", ".join(f"{name} {loss:.2f}" for name, loss in one["losses"].items())
-        text += f"\n\nLabelled {one['label']}, {taken}; nats a byte: {nats}. Its shape:\n\n{body}"
+    gain, standard_error = row["accuracy_ours"] - row["accuracy_label"], (0.5 / row["disagreed"]) ** 0.5
+    if abs(gain) < 2 * standard_error:
+        text += "no significant difference."
+    else:
+        text += ("local evidence" if gain > 0 else "the label router") + " is better."
+    for segment in row["examples"]:
+        body = "\n".join(f"    {line}" for line in segment["shape"].splitlines() if line.strip())
+        taken = f"mostly attributed to {segment['taken']} ({segment['share']:.0%} attributed to the label)"
+        nats = ", ".join(f"{name} {loss:.2f}" for name, loss in segment["losses"].items())
+        text += f"\n\nLabelled {segment['label']}, {taken}; nats per byte: {nats}. Anonymised text:\n\n{body}"
     return text
 
 

@@ -1,4 +1,4 @@
-"""Experts that studies train themselves: once, on all cores, and kept for the next run."""
+"""Train the experts of studies in parallel, and cache them for the next run."""
 
 import hashlib
 import json
@@ -19,48 +19,48 @@ from conservator_studies.study import Track
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an expert is trained, and on what.
+    """Training configuration of an expert.
 
     Attributes:
-        name: of the expert.
-        corpus: the texts.
-        wish: what it is.
-        steps: how many.
-        preset: of its training.
-        seed: of its training.
+        name: name of the expert.
+        corpus: training texts.
+        target: kind of expert.
+        steps: number of training steps.
+        preset: name of the training preset.
+        seed: random seed.
     """
 
     name: str
     corpus: Corpus
-    wish: TrainingTarget
+    target: TrainingTarget
     steps: int
     preset: str = "laptop"
     seed: int = 0
 
-    def folder(self, home: Path) -> Path:
-        """Where it is kept: two recipes that differ in anything but the name of a folder have different ones."""
-        base = self.wish.base and load_experts([str(self.wish.base)], native_tokens=True)[0].spec.fingerprint
-        config = asdict(self.wish.presets[self.preset])
-        facts = [config, asdict(replace(self.wish, base=None)), base, self.corpus.fingerprint, self.steps, self.seed]
-        return home / hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16] / self.name
+    def folder(self, cache: Path) -> Path:
+        """Folder of the expert in ``cache``; it depends on all fields, and on the weights of the base model."""
+        base = self.target.base and load_experts([str(self.target.base)], native_tokens=True)[0].spec.fingerprint
+        config = asdict(self.target.presets[self.preset])
+        inputs = [config, asdict(replace(self.target, base=None)), base, self.corpus.fingerprint, self.steps, self.seed]
+        return cache / hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16] / self.name
 
     def train(self, folder: Path) -> None:
-        """Train it, from where an interrupted run stopped."""
+        """Train the expert, or resume an interrupted training."""
         resume = is_resumable(folder)
         documents = hold_out(self.corpus, self.seed)[0]
-        preset = self.wish.presets[self.preset]
-        config, learner = self.wish.learner(preset, documents, folder, resume=resume, device="cpu")
-        read = f"{self.corpus.fingerprint} {learner.vocabulary.fingerprint}"
-        plan = Plan(config, self.seed, self.steps, None, read)
+        preset = self.target.presets[self.preset]
+        config, learner = self.target.learner(preset, documents, folder, resume=resume, device="cpu")
+        fingerprint = f"{self.corpus.fingerprint} {learner.vocabulary.fingerprint}"
+        plan = Plan(config, self.seed, self.steps, None, fingerprint)
         run_training(plan, self.corpus, folder, learner=learner, resume=resume)
 
 
-def train_once(recipes: Sequence[Recipe], home: Path, track: Track) -> dict[str, Path]:
-    """Train the experts that are not below ``home`` yet, and return the folder of each by its name.
+def train_missing(recipes: Sequence[Recipe], cache: Path, track: Track) -> dict[str, Path]:
+    """Train the experts that are not in ``cache``, and return the folder of each expert by name.
 
-    An interrupt ends all trainings; the next call goes on where they were.
+    An interrupt stops all trainings; the next call resumes them.
     """
-    folders = {recipe.name: recipe.folder(home) for recipe in recipes}
+    folders = {recipe.name: recipe.folder(cache) for recipe in recipes}
     missing = [(recipe, folder) for recipe in recipes if not is_finished(folder := folders[recipe.name])]
     if missing:
         with start_workers(len(missing)) as workers:
@@ -71,30 +71,30 @@ def train_once(recipes: Sequence[Recipe], home: Path, track: Track) -> dict[str,
 
 
 def train(job: tuple[Recipe, Path]) -> None:
-    """Train an expert in a folder."""
+    """Train the expert of a recipe in a folder."""
     recipe, folder = job
     recipe.train(folder)
 
 
 def start_workers(count: int) -> Pool:
-    """Processes for so many trainings, as many as there are cores at most; they end with the ``with`` block."""
+    """Start ``count`` worker processes, at most one per core; they end with the ``with`` block."""
     return multiprocessing.get_context("spawn").Pool(min(available_cores(), count), prepare_worker)
 
 
 def prepare_worker() -> None:
-    """One core for each; an interrupt is for the process that started them."""
+    """Use one core; ignore interrupts, because the parent process handles them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
 
 
 def load_all(folders: Mapping[str, Path]) -> dict[str, Expert]:
-    """Load experts over their own tokens; adapters of one base share it."""
+    """Load experts with their native vocabularies; adapters of one base model share it."""
     experts = load_experts([str(folder) for folder in folders.values()], native_tokens=True)
     return dict(zip(folders, experts, strict=True))
 
 
 def text_corpus(documents: Sequence[bytes]) -> Corpus:
-    """Texts that a study made as a corpus."""
+    """Make a corpus from texts."""
     digest = hashlib.sha256()
     for document in documents:
         digest.update(len(document).to_bytes(8, "big") + document)
