@@ -6,8 +6,8 @@ from conservator.channels import CharacterConfidence
 from conservator.pages import (
     Glyph,
     Line,
-    OcrAlternative,
     Page,
+    TextAlternative,
     Transcript,
     Word,
     character_confidences,
@@ -21,9 +21,9 @@ def make_transcript(*words):
 
 def test_confidences_of_glyphs_take_precedence_over_those_of_words():
     glyphs = (
-        Glyph("t", 0.99, None, (OcrAlternative("f", 0.4), OcrAlternative("t", 0.3), OcrAlternative("|", 0.0))),
+        Glyph("t", 0.99, None, (TextAlternative("f", 0.4), TextAlternative("t", 0.3), TextAlternative("|", 0.0))),
         Glyph("ﬁ", None),
-        Glyph("xy", 0.8, None, (OcrAlternative("z", 0.5),)),
+        Glyph("xy", 0.8, None, (TextAlternative("z", 0.5),)),
     )
     transcript = make_transcript(Word("tﬁxy", 0.7, None, glyphs), Word("on", 0.6), Word("so", 0.9, original="se"))
     assert transcript.text == "tﬁxy on so\n"
@@ -38,9 +38,9 @@ def test_confidences_of_glyphs_take_precedence_over_those_of_words():
     assert confidences[4] == confidences[7] == confidences[8] == confidences[10] == CharacterConfidence()
     ocr_confidence = ocr_confidence_of(transcript)
     assert len(ocr_confidence) == len(transcript.text)
-    assert ocr_confidence.right[0] > ocr_confidence.right[2]
+    assert ocr_confidence.correct[0] > ocr_confidence.correct[2]
     assert ocr_confidence.wrong[2] > 0
-    assert np.all(ocr_confidence.right[7:] == 0)
+    assert np.all(ocr_confidence.correct[7:] == 0)
 
 
 def test_a_file_without_confidences_has_none():

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError, NotTextError
-from conservator.pages import Box, FileLimits, Glyph, OcrAlternative, detect_ocr_format, read_pages
+from conservator.pages import Box, FileLimits, Glyph, TextAlternative, detect_ocr_format, read_pages
 from support.ocr_files import SAMPLES, WRITERS, format_of
 from support.word_changes import changes_between
 
@@ -108,11 +108,11 @@ def test_glyphs_and_their_variants():
     modern = words_of("glyphs.alto.xml")["modem"]
     assert [glyph.text for glyph in modern.glyphs] == list("modem")
     assert modern.glyphs[-1] == Glyph(
-        "m", 0.41, Box(67, 10, 90, 30), (OcrAlternative("rn", 0.39), OcrAlternative("nn", 0.05))
+        "m", 0.41, Box(67, 10, 90, 30), (TextAlternative("rn", 0.39), TextAlternative("nn", 0.05))
     )
     word = words_of("glyphs.page.xml")["cn"]
-    assert (word.confidence, word.alternatives) == (0.64, (OcrAlternative("en", 0.31),))
-    assert word.glyphs[0] == Glyph("c", 0.5, Box(10, 10, 50, 38), (OcrAlternative("e", 0.4),))
+    assert (word.confidence, word.alternatives) == (0.64, (TextAlternative("en", 0.31),))
+    assert word.glyphs[0] == Glyph("c", 0.5, Box(10, 10, 50, 38), (TextAlternative("e", 0.4),))
     tlie = words_of("abbyy.alto.xml")["tlie"]
     assert [round(9 * (1 - glyph.confidence)) for glyph in tlie.glyphs] == [0, 2, 9, 0]
 
@@ -149,13 +149,13 @@ def test_parts_of_a_hyphenated_word_have_the_complete_word():
 
 
 def test_alternatives_of_words():
-    assert words_of("abbyy.alto.xml")["patient"].alternatives == (OcrAlternative("patients", None),)
+    assert words_of("abbyy.alto.xml")["patient"].alternatives == (TextAlternative("patients", None),)
     data = SAMPLES["tesseract.hocr"].replace(
         b">damaged<",
         b"><span class='alternatives'><ins class='alt'>damaged</ins><del class='alt'>darnaged</del></span><",
     )
     word = read_pages(data).words[4]
-    assert (word.text, word.alternatives) == ("damaged", (OcrAlternative("darnaged", None),))
+    assert (word.text, word.alternatives) == ("damaged", (TextAlternative("darnaged", None),))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-8", "iso-8859-1", "windows-1252"])

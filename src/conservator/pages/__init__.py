@@ -4,7 +4,7 @@ from conservator.pages.confidence import character_confidences, ocr_confidence_o
 from conservator.pages.elements import FileLimits
 from conservator.pages.images import check_scan, crop_line, detect_scan_format
 from conservator.pages.indentation import add_indentation
-from conservator.pages.model import Box, Glyph, Line, OcrAlternative, Page, Word, WordChange
+from conservator.pages.model import Box, Glyph, Line, Page, TextAlternative, Word, WordChange
 from conservator.pages.pdf import draw_page, text_layer
 from conservator.pages.pictures import Picture, picture_lines
 from conservator.pages.reading import detect_ocr_format, read_pages
@@ -17,10 +17,10 @@ __all__ = [
     "FileLimits",
     "Glyph",
     "Line",
-    "OcrAlternative",
     "Page",
     "Picture",
     "Tesseract",
+    "TextAlternative",
     "Transcript",
     "Word",
     "WordChange",

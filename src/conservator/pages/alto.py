@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from conservator.pages.elements import Edits, Element, end_tag, escape, format_attributes, qualified_name
 from conservator.pages.markup import Markup
 from conservator.pages.markup_file import MarkupFile, Passage, WordLocation
-from conservator.pages.model import Box, Glyph, Line, OcrAlternative, Page, Word, WordChange
+from conservator.pages.model import Box, Glyph, Line, Page, TextAlternative, Word, WordChange
 from conservator.pages.numbers import read_confidence, read_coordinate, write_coordinate
 from conservator.pages.transcript import Transcript
 
@@ -223,7 +223,7 @@ def _read_word(markup: Markup, element: Element, content: str, hyphen: str, *, i
         _read_word_confidence(attributes.get("WC"), is_tesseract=is_tesseract),
         _read_box(markup, element),
         (*glyphs, Glyph(hyphen)) if glyphs and hyphen else glyphs,
-        tuple(OcrAlternative(text, None) for purpose, text in alternatives if purpose != ORIGINAL),
+        tuple(TextAlternative(text, None) for purpose, text in alternatives if purpose != ORIGINAL),
         attributes.get("SUBS_CONTENT") if is_hyphenated else None,
         next((text for purpose, text in alternatives if purpose == ORIGINAL), None),
     )
@@ -237,7 +237,7 @@ def _read_glyphs(markup: Markup, element: Element, content: str) -> tuple[Glyph,
             read_confidence(glyph.attributes.get("GC")),
             _read_box(markup, glyph),
             tuple(
-                OcrAlternative(variant.attributes.get("CONTENT", ""), read_confidence(variant.attributes.get("VC")))
+                TextAlternative(variant.attributes.get("CONTENT", ""), read_confidence(variant.attributes.get("VC")))
                 for variant in glyph.elements("Variant")
             ),
         )

@@ -24,7 +24,7 @@ from conservator.pages.markup_file import (
     set_run_text,
     surrounding_whitespace,
 )
-from conservator.pages.model import Box, Line, OcrAlternative, Page, Word
+from conservator.pages.model import Box, Line, Page, TextAlternative, Word
 from conservator.pages.numbers import read_confidence
 from conservator.pages.transcript import Transcript
 from conservator.pages.word_alignment import distribute_text
@@ -237,7 +237,7 @@ def _read_word(file: HocrFile, element: Element) -> Word | None:
         read_confidence(properties.get("x_wconf"), 100),
         read_box(file.markup, element),
         read_glyphs(file.markup, element, text),
-        tuple(OcrAlternative(node.text().strip(), None) for node in element.walk() if node.name == "del"),
+        tuple(TextAlternative(node.text().strip(), None) for node in element.walk() if node.name == "del"),
         original=element.attributes.get(ORIGINAL),
     )
 

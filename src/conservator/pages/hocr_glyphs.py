@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from conservator.pages.elements import Element, TextRun
 from conservator.pages.hocr_titles import read_box, read_properties
 from conservator.pages.markup import Markup
-from conservator.pages.model import Glyph, OcrAlternative
+from conservator.pages.model import Glyph, TextAlternative
 from conservator.pages.numbers import read_confidence
 
 CHARACTER_CLASSES, SYMBOL_CLASSES = {"ocrx_cinfo", "ocr_cinfo", "ocr_glyph"}, {"ocr_symbol"}
@@ -108,6 +108,8 @@ def _assign_choices(text: str, choice_lists: Sequence[dict[str, float]]) -> list
 
 def _with_alternatives(glyph: Glyph, choices: dict[str, float]) -> Glyph:
     """Return a glyph with its choices as alternatives, and with a confidence if it has none."""
-    alternatives = tuple(OcrAlternative(text, confidence) for text, confidence in choices.items() if text != glyph.text)
+    alternatives = tuple(
+        TextAlternative(text, confidence) for text, confidence in choices.items() if text != glyph.text
+    )
     confidence = choices.get(glyph.text) if glyph.confidence is None else glyph.confidence
     return Glyph(glyph.text, confidence, glyph.box, alternatives)

@@ -22,7 +22,7 @@ class Box(NamedTuple):
         )
 
 
-class OcrAlternative(NamedTuple):
+class TextAlternative(NamedTuple):
     """An alternative text of a glyph or a word, with its OCR confidence from 0 to 1 (None if the file has none)."""
 
     text: str
@@ -43,7 +43,7 @@ class Glyph:
     text: str
     confidence: float | None = None
     box: Box | None = None
-    alternatives: tuple[OcrAlternative, ...] = ()
+    alternatives: tuple[TextAlternative, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Word:
     confidence: float | None = None
     box: Box | None = None
     glyphs: tuple[Glyph, ...] = ()
-    alternatives: tuple[OcrAlternative, ...] = ()
+    alternatives: tuple[TextAlternative, ...] = ()
     whole: str | None = None
     original: str | None = None
 

@@ -17,7 +17,7 @@ from conservator.pages.elements import (
 )
 from conservator.pages.markup import Markup
 from conservator.pages.markup_file import MarkupFile, Passage, WordLocation, find_words
-from conservator.pages.model import Box, Glyph, Line, OcrAlternative, Page, Word, WordChange
+from conservator.pages.model import Box, Glyph, Line, Page, TextAlternative, Word, WordChange
 from conservator.pages.numbers import read_confidence, read_coordinate, write_coordinate
 from conservator.pages.transcript import Transcript
 from conservator.pages.word_alignment import replace_words
@@ -280,7 +280,7 @@ def _main_text(element: Element) -> Element | None:
     return min(texts, key=_index) if texts else None
 
 
-def _original_and_alternatives(element: Element, main: Element) -> tuple[str | None, tuple[OcrAlternative, ...]]:
+def _original_and_alternatives(element: Element, main: Element) -> tuple[str | None, tuple[TextAlternative, ...]]:
     """Return the original text of an element (None if it was not corrected), and its OCR alternatives."""
     comment = ORIGINAL_COMMENT.search(element.attributes.get("comments", ""))
     original = comment[1] if comment is not None else None
@@ -292,7 +292,7 @@ def _original_and_alternatives(element: Element, main: Element) -> tuple[str | N
             original = _content(text).strip()
         else:
             confidence = read_confidence(text.attributes.get("conf"))
-            alternatives.append(OcrAlternative(_content(text).strip(), confidence))
+            alternatives.append(TextAlternative(_content(text).strip(), confidence))
     return original, tuple(alternatives)
 
 

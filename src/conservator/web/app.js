@@ -101,7 +101,7 @@
     $("view").classList.toggle("stale", busy && wholeDocument);
     if (busy) showProgress({ doing: "waiting" });
   }
-  const STAGES = { waiting: "waiting in the queue", "choosing experts": "selecting experts", lengths: "estimating gap lengths", inferring: "weighting experts", decoding: "restoring", alternatives: "computing alternatives", correcting: "correcting" };
+  const STAGES = { waiting: "waiting in the queue", "choosing experts": "selecting experts", lengths: "estimating gap lengths", inferring: "inferring expert weights", decoding: "restoring", alternatives: "computing alternatives", correcting: "correcting" };
   /** Show the stage with its progress, or the position in the queue, and the number of choices that are not sent yet. */
   function showProgress({ doing, share = 0, place }) {
     const percent = Math.round(100 * share), bar = $("progress"), waiting = pending().length - state.sentChoices;
