@@ -45,25 +45,30 @@ def main() -> None:
     pages_file = options.json.with_suffix(".pages")
     done = {(row["name"], row["method"]): row for row in read_rows(pages_file)}
     by_name = dict(methods())
-    for row in read_rows(options.pages):
-        pending = [name for name in by_name if (row["name"], name) not in done]
-        transcript = read_pages(row["hocr"].encode()) if pending else None
+    for source in read_rows(options.pages):
+        pending = [name for name in by_name if (source["name"], name) not in done]
+        transcript = read_pages(source["hocr"].encode()) if pending else None
         for name in pending:
             assert transcript is not None
             start = time.process_time()
             text = by_name[name](transcript)
             seconds = time.process_time() - start
-            page: dict[str, Any] = {"name": row["name"], "kind": row["kind"], "level": row["level"], "method": name}
-            page |= measure(row["truth"], transcript.text, text) | {"seconds": seconds}
-            done[row["name"], name] = page
+            page: dict[str, Any] = {
+                "name": source["name"],
+                "kind": source["kind"],
+                "level": source["level"],
+                "method": name,
+            }
+            page |= measure(source["truth"], transcript.text, text) | {"seconds": seconds}
+            done[source["name"], name] = page
             with pages_file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(page) + "\n")
-        print(row["name"], flush=True)
+        print(source["name"], flush=True)
     rows = list(summaries(list(done.values()), list(by_name)))
-    for summary in rows:
+    for row in rows:
         print(
-            f"{summary['group']:8} {summary['method']:24} {summary['rate']:7.2%} [{summary['rate_low']:.2%}, {summary['rate_high']:.2%}]  "
-            f"corrected {summary['corrected']:5.0f} harmed {summary['harmed']:5.0f}  {summary['seconds']:.0f} s"
+            f"{row['group']:8} {row['method']:24} {row['rate']:7.2%} [{row['rate_low']:.2%}, {row['rate_high']:.2%}]  "
+            f"corrected {row['corrected']:5.0f} harmed {row['harmed']:5.0f}  {row['seconds']:.0f} s"
         )
     command = f"python benchmarks/corrected_pages.py --pages FOLDER/{options.pages.name} --json FILE"
     record: dict[str, Any] = {"commit": commit(), "versions": versions(), "command": command}

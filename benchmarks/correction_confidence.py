@@ -52,9 +52,8 @@ def main() -> None:
             [calibrate(change.probability, surprisal, kind_of(change), 0) for change, surprisal, _ in rows]
         )
         correct = np.array([is_correct for _, _, is_correct in rows])
-        print(
-            f"{split}: {len(rows)} changes; mean probability of the lattice {np.mean([row[0].probability for row in rows]):.3f}"
-        )
+        lattice = np.mean([change.probability for change, _, _ in rows])
+        print(f"{split}: {len(rows)} changes; mean probability of the lattice {lattice:.3f}")
         for low, high in ((0, 0.3), (0.3, 0.6), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 1)):
             selected = (confidence >= low) & (confidence < high)
             if selected.any():

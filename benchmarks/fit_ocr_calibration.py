@@ -46,8 +46,8 @@ def main() -> None:
         lines_by_word += with_confidences(transcript, pairs, word_confidences(transcript))
         pages += 1
     source = (
-        f"{pages} pages of prose, code and config, rendered, degraded and recognised by Tesseract 5.3: {len(lines)} lines; "
-        f"benchmarks/fit_ocr_calibration.py --pages {options.pages.name}"
+        f"{pages} pages of prose, code and config, rendered, degraded and recognised by Tesseract 5.3: "
+        f"{len(lines)} lines; benchmarks/fit_ocr_calibration.py --pages {options.pages.name}"
     )
     channel = fit_edits([(observed, clean) for observed, clean, _ in lines], source)
     write_atomically(options.out / "ocr.json", channel.to_json().encode())
