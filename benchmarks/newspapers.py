@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from shutil import which
 from subprocess import PIPE, Popen
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import jiwer
 import numpy as np
