@@ -106,10 +106,8 @@ def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     expected: dict[str, bytes] | None = None
     first_document = str(inputs / "00000.md")
     for name in ("compiled", "alone"):  # the first run compiles the kernels
-        out = str(folder / name)
-        seconds, cpu_seconds = timed(
-            [*conservator, "batch", first_document, "--out", out, "--jobs", "1", "--lost", "bytes"]
-        )
+        arguments = [first_document, "--out", str(folder / name), "--jobs", "1", "--lost", "bytes"]
+        seconds, cpu_seconds = timed([*conservator, "batch", *arguments])
     restoring = float(document_seconds(folder / "alone"))
     overhead = {"seconds": round(seconds - restoring, 2), "cpu_seconds": round(cpu_seconds - restoring, 2)}
     rows.append({"way": "begin and end", **overhead})

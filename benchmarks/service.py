@@ -4,8 +4,8 @@
 
 The benchmark starts ``conservator serve`` with the built-in experts. Documents are pieces of README files from
 ``train``; a tenth of their bytes is lost. Each client is a thread that sends requests until ``--requests`` of them
-succeeded. A client that is refused (429) sends its request again after the Retry-After time. A separate process requests
-/healthz fifty times per second, and a thread measures the memory of the server and its workers every second.
+succeeded. A client that is refused (429) sends its request again after the Retry-After time. A separate process
+requests /healthz fifty times per second, and a thread measures the memory of the server and its workers every second.
 
 The record has the responses per second, the latency (of the last attempt of a request), the responses by status and the
 errors, the latency of /healthz, and the memory after each tenth of the requests.
@@ -37,7 +37,7 @@ HEALTH_INTERVAL = 0.02  # seconds between two health checks
 
 
 def check_health(port: int, ended: Any, results: Any) -> None:
-    """Request the health of a server repeatedly. It runs in a separate process, because client threads would delay it."""
+    """Request the health of a server repeatedly, in a separate process that client threads do not delay."""
     seconds = []
     while not ended.wait(HEALTH_INTERVAL):
         began = time.perf_counter()

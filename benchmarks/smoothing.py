@@ -129,7 +129,7 @@ def random_field(length: int, experts: int, random: np.random.Generator) -> Arra
 
 
 def solve(field: Array, tau: float) -> tuple[Array, float]:
-    """Solve equation (prox) by cvxpy and Clarabel at default accuracy; return the solution and the seconds in Clarabel."""
+    """Solve equation (prox) by cvxpy and Clarabel at default accuracy; return the solution and its seconds."""
     variable = cvxpy.Variable(field.shape)
     jumps = cvxpy.sum(cvxpy.abs(cvxpy.diff(variable, axis=0)))
     simplex = [variable >= 0, cvxpy.sum(variable, axis=1) == 1]
