@@ -1,14 +1,14 @@
-"""Real weights: masked residues of antibodies, restored by AntiBERTy as an expert and by a direct call of its network.
+"""Restore masked residues of antibodies with AntiBERTy, as an expert and by a direct call of its network.
 
     pip download --no-deps antiberty==0.1.3
     conservator convert antiberty-0.1.3-py3-none-any.whl --out antiberty
     python benchmarks/antibodies.py --model antiberty --antibodies antibodies.tsv [--count 200] [--rate 0.15] [--seed 0]
 
-``antibodies.tsv`` has a line for each antibody, with its name and its heavy and light chain. Of the first ``--count``,
-every residue of each chain is masked with probability ``--rate``. The expert is loaded by ``load_denoiser``; a team of
-it alone decodes each chain in one step. The direct call spells the same chain as AntiBERTy's own program does, with a
-space between residues, and reads it with ``BertForMaskedLM``. Log-probabilities are compared at every masked residue,
-over all residues. Intervals are 95 %, by a bootstrap over antibodies. One thread, float32.
+``antibodies.tsv`` has one row per antibody: its name, its heavy chain and its light chain. Every residue of the first
+``--count`` antibodies is masked with probability ``--rate``. ``load_denoiser`` loads the expert, and a team of this
+expert decodes each chain in one step. The direct call formats the chain as AntiBERTy's program does, with a space
+between residues, and evaluates ``BertForMaskedLM``. The benchmark compares the log-probabilities of all residues at
+every masked residue. Intervals are 95 %, from a bootstrap over antibodies. It uses one thread and float32.
 """
 
 import argparse
@@ -30,34 +30,34 @@ from conservator.experts.denoisers import load_denoiser, size_of
 from conservator.field import Inferred
 from conservator.reference import decode_one_step
 
-RESAMPLES = 2000
+RESAMPLES = 2000  # bootstrap samples
 
 
 def read_chains(path: Path, count: int) -> list[list[str]]:
-    """The chains of each of the first antibodies."""
+    """Read the chains of the first antibodies."""
     with path.open(newline="") as handle:
         rows = list(csv.DictReader(handle, delimiter="\t"))[:count]
     return [[row[chain] for chain in ("heavy", "light") if row[chain]] for row in rows]
 
 
-def call_directly(network: BertForMaskedLM, tokenizer: PreTrainedTokenizerFast, signs: list[str]) -> torch.Tensor:
-    """(n, V) the log-probabilities at the masks of a chain, without special tokens, as AntiBERTy's program has them."""
-    ids = tokenizer(" ".join(signs), return_tensors="pt").input_ids
+def call_directly(network: BertForMaskedLM, tokenizer: PreTrainedTokenizerFast, symbols: list[str]) -> torch.Tensor:
+    """Return (n, V) log-probabilities at the n masks of a chain, without special tokens, as AntiBERTy's program."""
+    ids = tokenizer(" ".join(symbols), return_tensors="pt").input_ids
     logits = network(input_ids=ids).logits
     logits[..., tokenizer.all_special_ids] = -torch.inf
     return logits[ids == tokenizer.mask_token_id].log_softmax(-1)
 
 
-def interval(right: np.ndarray, total: np.ndarray, seed: int) -> tuple[float, float]:
-    """The interval of a share, by a bootstrap over antibodies."""
-    drawn = np.random.default_rng(seed).integers(len(total), size=(RESAMPLES, len(total)))
-    low, high = np.quantile(right[drawn].sum(1) / total[drawn].sum(1), [0.025, 0.975])
+def interval(correct: np.ndarray, total: np.ndarray, seed: int) -> tuple[float, float]:
+    """Compute the interval of an accuracy, by a bootstrap over antibodies."""
+    samples = np.random.default_rng(seed).integers(len(total), size=(RESAMPLES, len(total)))
+    low, high = np.quantile(correct[samples].sum(1) / total[samples].sum(1), [0.025, 0.975])
     return float(low), float(high)
 
 
 @torch.no_grad()
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--antibodies", type=Path, required=True)
@@ -75,10 +75,10 @@ def main() -> None:
         tokenizer_file=str(options.model / "tokenizer.json"), unk_token="[UNK]", **specials
     )
     generator = torch.Generator().manual_seed(options.seed)
-    shares: dict[str, list[tuple[int, int]]] = {"expert": [], "direct call": []}
-    seconds, worst = dict.fromkeys(shares, 0.0), 0.0
+    counts: dict[str, list[tuple[int, int]]] = {"expert": [], "direct call": []}
+    seconds, max_difference = dict.fromkeys(counts, 0.0), 0.0
     for chains in read_chains(options.antibodies, options.count):
-        right, total = dict.fromkeys(shares, 0), 0
+        correct, total = dict.fromkeys(counts, 0), 0
         for chain in chains:
             clean = torch.from_numpy(vocabulary.encode(chain.encode()).tokens)[None]
             observed = channel.corrupt(clean, generator)
@@ -88,28 +88,29 @@ def main() -> None:
             restored = decode_one_step(team, observed, Inferred.given(field).composition)
             seconds["expert"] += time.process_time() - started
             predicted = expert.predict(Context(observed.readable, lost), lost.nonzero(as_tuple=True))
-            signs = ["[CLS]"] + ["[MASK]" if hidden else sign for sign, hidden in zip(chain, lost[0], strict=True)]
+            residues = ["[MASK]" if hidden else residue for residue, hidden in zip(chain, lost[0], strict=True)]
             started = time.process_time()
-            direct = call_directly(network, tokenizer, [*signs, "[SEP]"])
+            direct = call_directly(network, tokenizer, ["[CLS]", *residues, "[SEP]"])
             seconds["direct call"] += time.process_time() - started
             possible = ~torch.isneginf(direct[0]) if len(direct) else torch.zeros(vocabulary.size, dtype=torch.bool)
-            worst = max(worst, float((predicted - direct)[:, possible].abs().max()) if len(direct) else 0.0)
-            right["expert"] += int((restored.tokens == clean)[lost].sum())
-            right["direct call"] += int((direct.argmax(-1) == clean[lost]).sum())
+            if len(direct):
+                max_difference = max(max_difference, float((predicted - direct)[:, possible].abs().max()))
+            correct["expert"] += int((restored.tokens == clean)[lost].sum())
+            correct["direct call"] += int((direct.argmax(-1) == clean[lost]).sum())
             total += int(lost.sum())
-        for way in shares:
-            shares[way].append((right[way], total))
-    figures = {"antibodies": len(shares["expert"]), "largest difference of a log-probability": worst}
-    for way, pairs in shares.items():
-        right, total = np.array(pairs).T
-        low, high = interval(right, total, options.seed)
-        figures[way] = {
+        for method in counts:
+            counts[method].append((correct[method], total))
+    summary: dict[str, object] = {"antibodies": len(counts["expert"]), "max log-probability difference": max_difference}
+    for method, pairs in counts.items():
+        correct, total = np.array(pairs).T
+        low, high = interval(correct, total, options.seed)
+        summary[method] = {
             "masked": int(total.sum()),
-            "accuracy": round(float(right.sum() / total.sum()), 4),
+            "accuracy": round(float(correct.sum() / total.sum()), 4),
             "interval": [round(low, 4), round(high, 4)],
-            "cpu seconds": round(seconds[way], 1),
+            "cpu seconds": round(seconds[method], 1),
         }
-    print(json.dumps(figures, indent=1))
+    print(json.dumps(summary, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Pages that were typeset, degraded and read by Tesseract: errors before and after correction, by kind of document.
+"""Correct pages that were rendered, degraded and recognised by Tesseract; errors before and after, by kind of document.
 
     python benchmarks/rendered.py --corpora PATH --split eval --pages 16 --out FOLDER
     python benchmarks/corrected_pages.py --pages FOLDER/eval.jsonl --json results/benchmark_rendered.json
 
-Each page is corrected with the built-in channel and models: its text alone, and with the confidences and other readings
-that Tesseract gave. Spell checkers that are installed stand beside it. Errors are counted over whole pages, without
-empty lines and indentation, by jiwer and by rapidfuzz. Corrected and harmed are characters: wrong ones that became
-right, right ones that became wrong. Intervals are 95 %, by a bootstrap over pages. Each page is kept in FILE.pages as
-soon as it is done, so that a run that was interrupted goes on where it was.
+Each page is corrected with the built-in channel and models, from its text alone and with the OCR confidences and
+alternatives of Tesseract. Installed spell checkers are baselines. Errors are counted over whole pages, without empty
+lines and indentation, by jiwer and by rapidfuzz. ``corrected`` counts wrong characters that became correct, ``harmed``
+counts correct characters that became wrong. Intervals are 95 %, from a bootstrap over pages. Every finished page is
+appended to FILE.pages, and an interrupted run resumes from there.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import Any
 
 import jiwer
 import numpy as np
-from newspapers import by_word, checkers, right
+from newspapers import correct_words, find_errors, spell_checkers
 from rapidfuzz.distance import Levenshtein
 
 from conservator import RestoreOptions, Restorer
@@ -29,100 +29,106 @@ from conservator.pages import Transcript, ocr_confidence_of, read_pages
 from conservator.system.files import write_atomically
 from conservator_studies.scanned import plain_lines, read_rows
 
-RESAMPLES = 10_000
+RESAMPLES = 10_000  # bootstrap samples
 SEED = 0  # of the bootstrap
 COLUMNS = ("characters", "before", "errors", "errors_jiwer", "corrected", "harmed", "seconds")
-Fix = Callable[[Transcript], str]
+RATES = {"rate_before": "before", "rate": "errors", "rate_jiwer": "errors_jiwer"}  # rate -> column of its errors
+Method = Callable[[Transcript], str]
 
 
 def main() -> None:
-    """Correct the pages, print and write what that cost."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pages", type=Path, required=True, help="readings that benchmarks/rendered.py kept")
-    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--pages", type=Path, required=True, help="file of benchmarks/rendered.py")
+    parser.add_argument("--json", type=Path, required=True, help="output file")
     options = parser.parse_args()
-    keep = options.json.with_suffix(".pages")
-    done = {(row["name"], row["method"]): row for row in read_rows(keep)}
-    ways = dict(methods())
-    for row in read_rows(options.pages):
-        left = [name for name in ways if (row["name"], name) not in done]
-        transcript = read_pages(row["hocr"].encode()) if left else None
-        for name in left:
+    pages_file = options.json.with_suffix(".pages")
+    done = {(row["name"], row["method"]): row for row in read_rows(pages_file)}
+    by_name = dict(methods())
+    for source in read_rows(options.pages):
+        pending = [name for name in by_name if (source["name"], name) not in done]
+        transcript = read_pages(source["hocr"].encode()) if pending else None
+        for name in pending:
             assert transcript is not None
-            began = time.process_time()
-            text = ways[name](transcript)
-            spent = time.process_time() - began
-            found = {"name": row["name"], "kind": row["kind"], "level": row["level"], "method": name}
-            found |= judge(row["truth"], transcript.text, text) | {"seconds": spent}
-            done[row["name"], name] = found
-            with keep.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(found) + "\n")
-        print(row["name"], flush=True)
-    rows = list(summaries(list(done.values()), list(ways)))
-    for one in rows:
+            start = time.process_time()
+            text = by_name[name](transcript)
+            seconds = time.process_time() - start
+            page: dict[str, Any] = {
+                "name": source["name"],
+                "kind": source["kind"],
+                "level": source["level"],
+                "method": name,
+            }
+            page |= measure(source["truth"], transcript.text, text) | {"seconds": seconds}
+            done[source["name"], name] = page
+            with pages_file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(page) + "\n")
+        print(source["name"], flush=True)
+    rows = list(summaries(list(done.values()), list(by_name)))
+    for row in rows:
         print(
-            f"{one['group']:8} {one['method']:24} {one['rate']:7.2%} [{one['rate_low']:.2%}, {one['rate_high']:.2%}]  "
-            f"corrected {one['corrected']:5.0f} harmed {one['harmed']:5.0f}  {one['seconds']:.0f} s"
+            f"{row['group']:8} {row['method']:24} {row['rate']:7.2%} [{row['rate_low']:.2%}, {row['rate_high']:.2%}]  "
+            f"corrected {row['corrected']:5.0f} harmed {row['harmed']:5.0f}  {row['seconds']:.0f} s"
         )
     command = f"python benchmarks/corrected_pages.py --pages FOLDER/{options.pages.name} --json FILE"
-    record = {"commit": commit(), "versions": versions(), "command": command}
+    record: dict[str, Any] = {"commit": commit(), "versions": versions(), "command": command}
     record |= {"seed": SEED, "resamples": RESAMPLES, "rows": rows}
     write_atomically(options.json, (json.dumps(record, indent=1) + "\n").encode())
 
 
-def methods() -> Iterator[tuple[str, Fix]]:
-    """The ways of correcting a page, by name."""
+def methods() -> Iterator[tuple[str, Method]]:
+    """Yield the names and functions of the methods that correct a page."""
     restorer = Restorer(options=RestoreOptions(channel="ocr"))
     yield "as read", lambda page: page.text
     yield "text alone", lambda page: restorer.restore(page.text).text
     yield "with confidences", lambda page: restorer.restore(page.text, ocr_confidence=ocr_confidence_of(page)).text
-    for name, fix in checkers():
-        yield name, partial(spelled, fix)
+    for name, correct_word in spell_checkers():
+        yield name, partial(spell_check, correct_word)
 
 
-def spelled(fix: Callable[[str], str], page: Transcript) -> str:
-    """A page, corrected word by word."""
-    return "\n".join(by_word(fix, [{"ocr": line} for line in page.text.split("\n")]))
+def spell_check(correct_word: Callable[[str], str], page: Transcript) -> str:
+    """Correct a page word by word."""
+    return "\n".join(correct_words(correct_word, [{"ocr": line} for line in page.text.split("\n")]))
 
 
-def judge(truth: str, read: str, text: str) -> dict[str, float]:
-    """What a page cost, given its correction."""
-    clean, before, after = ("\n".join(plain_lines(one)) for one in (truth, read, text))
-    (was, invented_before), (now, invented_after) = (right(clean, one) for one in (before, after))
-    found = jiwer.process_characters(clean, after)
+def measure(truth: str, observed: str, corrected: str) -> dict[str, float]:
+    """Count the characters and errors of a page before and after correction."""
+    clean, before, after = ("\n".join(plain_lines(text)) for text in (truth, observed, corrected))
+    (was_correct, inserted_before), (is_correct, inserted_after) = (
+        find_errors(clean, text) for text in (before, after)
+    )
+    alignment = jiwer.process_characters(clean, after)
     return {
         "characters": len(clean),
         "before": Levenshtein.distance(clean, before),
         "errors": Levenshtein.distance(clean, after),
-        "errors_jiwer": found.substitutions + found.deletions + found.insertions,
-        "corrected": int((~was & now).sum()) + max(0, invented_before - invented_after),
-        "harmed": int((was & ~now).sum()) + max(0, invented_after - invented_before),
+        "errors_jiwer": alignment.substitutions + alignment.deletions + alignment.insertions,
+        "corrected": int((~was_correct & is_correct).sum()) + max(0, inserted_before - inserted_after),
+        "harmed": int((was_correct & ~is_correct).sum()) + max(0, inserted_after - inserted_before),
     }
 
 
 def summaries(pages: list[dict[str, Any]], names: list[str]) -> Iterator[dict[str, Any]]:
-    """What each way cost, by kind, by level and in all."""
+    """Summarise each method by kind, by level and over all pages."""
     kinds, levels = (list(dict.fromkeys(page[key] for page in pages)) for key in ("kind", "level"))
     for group in [*kinds, *levels, "all"]:
         for name in names:
-            inside = [
+            selected = [
                 page for page in pages if page["method"] == name and group in (page["kind"], page["level"], "all")
             ]
-            table = np.array([[page[column] for column in COLUMNS] for page in inside])
+            table = np.array([[page[column] for column in COLUMNS] for page in selected])
             totals = dict(zip(COLUMNS, table.sum(axis=0).tolist(), strict=True))
             draws = table[np.random.default_rng(SEED).integers(len(table), size=(RESAMPLES, len(table)))].sum(axis=1)
             low, high = np.quantile(draws[:, 2] / draws[:, 0], [0.025, 0.975]).tolist()
-            fell = np.quantile((draws[:, 1] - draws[:, 2]) / draws[:, 0], [0.025, 0.975]).tolist()
-            rates = {key: totals[of] / totals["characters"] for key, of in RATES.items()}
-            yield {"group": group, "method": name, "pages": len(inside), **totals, **rates} | {
+            reduction = np.quantile((draws[:, 1] - draws[:, 2]) / draws[:, 0], [0.025, 0.975]).tolist()
+            rates = {rate: totals[column] / totals["characters"] for rate, column in RATES.items()}
+            yield {"group": group, "method": name, "pages": len(selected), **totals, **rates} | {
                 "rate_low": low,
                 "rate_high": high,
-                "fall_low": fell[0],
-                "fall_high": fell[1],
+                "fall_low": reduction[0],
+                "fall_high": reduction[1],
             }
 
-
-RATES = {"rate_before": "before", "rate": "errors", "rate_jiwer": "errors_jiwer"}
 
 if __name__ == "__main__":
     main()

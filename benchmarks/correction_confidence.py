@@ -1,11 +1,11 @@
-"""Fit the coefficients of ``conservator.pipelines.correction.confidence`` and show how well it is calibrated.
+"""Fit the coefficients of ``conservator.pipelines.correction.confidence``, and measure their calibration.
 
     python benchmarks/correction_confidence.py --corpora ../shared/corpora
 
-Changes that the shipped models propose in OCR text (English, and some French and German, which they do not know) and in
-clean English text are labelled with their effect: a change is right if it alone reduces the edit distance between the
-document and the true text. Coefficients are fitted on one half of the documents (``train``, as in ``harm.py``); the
-table shows stated and true shares on the other.
+The shipped models propose changes in OCR text (English, and some French and German, which they do not cover) and in
+clean English text. A change is labelled as correct if it alone reduces the edit distance between the document and the
+true text. The coefficients are fitted on one half of the documents (``train``, as in ``harm.py``). The table compares
+mean confidence and accuracy on both halves.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harm import ENGLISH, half, read
+from harm import ENGLISH, read, split_of
 from rapidfuzz.distance import Levenshtein
 from rich.progress import track
 from sklearn.linear_model import LogisticRegression
@@ -34,53 +34,53 @@ FOREIGN = ("hipe2026_impresso-snippets_fr", "hipe2026_impresso-snippets_de")
 
 
 def main() -> None:
-    """Fit and print."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", type=Path, required=True, help="the folder with languages/, ocr/ and bln600/")
-    parser.add_argument("--documents", type=int, default=15, help="of each set and half")
+    parser.add_argument("--corpora", type=Path, required=True, help="folder with languages/, ocr/ and bln600/")
+    parser.add_argument("--documents", type=int, default=15, help="documents per data set and half")
     options = parser.parse_args()
     channel = as_edit_channel("ocr")
     assert channel is not None
     corrector = Corrector(channel, char_ngram_prior([]))
-    halves = {name: collect(corrector, documents(options, name)) for name in ("train", "eval")}
-    rows = halves["train"]
+    splits = {split: label(corrector, documents(options, split)) for split in ("train", "eval")}
+    rows = splits["train"]
     model = LogisticRegression(C=100, max_iter=1000).fit([features(*row[:2]) for row in rows], [row[2] for row in rows])
     names = ["slope", "surprisal_slope", *(f"KIND_BIAS[{kind}]" for kind in KINDS[1:])]
     print("bias", round(float(model.intercept_[0]), 2), dict(zip(names, model.coef_[0].round(2).tolist(), strict=True)))
-    for name, rows in halves.items():
-        stated = np.array(
+    for split, rows in splits.items():
+        confidence = np.array(
             [calibrate(change.probability, surprisal, kind_of(change), 0) for change, surprisal, _ in rows]
         )
-        right = np.array([is_right for _, _, is_right in rows])
-        print(f"{name}: {len(rows)} changes; lattice states {np.mean([row[0].probability for row in rows]):.3f}")
+        correct = np.array([is_correct for _, _, is_correct in rows])
+        lattice = np.mean([change.probability for change, _, _ in rows])
+        print(f"{split}: {len(rows)} changes; mean probability of the lattice {lattice:.3f}")
         for low, high in ((0, 0.3), (0.3, 0.6), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 1)):
-            inside = (stated >= low) & (stated < high)
-            if inside.any():
-                shares = f"stated {stated[inside].mean():.3f}, right {right[inside].mean():.3f}"
-                print(f"  {low:.1f} to {high:.1f}: {inside.sum()} changes, {shares}")
+            selected = (confidence >= low) & (confidence < high)
+            if selected.any():
+                means = f"mean confidence {confidence[selected].mean():.3f}, correct {correct[selected].mean():.3f}"
+                print(f"  {low:.1f} to {high:.1f}: {selected.sum()} changes, {means}")
 
 
 def documents(options: argparse.Namespace, split: str) -> list[tuple[str, str]]:
-    """Pairs of seen and true text: English OCR documents and clean English text."""
+    """Read pairs of observed and true text: OCR documents and clean English text."""
     pairs = []
     for name in (*ENGLISH, *FOREIGN):
-        records = [one for one in read(options.corpora / "ocr" / f"{name}.dev.jsonl.gz") if half(one) == split]
-        pairs += [(one["ocr"], one["truth"]) for one in records][
-            : options.documents if name in ENGLISH else options.documents // 4
-        ]
+        records = read(options.corpora / "ocr" / f"{name}.dev.jsonl.gz")
+        count = options.documents if name in ENGLISH else options.documents // 4
+        pairs += [(record["ocr"], record["truth"]) for record in records if split_of(record) == split][:count]
     lines: dict[str, list[dict[str, Any]]] = {}
-    for one in read(options.corpora / "bln600" / "train.jsonl.gz"):
-        lines.setdefault(one["id"], []).append(one)
-    articles = [article for name, article in sorted(lines.items()) if half({"doc": name}) == split]
+    for line in read(options.corpora / "bln600" / "train.jsonl.gz"):
+        lines.setdefault(line["id"], []).append(line)
+    articles = [article for name, article in sorted(lines.items()) if split_of({"doc": name}) == split]
     for article in articles[: options.documents]:
-        pairs.append(("\n".join(one["ocr"] for one in article), "\n".join(one["truth"] for one in article)))
-    clean = [one["text"][:2500] for one in read(options.corpora / "languages" / f"en.{split}.jsonl.gz")]
+        pairs.append(("\n".join(line["ocr"] for line in article), "\n".join(line["truth"] for line in article)))
+    clean = [record["text"][:2500] for record in read(options.corpora / "languages" / f"en.{split}.jsonl.gz")]
     step = max(1, len(clean) // options.documents)
     return pairs + [(text, text) for text in clean[::step][: options.documents]]
 
 
-def collect(corrector: Corrector, pairs: list[tuple[str, str]]) -> list[tuple[Change, float, bool]]:
-    """The proposed changes of ordinary words, their local surprisal, and whether each is right."""
+def label(corrector: Corrector, pairs: list[tuple[str, str]]) -> list[tuple[Change, float, bool]]:
+    """Collect the proposed changes, their local surprisal, and whether each is correct."""
     rows = []
     for text, truth in track(pairs, transient=True):
         before = Levenshtein.distance(text, truth)
@@ -90,34 +90,34 @@ def collect(corrector: Corrector, pairs: list[tuple[str, str]]) -> list[tuple[Ch
 
 
 def propose(corrector: Corrector, text: str) -> list[tuple[Change, float]]:
-    """The changes of the best path that are subject to calibration, with the local surprisal."""
-    folded, found = corrector.normalize_quotes(text), []
-    mixture = corrector.fit_mixture(folded)
-    coverage = Coverage(folded, mixture)
-    pieces = list(split_lines(folded))
-    table = corrector.arc_table(corrector.infer_rate(pieces, mixture, None, None, Meter()), mixture, None)
-    for start, piece in pieces:
-        steps = table.of(piece, None)
-        lattice = corrector.beam.search(mixture, steps, "\n" + folded[:start])
-        for change in find_changes(text[start : start + len(piece)], lattice, steps):
-            at = shift_change(change, start)
-            around = slice(max(0, at.start - 1), at.stop + 1)
-            first, last = token_span(text, at.start, at.stop)
-            tokens = text[first:last], text[first : at.start] + at.text + text[at.stop : last]
+    """Propose the changes that the calibration applies to, with their local surprisal."""
+    normalized, proposals = corrector.normalize_quotes(text), []
+    mixture = corrector.fit_mixture(normalized)
+    coverage = Coverage(normalized, mixture)
+    lines = list(split_lines(normalized))
+    table = corrector.arc_table(corrector.infer_rate(lines, mixture, None, None, Meter()), mixture, None)
+    for start, line in lines:
+        arcs = table.of(line, None)
+        lattice = corrector.beam.search(mixture, arcs, "\n" + normalized[:start])
+        for line_change in find_changes(text[start : start + len(line)], lattice, arcs):
+            change = shift_change(line_change, start)
+            neighbourhood = slice(max(0, change.start - 1), change.stop + 1)
+            first, last = token_span(text, change.start, change.stop)
+            tokens = text[first:last], text[first : change.start] + change.text + text[change.stop : last]
             if (
-                at.log_odds < corrector.min_log_odds
-                or is_layout(text, at)
+                change.log_odds < corrector.min_log_odds
+                or is_layout(text, change)
                 or any(is_name(token) or is_code(token) for token in tokens)
             ):
                 continue
-            found.append((at, float(coverage.surprisal[around].mean())))
-    return found
+            proposals.append((change, float(coverage.surprisal[neighbourhood].mean())))
+    return proposals
 
 
 def features(change: Change, surprisal: float) -> list[float]:
-    """The regressors of a change."""
-    share = min(max(change.probability, 1e-9), 1 - 1e-9)
-    logit = float(np.clip(np.log(share) - np.log1p(-share), -CALIBRATION.max_logit, CALIBRATION.max_logit))
+    """Return the regressors of a change."""
+    probability = min(max(change.probability, 1e-9), 1 - 1e-9)
+    logit = float(np.clip(np.log(probability) - np.log1p(-probability), -CALIBRATION.max_logit, CALIBRATION.max_logit))
     return [logit, surprisal, *(float(kind_of(change) == kind) for kind in KINDS[1:])]
 
 

@@ -1,11 +1,11 @@
-"""How often the encoding of a text is told rightly: whether reading its bytes gives the text back.
+"""Accuracy of the encoding detection: the fraction of texts that decode without an error.
 
     python benchmarks/encodings.py PATH [--documents 15] [--lengths 0 600 150]
 
-PATH has a folder of UTF-8 text files (also .gz) for each language, by its code: de, fr, es, it, pt, sv, pl, cs, hu, ru.
-Each text is written in the one-byte encodings of its language, without the characters that they do not have, whole
-(length 0) or as an excerpt from 50 characters before the first one outside ASCII; those with fewer than three such
-characters are passed over. A text counts as right if every character comes back.
+PATH has one folder of UTF-8 text files (also .gz) per language code: de, fr, es, it, pt, sv, pl, cs, hu, ru. Each text
+is encoded in the encodings of its language, without the characters that an encoding lacks. Length 0 is the whole text;
+any other length is an excerpt that starts 50 characters before the first non-ASCII character. Texts with fewer than
+three non-ASCII characters are skipped. A text counts as correct if all characters are decoded correctly.
 """
 
 import argparse
@@ -25,46 +25,46 @@ ENCODINGS = {
 
 
 def read_texts(folder: Path) -> Iterator[str]:
-    """The texts of a folder, in the order of their names."""
+    """Read the texts of a folder, ordered by file name."""
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         data = path.read_bytes()
         yield (gzip.decompress(data) if path.suffix == ".gz" else data).decode(errors="ignore")
 
 
 def cases(folder: Path, encoding: str, documents: int, length: int) -> Iterator[str]:
-    """Texts that an encoding can hold."""
-    found = 0
+    """Select texts for an encoding, without the characters that it lacks."""
+    count = 0
     for text in read_texts(folder):
         text = text.encode(encoding, "ignore").decode(encoding)
-        first = next((place for place, one in enumerate(text) if not one.isascii()), 0)
+        first = next((position for position, character in enumerate(text) if not character.isascii()), 0)
         text = text[max(0, first - 50) :][:length] if length else text
-        if sum(not one.isascii() for one in text) >= 3:
+        if sum(not character.isascii() for character in text) >= 3:
             yield text
-            found += 1
-        if found == documents:
+            count += 1
+        if count == documents:
             return
 
 
 def main() -> None:
-    """Print a table: right of all, for each length; then what was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("path", type=Path)
-    parser.add_argument("--documents", type=int, default=15)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[0, 600, 150])
+    """Run the benchmark: print the accuracy for each length, and the errors."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", type=Path, help="folder with one folder per language")
+    parser.add_argument("--documents", type=int, default=15, help="documents per language and encoding")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[0, 600, 150], help="characters; 0: the whole text")
     arguments = parser.parse_args()
     for length in arguments.lengths:
-        right, wrong = 0, Counter[str]()
+        correct, wrong = 0, Counter[str]()
         for language, encodings in ENCODINGS.items():
             for encoding in encodings:
                 for text in cases(arguments.path / language, encoding, arguments.documents, length):
-                    told = detect_encoding(text.encode(encoding))
-                    if text.encode(encoding).decode(told, "replace") == text:
-                        right += 1
+                    detected = detect_encoding(text.encode(encoding))
+                    if text.encode(encoding).decode(detected, "replace") == text:
+                        correct += 1
                     else:
-                        wrong[f"{language} in {encoding} as {told}"] += 1
-        print(f"length {length or 'whole'}: {right} of {right + wrong.total()} right")
-        for case, number in wrong.most_common():
-            print(f"  {number} {case}")
+                        wrong[f"{language} in {encoding} as {detected}"] += 1
+        print(f"length {length or 'whole'}: {correct} of {correct + wrong.total()} correct")
+        for case, count in wrong.most_common():
+            print(f"  {count} {case}")
 
 
 if __name__ == "__main__":

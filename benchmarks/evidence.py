@@ -1,13 +1,13 @@
-"""The engines side by side on the same mixed windows: quality, network evaluations, seconds.
+"""Comparison of the engines on the same mixed windows: quality, network evaluations, seconds.
 
     python benchmarks/evidence.py --corpora PATH [--windows 128] [--particles 16] [--paper 1] [--json FILE]
 
-Windows of 256 bytes from the ``eval`` split, at least two of prose, code and config in each and at least 64 bytes a
-segment, mask rate 0.2, built-in experts. ``particles`` is the paper's algorithm: at its byte settings on ``--paper``
-windows (it takes minutes a window), and at reduced ones (R 12, P 8, T 6, K 2) on ``--particles`` windows; its rows
-compare with ``bayes`` on the same windows. ``bayes`` shows an expert its own context alone, after the first repeat and
-while it decodes; "whole context" shows everything to everyone, as all other rows do unless they say so. Differences to
-``bayes`` are paired over documents, intervals are 95 %.
+Windows of 256 bytes from the ``eval`` split with at least two of prose, code and config and at least 64 bytes per
+segment, mask rate 0.2, built-in experts. ``particles`` is the paper's algorithm, with its byte settings on ``--paper``
+windows (minutes per window) and with reduced settings (R 12, P 8, T 6, K 2) on ``--particles`` windows; these rows are
+compared with ``bayes`` on the same windows. ``bayes`` restricts each expert to in-domain context after the first repeat
+and during decoding. All other rows use the whole context unless stated otherwise. Differences to ``bayes`` are paired
+over documents; intervals are 95 %.
 """
 
 import argparse
@@ -45,9 +45,9 @@ COSTS = ("boundary_f1", "evaluations", "seconds", "arithmetic_share")
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", type=Path, required=True, help="the folder with NAME.eval.jsonl.gz")
+    parser.add_argument("--corpora", type=Path, required=True, help="folder with NAME.eval.jsonl.gz")
     parser.add_argument("--experts", nargs=3, default=list(DOMAINS), help="three experts: prose, code, config")
     parser.add_argument("--windows", type=int, default=128)
     parser.add_argument("--particles", type=int, default=16, help="windows for particles at reduced settings")
@@ -60,45 +60,45 @@ def main() -> None:
     mixed = mix(read_domains(options.corpora, "eval"), options.windows, seed=options.seed)
     observation = MaskChannel(BYTES.size, 0.2).corrupt(mixed.tokens, torch.Generator().manual_seed(options.seed))
     labels = torch.eye(3, dtype=torch.float64)[mixed.labels]
-    own = ContextPolicy(domain_threshold=0.05)
+    in_domain = ContextPolicy(domain_threshold=0.05)
 
-    def drawn() -> torch.Generator:
+    def make_generator() -> torch.Generator:
         return torch.Generator().manual_seed(options.seed + 1)
 
     runs: dict[str, tuple[Callable[[], Inferred], ContextPolicy | None]] = {
-        "bayes": (lambda: Bayes()(team, observation, drawn()), own),
-        "bayes, whole context": (lambda: Bayes(domain_threshold=0.0)(team, observation, drawn()), None),
-        "map": (lambda: Maximum()(team, observation, drawn()), None),
-        "eg": (lambda: Ascent()(team, observation, drawn()), None),
-        "global": (lambda: GLOBAL(team, observation, drawn()), None),
+        "bayes": (lambda: Bayes()(team, observation, make_generator()), in_domain),
+        "bayes, whole context": (lambda: Bayes(domain_threshold=0.0)(team, observation, make_generator()), None),
+        "map": (lambda: Maximum()(team, observation, make_generator()), None),
+        "eg": (lambda: Ascent()(team, observation, make_generator()), None),
+        "global": (lambda: GLOBAL(team, observation, make_generator()), None),
         "equal": (lambda: Inferred.given(torch.full_like(labels, 1 / 3)), None),
         "hard labels": (lambda: Inferred.given(labels), None),
-        "hard labels, own context": (lambda: Inferred.given(labels), own),
+        "hard labels, in-domain context": (lambda: Inferred.given(labels), in_domain),
     }
-    runs["bayes"][0]()  # compiles the kernels and warms the memory up: that is not part of any row
+    runs["bayes"][0]()  # warm-up: compiles the kernels
     rows: list[dict[str, object]] = []
     reference: Restored | None = None
-    for name, (infer, reading) in runs.items():
-        found = restore_windows(team, mixed, observation, infer(), reading)
-        reference = reference or found
-        rows.append(describe(name, found, mixed.labels, reference))
+    for name, (infer, policy) in runs.items():
+        restored = restore_windows(team, mixed, observation, infer(), policy)
+        reference = reference or restored
+        rows.append(describe(name, restored, mixed.labels, reference))
     for name, count, settings in (
         ("particles, reduced", options.particles, PRESETS["reduced"]),
         ("particles, the paper's", options.paper, PRESETS["byte"]),
     ):
         if count:
-            few = mixed.first(count)
-            damaged = observation[:count]
-            bayes = restore_windows(team, few, damaged, Bayes()(team, damaged, drawn()), own)
-            rows.append(describe(f"bayes, first {count}", bayes, few.labels))
-            particles = Setting(team, damaged, few.labels, options.seed, particles=settings).algorithm_1()
-            found = restore_windows(team, few, damaged, particles)
-            rows.append(describe(name, found, few.labels, bayes))
+            subset = mixed.first(count)
+            observed = observation[:count]
+            bayes = restore_windows(team, subset, observed, Bayes()(team, observed, make_generator()), in_domain)
+            rows.append(describe(f"bayes, first {count}", bayes, subset.labels))
+            particles = Setting(team, observed, subset.labels, options.seed, particles=settings).algorithm_1()
+            restored = restore_windows(team, subset, observed, particles)
+            rows.append(describe(name, restored, subset.labels, bayes))
 
     table = Table("method", "windows", *(heading.replace("_", " ") for heading in COLUMNS + COSTS))
     for row in rows:
-        shown = [f"{row[key]:.3f}" if key in row else "" for key in COLUMNS + COSTS]
-        table.add_row(str(row["method"]), str(row["windows"]), *shown)
+        cells = [f"{row[key]:.3f}" if key in row else "" for key in COLUMNS + COSTS]
+        table.add_row(str(row["method"]), str(row["windows"]), *cells)
     Console(width=180).print(table)
     if options.json:
         record = {"commit": commit(), "versions": versions(), "seed": options.seed}

@@ -1,17 +1,18 @@
-"""What a language model brings to a restoration, and what it costs, against a language model alone.
+"""Gain and cost of rescoring with a language model, compared with a language model alone.
 
     python benchmarks/language_models.py --corpora PATH [--rate 0.1] [--burst 1] [--kinds readme:6,prose:3,code:3]
                                          [--split eval] [--size 2000] [--plain] [--json FILE]
 
-The first ``--size`` bytes of the first documents of each kind lose bytes at a rate, or in bursts. Three ways:
+The first ``--size`` bytes of the first documents of each kind lose bytes at ``--rate``, in bursts of ``--burst`` bytes.
+Three methods restore them:
 
 - fast: networks and memory;
-- best: the same, and a language model writes again what these leave in doubt;
-- plain (with ``--plain``; slow): the language model alone, with a beam (``plain_beam.py``).
+- best: the same, then a language model rescores the bytes with low confidence;
+- plain (with ``--plain``; slow): beam search with the language model alone (``plain_beam.py``).
 
-All are on one thread, the language model in float32. CPU seconds leave out loading. Of each kind: the share of the lost
-bytes that are right with a 95 % interval (bootstrap over documents), CPU seconds a KB, the calibration error in ten
-bins, and the share that is right of what has a confidence of at least 0.9.
+All methods use one thread, and the language model computes in float32. CPU seconds exclude loading. The table shows for
+each kind the accuracy of the lost bytes with a 95 % interval (bootstrap over documents), CPU seconds per KB, the
+calibration error in ten bins, and the accuracy of the bytes with a confidence of at least 0.9.
 """
 
 import argparse
@@ -29,7 +30,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 import torch
-from plain_beam import Beam, as_pattern
+from plain_beam import BeamSearch, as_pattern
 from rich.console import Console
 from rich.table import Table
 
@@ -39,17 +40,17 @@ from conservator.evaluation.provenance import commit, versions
 from conservator.experts.language_models import load_language_model
 from conservator.system.files import write_atomically
 
-SURE = 0.9
-RESAMPLES = 10_000
-SMALL = b"A small document, in which a little is lost."
+MIN_CONFIDENCE = 0.9  # confidence of a confident byte
+RESAMPLES = 10_000  # bootstrap samples
+WARM_UP = b"A small document, in which a little is lost."
 Case = tuple[str, int, bytes, bytes]  # kind, number, clean, damaged
-Way = Callable[[bytes, bytes], tuple[np.ndarray, np.ndarray | None]]  # clean, damaged -> bytes, confidence
+Method = Callable[[bytes, bytes], tuple[np.ndarray, np.ndarray | None]]  # clean, damaged -> bytes, confidence
 
 
 def read_cases(options: argparse.Namespace) -> list[Case]:
-    """The documents, damaged."""
+    """Read and damage the documents."""
     cases = []
-    for kind, count in (one.split(":") for one in options.kinds.split(",")):
+    for kind, count in (item.split(":") for item in options.kinds.split(",")):
         with gzip.open(options.corpora / f"{kind}.{options.split}.jsonl.gz", "rt", encoding="utf-8") as lines:
             for number, line in enumerate(islice(lines, int(count))):
                 data = json.loads(line)["text"].encode()[: options.size].decode(errors="ignore").encode()
@@ -58,84 +59,103 @@ def read_cases(options: argparse.Namespace) -> list[Case]:
 
 
 def lose(data: bytes, rate: float, burst: int, seed: int) -> bytes:
-    """Put marks in place of some bytes."""
+    """Replace bytes by marks, at a rate or in bursts."""
     if burst > 1:
         return damage(data, rate, burst=burst, seed=seed)
     lost = np.random.default_rng(seed).random(len(data)) < rate
-    return b"".join(MARK.encode() if gone else bytes([byte]) for byte, gone in zip(data, lost, strict=True))
+    return b"".join(MARK.encode() if is_lost else bytes([byte]) for byte, is_lost in zip(data, lost, strict=True))
 
 
 def lost_in(damaged: bytes) -> np.ndarray:
-    """(L,) which bytes are lost."""
-    found = read_damaged(damaged)
-    lost = np.zeros(len(found.tokens), dtype=bool)
-    lost[found.lost] = True
+    """Return (L,) whether each byte is lost."""
+    document = read_damaged(damaged)
+    lost = np.zeros(len(document.tokens), dtype=bool)
+    lost[document.lost] = True
     return lost
 
 
-def measure(way: Way, case: Case) -> dict[str, Any]:
-    """Restore a document in one way."""
+def measure(method: Method, case: Case) -> dict[str, Any]:
+    """Restore a document with a method."""
     kind, number, clean, damaged = case
     lost = lost_in(damaged)
     start = time.process_time()
-    found, confidence = way(clean, damaged)
+    restored, confidence = method(clean, damaged)
     seconds = time.process_time() - start
-    right = found[lost] == np.frombuffer(clean, dtype=np.uint8)[lost]
+    correct = restored[lost] == np.frombuffer(clean, dtype=np.uint8)[lost]
     row: dict[str, Any] = {"kind": kind, "number": number, "bytes": len(clean), "lost": int(lost.sum())}
-    row |= {"right": int(right.sum()), "cpu_seconds": seconds, "hits": right.astype(int).tolist()}
+    row |= {"right": int(correct.sum()), "cpu_seconds": seconds, "hits": correct.astype(int).tolist()}
     return row if confidence is None else row | {"confidence": confidence[lost].round(4).tolist()}
 
 
 def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """The figures of some documents that were restored in one way."""
-    lost, right, size, seconds = (
+    """Compute the metrics of a method over documents."""
+    lost, correct, size, seconds = (
         np.array([row[key] for row in rows]) for key in ("lost", "right", "bytes", "cpu_seconds")
     )
-    found: dict[str, Any] = {"documents": len(rows), "lost": int(lost.sum()), "accuracy": right.sum() / lost.sum()}
+    metrics: dict[str, Any] = {"documents": len(rows), "lost": int(lost.sum()), "accuracy": correct.sum() / lost.sum()}
     if len(rows) >= 3:
-        drawn = np.random.default_rng(0).integers(len(rows), size=(RESAMPLES, len(rows)))
-        found["interval"] = np.quantile(right[drawn].sum(1) / lost[drawn].sum(1), [0.025, 0.975]).tolist()
-    found["cpu_seconds_a_kilobyte"] = 1000 * seconds.sum() / size.sum()
+        samples = np.random.default_rng(0).integers(len(rows), size=(RESAMPLES, len(rows)))
+        metrics["interval"] = np.quantile(correct[samples].sum(1) / lost[samples].sum(1), [0.025, 0.975]).tolist()
+    metrics["cpu_seconds_a_kilobyte"] = 1000 * seconds.sum() / size.sum()
     if "confidence" in rows[0]:
         confidence = np.concatenate([row["confidence"] for row in rows])
         hits = np.concatenate([row["hits"] for row in rows]).astype(bool)
         bins = np.minimum((10 * confidence).astype(int), 9)
-        gaps = [abs(confidence[bins == one].sum() - hits[bins == one].sum()) for one in range(10)]
-        found["calibration_error"] = sum(gaps) / len(hits)
-        sure = confidence >= SURE
-        found |= {"sure": int(sure.sum()), "right_if_sure": hits[sure].mean() if sure.any() else None}
-    return found
+        gaps = [abs(confidence[bins == index].sum() - hits[bins == index].sum()) for index in range(10)]
+        metrics["calibration_error"] = sum(gaps) / len(hits)
+        confident = confidence >= MIN_CONFIDENCE
+        metrics |= {"confident": int(confident.sum())}
+        metrics["right_if_confident"] = hits[confident].mean() if confident.any() else None
+    return metrics
 
 
 def show(tables: dict[str, dict[str, dict[str, Any]]]) -> None:
-    """Print the figures of each kind and way."""
-    names = ("kind", "way", "documents", "lost", "right", "interval", "CPU s/KB", "against plain", "calibration error")
-    table = Table(*names, f"right at >= {SURE}")
-    for kind, ways in tables.items():
-        for way, one in ways.items():
-            low_high = " to ".join(f"{end:.3f}" for end in one.get("interval", []))
-            cost = one["cpu_seconds_a_kilobyte"]
-            ratio = f"{ways['plain']['cpu_seconds_a_kilobyte'] / cost:.1f}" if "plain" in ways else ""
-            line = [kind, way, str(one["documents"]), str(one["lost"]), f"{one['accuracy']:.4f}", low_high]
-            line += [f"{cost:.2f}", ratio]
-            if "sure" in one:
-                right = "" if one["right_if_sure"] is None else f"{one['right_if_sure']:.4f} of {one['sure']}"
-                line += [f"{one['calibration_error']:.4f}", right]
-            table.add_row(*line)
+    """Print the metrics of each kind and method."""
+    names = (
+        "kind",
+        "method",
+        "documents",
+        "lost",
+        "accuracy",
+        "interval",
+        "CPU s/KB",
+        "speed-up to plain",
+        "calibration error",
+    )
+    table = Table(*names, f"accuracy at >= {MIN_CONFIDENCE}")
+    for kind, methods in tables.items():
+        for method, metrics in methods.items():
+            interval = " to ".join(f"{end:.3f}" for end in metrics.get("interval", []))
+            cost = metrics["cpu_seconds_a_kilobyte"]
+            ratio = f"{methods['plain']['cpu_seconds_a_kilobyte'] / cost:.1f}" if "plain" in methods else ""
+            cells = [
+                kind,
+                method,
+                str(metrics["documents"]),
+                str(metrics["lost"]),
+                f"{metrics['accuracy']:.4f}",
+                interval,
+            ]
+            cells += [f"{cost:.2f}", ratio]
+            if "confident" in metrics:
+                accuracy = metrics["right_if_confident"]
+                confident = "" if accuracy is None else f"{accuracy:.4f} of {metrics['confident']}"
+                cells += [f"{metrics['calibration_error']:.4f}", confident]
+            table.add_row(*cells)
     Console(width=160).print(table)
 
 
 def main() -> None:
-    """Measure, print and keep."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", type=Path, required=True, help="the folder with KIND.SPLIT.jsonl.gz")
-    parser.add_argument("--rate", type=float, default=0.1)
-    parser.add_argument("--burst", type=int, default=1)
-    parser.add_argument("--kinds", default="readme:6,prose:3,code:3", help="and how many documents of each")
+    parser.add_argument("--corpora", type=Path, required=True, help="folder with KIND.SPLIT.jsonl.gz")
+    parser.add_argument("--rate", type=float, default=0.1, help="fraction of lost bytes")
+    parser.add_argument("--burst", type=int, default=1, help="bytes per burst")
+    parser.add_argument("--kinds", default="readme:6,prose:3,code:3", help="kinds of documents, and the number of each")
     parser.add_argument("--split", default="eval")
-    parser.add_argument("--size", type=int, default=2000, help="bytes of each document")
-    parser.add_argument("--plain", action="store_true", help="the language model alone, too")
-    parser.add_argument("--language", default="smollm2")
+    parser.add_argument("--size", type=int, default=2000, help="bytes per document")
+    parser.add_argument("--plain", action="store_true", help="also run the language model alone")
+    parser.add_argument("--language", default="smollm2", help="name or folder of the language model")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -143,39 +163,41 @@ def main() -> None:
     model = load_language_model(options.language, "float32")
     restorer = Restorer(language_models=[model])
 
-    def compose(damaged: bytes, effort: str) -> tuple[np.ndarray, np.ndarray]:
-        found = restorer.restore(damaged, lost="bytes", effort=effort)
-        return found.tokens, found.confidence
+    def restore(damaged: bytes, effort: str) -> tuple[np.ndarray, np.ndarray]:
+        restoration = restorer.restore(damaged, lost="bytes", effort=effort)
+        return restoration.tokens, restoration.confidence
 
-    ways: dict[str, Way] = {
-        "fast": lambda _, damaged: compose(damaged, "fast"),
-        "best": lambda _, damaged: compose(damaged, "best"),
+    methods: dict[str, Method] = {
+        "fast": lambda _, damaged: restore(damaged, "fast"),
+        "best": lambda _, damaged: restore(damaged, "best"),
     }
     if options.plain:
-        ways["plain"] = lambda clean, damaged: (
-            np.frombuffer(Beam(model, as_pattern(clean, lost_in(damaged))).write(), dtype=np.uint8),
+        methods["plain"] = lambda clean, damaged: (
+            np.frombuffer(BeamSearch(model, as_pattern(clean, lost_in(damaged))).run(), dtype=np.uint8),
             None,
         )
-    for way in ways.values():
-        way(SMALL, lose(SMALL, 0.1, 1, 0))  # loads what is loaded on first use
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
+    for method in methods.values():
+        method(WARM_UP, lose(WARM_UP, 0.1, 1, 0))  # warm-up: loads models and kernels
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in methods}
     for case in cases:
-        for name, way in ways.items():
-            row = measure(way, case)
+        for name, method in methods.items():
+            row = measure(method, case)
             rows[name].append(row)
-            right = f"{row['right']} of {row['lost']} right"
-            print(f"{row['kind']} {row['number']} {name}: {right}, {row['cpu_seconds']:.1f} CPU s", flush=True)
+            accuracy = f"{row['right']} of {row['lost']} correct"
+            print(f"{row['kind']} {row['number']} {name}: {accuracy}, {row['cpu_seconds']:.1f} CPU s", flush=True)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     kinds = [*dict.fromkeys(case[0] for case in cases)]
     tables = {
-        kind: {name: summarise([row for row in found if kind in (row["kind"], "all")]) for name, found in rows.items()}
+        kind: {
+            name: summarise([row for row in results if kind in (row["kind"], "all")]) for name, results in rows.items()
+        }
         for kind in [*kinds, "all"]
     }
     show(tables)
-    print(f"peak of the process: {peak:.0f} MB")
+    print(f"peak memory: {peak:.0f} MB")
     if options.json:
-        chosen = {"rate": options.rate, "burst": options.burst, "split": options.split, "size": options.size}
-        record = {"commit": commit(), "versions": versions(), "language": options.language, **chosen}
+        settings = {"rate": options.rate, "burst": options.burst, "split": options.split, "size": options.size}
+        record = {"commit": commit(), "versions": versions(), "language": options.language, **settings}
         record |= {"peak_megabytes": peak, "figures": tables, "documents": rows}
         write_atomically(options.json, (json.dumps(record) + "\n").encode())
 

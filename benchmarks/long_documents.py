@@ -1,10 +1,10 @@
-"""One field over a long document: seconds, evaluations and memory against its length.
+"""Inference of one field over a long document: seconds, evaluations and memory by length.
 
     python benchmarks/long_documents.py --corpora PATH [--sizes 10000 100000 1000000] [--json FILE]
 
-A document is made of segments of prose, code and config from ``eval``, 500 to 5,000 bytes each; one byte in twenty is
-lost. The field is inferred in one piece. Cost must grow linearly: the time a byte must not grow. Each size runs in a
-process of its own, so that its peak memory is its own.
+A document consists of segments of prose, code and config from ``eval``, 500 to 5,000 bytes each; 5 % of its bytes are
+lost. The field of the whole document is inferred at once. The cost must be linear: the time per byte must not grow.
+Each size runs in a separate process, so that peak memory is measured per size.
 """
 
 import argparse
@@ -26,8 +26,8 @@ from conservator.vocabularies import BYTES
 from conservator_studies.corpora import DOMAINS, read_domains
 
 
-def build(corpora: Path, size: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """A document of ``size`` bytes, and the domain of each byte."""
+def make_document(corpora: Path, size: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Make a document of ``size`` bytes; return its bytes and the domain of each byte."""
     domains = list(read_domains(corpora, "eval", min_bytes=500).values())
     generator = torch.Generator().manual_seed(seed)
 
@@ -38,39 +38,39 @@ def build(corpora: Path, size: int, seed: int) -> tuple[torch.Tensor, torch.Tens
     while len(text) < size:
         label = (label + 1 + draw(len(domains) - 1)) % len(domains)
         document = domains[label][draw(len(domains[label]))]
-        wanted = min(500 + draw(4500), len(document))
-        start = draw(len(document) - wanted + 1)
-        piece = document[start : start + wanted]
-        text += piece
-        labels += [label] * len(piece)
+        length = min(500 + draw(4500), len(document))
+        start = draw(len(document) - length + 1)
+        segment = document[start : start + length]
+        text += segment
+        labels += [label] * len(segment)
     return torch.tensor(list(text[:size])), torch.tensor(labels[:size])
 
 
 def measure(options: argparse.Namespace, size: int) -> dict[str, float]:
-    """Infer the field of one document."""
+    """Infer the field of a document."""
     experts = load_experts(options.experts)
-    tokens, labels = build(options.corpora, size, options.seed)
+    tokens, labels = make_document(options.corpora, size, options.seed)
     observation = MaskChannel(BYTES.size, 0.05).corrupt(tokens[None], torch.Generator().manual_seed(options.seed))
     start = time.perf_counter()
-    found = Bayes()(Team(experts), observation, torch.Generator().manual_seed(options.seed))
+    inferred = Bayes()(Team(experts), observation, torch.Generator().manual_seed(options.seed))
     seconds = time.perf_counter() - start
     return {
         "bytes": size,
         "seconds": seconds,
         "microseconds_a_byte": 1e6 * seconds / size,
-        "arithmetic_share": found.cost.arithmetic_seconds / seconds,
-        "evaluations": found.cost.evaluations,
+        "arithmetic_share": inferred.cost.arithmetic_seconds / seconds,
+        "evaluations": inferred.cost.evaluations,
         "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "field_accuracy": float((found.regions[0].argmax(-1) == labels).double().mean()),
+        "field_accuracy": float((inferred.regions[0].argmax(-1) == labels).double().mean()),
     }
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", type=Path, required=True, help="the folder with NAME.eval.jsonl.gz")
+    parser.add_argument("--corpora", type=Path, required=True, help="folder with NAME.eval.jsonl.gz")
     parser.add_argument("--experts", nargs=3, default=list(DOMAINS), help="three experts: prose, code, config")
-    parser.add_argument("--sizes", nargs="+", type=int, default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[10_000, 100_000, 1_000_000], help="bytes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)

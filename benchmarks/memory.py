@@ -1,11 +1,11 @@
-"""What the memory costs: its index, its queries, and a restoration with it beside one without it.
+"""Cost of the memory: its index, its queries, and restoration with and without it.
 
     python benchmarks/memory.py --corpora PATH [--sizes 10000 1000000] [--references 1000000 20000000] [--json FILE]
 
-The text is that of the training documents of all domains, one after the other. Each size of a document is indexed and
-asked about a tenth of its bytes, which are lost (and so are the common phrases); each size of references is indexed and
-asked about 10,000 bytes of another text. Restorations with and without memory alternate, so that a busy machine slows
-down both alike. Seconds are CPU seconds of one thread.
+The text is the concatenation of the training documents of all domains. A document of each size is indexed, together
+with the common phrases, and queried at its lost bytes, a tenth of all. References of each size are indexed and queried
+at 10,000 lost bytes of another text. Restorations with and without memory alternate, so that other work on the machine
+affects both equally. Seconds are CPU seconds of one thread.
 """
 
 import argparse
@@ -34,105 +34,109 @@ Row = dict[str, Any]
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of a call, and what it returns."""
-    began = time.process_time()
-    found = work()
-    return time.process_time() - began, found
+    """Return the CPU seconds of a call, and its result."""
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
 
 
-def ask(memory: MemoryExpert, tokens: torch.Tensor, lost: torch.Tensor) -> None:
-    """Ask about lost bytes of a document, in windows of 1,024 as networks read it."""
+def query(memory: MemoryExpert, tokens: torch.Tensor, lost: torch.Tensor) -> None:
+    """Predict the lost bytes of a document, in windows of 1,024 bytes as the networks do."""
     for start in range(0, len(tokens), 1024):
         hidden = lost[start : start + 1024]
-        at = hidden.nonzero()[:, 0]
+        positions = hidden.nonzero()[:, 0]
         context = Context(tokens[None, start : start + 1024], hidden[None], start=torch.tensor([start]))
-        memory.predict(context, (torch.zeros_like(at), at))
+        memory.predict(context, (torch.zeros_like(positions), positions))
 
 
-def of_document(text: Text, size: int) -> Row:
-    """Index a document, and ask about a tenth of its bytes."""
+def measure_document(text: Text, size: int) -> Row:
+    """Index a document, and predict a tenth of its bytes."""
     tokens = torch.from_numpy(text[:size].astype(np.int64))
     lost = torch.rand(size, generator=torch.Generator().manual_seed(0)) < 0.1
     observation = MaskChannel(BYTES.size, 0.5).observe(tokens.masked_fill(lost, BYTES.mask)[None])
-    built, memory = timed(lambda: Memory().condition(observation))
-    asked, _ = timed(lambda: ask(memory, tokens, lost))
-    return row("document", size, built, asked, int(lost.sum()), memory.index)
+    build_seconds, memory = timed(lambda: Memory().condition(observation))
+    query_seconds, _ = timed(lambda: query(memory, tokens, lost))
+    return describe("document", size, build_seconds, query_seconds, int(lost.sum()), memory.index)
 
 
-def of_references(text: Text, size: int) -> Row:
-    """Index references, and ask about 10,000 lost bytes of another text."""
-    document, others = text[-100_000:], text[:size]
+def measure_references(text: Text, size: int) -> Row:
+    """Index references, and predict 10,000 lost bytes of another text."""
+    document, reference = text[-100_000:], text[:size]
     tokens = torch.from_numpy(document.astype(np.int64))
     lost = torch.rand(len(tokens), generator=torch.Generator().manual_seed(0)) < 0.1
-    nothing = MaskChannel(BYTES.size, 0.5).observe(torch.full((1, 8), BYTES.mask))  # so that only references are asked
-    built, references = timed(lambda: make_references([("text", others)]))
-    memory = Memory(references, phrases=False).condition(nothing)
-    asked, _ = timed(lambda: ask(memory, tokens, lost))
-    return row("references", size, built, asked, int(lost.sum()), references.index)
+    empty = MaskChannel(BYTES.size, 0.5).observe(torch.full((1, 8), BYTES.mask))  # only the references are searched
+    build_seconds, references = timed(lambda: make_references([("text", reference)]))
+    memory = Memory(references, phrases=False).condition(empty)
+    query_seconds, _ = timed(lambda: query(memory, tokens, lost))
+    return describe("references", size, build_seconds, query_seconds, int(lost.sum()), references.index)
 
 
-def row(what: str, size: int, built: float, asked: float, count: int, index: Any) -> Row:
-    """The figures of one index."""
-    kept = sum(part.nbytes for part in index if isinstance(part, np.ndarray))
+def describe(kind: str, size: int, build_seconds: float, query_seconds: float, queries: int, index: Any) -> Row:
+    """Make the row of an index."""
+    index_bytes = sum(array.nbytes for array in index if isinstance(array, np.ndarray))
     return {
-        "what": what,
+        "what": kind,
         "bytes": size,
-        "build_microseconds_a_byte": 1e6 * built / size,
-        "query_microseconds": 1e6 * asked / count,
-        "memory_bytes_a_byte": kept / size,
+        "build_microseconds_a_byte": 1e6 * build_seconds / size,
+        "query_microseconds": 1e6 * query_seconds / queries,
+        "memory_bytes_a_byte": index_bytes / size,
     }
 
 
-def of_restorations(text: Text, sizes: list[int], rate: float, repeats: int) -> Iterator[Row]:
-    """Restore documents with memory and without, in turn."""
+def measure_restorations(text: Text, sizes: list[int], rate: float, repeats: int) -> Iterator[Row]:
+    """Restore documents with and without memory, alternating."""
     restorer = Restorer()
-    restorer.restore(damage(bytes(text[:2000].astype(np.uint8)), rate), lost="invalid")  # compiles, loads
+    restorer.restore(
+        damage(bytes(text[:2000].astype(np.uint8)), rate), lost="invalid"
+    )  # warm-up: loads experts and kernels
     for size in sizes:
-        spent: dict[bool, list[float]] = {True: [], False: []}
+        seconds: dict[bool, list[float]] = {True: [], False: []}
         for repeat in range(repeats):
             start = 1_000_000 * (repeat + 1)
             document = bytes(text[start : start + size].astype(np.uint8)).decode(errors="ignore").encode()
             damaged = damage(document, rate, seed=repeat)
             for memory in (False, True) if repeat % 2 else (True, False):
-                spent[memory].append(timed(lambda: restorer.restore(damaged, memory=memory))[0])  # noqa: B023
-        ratio = np.array(spent[True]) / np.array(spent[False])
+                seconds[memory].append(timed(lambda: restorer.restore(damaged, memory=memory))[0])  # noqa: B023
+        ratios = np.array(seconds[True]) / np.array(seconds[False])
         yield {
             "what": "restoration",
             "bytes": size,
             "rate": rate,
             "repeats": repeats,
-            "seconds_without": float(np.mean(spent[False])),
-            "seconds_with": float(np.mean(spent[True])),
-            "ratio": float(np.sum(spent[True]) / np.sum(spent[False])),
-            "ratios": ratio.round(3).tolist(),
+            "seconds_without": float(np.mean(seconds[False])),
+            "seconds_with": float(np.mean(seconds[True])),
+            "ratio": float(np.sum(seconds[True]) / np.sum(seconds[False])),
+            "ratios": ratios.round(3).tolist(),
         }
 
 
 def main() -> None:
-    """Measure, print and keep."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", type=Path, required=True)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--corpora", type=Path, required=True, help="folder with NAME.train.jsonl.gz")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="bytes of documents")
     parser.add_argument("--references", type=int, nargs="+", default=[100_000, 1_000_000, 5_000_000, 20_000_000])
-    parser.add_argument("--restorations", type=int, nargs="*", default=[4_000, 100_000])
-    parser.add_argument("--repeats", type=int, default=4)
+    parser.add_argument(
+        "--restorations", type=int, nargs="*", default=[4_000, 100_000], help="bytes of restored documents"
+    )
+    parser.add_argument("--repeats", type=int, default=4, help="restorations per size")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    parts = [read_domain(options.corpora, name, "train", comments=True).documents for name in DOMAINS]
-    text = np.frombuffer(b"\n".join(b"\n".join(part) for part in parts), dtype=np.uint8).astype(np.int16)
-    of_document(text, 2_000)
-    of_references(text, 2_000)
+    documents = [read_domain(options.corpora, name, "train", comments=True).documents for name in DOMAINS]
+    text = np.frombuffer(b"\n".join(b"\n".join(texts) for texts in documents), dtype=np.uint8).astype(np.int16)
+    measure_document(text, 2_000)
+    measure_references(text, 2_000)
     rows = []
-    for found in (
-        *(of_document(text, size) for size in options.sizes),
-        *(of_references(text, size) for size in options.references),
+    for row in (
+        *(measure_document(text, size) for size in options.sizes),
+        *(measure_references(text, size) for size in options.references),
     ):
-        rows.append(found)
-        print(json.dumps(found), flush=True)
-    for found in of_restorations(text, options.restorations, 0.1, options.repeats):
-        rows.append(found)
-        print(json.dumps(found), flush=True)
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+    for row in measure_restorations(text, options.restorations, 0.1, options.repeats):
+        rows.append(row)
+        print(json.dumps(row), flush=True)
     if options.json:
         record = {"commit": commit(), "versions": versions(), "rows": rows}
         write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())

@@ -1,12 +1,12 @@
-"""What every engine needs at a large vocabulary: a sequence of 1,024 tokens of 50,257, three experts.
+"""Memory and time of every engine with a large vocabulary: 1,024 tokens, a vocabulary of 50,257, three experts.
 
-Each engine runs in a process of its own. The peak is the largest resident size of that process, Python, torch and the
-kernels that numba compiles included. The experts are tables of one row, so the seconds are those of the engine.
+Each engine runs in a separate process. The peak is the maximum resident size of that process, including Python, torch
+and compiled kernels. The experts return a constant row, so the seconds measure the engine.
 
     python benchmarks/memory_large_vocabulary.py
 
-With ``--quick`` there are fewer folds, states and evaluations, and as many positions predicted at once, so that the
-peak says the same in a few seconds. The tests run that.
+``--quick`` uses fewer folds, states and evaluations, but predicts as many positions at once, so the peak is the same.
+The tests use it.
 """
 
 import argparse
@@ -47,36 +47,36 @@ QUICK: dict[str, Engine] = {
 }
 
 
-class Row:
-    """Predicts the same row wherever it is asked."""
+class ConstantExpert:
+    """An expert that predicts the same distribution at every position."""
 
     def __init__(self, seed: int) -> None:
-        """Draw the row."""
+        """Draw the distribution."""
         self.spec = ExpertSpec(str(seed), NumberedVocabulary(VOCABULARY), LENGTH)
         logits = torch.randn(VOCABULARY, generator=torch.Generator().manual_seed(seed))
-        self.row = torch.log_softmax(logits, dim=-1)
+        self.log_probs = torch.log_softmax(logits, dim=-1)
 
     def predict(self, context: Context, at: At) -> torch.Tensor:
-        """Rows of their own for the positions asked for, as a network returns them."""
-        return self.row.repeat(len(at[0]), 1)
+        """Return one row per position, in new memory, as a network does."""
+        return self.log_probs.repeat(len(at[0]), 1)
 
 
 def measure(engine: Engine) -> dict[str, float]:
-    """Run an engine; its seconds, and the peak of this process before and after, in megabytes."""
-    team = Team([Row(seed) for seed in range(EXPERTS)])
+    """Run an engine; return its seconds, and the peak memory of this process before and after, in MB."""
+    team = Team([ConstantExpert(seed) for seed in range(EXPERTS)])
     tokens = torch.randint(VOCABULARY, (1, LENGTH), generator=torch.Generator().manual_seed(7))
     observation = MaskChannel(VOCABULARY, 0.2).corrupt(tokens, torch.Generator().manual_seed(8))
-    before, began = peak(), time.perf_counter()
-    found = engine(team, observation, torch.Generator().manual_seed(9))
-    seconds = time.perf_counter() - began
-    if not torch.isfinite(found.field).all():
-        raise AssertionError("the field is no field")
-    return {"before": before, "peak": peak(), "seconds": seconds}
+    before, start = peak_megabytes(), time.perf_counter()
+    inferred = engine(team, observation, torch.Generator().manual_seed(9))
+    seconds = time.perf_counter() - start
+    if not torch.isfinite(inferred.field).all():
+        raise AssertionError("the field must be finite")
+    return {"before": before, "peak": peak_megabytes(), "seconds": seconds}
 
 
-def peak() -> float:
-    """The largest resident size of this process so far, in megabytes."""
-    try:  # ru_maxrss begins with the size of the process that started this one
+def peak_megabytes() -> float:
+    """Return the maximum resident size of this process so far, in MB."""
+    try:  # ru_maxrss starts at the size of the parent process
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:  # not Linux
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -84,25 +84,25 @@ def peak() -> float:
 
 
 def main() -> None:
-    """Measure each engine."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", choices=ENGINES, help="measure this one, in this process")
-    parser.add_argument("--quick", action="store_true")
-    chosen = parser.parse_args()
+    parser.add_argument("--engine", choices=ENGINES, help="measure only this engine, in this process")
+    parser.add_argument("--quick", action="store_true", help="fewer folds, states and evaluations")
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    if chosen.engine and chosen.quick:
-        few = partial(maximise, max_evaluations=2)
-        with mock.patch("conservator.reference.engines.solved.maximise", few):
-            print(json.dumps(measure(QUICK[chosen.engine])))
-    elif chosen.engine:
-        print(json.dumps(measure(ENGINES[chosen.engine])))
+    if options.engine and options.quick:
+        short = partial(maximise, max_evaluations=2)
+        with mock.patch("conservator.reference.engines.solved.maximise", short):
+            print(json.dumps(measure(QUICK[options.engine])))
+    elif options.engine:
+        print(json.dumps(measure(ENGINES[options.engine])))
     else:
         print(f"V = {VOCABULARY}, L = {LENGTH}, m = {EXPERTS}; {platform.machine()}, one thread")
         for name in ENGINES:
-            words = [sys.executable, str(Path(__file__)), "--engine", name, *["--quick"] * chosen.quick]
-            found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-            memory = f"{found['peak']:6.0f} MB ({found['before']:.0f} before)"
-            print(f"{name:10} {memory}  {found['seconds']:6.1f} s", flush=True)
+            command = [sys.executable, str(Path(__file__)), "--engine", name, *["--quick"] * options.quick]
+            result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            memory = f"{result['peak']:6.0f} MB ({result['before']:.0f} before)"
+            print(f"{name:10} {memory}  {result['seconds']:6.1f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""One hole in a document of growing length: it must cost one hole, in time and in memory.
+"""Restoration of one lost byte in documents of growing length: time and memory must not grow with the document.
 
     python benchmarks/one_hole.py [--sizes 1000 100000 1000000 5000000] [--holes 1 16] [--json FILE]
 
-The document repeats the example, and one byte in its middle is lost (or several, spread evenly). Each row is a process
-of its own: seconds and evaluations of a first restoration, which loads compiled kernels, and of a second one with the
-same ``Restorer``; peak memory of the process. Beside it: the same with everything read (``evidence_radius=None``), up to 100 KB.
+The document repeats the example, and one byte in its middle is lost (or several, spread evenly). Each row runs in a
+separate process: seconds and evaluations of a first restoration, which loads compiled kernels, and of a second one with
+the same ``Restorer``; peak memory of the process. For comparison, documents of up to 100 KB are also restored with
+evidence from the whole document (``evidence_radius=None``).
 """
 
 import argparse
@@ -20,59 +21,63 @@ from conservator.options import DEFAULTS
 from conservator.system.files import write_atomically
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "field_station.md"
-ALL = 100_000  # bytes up to which everything is read for comparison
+MAX_BYTES_EVERYWHERE = 100_000  # bytes: maximum size of a document with evidence from everywhere
 
 
 def measure(size: int, holes: int, evidence_radius: int | None) -> dict[str, float]:
-    """Restore one document twice."""
+    """Restore a document twice."""
     from conservator import Restorer
 
     text = EXAMPLE.read_text().encode("ascii", "replace")
     data = (text * (size // len(text) + 1))[:size]
-    pieces, done = [], 0
+    pieces, start = [], 0
     for number in range(holes):
-        place = size * (2 * number + 1) // (2 * holes)
-        pieces += [data[done:place], DEFAULTS.mark.encode()]
-        done = place + 1
-    document = b"".join([*pieces, data[done:]])
+        position = size * (2 * number + 1) // (2 * holes)
+        pieces += [data[start:position], DEFAULTS.mark.encode()]
+        start = position + 1
+    document = b"".join([*pieces, data[start:]])
     restorer = Restorer()
     seconds = []
     for _ in range(2):
-        start = time.perf_counter()
-        found = restorer.restore(document, evidence_radius=evidence_radius)
-        if len(found.data) != size:
-            raise SystemExit("the restored document has another length")
-        seconds.append(time.perf_counter() - start)
+        began = time.perf_counter()
+        restoration = restorer.restore(document, evidence_radius=evidence_radius)
+        if len(restoration.data) != size:
+            raise SystemExit(f"expected {size} restored bytes, got {len(restoration.data)}")
+        seconds.append(time.perf_counter() - began)
     return {
         "bytes": size,
         "holes": holes,
         "everything": evidence_radius is None,
         "first_seconds": seconds[0],
         "seconds": seconds[1],
-        "evaluations": found.cost.evaluations,
+        "evaluations": restoration.cost.evaluations,
         "peak_megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", nargs="+", type=int, default=[1_000, 100_000, 1_000_000, 5_000_000])
-    parser.add_argument("--holes", nargs="+", type=int, default=[1, 16])
+    parser.add_argument("--sizes", nargs="+", type=int, default=[1_000, 100_000, 1_000_000, 5_000_000], help="bytes")
+    parser.add_argument("--holes", nargs="+", type=int, default=[1, 16], help="lost bytes")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--alone", choices=["evidence_radius", "everything"], help=argparse.SUPPRESS)
+    parser.add_argument("--alone", choices=["near_damage", "everywhere"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.alone:
-        evidence_radius = None if options.alone == "everything" else DEFAULTS.evidence_radius
+        evidence_radius = None if options.alone == "everywhere" else DEFAULTS.evidence_radius
         print(json.dumps(measure(options.sizes[0], options.holes[0], evidence_radius)))
         return
     rows = []
     for size in options.sizes:
         for holes in options.holes:
-            for way in ("evidence_radius", "everything") if size <= ALL and holes == 1 else ("evidence_radius",):
-                words = ["--sizes", str(size), "--holes", str(holes), "--alone", way]
-                done = subprocess.run([sys.executable, __file__, *words], check=True, stdout=subprocess.PIPE, text=True)
-                rows.append(json.loads(done.stdout))
+            evidence = ["near_damage"]
+            if size <= MAX_BYTES_EVERYWHERE and holes == 1:
+                evidence.append("everywhere")
+            for region in evidence:
+                arguments = ["--sizes", str(size), "--holes", str(holes), "--alone", region]
+                command = [sys.executable, __file__, *arguments]
+                process = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+                rows.append(json.loads(process.stdout))
                 print("  ".join(f"{key} {value:.4g}" for key, value in rows[-1].items()), flush=True)
     if options.json:
         record = {"commit": commit(), "versions": versions(), "rows": rows}

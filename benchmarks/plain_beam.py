@@ -1,4 +1,4 @@
-"""The alternative to composing: a language model alone writes a damaged text again, from left to right, with a beam."""
+"""Baseline without composition: beam search with one causal language model, constrained by the visible bytes."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,83 +10,94 @@ import numpy as np
 from conservator.experts.causal import ROOT, CausalExpert, TokenTree
 from conservator.vocabularies import BYTES
 
-WIDTH = 8  # hypotheses that are kept at a place
-FAR = 10.0  # nats behind the best from which a hypothesis is dropped
-BATCH = 24  # tokens that are read at once, if there are so many: one alone takes almost as long
+BEAM_WIDTH = 8  # hypotheses per position
+PRUNE_NATS = 10.0  # nats: a hypothesis this much below the best one is pruned
+BATCH_TOKENS = 24  # tokens: target size of a batch; a single token takes almost as long
 
 
 @dataclass(eq=False)
 class Hypothesis:
-    """The first bytes of the text; its last token stands after the node ``parent`` and is ``node``, once it is read."""
+    """A prefix of the text.
+
+    Attributes:
+        score: its log-probability.
+        data: its bytes.
+        parent: node of the prefix without its last token.
+        token: its last token.
+        node: its own node; -1 before the model has evaluated it.
+        log_probs: (V,) log-probabilities of the next token; None before the model has evaluated it.
+    """
 
     score: float
     data: bytes
     parent: int
     token: int
     node: int = -1
-    law: np.ndarray | None = None
+    log_probs: np.ndarray | None = None
 
 
-class Beam:
-    """A language model writes a text again. Every visible byte must agree; any cut into tokens is allowed.
+class BeamSearch:
+    """Beam search over token sequences whose bytes agree with every visible byte; any segmentation is allowed.
 
-    Hypotheses that end at the same byte compete. Those that end first go on first. One that is far behind a longer one
-    is dropped, too: it can only lose.
+    Hypotheses that end at the same byte compete, and the shortest hypotheses are extended first. A hypothesis far below
+    a longer one is also pruned, because extensions only lower its score.
     """
 
     def __init__(self, expert: CausalExpert, pattern: Sequence[int]) -> None:
-        """Take the model, and the bytes of the text with the mask where they are lost."""
+        """Start with the empty hypothesis; ``pattern`` has the bytes of the text, and the mask where they are lost."""
         self.tokens, self.pattern = expert.spec.tokens, pattern
-        self.reading: TokenTree = expert.read()
+        self.tree: TokenTree = expert.read()
         self.nodes = 1
-        law = self.reading.extend([], [], [ROOT]).numpy()[0]
-        self.ends = defaultdict(list, {0: [Hypothesis(0.0, b"", ROOT, ROOT, ROOT, law)]})
+        log_probs = self.tree.extend([], [], [ROOT]).numpy()[0]
+        self.ends = defaultdict(list, {0: [Hypothesis(0.0, b"", ROOT, ROOT, ROOT, log_probs)]})
 
-    def write(self) -> bytes:
-        """The likeliest text that is found."""
-        while (place := min(self.ends)) < len(self.pattern):
-            due = self.likely(place)
-            self.read(due)
-            del self.ends[place]
-            self.extend(place, due)
-        return self.likely(place)[0].data
+    def run(self) -> bytes:
+        """Return the best text of the search."""
+        while (position := min(self.ends)) < len(self.pattern):
+            hypotheses = self.prune(position)
+            self.evaluate(hypotheses)
+            del self.ends[position]
+            self.extend(position, hypotheses)
+        return self.prune(position)[0].data
 
-    def likely(self, place: int) -> list[Hypothesis]:
-        """The best hypotheses that end at a place."""
-        best = max(one.score for one in chain(*self.ends.values()))
-        kept = [one for one in self.ends[place] if one.score >= best - FAR]
-        return sorted(kept, key=lambda one: -one.score)[:WIDTH]
+    def prune(self, position: int) -> list[Hypothesis]:
+        """Return the best hypotheses that end at a position."""
+        best = max(hypothesis.score for hypothesis in chain(*self.ends.values()))
+        candidates = [hypothesis for hypothesis in self.ends[position] if hypothesis.score >= best - PRUNE_NATS]
+        return sorted(candidates, key=lambda hypothesis: -hypothesis.score)[:BEAM_WIDTH]
 
-    def read(self, due: Sequence[Hypothesis]) -> None:
-        """Read what is due, and with it what will probably be due soon."""
-        batch = [one for one in due if one.law is None]
+    def evaluate(self, hypotheses: Sequence[Hypothesis]) -> None:
+        """Evaluate the model on hypotheses, and fill the batch with hypotheses of the next positions."""
+        batch = [hypothesis for hypothesis in hypotheses if hypothesis.log_probs is None]
         if not batch:
             return
-        for place in sorted(self.ends)[1:]:
-            if len(batch) < BATCH and place < len(self.pattern):
-                batch += [one for one in self.likely(place) if one.law is None]
+        for position in sorted(self.ends)[1:]:
+            if len(batch) < BATCH_TOKENS and position < len(self.pattern):
+                batch += [hypothesis for hypothesis in self.prune(position) if hypothesis.log_probs is None]
         nodes = range(self.nodes, self.nodes + len(batch))
-        laws = self.reading.extend([one.parent for one in batch], [one.token for one in batch], nodes).numpy()
-        for one, node, law in zip(batch, nodes, laws, strict=True):
-            one.node, one.law = node, law
+        parents, tokens = [hypothesis.parent for hypothesis in batch], [hypothesis.token for hypothesis in batch]
+        conditionals = self.tree.extend(parents, tokens, nodes).numpy()
+        for hypothesis, node, log_probs in zip(batch, nodes, conditionals, strict=True):
+            hypothesis.node, hypothesis.log_probs = node, log_probs
         self.nodes += len(batch)
 
-    def extend(self, place: int, due: Sequence[Hypothesis]) -> None:
-        """Append every token that fits; of each length, only so many can be kept."""
-        rows = self.tokens.matching_rows(self.pattern[place : place + self.tokens.max_length])
-        lengths, numbers = self.tokens.lengths[rows], self.tokens.token_ids[rows]
-        for one in due:
-            assert one.law is not None
-            scores = one.score + one.law[numbers]
+    def extend(self, position: int, hypotheses: Sequence[Hypothesis]) -> None:
+        """Append every token that matches the visible bytes; at most BEAM_WIDTH tokens of each length."""
+        rows = self.tokens.matching_rows(self.pattern[position : position + self.tokens.max_length])
+        lengths, token_ids = self.tokens.lengths[rows], self.tokens.token_ids[rows]
+        for hypothesis in hypotheses:
+            assert hypothesis.log_probs is not None
+            scores = hypothesis.score + hypothesis.log_probs[token_ids]
             for length in np.unique(lengths).tolist():
-                here = np.flatnonzero(lengths == length)
-                for choice in here[np.argsort(-scores[here], kind="stable")[:WIDTH]].tolist():
-                    token = int(numbers[choice])
-                    data = one.data + self.tokens.token_bytes[token]
-                    self.ends[place + length].append(Hypothesis(float(scores[choice]), data, one.node, token))
+                candidates = np.flatnonzero(lengths == length)
+                for index in candidates[np.argsort(-scores[candidates], kind="stable")[:BEAM_WIDTH]].tolist():
+                    token = int(token_ids[index])
+                    data = hypothesis.data + self.tokens.token_bytes[token]
+                    extended = Hypothesis(float(scores[index]), data, hypothesis.node, token)
+                    self.ends[position + length].append(extended)
 
 
 def as_pattern(data: bytes, lost: np.ndarray) -> list[int]:
-    """The bytes of a text, with the mask where they are lost."""
+    """Return the bytes of a text, with the mask where they are lost."""
     pattern: list[int] = np.where(lost, BYTES.mask, np.frombuffer(data, dtype=np.uint8).astype(np.int64)).tolist()
     return pattern

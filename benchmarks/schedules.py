@@ -1,9 +1,9 @@
-"""What each number of folds brings for its network evaluations, and each prior, on tuning data.
+"""Quality and network evaluations by number of folds, weight grid, context and prior, on tuning data.
 
     python benchmarks/schedules.py --corpora PATH [--windows 96] [--json FILE]
 
-Mixed windows of 256 bytes at mask rate 0.2, from the documents of ``train`` that the built-in experts' training held
-out. Not on ``eval``: what is chosen here is reported there.
+Mixed windows of 256 bytes at mask rate 0.2, from documents of ``train`` that were held out from the training of the
+built-in experts. The settings are chosen on these windows and reported on ``eval``.
 """
 
 import argparse
@@ -48,9 +48,9 @@ COLUMNS = (
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpora", type=Path, required=True, help="the folder with NAME.train.jsonl.gz")
+    parser.add_argument("--corpora", type=Path, required=True, help="folder with NAME.train.jsonl.gz")
     parser.add_argument("--experts", nargs=3, default=list(DOMAINS), help="three experts: prose, code, config")
     parser.add_argument("--windows", type=int, default=96)
     parser.add_argument("--seed", type=int, default=1)
@@ -65,18 +65,18 @@ def main() -> None:
     def run(name: str, **settings: object) -> None:
         generator = torch.Generator().manual_seed(options.seed)
         inferred = Bayes(**settings)(team, observation, generator)
-        found = restore_windows(team, mixed, observation, inferred)
-        evidence = sum(one.log_evidence for one in inferred.outcomes) / options.windows
-        rows.append({**describe(name, found, mixed.labels), "evidence": evidence})
+        restored = restore_windows(team, mixed, observation, inferred)
+        evidence = sum(outcome.log_evidence for outcome in inferred.outcomes) / options.windows
+        rows.append({**describe(name, restored, mixed.labels), "evidence": evidence})
 
     for folds in FOLDS:
         run(f"{folds.count} folds x {folds.repeats}", folds=folds)
-    for parts in (1, 2, 4):
-        run(f"lattice of {parts} parts", resolution=parts)
+    for resolution in (1, 2, 4):
+        run(f"grid of resolution {resolution}", resolution=resolution)
     for domain_threshold in (0.0, 0.01, 0.05, 0.2):
-        run(f"own context {domain_threshold}", domain_threshold=domain_threshold)
+        run(f"in-domain context {domain_threshold}", domain_threshold=domain_threshold)
     for name, prior in PRIORS.items():
-        run(name, priors=lambda weights, one=prior: [one(weights)])
+        run(name, priors=lambda weights, prior=prior: [prior(weights)])
 
     table = Table("setting", *(heading.replace("_", " ") for heading in COLUMNS))
     for row in rows:

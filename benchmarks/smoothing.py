@@ -1,12 +1,12 @@
-"""How fast the smoothers are, and how far the paper's per-column variant is from the optimum.
+"""Speed of the smoothers, and distance of the paper's per-column variant from the optimum.
 
     python benchmarks/smoothing.py [--json FILE]
 
-1. The scalar fused lasso at n = 10^4, 10^5, 10^6, on noisy steps and on a ramp, beside the direct algorithm that
-   the paper cites (Condat 2013), in the same run. Cost must grow linearly: the time a point must not grow.
-2. The proximal map of equation (prox) at n = 1024, m = 3 and 5, beside cvxpy with Clarabel, in the same run, both at
-   their default accuracy; ours comes with its gap, so the difference is mostly theirs.
-3. The per-column variant against the optimum: objective, largest difference, rows' sums before renormalising.
+1. The scalar fused lasso at n = 10^4, 10^5, 10^6, on noisy steps and on a ramp, compared with the direct algorithm that
+   the paper cites (Condat 2013). The cost must be linear: the time per point must not grow.
+2. The proximal map of equation (prox) at n = 1024, m = 3 and 5, compared with cvxpy and Clarabel, both at their default
+   accuracy. Our duality gap is reported; the difference is mostly the error of Clarabel.
+3. The per-column variant compared with the optimum: objective, largest difference, row sums before normalisation.
 """
 
 import argparse
@@ -34,61 +34,61 @@ Array = NDArray[np.float64]
 
 @compiled
 def direct(values: Array, tau: float) -> Array:
-    """The direct algorithm of Condat (IEEE Signal Processing Letters 20, 2013).
+    """Solve the scalar fused lasso by the direct algorithm of Condat (IEEE Signal Processing Letters 20, 2013).
 
-    It grows a segment while a value between ``low`` and ``high`` keeps the dual within [-tau, tau], and goes back to
-    the last place where a bound was tight when none does. Going back is what makes it quadratic at worst.
+    The algorithm grows a segment while a value between ``low`` and ``high`` keeps the dual within [-tau, tau].
+    Otherwise it returns to the last position where a bound was tight, so that the worst case is quadratic.
     """
     length = len(values)
     solution = np.empty(length)
-    start = place = low_end = high_end = 0
+    start = position = low_end = high_end = 0
     low, high = values[0] - tau, values[0] + tau
     low_dual, high_dual = tau, -tau
     # Not ``while True``: numba 0.68.1 compiles that wrongly here (docs/LOG.md).
-    while place < length:
-        if place == length - 1:
+    while position < length:
+        if position == length - 1:
             if low_dual < 0.0:
                 solution[start : low_end + 1] = low
                 low_end += 1
-                start = place = low_end
-                low = values[place]
+                start = position = low_end
+                low = values[position]
                 low_dual, high_dual = tau, low + tau - high
             elif high_dual > 0.0:
                 solution[start : high_end + 1] = high
                 high_end += 1
-                start = place = high_end
-                high = values[place]
+                start = position = high_end
+                high = values[position]
                 low_dual, high_dual = high - tau - low, -tau
             else:
-                solution[start:] = low + low_dual / (place - start + 1)
-                place += 1
-        elif values[place + 1] + low_dual - low < -tau:
+                solution[start:] = low + low_dual / (position - start + 1)
+                position += 1
+        elif values[position + 1] + low_dual - low < -tau:
             solution[start : low_end + 1] = low
             low_end += 1
-            start = place = high_end = low_end
-            low, high = values[place], values[place] + 2 * tau
+            start = position = high_end = low_end
+            low, high = values[position], values[position] + 2 * tau
             low_dual, high_dual = tau, -tau
-        elif values[place + 1] + high_dual - high > tau:
+        elif values[position + 1] + high_dual - high > tau:
             solution[start : high_end + 1] = high
             high_end += 1
-            start = place = low_end = high_end
-            low, high = values[place] - 2 * tau, values[place]
+            start = position = low_end = high_end
+            low, high = values[position] - 2 * tau, values[position]
             low_dual, high_dual = tau, -tau
         else:
-            place += 1
-            low_dual += values[place] - low
-            high_dual += values[place] - high
+            position += 1
+            low_dual += values[position] - low
+            high_dual += values[position] - high
             if low_dual >= tau:
-                low += (low_dual - tau) / (place - start + 1)
-                low_dual, low_end = tau, place
+                low += (low_dual - tau) / (position - start + 1)
+                low_dual, low_end = tau, position
             if high_dual <= -tau:
-                high += (high_dual + tau) / (place - start + 1)
-                high_dual, high_end = -tau, place
+                high += (high_dual + tau) / (position - start + 1)
+                high_dual, high_end = -tau, position
     return solution
 
 
 def seconds(work: Callable[[], Any], repeats: int) -> float:
-    """The least time of ``repeats`` calls, after one to warm up."""
+    """Return the minimum time of ``repeats`` calls after a warm-up call."""
     work()
     times = []
     for _ in range(repeats):
@@ -99,7 +99,7 @@ def seconds(work: Callable[[], Any], repeats: int) -> float:
 
 
 def scalar(random: np.random.Generator) -> list[dict[str, Any]]:
-    """Time the scalar map and the direct algorithm at growing lengths."""
+    """Time the scalar fused lasso and the direct algorithm at growing lengths."""
     rows = []
     for name in ("steps", "ramp"):
         for length in (10_000, 100_000, 1_000_000):
@@ -107,14 +107,14 @@ def scalar(random: np.random.Generator) -> list[dict[str, Any]]:
             values = steps if name == "steps" else np.linspace(0.0, 1.0, length)
             difference = np.abs(fused_lasso(values, 0.6) - direct(values, 0.6)).max()
             ours = seconds(lambda values=values: fused_lasso(values, 0.6), 3)
-            theirs = seconds(lambda values=values: direct(values, 0.6), 1)
+            reference = seconds(lambda values=values: direct(values, 0.6), 1)
             rows.append(
                 {
                     "input": name,
                     "n": length,
                     "ours_ns_per_point": 1e9 * ours / length,
-                    "direct_ns_per_point": 1e9 * theirs / length,
-                    "direct_over_ours": theirs / ours,
+                    "direct_ns_per_point": 1e9 * reference / length,
+                    "direct_over_ours": reference / ours,
                     "difference": difference,
                 }
             )
@@ -122,14 +122,14 @@ def scalar(random: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def random_field(length: int, experts: int, random: np.random.Generator) -> Array:
-    """Regions of 16 positions with one expert, half noise."""
-    regions = np.eye(experts)[np.repeat(random.integers(experts, size=length // 16), 16)]
-    field: Array = 0.5 * regions + 0.5 * random.dirichlet(np.ones(experts), size=length)
+    """Draw a field: the mean of segments of 16 positions with one expert, and Dirichlet noise."""
+    segments = np.eye(experts)[np.repeat(random.integers(experts, size=length // 16), 16)]
+    field: Array = 0.5 * segments + 0.5 * random.dirichlet(np.ones(experts), size=length)
     return field
 
 
 def solve(field: Array, tau: float) -> tuple[Array, float]:
-    """Equation (prox) by cvxpy and Clarabel, at their default accuracy, and the seconds within Clarabel alone."""
+    """Solve equation (prox) by cvxpy and Clarabel at default accuracy; return the solution and its seconds."""
     variable = cvxpy.Variable(field.shape)
     jumps = cvxpy.sum(cvxpy.abs(cvxpy.diff(variable, axis=0)))
     simplex = [variable >= 0, cvxpy.sum(variable, axis=1) == 1]
@@ -140,12 +140,12 @@ def solve(field: Array, tau: float) -> tuple[Array, float]:
 
 
 def objective(field: Array, target: Array, tau: float) -> float:
-    """What equation (prox) minimises."""
+    """Compute the objective of equation (prox)."""
     return float(0.5 * ((field - target) ** 2).sum() + tau * np.abs(np.diff(field, axis=0)).sum())
 
 
 def simplex(random: np.random.Generator) -> list[dict[str, Any]]:
-    """Time the proximal maps beside cvxpy, and measure the per-column variant against the optimum."""
+    """Time the proximal map and cvxpy, and compare the per-column variant with the optimum."""
     rows = []
     for experts in (3, 5):
         field = random_field(1024, experts, random)
@@ -154,7 +154,7 @@ def simplex(random: np.random.Generator) -> list[dict[str, Any]]:
             best = smoother(field)
             column = PerColumn(tau)(field).field
             sums = sum(fused_lasso(weights, tau) for weights in field.T)
-            theirs, inner_seconds = solve(field, tau)
+            solution, clarabel_seconds = solve(field, tau)
             ours_seconds = seconds(lambda smoother=smoother, field=field: smoother(field), 5)
             cvxpy_seconds = seconds(lambda field=field, tau=tau: solve(field, tau), 2)
             optimum = objective(best.field, field, tau)
@@ -166,9 +166,9 @@ def simplex(random: np.random.Generator) -> list[dict[str, Any]]:
                     "iterations": best.iterations,
                     "gap": best.gap,
                     "cvxpy_ms": 1e3 * cvxpy_seconds,
-                    "clarabel_ms": 1e3 * inner_seconds,
+                    "clarabel_ms": 1e3 * clarabel_seconds,
                     "cvxpy_over_ours": cvxpy_seconds / ours_seconds,
-                    "difference": float(np.abs(best.field - theirs).max()),
+                    "difference": float(np.abs(best.field - solution).max()),
                     "per_column_excess_percent": 100 * (objective(column, field, tau) / optimum - 1),
                     "per_column_difference": float(np.abs(column - best.field).max()),
                     "per_column_sums_off": float(np.abs(sums - 1).max()),
@@ -188,18 +188,18 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Run all, print tables, and write the figures where asked."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="output file")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     random = np.random.default_rng(arguments.seed)
-    found = {"scalar": scalar(random), "simplex": simplex(random)}
-    show("Scalar fused lasso, tau = 0.6", found["scalar"])
-    show("Proximal map on the simplex, n = 1024", found["simplex"])
+    tables = {"scalar": scalar(random), "simplex": simplex(random)}
+    show("Scalar fused lasso, tau = 0.6", tables["scalar"])
+    show("Proximal map on the simplex, n = 1024", tables["simplex"])
     if arguments.json:
         machine = f"{platform.machine()}, {os.cpu_count()} cores"
-        record = {"commit": commit(), "seed": arguments.seed, "machine": machine, "versions": versions(), **found}
+        record = {"commit": commit(), "seed": arguments.seed, "machine": machine, "versions": versions(), **tables}
         write_atomically(arguments.json, (json.dumps(record, indent=2) + "\n").encode())
 
 

@@ -1,4 +1,4 @@
-"""The documents of docs/ that hold code, and names of files."""
+"""The code and the file names in docs/ are valid."""
 
 import contextlib
 import io
@@ -28,17 +28,17 @@ def test_an_extension_works_and_is_short(kind):
     assert printed.getvalue()
 
 
-def test_the_files_that_the_architecture_names_exist():
+def test_files_named_in_the_architecture_exist():
     text = (ROOT / "docs" / "architecture.md").read_text()
-    named = set(re.findall(r"`((?:\w+/)+\w*(?:\.py)?|\w+\.py)`", text))
-    assert len(named) > 12
-    for name in named:
+    names = set(re.findall(r"`((?:\w+/)+\w*(?:\.py)?|\w+\.py)`", text))
+    assert len(names) > 12
+    for name in names:
         assert (ROOT / "src" / "conservator" / name).exists() or (ROOT / name).exists(), name
 
 
-RIGHT = "The constable found the prisoner in the burning house in the morning.\n"
-# Commands that note how they were called, so that they can be run in this process.
-NOTED = """#!/bin/sh
+CLEAN = "The constable found the prisoner in the burning house in the morning.\n"
+# A command that records its arguments, so that the test can run the call in this process.
+RECORDER = """#!/bin/sh
 printf '%s\\0' "$@" >>"$CALLS"
 printf '\\0' >>"$CALLS"
 """
@@ -50,30 +50,30 @@ cp page.png "$TMPDIR/ocrmypdf.io.a b/000001_ocr.png"
 """
 
 
-def cook(recipe, folder):
-    """Run a recipe of docs/ocr.md in a shell; the calls of conservator in it, one after the other."""
+def run_recipe(recipe, folder):
+    """Run a recipe of docs/ocr.md in a shell, then its calls of conservator in this process; yield their results."""
     text = (ROOT / "docs" / "ocr.md").read_text()
     script = re.search(rf"<!-- recipe: {recipe} -->\n```sh\n(.*?)```", text, re.DOTALL).group(1)
     (folder / "bin").mkdir()
-    for name, program in [("conservator", NOTED), ("ocrmypdf", OCRMYPDF)]:
+    for name, program in [("conservator", RECORDER), ("ocrmypdf", OCRMYPDF)]:
         (folder / "bin" / name).write_text(program)
         (folder / "bin" / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "CALLS": "calls"}
     subprocess.run(["sh", "-eu", "-c", script], cwd=folder, env=environment, check=True)
     for line in (folder / "calls").read_text().split("\0\0")[:-1]:
-        done = call(*line.split("\0"), cwd=folder)
-        assert done.returncode == 0, done.stderr
-        yield done
+        process = call(*line.split("\0"), cwd=folder)
+        assert process.returncode == 0, process.stderr
+        yield process
 
 
 @pytest.mark.external_programs
-@pytest.mark.skipif(shutil.which("tesseract") is None, reason="there is no Tesseract, which reads scans")
+@pytest.mark.skipif(shutil.which("tesseract") is None, reason="needs Tesseract")
 def test_the_recipe_for_a_scan(tmp_path):
     from conservator_studies.typeset import render
 
-    (tmp_path / "scan.png").write_bytes(render(RIGHT, "prose")[0].image)
-    assert len(list(cook("scan", tmp_path))) == 2
-    assert (tmp_path / "scan.txt").read_text() == RIGHT
+    (tmp_path / "scan.png").write_bytes(render(CLEAN, "prose")[0].image)
+    assert len(list(run_recipe("scan", tmp_path))) == 2
+    assert (tmp_path / "scan.txt").read_text() == CLEAN
     assert "ocrx_word" in (tmp_path / "scan.hocr").read_text()
     assert "ConservatorView.start()" in (tmp_path / "scan.html").read_text()
 
@@ -82,23 +82,23 @@ def test_the_recipe_for_a_folder_of_hocr(tmp_path):
     from PIL import Image
 
     Image.new("L", (120, 60), "white").save(tmp_path / "page.png")
-    lines = write_hocr([RIGHT.replace("found the", "found tbe").split()])
+    lines = write_hocr([CLEAN.replace("found the", "found tbe").split()])
     page = b"<div class='ocr_page' title='image \"/tmp/gone/000001_ocr.png\"; bbox 0 0 120 60'>"
     (tmp_path / "page.hocr").write_bytes(lines.replace(b"<div class='ocr_page'>", page))
-    assert len(list(cook("hocr", tmp_path))) == 2
+    assert len(list(run_recipe("hocr", tmp_path))) == 2
     for number in (1, 2):
         assert "data-original='tbe'" in (tmp_path / f"corrected/00000{number}.hocr").read_text().replace('"', "'")
         assert "data:image/png" in (tmp_path / f"corrected/00000{number}.html").read_text()
 
 
 def test_the_recipe_for_a_text(tmp_path):
-    wrong = RIGHT.replace("rn", "m").replace("found the", "found tbe")
-    (tmp_path / "page.txt").write_text(wrong)
-    (tmp_path / "read.txt").write_text(wrong * 20 + RIGHT * 20)
-    (tmp_path / "right.txt").write_text(RIGHT * 40)
+    observed = CLEAN.replace("rn", "m").replace("found the", "found tbe")
+    (tmp_path / "page.txt").write_text(observed)
+    (tmp_path / "read.txt").write_text(observed * 20 + CLEAN * 20)
+    (tmp_path / "right.txt").write_text(CLEAN * 40)
     (tmp_path / "archive").mkdir()
-    (tmp_path / "archive" / "old.txt").write_text(RIGHT * 30)
-    assert len(list(cook("text", tmp_path))) == 3
+    (tmp_path / "archive" / "old.txt").write_text(CLEAN * 30)
+    assert len(list(run_recipe("text", tmp_path))) == 3
     assert "found the prisoner" in (tmp_path / "corrected.txt").read_text()
-    assert (tmp_path / "better.txt").read_text() == RIGHT
+    assert (tmp_path / "better.txt").read_text() == CLEAN
     assert '"observed": "m", "text": "rn"' in (tmp_path / "better.json").read_text()

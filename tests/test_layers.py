@@ -1,4 +1,4 @@
-"""The layers of the library: each imports only what stands below it; studies use public names alone."""
+"""The layers of the library: a layer imports only lower layers, and studies use only public names."""
 
 import ast
 import importlib.util
@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIBRARY, STUDIES = ROOT / "src" / "conservator", ROOT / "src" / "conservator_studies"
-# From the bottom to the top; those on one line do not import each other.
+# From the bottom to the top; modules of the same layer do not import each other.
 LAYERS = [
     {"errors"},
     {"numerics", "system"},
@@ -26,12 +26,12 @@ LAYERS = [
     {"web", "batch"},
     {"cli"},
 ]
-OPEN = {"evaluation", "pipelines", "system"}  # packages whose modules are public
+PUBLIC_PACKAGES = {"evaluation", "pipelines", "system"}  # packages whose modules are public
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 
 def imports(path):
-    """The modules that a file imports, wherever in it."""
+    """Yield the modules and names that a file imports, at any level."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield node.module, [name.name for name in node.names]
@@ -44,45 +44,45 @@ def layer(path):
 
 
 @pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=lambda path: str(path.relative_to(LIBRARY)))
-def test_a_layer_imports_only_what_stands_below_it(path):
-    own = layer(path)
-    if own in ("__init__", "__main__"):
+def test_a_layer_imports_only_lower_layers(path):
+    importer = layer(path)
+    if importer in ("__init__", "__main__"):
         return
     for module, names in imports(path):
         parts = module.split(".")
         if parts[0] == "conservator_studies":
-            assert own == "cli", f"{own} imports the studies"
+            assert importer == "cli", f"{importer} imports the studies"
         if parts[0] != "conservator":
             continue
-        for other in [parts[1]] if len(parts) > 1 else names:
-            if other in RANK and other != own:
-                assert RANK[other] < RANK[own], f"{own} imports {other}, which stands above or beside it"
+        for imported in [parts[1]] if len(parts) > 1 else names:
+            if imported in RANK and imported != importer:
+                assert RANK[imported] < RANK[importer], f"{importer} imports {imported}, which is not in a lower layer"
 
 
 def test_every_package_has_a_layer():
-    found = {layer(path) for path in LIBRARY.rglob("*.py")} - {"__init__", "__main__"}
-    assert found == set(RANK)
+    packages = {layer(path) for path in LIBRARY.rglob("*.py")} - {"__init__", "__main__"}
+    assert packages == set(RANK)
 
 
 @pytest.mark.parametrize("path", sorted(STUDIES.rglob("*.py")), ids=lambda path: str(path.relative_to(STUDIES)))
-def test_studies_use_public_names_alone(path):
+def test_studies_use_only_public_names(path):
     for module, _ in imports(path):
         name, *parts = module.split(".")
         if name == "conservator":
-            public = len(parts) <= 1 or parts[0] in OPEN or LIBRARY.joinpath(*parts).is_dir()
-            assert public, f"{module} is inside a package"
+            public = len(parts) <= 1 or parts[0] in PUBLIC_PACKAGES or LIBRARY.joinpath(*parts).is_dir()
+            assert public, f"{module} is private to its package"
 
 
-def test_no_channel_is_told_by_its_class():
+def test_other_layers_do_not_depend_on_channel_classes():
     for path in LIBRARY.rglob("*.py"):
         if layer(path) != "channels":
             assert not re.search(r"isinstance\([^)]*Channel\b", path.read_text()), path
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.name)
-def test_what_a_benchmark_imports_of_ours_exists(path):
+def test_names_that_a_benchmark_imports_exist(path):
     for module, names in imports(path):
         if module.split(".")[0] in ("conservator", "conservator_studies"):
-            found = importlib.import_module(module)
+            imported = importlib.import_module(module)
             for name in names:
-                assert hasattr(found, name) or importlib.util.find_spec(f"{module}.{name}"), f"{module}.{name}"
+                assert hasattr(imported, name) or importlib.util.find_spec(f"{module}.{name}"), f"{module}.{name}"
