@@ -165,10 +165,10 @@ def test_later_iterations_are_skipped_and_every_byte_is_filled():
             continue
         if result.out_of_time is not None and expert.predicted == set(result.damaged.lost.tolist()):
             assert not result.unfilled.any()
-            assert any("chosen at once, less surely" in line for line in summary(result))
+            assert any("decoded in one step, with lower accuracy" in line for line in summary(result))
         if result.unfilled.any():
-            message = f"time ran out while filling in: {result.summary.unfilled} byte"
-            assert next(line for line in summary(result) if "open" in line).startswith(message)
+            message = f"time limit reached while decoding: {result.summary.unfilled} byte"
+            assert next(line for line in summary(result) if "unfilled" in line).startswith(message)
         outcomes.append((result.summary.unfilled, result.out_of_time))
     unfilled = [count for count, _ in outcomes]
     assert unfilled == sorted(unfilled, reverse=True)
@@ -236,7 +236,7 @@ def test_rescoring_is_skipped_at_the_time_limit(worms):
             assert result.data == fast.data
             np.testing.assert_array_equal(result.confidence, fast.confidence)
             assert result.experts == fast.experts
-            assert any("the text is that of networks and memory" in line for line in summary(result))
+            assert any("the text is the result of the networks and memory" in line for line in summary(result))
         else:
             assert result.data != fast.data
     assert list(dict.fromkeys(stages)) == ["rescoring", "alternatives", None]
@@ -265,7 +265,8 @@ def test_characters_that_were_not_reached_are_unfilled():
         :300
     ]
     document = "".join(letter if letter.isascii() else MARK for letter in text)
-    with mock.patch("conservator.experts.team.CHUNK", 2**16), mock.patch("conservator.experts.team.LONGEST", 64):
+    config = team.TeamConfig(batch_bytes=2**16, default_context=64)
+    with mock.patch("conservator.experts.team.TEAM_CONFIG", config):
         restorer, unfilled = Restorer([FakeExpert()], select=True), []
         with clocked(itertools.count().__next__):
             whole = restorer.restore(document, lost="characters")
@@ -403,7 +404,7 @@ def test_the_command_reports_that_nothing_was_changed_in_time(tmp_path):
             if "nothing to correct" in done.stderr:
                 break
     assert set(codes) == {0, 3}
-    message = "nothing was changed in page.txt; time ran out while correcting: lines that were not reached stay as they"
+    message = "page.txt is unchanged; time limit reached while correcting: lines that were not reached are unchanged"
     assert message in codes[0].stderr
     assert codes[0].stdout == text
 

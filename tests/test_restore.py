@@ -233,7 +233,7 @@ def test_progress_is_reported_and_may_stop_the_restoration():
         ("a", {"evidence_radius": -1}, "number of bytes"),
         ("a", {"seed": 0.5}, "must be an integer"),
         ("a", {"invalid": "lost"}, "no such option, expected one of mark, gap"),
-        ("a", {"experts": [object()]}, "is no expert: it lacks a spec"),
+        ("a", {"experts": [object()]}, "without the attribute spec"),
         ("a\ufffd", {"channel": MaskChannel(4, 0.1)}, "output alphabet"),
         ("[...]", {"gap": "[...]", "max_gap": 0}, "at least 1"),
         (b"\xe9", {"encoding": "utf-8"}, "byte 0 is 0xe9"),

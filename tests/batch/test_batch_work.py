@@ -98,7 +98,7 @@ def test_ocr_confidences_are_used_as_in_restore(monkeypatch):
         (change.start, change.stop, change.text, change.probability) for change in restoration.changes
     )
     assert result.data == transcript.apply_changes(changes)
-    np.testing.assert_array_equal(received[0].right, ocr_confidence.right)
+    np.testing.assert_array_equal(received[0].correct, ocr_confidence.correct)
 
 
 def test_a_document_that_no_longer_fits_its_encoding_is_reported(restorer):

@@ -63,7 +63,7 @@ def test_text_that_is_mostly_lost_is_left_unchanged(folder, options):
     assert f"warning: {marks} marks were left unfilled: most of the text around them is lost" in done.stdout
     record = json.loads((folder / "r.json").read_text())
     assert record["notices"][0]["kind"] == "mostly_lost"
-    assert record["summary"]["left_open"] >= marks
+    assert record["summary"]["unfilled"] >= marks
     assert "5 unchanged: the models do not cover this text" in " ".join(
         call("restore", "--help", cwd=folder).stdout.split()
     )
@@ -123,7 +123,7 @@ def test_help_has_examples_and_exit_codes():
         (["restore", "damaged.txt", "--lost", "all"], 2, "must be one of auto, bytes, invalid, characters"),
         (["restore", "damaged.txt", "--mark", ""], 2, "at least one character"),
         (["restore", "damaged.txt", "--min-confidence", "2"], 2, "--min-confidence"),
-        (["restore", "damaged.txt", "--mark", "?", "--gap", "?"], 2, "they must differ"),
+        (["restore", "damaged.txt", "--mark", "?", "--gap", "?"], 2, "must differ, both are"),
         (["restore", "damaged.txt", "--json", "-"], 2, "--out is also written to standard output"),
         (["restore", "damaged.txt", "-o", "x", "--report", "./x"], 2, "--out is also written to ./x"),
         (["restore", "damaged.txt", "--channel", "replacement"], 2, "known: mask, replacement:RATE"),
@@ -178,7 +178,11 @@ def test_help_has_examples_and_exit_codes():
             "--reference: has no effect with --no-memory",
         ),
         (["restore", "damaged.txt", "--reference", ""], 2, "--reference: expected a file or a folder"),
-        (["restore", "damaged.txt", "--reference", "no/where.md", *EXPERTS], 3, "no file or folder no/where.md"),
+        (
+            ["restore", "damaged.txt", "--reference", "no/where.md", *EXPERTS],
+            3,
+            "the file or folder no/where.md does not exist",
+        ),
         (["restore", "damaged.txt", "--reference", "-", *EXPERTS], 3, "standard input is not read here"),
         (["restore", "damaged.txt", "--reference", "empty.txt", *EXPERTS], 3, "empty.txt is empty"),
         (

@@ -20,7 +20,7 @@ def texts(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "conservator.cli.train.keep_memory", lambda: None
     )  # the setting cannot be undone in this process
-    for windows in ("REPORTED", "WATCHED"):  # a few suffice for untrained experts
+    for windows in ("FINAL_WINDOWS", "CURVE_WINDOWS"):  # a few suffice for untrained experts
         monkeypatch.setattr(f"conservator.training.runs.{windows}", 4)
     (tmp_path / "digits").mkdir()
     (tmp_path / "letters.jsonl").write_text(
@@ -129,9 +129,9 @@ def test_an_interrupted_training_leaves_a_working_expert_and_can_be_resumed(text
             2,
             "an adapter uses those of its base",
         ),
-        (["train", "--data", "digits", "--out", "x", "--base", "y"], 3, "y is no base for an adapter"),
+        (["train", "--data", "digits", "--out", "x", "--base", "y"], 3, "y is not a base for an adapter"),
         (["train", "--data", "digits", "--out", "x", "--vocabulary", "y"], 3, "no tokenizer at y"),
-        (["train", "--data", "digits", "--out", "x", "--vocabulary", "7"], 3, "a vocabulary of 7 tokens is too small"),
+        (["train", "--data", "digits", "--out", "x", "--vocabulary", "7"], 3, "the vocabulary must have more than 256 tokens, got 7"),
         (["train", "--data", "digits", "--out", "x", "--strip", "c"], 2, "unknown filter 'c'"),
         (["train", "--data", "digits", "--out", "x", "--strip", "y=yaml-comments"], 2, "for one of the paths digits"),
         (["train", "--data", "digits", "--out", "x", "--steps", "1", "--minutes", "1"], 2, "not both"),
@@ -145,7 +145,7 @@ def test_an_interrupted_training_leaves_a_working_expert_and_can_be_resumed(text
             3,
             "the device 'abacus' is not available",
         ),
-        (["train", "--data", "nowhere", "--out", "x"], 3, "no file or folder nowhere"),
+        (["train", "--data", "nowhere", "--out", "x"], 3, "the file or folder nowhere does not exist"),
         (["train", "--data", "digits/0.txt", "--out", "x", "--strip", "python-comments"], 3, "no text in"),
         (["train", "--data", "digits", "--out", "digits/0.txt"], 3, "cannot create the folder"),
         (["check", "experts/digits", "--data", "digits"], 2, "expected NAME=VALUE"),

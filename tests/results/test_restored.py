@@ -120,9 +120,9 @@ def test_an_unfilled_gap_has_proposals():
     assert result.data == b"a[...]cd"
     assert result.proposals(0) == [("xy", pytest.approx(0.2))]
     lines = [line for line in summary(result) if line.startswith("gap ")]
-    assert lines == ['gap at byte 1 left open; proposals: "xy" 20 %']
+    assert lines == ['gap at byte 1 left unfilled; candidates: "xy" 20 %']
     with_alternatives = replace(result, alternatives=((Candidate(b"xy", 0.16), Candidate(b"uv", 0.09)), ()))
-    assert 'gap at byte 1 left open; proposals: "xy" 16 %, "uv" 9 %' in summary(with_alternatives)
+    assert 'gap at byte 1 left unfilled; candidates: "xy" 16 %, "uv" 9 %' in summary(with_alternatives)
     piece = next(piece for piece in as_record(with_alternatives)["pieces"] if "origin" in piece)
     assert (piece["text"], piece["unfilled"], piece["guess"]) == ("[...]", True, "xy")
     assert piece["alternatives"] == [{"text": "xy", "probability": 0.16}, {"text": "uv", "probability": 0.09}]
@@ -221,9 +221,6 @@ def test_a_small_local_gain_means_that_a_global_weight_suffices(gain, suffices):
     result = replace(restored("a�c", "abc", 0.5, 0.0), local_gain=gain)
     assert result.global_weight_suffices is suffices
     assert as_record(result)["global_weight_suffices"] is suffices
-    assert [line for line in summary(result) if "one weight" in line] == (
-        ["one weight for the whole document would have done about as well: its regions tell little"] if suffices else []
-    )
 
 
 def test_a_text_is_out_of_domain_only_if_the_sample_is_large_enough():

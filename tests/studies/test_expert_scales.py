@@ -57,7 +57,7 @@ def test_the_derivatives_are_those_of_the_evidence():
 def test_the_scale_of_a_single_expert_is_recovered(power):
     team, observation = sample_texts((power, power))
     half = observation[:, : LENGTH // 2]
-    fitted = fit_scales(read_folds(team.alone(0), half, seeded())[0], half)
+    fitted = fit_scales(read_folds(team.subset([0]), half, seeded())[0], half)
     assert float(fitted.values) == pytest.approx(power, rel=0.1)
 
 

@@ -14,6 +14,7 @@ from conservator import ConservatorError
 from conservator_studies import PRESETS, STUDIES, contextual
 from conservator_studies.study import SimulatedStudy, TextStudy, load_study, untracked
 
+OPEN = {"evaluation", "pipelines", "system"}  # packages whose modules are public
 SOURCES = [path for module in (conservator, conservator_studies) for path in Path(module.__file__).parent.rglob("*.py")]
 
 
@@ -80,7 +81,8 @@ def test_studies_use_public_names_and_the_library_does_not_use_studies():
         if "conservator_studies" in path.parts:
             used = [module.split(".")[1:] for module in modules if module.split(".")[0] == "conservator"]
             home = Path(conservator.__file__).parent
-            deep = [parts for parts in used if len(parts) > 1 and not home.joinpath(*parts).is_dir()]
+            inner = [parts for parts in used if len(parts) > 1 and parts[0] not in OPEN]
+            deep = [parts for parts in inner if not home.joinpath(*parts).is_dir()]
             assert not deep, path
         elif path.parts[-2:] != ("cli", "reproduce.py"):
             assert not {module for module in modules if module.split(".")[0] == "conservator_studies"}, path

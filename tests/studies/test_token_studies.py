@@ -161,8 +161,8 @@ def test_unsuitable_experts_are_an_error(corpora, domain_texts, tmp_path, monkey
 def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch):
     """The second call loads all experts from the cache."""
     monkeypatch.setattr(expert_training, "start_workers", lambda count: ThreadPool(1))
-    monkeypatch.setattr(runs, "REPORTED", 2)
-    monkeypatch.setattr(runs, "WATCHED", 2)
+    monkeypatch.setattr(runs, "FINAL_WINDOWS", 2)
+    monkeypatch.setattr(runs, "CURVE_WINDOWS", 2)
     training = AdapterTraining(tokens=300, base=128, steps=64).for_windows(1)
     assert (training.base, training.steps) == (2, 1)
     resources = Resources(corpora, {}, tmp_path)

@@ -93,11 +93,11 @@ def random_potentials(positions, seed):
     return {position: generator.normal(size=BYTES.size) for position in positions}
 
 
-def exact_scores(expert, text, region, potentials):
-    """The score of every candidate of a region that is the whole text."""
-    pattern = [BYTES.mask if position in region.open else byte for position, byte in enumerate(text)]
+def exact_scores(expert, text, span, potentials):
+    """The score of every candidate of a span that is the whole text."""
+    pattern = [BYTES.mask if position in span.positions else byte for position, byte in enumerate(text)]
     return {
-        region.fill_of(whole): score + sum(potentials[position][whole[position]] for position in region.open)
+        span.open_bytes(whole): score + sum(potentials[position][whole[position]] for position in span.positions)
         for whole, score in text_log_probs(expert, pattern).items()
     }
 

@@ -33,10 +33,10 @@ def test_conditionals_are_exact_where_no_token_is_a_prefix_of_another(token_byte
     states, model = [], ByteLm(expert)
     state = model.start()
     for byte in text:
-        states.append(state.law)
+        states.append(state.log_probs)
         (state,) = model.advance([state], [byte])
     assert torch.allclose(
-        byte_conditionals(expert, text).double().exp(), torch.stack([*states, state.law])[:-1].exp(), atol=1e-5
+        byte_conditionals(expert, text).double().exp(), torch.stack([*states, state.log_probs])[:-1].exp(), atol=1e-5
     )
 
 

@@ -32,20 +32,20 @@ def exact(expert, text):
 def test_a_state_of_full_width_is_the_enumeration(expert, text):
     state = states_of(ByteLm(expert), text)[-1]
     assert state.log_prob == pytest.approx(exact(expert, text), abs=1e-4)
-    assert state.lost == 0
+    assert state.pruned_nats == 0
     longer = enumerate_texts(expert, [*text, BYTES.mask])
     log_probs = [longer.get(text + bytes([byte]), -math.inf) - state.log_prob for byte in range(BYTES.size)]
-    assert torch.allclose(state.law.exp(), torch.tensor(log_probs, dtype=torch.float64).exp(), atol=1e-5)
+    assert torch.allclose(state.log_probs.exp(), torch.tensor(log_probs, dtype=torch.float64).exp(), atol=1e-5)
 
 
 @given(expert=EXPERTS, text=TEXTS, width=WIDTHS, share=SHARES)
 def test_conditionals_are_normalised_and_sum_to_the_log_prob_and_the_loss(expert, text, width, share):
     states = states_of(ByteLm(expert, width, share), text)
     for state in states:
-        assert float(state.law.exp().sum()) == pytest.approx(1)
-        assert torch.isfinite(state.law).all()
-    total = sum(float(state.law[byte]) for state, byte in zip(states, text, strict=False))
-    assert total == pytest.approx(states[-1].log_prob + states[-1].lost, abs=1e-6)
+        assert float(state.log_probs.exp().sum()) == pytest.approx(1)
+        assert torch.isfinite(state.log_probs).all()
+    total = sum(float(state.log_probs[byte]) for state, byte in zip(states, text, strict=False))
+    assert total == pytest.approx(states[-1].log_prob + states[-1].pruned_nats, abs=1e-6)
 
 
 @given(expert=EXPERTS, text=TEXTS, width=WIDTHS, share=SHARES)
@@ -54,7 +54,7 @@ def test_a_narrow_beam_is_a_lower_bound(expert, text, width, share):
     for position, state in enumerate(states):
         assert state.log_prob <= exact(expert, text[:position]) + 1e-4
         assert len(state.hypotheses) <= width + 1
-        assert state.lost >= 0
+        assert state.pruned_nats >= 0
 
 
 @given(expert=EXPERTS, texts=st.lists(TEXTS, min_size=1, max_size=5), width=st.none() | WIDTHS)
@@ -67,7 +67,7 @@ def test_a_batch_gives_the_results_of_single_texts(expert, texts, width):
     for text, state in zip(texts, states, strict=True):
         single = states_of(ByteLm(expert, width), text[:length])[-1]
         assert state.log_prob == pytest.approx(single.log_prob)
-        assert torch.allclose(state.law, single.law)
+        assert torch.allclose(state.log_probs, single.log_probs)
 
 
 @given(seed=SEEDS, text=TEXTS)
@@ -77,7 +77,7 @@ def test_a_state_can_be_advanced_twice(seed, text):
     before = state.log_prob
     first, second = model.advance([state, state], b"ab")
     assert (first.log_prob, second.log_prob) == tuple(
-        pytest.approx(before + float(state.law[byte]), abs=1e-6) for byte in b"ab"
+        pytest.approx(before + float(state.log_probs[byte]), abs=1e-6) for byte in b"ab"
     )
     assert state.log_prob == before
 
@@ -98,7 +98,7 @@ def test_only_canonical_tokenizations_are_used_if_they_are_known():
     states = states_of(ByteLm(expert), b"aab")
     last = {hypothesis.last for hypothesis in states[-1].hypotheses if not hypothesis.prefix.text}
     assert last == {token_bytes.index(b"aab")}
-    assert states[-1].lost > 0
+    assert states[-1].pruned_nats > 0
     assert states[-1].log_prob < exact(expert, b"aab")
 
 
@@ -116,7 +116,7 @@ def test_a_text_of_probability_zero_has_no_next_byte(generator):
     dead = states_of(ByteLm(expert), b"aba")[-1]
     assert dead.log_prob == -math.inf
     with pytest.raises(ConservatorError, match="the model gives this text probability 0"):
-        assert dead.law is None
+        assert dead.log_probs is None
 
 
 def test_the_number_of_conditionals_in_memory_is_bounded():
@@ -129,7 +129,7 @@ def test_the_number_of_conditionals_in_memory_is_bounded():
 def test_log_probs_far_below_those_of_other_tokens_keep_their_precision():
     start = torch.tensor([0.0, -60.0, -61.0])
     expert = MarkovExpert([b"a", b"ba", b"bb"], start, torch.zeros(3, 3))
-    log_probs = ByteLm(expert).start().law
+    log_probs = ByteLm(expert).start().log_probs
     assert float(log_probs[ord("b")]) == pytest.approx(-60 + math.log1p(math.exp(-1)), abs=1e-4)
 
 

@@ -25,7 +25,7 @@ def test_conditionals_of_different_vocabularies_can_be_pooled(seed, text, weight
         state = model.start()
         for byte in text:
             (state,) = model.advance([state], [byte])
-        log_probs.append(state.law)
+        log_probs.append(state.log_probs)
     field = torch.tensor([[weight, 1 - weight]], dtype=torch.float64)
     pool = log_pool(torch.stack(log_probs)[:, None], field)[0]
     assert float(pool.exp().sum()) == pytest.approx(1)

@@ -42,7 +42,7 @@ def expected_predictions(tmp_path):
 def test_a_converted_model_is_the_same(folder, tmp_path):
     result = call("convert", "old/pytorch_model.bin", "--out", "new", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert result.stderr.startswith("new: 0.")
+    assert result.stderr.startswith("wrote new: 0.")
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
         "config.json",
         "model.safetensors",

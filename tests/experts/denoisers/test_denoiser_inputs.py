@@ -226,6 +226,6 @@ def test_tokens_outside_the_vocabulary_are_rejected():
         table_of(expert, torch.tensor([[mask]]), torch.tensor([[False]]))
     assert torch.isfinite(table_of(expert, torch.tensor([[mask]]), torch.tensor([[True]]))).all()
     other = random_denoiser("distilbert").spec.vocabulary
-    wrong = make_denoiser("bert", network("bert"), tokens=type(other)(other.words[:-1], other._spans))
+    wrong = make_denoiser("bert", network("bert"), tokens=type(other)(other.words[:-1], other._tokenize_with_spans))
     with pytest.raises(ConservatorError, match="tokens, its vocabulary"):
         table_of(wrong, torch.tensor([[5]]), torch.tensor([[True]]))

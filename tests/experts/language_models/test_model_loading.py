@@ -124,7 +124,7 @@ def test_invalid_weights_are_rejected(tmp_path):
 
 
 def test_a_tokenizer_without_a_start_token_is_rejected(tmp_path):
-    save_tiny(tmp_path, described=byte_level("<|begin|>"))
+    save_tiny(tmp_path, tokenizer=byte_level("<|begin|>"))
     with pytest.raises(ConservatorError, match="has no start token"):
         load_language_model(tmp_path)
 

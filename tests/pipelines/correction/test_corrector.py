@@ -62,7 +62,7 @@ def test_a_clean_text_is_unchanged():
 
 
 def test_a_change_must_have_enough_log_odds():
-    wide = Corrector(CHANNEL, CORRECTOR.prior, Beam(width=100, margin=60.0))
+    wide = Corrector(CHANNEL, CORRECTOR.prior, Beam(width=100, prune_nats=60.0))
     log_odds = [change.log_odds for change in wide.correct(TEXT.replace("morning", "moming")).changes]
     assert len(log_odds) == 2
     assert 1 < min(log_odds) < max(log_odds) < 60
