@@ -131,7 +131,11 @@ def test_an_interrupted_training_leaves_a_working_expert_and_can_be_resumed(text
         ),
         (["train", "--data", "digits", "--out", "x", "--base", "y"], 3, "y is not a base for an adapter"),
         (["train", "--data", "digits", "--out", "x", "--vocabulary", "y"], 3, "no tokenizer at y"),
-        (["train", "--data", "digits", "--out", "x", "--vocabulary", "7"], 3, "the vocabulary must have more than 256 tokens, got 7"),
+        (
+            ["train", "--data", "digits", "--out", "x", "--vocabulary", "7"],
+            3,
+            "the vocabulary must have more than 256 tokens, got 7",
+        ),
         (["train", "--data", "digits", "--out", "x", "--strip", "c"], 2, "unknown filter 'c'"),
         (["train", "--data", "digits", "--out", "x", "--strip", "y=yaml-comments"], 2, "for one of the paths digits"),
         (["train", "--data", "digits", "--out", "x", "--steps", "1", "--minutes", "1"], 2, "not both"),
