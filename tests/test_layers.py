@@ -86,3 +86,10 @@ def test_names_that_a_benchmark_imports_exist(path):
             imported = importlib.import_module(module)
             for name in names:
                 assert hasattr(imported, name) or importlib.util.find_spec(f"{module}.{name}"), f"{module}.{name}"
+
+
+def test_the_product_does_not_import_the_reference_package():
+    for path in LIBRARY.rglob("*.py"):
+        if "reference" not in path.relative_to(LIBRARY).parts:
+            modules = [module for module, _ in imports(path)]
+            assert not [module for module in modules if module.startswith("conservator.reference")], path
