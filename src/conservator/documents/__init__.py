@@ -4,6 +4,7 @@ from conservator.documents.compare import Comparison, compare_documents
 from conservator.documents.damage import damage
 from conservator.documents.damaged import LOST, MARK, DamagedDocument, FixedText, GapContext, read_damaged
 from conservator.documents.encoding import UTF8, InputText, read_input, write_text
+from conservator.documents.splice import splice
 
 __all__ = [
     "LOST",
@@ -18,5 +19,6 @@ __all__ = [
     "damage",
     "read_damaged",
     "read_input",
+    "splice",
     "write_text",
 ]
