@@ -11,8 +11,8 @@ def splice(source: Text, replacements: Iterable[tuple[int, int, Text]]) -> Text:
 
     Args:
         source: A text, as characters or bytes.
-        replacements: ``(start, stop, new)`` with half-open spans of ``source``, sorted and disjoint. An empty span is an
-            insertion.
+        replacements: ``(start, stop, new)`` with half-open spans of ``source``, sorted and disjoint. An empty span is
+            an insertion.
 
     Raises:
         ValueError: a span overlaps an earlier one, or is not within the source.
