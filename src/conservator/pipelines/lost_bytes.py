@@ -1,40 +1,233 @@
 """Pipeline for lost bytes: infer the weights of the experts, decode, rescore, and select what is left unfilled."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from conservator.channels import Channel, Excerpt, Observation
+from conservator.alignment import choose_lengths
+from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
 from conservator.decoders import Candidate, DecodedText, best_candidates, decode_text
 from conservator.decoders.alternatives import MAX_WINDOW_POSITIONS
-from conservator.documents import DamagedDocument
+from conservator.documents import DamagedDocument, read_damaged
+from conservator.errors import OptionError
 from conservator.experts import Cost, Expert, MemoryExpert, MemorySource, OutOfTimeError, Team
-from conservator.experts.causal import CausalExpert
 from conservator.experts.windows import excerpt_around
-from conservator.field import Engine, Outcome
+from conservator.field import Bayes, Engine, Outcome, SubsampledBayes, choose_experts
 from conservator.numerics import runs
-from conservator.options import RestoreOptions
-from conservator.pipelines.rescoring import Rescorer, RescoringResult
-from conservator.results import (
-    Notice,
-    Restoration,
-    byte_odds,
-    find_mostly_lost,
-    find_unfilled,
-    lost_characters_notice,
-    mostly_lost_notice,
-    scale_odds,
-)
+from conservator.options import are_marks_characters
+from conservator.pipelines.edits import find_gaps, make_edits
+from conservator.pipelines.rescoring import Rescorer, RescoringResult, precision_by_name
+from conservator.pipelines.task import PipelineTask
+from conservator.pipelines.undetermined import select_unfilled
+from conservator.results import Notice, Restoration
+from conservator.results.notices import domain_notice, time_limit_notice
 from conservator.vocabularies import BYTES
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 MIN_MEMORY_WEIGHT = 0.25  # weight: from here on the memory counts as the provenance of a byte [untuned]
-# probability: marks that may be characters of several bytes are unfilled below this [LOG: undetermined-text]
-MIN_BYTE_CONFIDENCE = 0.5
+
+
+@dataclass(frozen=True)
+class Damage:
+    """The damage of a document.
+
+    Attributes:
+        damaged: The document with its marks and gap markers.
+        channel: The channel of the damage.
+        is_uncertain: Whether any visible byte may be wrong.
+    """
+
+    damaged: DamagedDocument
+    channel: Channel
+    is_uncertain: bool
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """The text that the experts read, decoded, with n positions and m experts.
+
+    Attributes:
+        positions: (n,) positions that were read.
+        text: The decoded text at these positions.
+        experts: Names of the experts.
+        has_memory: Whether the last expert is the memory.
+        field: (n, m) weight of each expert.
+        regions: (n,) expert whose domain each position belongs to; -1 without evidence.
+        alternatives: Best candidates of each run of lost positions, if they were requested.
+        provenance: Position -> the text and line that the memory copied its byte from.
+        outcome: Outcome of the inference.
+        out_of_time: Stage that the time limit interrupted; None if there was enough time.
+        precision: Name of a pretrained expert -> the number format of its arithmetic.
+    """
+
+    positions: Ints
+    text: DecodedText
+    experts: tuple[str, ...]
+    has_memory: bool
+    field: Floats
+    regions: Ints
+    alternatives: tuple[tuple[Candidate, ...], ...]
+    provenance: dict[int, MemorySource]
+    outcome: Outcome
+    out_of_time: str | None
+    precision: dict[str, str]
+
+
+def read_damage(task: PipelineTask) -> Damage:
+    """Find the damage of a document; raise an OptionError for options that its channel does not support."""
+    options = task.options
+    if task.document.ocr_confidence is not None:
+        raise OptionError("ocr_confidence", f"needs an OCR channel, such as channel='ocr', got {options.channel!r}")
+    channel = as_channel(options.channel, BYTES.size)
+    damaged = read_damaged(task.document.data, mark=options.mark, gap=options.gap, fixed=task.fixed)
+    if task.references.index is not None and not options.memory:
+        raise OptionError("references", "references have no effect without the memory; set memory=True")
+    is_uncertain = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.UNCERTAIN).any())
+    if is_uncertain and options.alternatives:
+        raise OptionError("alternatives", "alternatives need marked gaps; with this channel any byte may change")
+    if is_uncertain and options.effort == "best":
+        raise OptionError("effort", "'best' rescores marked gaps; with this channel any byte may change, use 'fast'")
+    if is_uncertain and task.fixed:
+        raise OptionError("fixed", "fixed text needs marked gaps; with this channel any byte may change")
+    return Damage(damaged, channel, is_uncertain)
+
+
+def restore_bytes(task: PipelineTask, damage: Damage) -> Restoration:
+    """Restore a document that has lost bytes or gaps, or any byte of which may be wrong."""
+    options, models, is_uncertain = task.options, task.models, damage.is_uncertain
+    damaged = damage.damaged if is_uncertain else damage.damaged.check_utf8(options.lost)
+    with task.meter.measure() as spent:
+        experts = select_experts(task, replace(damage, damaged=damaged))
+        damaged = choose_gap_lengths(task, damaged, experts, is_uncertain=is_uncertain)
+        document_experts = models.document_experts(task.references, options)
+        decoding = None
+        if len(damaged.tokens) and (is_uncertain or len(damaged.lost)):
+            whole = damage.channel.observe(torch.from_numpy(damaged.tokens)[None])
+            team = Team([*experts, *(expert.condition(whole) for expert in document_experts)], task.meter)
+            observation = observe(damaged, damage.channel, team, options.evidence_radius, everywhere=is_uncertain)
+            engine = models.engine or default_engine(task, observation)
+            rescorer = models.rescorer(options)
+            decoding = infer_and_decode(task, team, damaged, observation, engine, rescorer, active_only=models.select)
+    lost_unit = "invalid" if options.lost == "invalid" else "bytes"
+    if decoding is None:
+        names = (*(expert.spec.name for expert in experts), *(expert.spec.name for expert in document_experts))
+        return build_untouched(task, damaged, names, spent.cost, lost_unit, has_memory=options.memory)
+    text, unfilled, notices = select_unfilled(damaged, decoding.positions, decoding.text, options)
+    lost_share = len(damaged.lost) / max(1, len(decoding.positions))
+    notices += domain_notice(decoding.outcome.cross_entropy, decoding.outcome.cross_entropy_error, lost_share)
+    decoding = replace(decoding, text=text)
+    return build_restoration(task, damaged, decoding, unfilled, notices, spent.cost, lost_unit)
+
+
+def build_untouched(
+    task: PipelineTask,
+    damaged: DamagedDocument,
+    experts: tuple[str, ...],
+    cost: Cost,
+    lost_unit: str,
+    *,
+    has_memory: bool = False,
+) -> Restoration:
+    """Return the result for a document without damage, of which nothing was read."""
+    return Restoration(
+        observed=task.document.data,
+        edits=make_edits(damaged),
+        experts=experts,
+        has_memory=has_memory,
+        lost_unit=lost_unit,
+        cost=cost,
+        encoding=task.document.encoding,
+    )
+
+
+def build_restoration(
+    task: PipelineTask,
+    damaged: DamagedDocument,
+    decoding: Decoding,
+    unfilled: Ints,
+    notices: tuple[Notice, ...],
+    cost: Cost,
+    lost_unit: str,
+) -> Restoration:
+    """Return the result of a decoding.
+
+    Args:
+        task: The document and the options.
+        damaged: The damaged document.
+        decoding: The decoded text.
+        unfilled: (k,) lost positions that are left unfilled.
+        notices: Statements about the result.
+        cost: Cost of the restoration.
+        lost_unit: What each mark stands for.
+    """
+    is_counted = np.isin(decoding.positions, unfilled)
+    unit = "character" if are_marks_characters(lost_unit) else "byte"
+    if unit == "character":
+        is_counted &= (decoding.text.tokens & 0xC0) != 0x80  # the first byte of each character
+    return Restoration(
+        observed=task.document.data,
+        edits=make_edits(
+            damaged,
+            decoding.positions,
+            decoding.text.tokens,
+            decoding.text.confidence,
+            unfilled,
+            decoding.alternatives,
+            decoding.provenance,
+        ),
+        gaps=find_gaps(damaged),
+        experts=decoding.experts,
+        has_memory=decoding.has_memory,
+        positions=decoding.positions,
+        read_confidence=decoding.text.confidence,
+        read_field=decoding.field,
+        read_regions=decoding.regions,
+        cross_entropy=decoding.outcome.cross_entropy,
+        local_gain=decoding.outcome.local_gain,
+        lost_unit=lost_unit,
+        out_of_time=decoding.out_of_time,
+        notices=(*notices, *time_limit_notice(decoding.out_of_time, int(is_counted.sum()), unit)),
+        cost=cost,
+        precision=decoding.precision,
+        encoding=task.document.encoding,
+    )
+
+
+def select_experts(task: PipelineTask, damage: Damage) -> list[Expert]:
+    """Return the experts that do not depend on the document; with ``select``, those with non-negligible weight."""
+    frozen, damaged, everywhere = task.models.frozen_experts, damage.damaged, damage.is_uncertain
+    has_damage = everywhere or len(damaged.lost) > 0
+    if not task.models.select or not len(damaged.tokens) or not (everywhere or len(damaged.gaps)):
+        return frozen
+    team, evidence_radius = Team(frozen, task.meter), task.options.evidence_radius if has_damage else None
+    with task.meter.stage("choosing experts"):
+        sample = observe(damaged, damage.channel, team, evidence_radius, everywhere=everywhere)
+        return list(choose_experts(team, sample, task.generator, evidence_radius).experts)
+
+
+def choose_gap_lengths(
+    task: PipelineTask, damaged: DamagedDocument, experts: list[Expert], *, is_uncertain: bool
+) -> DamagedDocument:
+    """Return the document with the most probable length of each gap."""
+    if not len(damaged.gaps):
+        return damaged
+    # Uncertain bytes that are not valid UTF-8 exclude no gap length: they will be changed.
+    valid = damaged.check_utf8("invalid") if is_uncertain else damaged
+    texts = task.references.memory_texts(damaged) if task.options.memory else []
+    with task.meter.stage("lengths"):
+        lengths = choose_lengths(Team(experts, task.meter), valid, task.options.max_gap, task.generator, texts)
+    return damaged.with_lengths(*lengths)
+
+
+def default_engine(task: PipelineTask, observation: Observation) -> Engine:
+    """Return the engine for an observation if none was given."""
+    radius = task.options.evidence_radius
+    if observation.uncertain.any():
+        return Bayes(evidence_radius=radius)
+    return SubsampledBayes(evidence_radius=radius, choose_experts=task.models.select)
 
 
 def observe(
@@ -63,36 +256,35 @@ def observe(
 
 
 def infer_and_decode(
+    task: PipelineTask,
     team: Team,
     damaged: DamagedDocument,
     observation: Observation,
     engine: Engine,
-    rescorer: Rescorer | None,
-    options: RestoreOptions,
-    generator: torch.Generator,
+    rescorer: Rescorer | None = None,
     *,
     active_only: bool = False,
-) -> Restoration:
+) -> Decoding:
     """Infer the composition of an observation, and decode it.
 
     At the time limit, the result keeps the stages that were finished.
 
     Args:
+        task: The options, the source of randomness, and the meter.
         team: The experts.
         damaged: The damaged document.
         observation: The document, or an excerpt of it.
         engine: Infers the composition.
         rescorer: Rescores bytes with low confidence; None disables rescoring.
-        options: Options of the restoration.
-        generator: Source of all randomness.
         active_only: Whether the result lists only experts with non-zero weight, and the memory.
     """
     with team.meter.stage("inferring"):
-        inferred = engine(team, observation, generator)
+        inferred = engine(team, observation, task.generator)
     with team.meter.stage("decoding"):
-        decoded = decode_text(team, observation, inferred, generator)
+        decoded = decode_text(team, observation, inferred, task.generator)
     excerpt = observation.excerpt
     positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
+    lost = observation.lost[0].numpy()
     rescoring: RescoringResult | None = None
     out_of_time = decoded.out_of_time
     alternatives: list[tuple[Candidate, ...]] = []
@@ -101,15 +293,14 @@ def infer_and_decode(
             with team.meter.stage("rescoring"):
                 rescoring = rescorer(damaged, positions, decoded, team.meter)
             decoded = rescoring.decoded
-        if options.alternatives and out_of_time is None:
+        if task.options.alternatives and out_of_time is None:
             with team.meter.stage("alternatives"):
-                alternatives = best_candidates(team, observation, inferred, decoded, options.alternatives)
+                alternatives = best_candidates(team, observation, inferred, decoded, task.options.alternatives)
             if rescoring is not None:
-                alternatives = rescoring.alternatives(positions, observation.lost[0].numpy(), alternatives)
-            alternatives = scale_by_length(damaged, positions, observation.lost[0].numpy(), alternatives)
+                alternatives = rescoring.alternatives(positions, lost, alternatives)
+            alternatives = scale_by_length(damaged, positions, lost, alternatives)
     except OutOfTimeError as error:
         out_of_time = error.stage
-    outcome = inferred.outcomes[0] if inferred.outcomes else Outcome()
     field = inferred.field[0].numpy()
     listed = list(range(len(team)))
     if active_only:
@@ -119,39 +310,23 @@ def infer_and_decode(
         field[:, -1] = decoded.memory_weight
     regions = inferred.regions[0][:, listed].argmax(-1).masked_fill(~inferred.scored[0], -1)
     names, listed_field = [team.names[index] for index in listed], field[:, listed]
-    unfilled = positions[decoded.not_predicted]
-    notices: tuple[Notice, ...] = ()
-    if team.vocabulary.fingerprint == BYTES.fingerprint:  # otherwise each token is a character
-        decoded, unfilled, notices = select_unfilled(damaged, positions, decoded, options)
     if rescorer is not None and rescoring is not None:
         names, listed_field = add_language_models(
             names, listed_field, rescorer, rescoring, has_memory=team.is_retrieval
         )
-    return Restoration(
-        damaged=damaged,
+    return Decoding(
+        positions=positions,
+        text=decoded,
         experts=tuple(names),
         has_memory=team.is_retrieval,
-        positions=positions,
-        read_tokens=decoded.tokens,
-        read_confidence=decoded.confidence,
-        read_field=listed_field,
-        read_regions=regions.numpy(),
-        unfilled_positions=unfilled,
+        field=listed_field,
+        regions=regions.numpy(),
         alternatives=tuple(alternatives),
         provenance=find_provenance(team, damaged, positions, decoded, field),
-        cross_entropy=outcome.cross_entropy,
-        cross_entropy_error=outcome.cross_entropy_error,
-        local_gain=outcome.local_gain,
+        outcome=inferred.outcomes[0] if inferred.outcomes else Outcome(),
         out_of_time=out_of_time,
-        reported=notices,
-        cost=Cost(),
         precision=precision_by_name([*team.experts, *(rescorer.experts if rescorer is not None else ())]),
     )
-
-
-def precision_by_name(experts: Iterable[Expert | CausalExpert]) -> dict[str, str]:
-    """Return name -> number format of each pretrained expert."""
-    return {expert.spec.name: expert.spec.precision for expert in experts if expert.spec.precision}
 
 
 def scale_by_length(
@@ -175,52 +350,6 @@ def scale_by_length(
             tuple(replace(candidate, probability=candidate.probability * length_prob) for candidate in candidates)
         )
     return scaled
-
-
-def select_unfilled(
-    damaged: DamagedDocument, positions: Ints, decoded: DecodedText, options: RestoreOptions
-) -> tuple[DecodedText, Ints, tuple[Notice, ...]]:
-    """Return the decoded text with its final confidence, the positions that stay unfilled, and notices about them.
-
-    Args:
-        damaged: The damaged document.
-        positions: (n,) positions that were read.
-        decoded: The decoded text at these positions.
-        options: Options of the restoration.
-    """
-    min_confidence, min_gap_confidence = options.min_confidence, options.min_gap_confidence
-    if options.fill_undetermined:
-        unfilled = find_unfilled(damaged, positions, decoded, min_confidence, min_gap_confidence=min_gap_confidence)
-        return decoded, unfilled, ()
-    mostly_lost, odds = find_mostly_lost(damaged.tokens)[positions], np.ones(len(positions))
-    if options.lost in ("auto", "bytes"):
-        odds = byte_odds(damaged.tokens)[positions]
-    lost = damaged.tokens[positions] == BYTES.mask
-    character = np.cumsum((decoded.tokens & 0xC0) != 0x80)
-    joint_odds = odds ** np.bincount(character, weights=lost)[character]  # all marks of a character stand for bytes
-    decoded = replace(decoded, confidence=scale_odds(decoded.confidence, np.where(lost, joint_odds, 1.0)))
-    is_character = lost & (odds < 1) & (decoded.confidence < MIN_BYTE_CONFIDENCE)
-    unfilled = find_unfilled(
-        damaged,
-        positions,
-        decoded,
-        min_confidence,
-        min_gap_confidence=min_gap_confidence,
-        undetermined=mostly_lost | is_character,
-    )
-    mostly_lost &= np.isin(positions, unfilled)
-    is_character &= np.isin(positions, unfilled) & ~mostly_lost
-    notices = (
-        *mostly_lost_notice(count_markers(damaged, positions[mostly_lost])),
-        *lost_characters_notice(count_markers(damaged, positions[is_character])),
-    )
-    return decoded, unfilled, notices
-
-
-def count_markers(damaged: DamagedDocument, positions: Ints) -> int:
-    """Count the marks and gap markers at lost ``positions`` (k,); a lost byte without a mark counts as one."""
-    markers = damaged.marker_of(positions)
-    return len(np.unique(markers[markers >= 0])) + int((markers < 0).sum())
 
 
 def find_provenance(

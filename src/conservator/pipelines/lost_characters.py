@@ -12,17 +12,28 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from conservator.channels import MaskChannel, Observation
+from conservator.channels import MaskChannel, Observation, as_channel
 from conservator.documents import DamagedDocument
-from conservator.errors import Advice, ConservatorError
-from conservator.experts import Lexicon, LexiconExpert, References, Team
+from conservator.errors import Advice, ConservatorError, OptionError
+from conservator.experts import Lexicon, LexiconExpert, Team
 from conservator.experts.lexicon import MARK
 from conservator.experts.lexicon.expert import MIN_ASCII_LETTERS, UNLISTED_FREQUENCY, decode_with_marks
 from conservator.experts.lexicon.words import WORD, begins_sentence
 from conservator.field import Inferred
 from conservator.numerics import runs
-from conservator.options import encoding_of
-from conservator.results import Restoration, find_mostly_lost, mostly_lost_notice
+from conservator.options import DEFAULTS, are_marks_characters, encoding_of
+from conservator.pipelines.lost_bytes import (
+    Damage,
+    Decoding,
+    build_restoration,
+    build_untouched,
+    infer_and_decode,
+    observe,
+)
+from conservator.pipelines.task import PipelineTask
+from conservator.pipelines.undetermined import find_mostly_lost
+from conservator.results import Notice, Restoration
+from conservator.results.notices import LANGUAGE_MODELS_UNUSED, mostly_lost_notice
 from conservator.vocabularies import CHARACTERS, CharacterVocabulary
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz'"  # characters that a lost byte of a word may have been
@@ -132,58 +143,101 @@ def as_characters(damaged: DamagedDocument) -> CharacterText:
     return CharacterText(as_text, np.concatenate(widths[:-1]), damaged)
 
 
-def as_bytes(
-    restored: Restoration,
-    text: CharacterText,
-    lost_unit: str,
-    min_confidence: float,
-    *,
-    fill_undetermined: bool = False,
-) -> Restoration:
-    """Convert a restoration of characters to one of bytes, in which a mark stands for the bytes of its character.
-
-    Args:
-        restored: Restoration of ``text.damaged``; characters that were not reached in time are unfilled.
-        text: The document.
-        lost_unit: What each mark stands for.
-        min_confidence: Characters with a lower confidence are unfilled.
-        fill_undetermined: Whether to fill marks if most of the text around them is lost.
-    """
+def restore_characters(task: PipelineTask, text: CharacterText) -> Restoration:
+    """Restore a document whose marks are non-ASCII characters."""
+    options = task.options
+    lost_unit = "characters" if options.lost == "auto" else options.lost
+    with task.meter.measure() as spent:
+        lexicon = Lexicon(texts=task.references.indexed_texts, vocabulary=vocabulary_for(lost_unit))
+        expert = lexicon.condition(text.observe())
+        decoding = None
+        if len(text.damaged.positions):
+            team = Team([expert], task.meter)
+            channel = as_channel("mask", CHARACTERS.size)
+            observation = observe(text.damaged, channel, team, options.evidence_radius, everywhere=False)
+            decoding = infer_and_decode(task, team, text.damaged, observation, SingleExpert())
+    if decoding is None:
+        return build_untouched(task, text.source, (expert.spec.name,), spent.cost, lost_unit)
     marks = text.damaged.positions
     mostly_lost = np.zeros(len(text.damaged.tokens), dtype=bool)
-    if not fill_undetermined:
+    if not options.fill_undetermined:
         mostly_lost[marks] = find_mostly_lost(text.source.tokens)[text.source.positions[text.source.marks]]
-    characters = [CHARACTERS.decode(restored.tokens[position : position + 1]) for position in marks.tolist()]
+    notices = mostly_lost_notice(int(mostly_lost.sum()))
+    if options.effort == "best":
+        message = (
+            "every mark stands for one non-ASCII character, and language models are not used for lost characters, "
+            "so the effort 'best' had no effect; with lost 'bytes' they are used"
+        )
+        notices += (Notice(LANGUAGE_MODELS_UNUSED, message),)
+    rejected = mostly_lost[decoding.positions] | (decoding.text.confidence < options.min_confidence)
+    rejected[decoding.text.not_predicted] = True
+    damaged, widened, repeats = as_bytes(decoding, text)
+    lost = damaged.tokens[widened.positions] == CHARACTERS.mask
+    unfilled = widened.positions[lost & np.repeat(rejected, repeats)]
+    return build_restoration(task, damaged, widened, unfilled, notices, spent.cost, lost_unit)
+
+
+def as_bytes(decoding: Decoding, text: CharacterText) -> tuple[DamagedDocument, Decoding, Ints]:
+    """Convert decoded characters to bytes.
+
+    Args:
+        decoding: The decoded characters of ``text.damaged``.
+        text: The document.
+
+    Returns:
+        The document, in which a mark stands for the bytes of its character; the decoded bytes; and (n,) the number of
+        bytes of each character that was read.
+    """
+    marks, tokens = text.damaged.positions, text.damaged.tokens.astype(np.int64)
+    tokens[decoding.positions] = decoding.text.tokens
+    characters = [CHARACTERS.decode(tokens[position : position + 1]) for position in marks.tolist()]
     widths = text.widths.copy()
     widths[marks] = list(map(len, characters))
     starts = np.cumsum(widths) - widths
     damaged = text.source.with_widths(widths[marks])
-    tokens = damaged.tokens.copy()
-    tokens[damaged.lost] = np.frombuffer(b"".join(characters), dtype=np.uint8)
-    repeats = widths[restored.positions]
-    first_bytes = starts[restored.positions] - (np.cumsum(repeats) - repeats)
+    data = damaged.tokens.astype(np.int64)
+    data[damaged.lost] = np.frombuffer(b"".join(characters), dtype=np.uint8)
+    repeats = widths[decoding.positions]
+    first_bytes = starts[decoding.positions] - (np.cumsum(repeats) - repeats)
     positions = np.repeat(first_bytes, repeats) + np.arange(repeats.sum())
-    confidence = np.repeat(restored.read_confidence, repeats)
-    rejected = np.repeat((restored.unfilled | mostly_lost)[restored.positions], repeats) | (confidence < min_confidence)
-    return replace(
-        restored,
-        damaged=damaged,
-        positions=positions,
-        read_tokens=tokens[positions].astype(np.int64),
-        read_confidence=confidence,
-        read_field=np.repeat(restored.read_field, repeats, axis=0),
-        read_regions=np.repeat(restored.read_regions, repeats),
-        unfilled_positions=positions[(damaged.tokens[positions] == CHARACTERS.mask) & rejected],
-        provenance={int(starts[position]): source for position, source in restored.provenance.items()},
-        reported=mostly_lost_notice(int(mostly_lost.sum())),
-        lost_unit=lost_unit,
+    decoded = replace(
+        decoding.text,
+        tokens=data[positions],
+        confidence=np.repeat(decoding.text.confidence, repeats),
+        memory_weight=np.repeat(decoding.text.memory_weight, repeats),
     )
+    widened = replace(
+        decoding,
+        positions=positions,
+        text=decoded,
+        field=np.repeat(decoding.field, repeats, axis=0),
+        regions=np.repeat(decoding.regions, repeats),
+        provenance={int(starts[position]): source for position, source in decoding.provenance.items()},
+    )
+    return damaged, widened, repeats
 
 
-def make_lexicon_expert(text: CharacterText, reference_index: References | None, lost_unit: str) -> LexiconExpert:
-    """Return the expert that restores the characters of a document."""
-    lexicon = Lexicon(texts=reference_texts(reference_index), vocabulary=vocabulary_for(lost_unit))
-    return lexicon.condition(text.observe())
+def detect_lost_characters(task: PipelineTask, damage: Damage) -> CharacterText | None:
+    """Return the document as characters, if its marks are non-ASCII characters; None if they are bytes."""
+    options, models, damaged = task.options, task.models, damage.damaged
+    if are_marks_characters(options.lost):
+        if damage.is_uncertain:
+            raise OptionError("lost", f"{options.lost!r} needs marks; with this channel any byte may change")
+        if options.effort == "best":
+            problem = f"language models are not used with lost={options.lost!r}; use effort 'fast', or lost 'bytes'"
+            raise OptionError("effort", problem)
+        if not models.select:
+            problem = f"lost characters are restored by the built-in lexicon, remove the experts {models.names}"
+            raise OptionError("experts", problem)
+        return as_characters(damaged)
+    is_default = options.lost == "auto" and options.mark == DEFAULTS.mark and models.select
+    if not is_default or damage.is_uncertain or not len(damaged.lost) or len(damaged.gaps):
+        return None
+    try:
+        text = as_characters(damaged)
+    except ConservatorError:
+        return None
+    return text if are_characters(text) else None
 
 
 def are_characters(text: CharacterText) -> bool:
@@ -246,12 +300,3 @@ def word_frequencies(lexicon: LexiconExpert, document: str, start: int, pattern:
         frequencies = (lexicon.frequency(name, document, (start, pattern)) for name in lexicon.languages)
         non_ascii = DETECTION.other_language_weight * max(frequencies)
     return non_ascii, ascii_only
-
-
-def reference_texts(reference_index: References | None) -> tuple[str, ...]:
-    """Return the indexed references as texts."""
-    if reference_index is None:
-        return ()
-    text, starts = reference_index.index.text, reference_index.begins.tolist()
-    parts = (text[start:stop] for start, stop in zip(starts, [*starts[1:], len(text)], strict=True))
-    return tuple(part[part >= 0].astype(np.uint8).tobytes().decode(errors="replace") for part in parts)

@@ -1,6 +1,8 @@
-"""Reference texts: undamaged texts for the memory and the character n-gram models."""
+"""Reference texts: undamaged texts for the memory, the character n-gram models and the lexicon."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -12,35 +14,71 @@ from conservator.experts.char_ngram import REFERENCES, CharNgramMixture, CharNgr
 from conservator.training import read_texts
 from conservator.vocabularies import BYTES
 
+EDGES = ".,;:!?'\"()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026-\u2013\u2014"  # punctuation around a word
 ReferencePaths = str | Path | Sequence[str | Path | tuple[str, str]]  # files, folders, or (name, text)
 
 
-def char_ngram_prior(texts: Sequence[tuple[str, str]]) -> CharNgramMixture:
-    """Return the built-in character n-gram models and, if there are reference texts, a model of these.
+@dataclass(frozen=True)
+class ReferenceTexts:
+    """Reference texts, and what the experts derive from them on first use.
 
-    Args:
+    Attributes:
         texts: (name, text) of each reference.
+        mark: Text that stands for a lost byte in them.
+        given_index: Index for the memory, if it exists already; ``texts`` are then not indexed.
     """
-    reference_models = [CharNgramModel.of(REFERENCES, (text for _, text in texts))] if texts else []
-    return CharNgramMixture.of([*load_char_ngram_models(), *reference_models])
+
+    texts: tuple[tuple[str, str], ...] = ()
+    mark: str = "\ufffd"
+    given_index: References | None = None
+
+    @classmethod
+    def of(cls, references: "ReferencePaths | References | ReferenceTexts | None", mark: str) -> "ReferenceTexts":
+        """Read files and folders; texts and an index are used as they are."""
+        if isinstance(references, ReferenceTexts):
+            return references
+        if references is None or isinstance(references, References):
+            return cls((), mark, references)
+        texts: list[tuple[str, str]] = []
+        for reference in [references] if isinstance(references, str | Path) else references:
+            texts += [reference] if isinstance(reference, tuple) else read_texts(Path(reference))
+        return cls(tuple(texts), mark)
+
+    @cached_property
+    def index(self) -> References | None:
+        """The index for the memory; marks are unknown bytes. None without references."""
+        if self.given_index is not None or not self.texts:
+            return self.given_index
+        return make_references(
+            (name, np.where((tokens := read_damaged(text, mark=self.mark).tokens) == BYTES.mask, -1, tokens))
+            for name, text in self.texts
+        )
+
+    @cached_property
+    def char_ngram_prior(self) -> CharNgramMixture:
+        """The built-in character n-gram models and, if there are references, a model of these."""
+        models = [CharNgramModel.of(REFERENCES, (text for _, text in self.texts))] if self.texts else []
+        return CharNgramMixture.of([*load_char_ngram_models(), *models])
+
+    @cached_property
+    def tokens(self) -> frozenset[str]:
+        """The tokens of the references, which protected tokens may become."""
+        return find_tokens(text for _, text in self.texts)
+
+    @property
+    def indexed_texts(self) -> tuple[str, ...]:
+        """The indexed references as texts, for the lexicon."""
+        if self.index is None:
+            return ()
+        text, starts = self.index.index.text, self.index.begins.tolist()
+        parts = (text[start:stop] for start, stop in zip(starts, [*starts[1:], len(text)], strict=True))
+        return tuple(part[part >= 0].astype(np.uint8).tobytes().decode(errors="replace") for part in parts)
+
+    def memory_texts(self, damaged: DamagedDocument) -> list[NDArray[np.int16]]:
+        """Return the texts that the memory copies from: the document, the references and the common phrases."""
+        return [damaged.tokens, *([self.index.index.text] if self.index else []), load_phrases().text]
 
 
-def read_reference_texts(references: ReferencePaths) -> list[tuple[str, str]]:
-    """Return (name, text) of each reference, read from files and folders or given as texts."""
-    texts: list[tuple[str, str]] = []
-    for reference in [references] if isinstance(references, str | Path) else references:
-        texts += [reference] if isinstance(reference, tuple) else read_texts(Path(reference))
-    return texts
-
-
-def read_references(references: ReferencePaths, mark: str) -> References | None:
-    """Read and index references for the memory; marks in them are lost bytes."""
-    return make_references(
-        (name, np.where((tokens := read_damaged(text, mark=mark).tokens) == BYTES.mask, -1, tokens))
-        for name, text in read_reference_texts(references)
-    )
-
-
-def memory_texts(damaged: DamagedDocument, reference_index: References | None) -> list[NDArray[np.int16]]:
-    """Return the texts that the memory copies from: the document, the references and the common phrases."""
-    return [damaged.tokens, *([reference_index.index.text] if reference_index else []), load_phrases().text]
+def find_tokens(texts: Iterable[str]) -> frozenset[str]:
+    """Return the tokens of texts, without the punctuation around them."""
+    return frozenset(token.strip(EDGES) for text in texts for token in text.split())

@@ -1,7 +1,7 @@
 """Rescoring: language models score candidates for the bytes that networks and memory restore with low confidence."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from conservator.decoders import Candidate, DecodedText
 from conservator.decoders.rescoring import CHUNK_BYTES, ITERATIONS, Rescored, SpanPosterior, rescore
 from conservator.documents import DamagedDocument
 from conservator.errors import ConservatorError
-from conservator.experts import Meter
+from conservator.experts import Expert, Meter
 from conservator.experts.causal import CausalExpert, byte_conditionals
 from conservator.field import infer_causal_field
 from conservator.numerics import runs
@@ -185,3 +185,8 @@ class RescoringResult:
             best = tuple(Candidate(data, probability) for data, probability in ordered[: len(other)])
             merged.append(best if current in posterior else other)
         return merged
+
+
+def precision_by_name(experts: Iterable[Expert | CausalExpert]) -> dict[str, str]:
+    """Return name -> number format of each pretrained expert."""
+    return {expert.spec.name: expert.spec.precision for expert in experts if expert.spec.precision}

@@ -23,6 +23,8 @@ class ResultConfig:
     # nats per byte: with a smaller local gain, a global weight restores all but one lost byte in 400
     # [LOG: local-and-global-weights]
     min_local_gain: float = 0.05
+    # share: a notice reports a larger part of a text that no model covers [untuned]
+    min_uncovered_share: float = 0.05
     # bytes: lost text within this distance of a changed fixed text is restored again [untuned]
     renewal_radius_bytes: int = 256
     # bins: maximum number of points of the curves along a document [untuned]

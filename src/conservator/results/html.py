@@ -4,10 +4,15 @@ import base64
 import hashlib
 import html
 import json
+from collections.abc import Sequence
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-Record = dict[str, Any]  # as conservator.results.as_record returns it
+from conservator.results.record import Record
+from conservator.results.validation import to_plain
+
+if TYPE_CHECKING:
+    from conservator.pages import Picture
 
 TEMPLATE = """<!doctype html>
 <html lang="en">
@@ -35,8 +40,14 @@ def asset(name: str) -> str:
     return (files("conservator.results") / name).read_text(encoding="utf-8")
 
 
-def as_page(record: Record, title: str) -> str:
-    """Return the report as HTML. The document is data that the script inserts as text, never markup."""
+def as_page(record: Record, title: str, pictures: "Sequence[Picture]" = ()) -> str:
+    """Return the report as HTML. The document is data that the script inserts as text, never markup.
+
+    Args:
+        record: The record.
+        title: Title of the page.
+        pictures: Pictures of lines with corrections.
+    """
     script, style = asset("view.js") + "\nConservatorView.start();\n", asset("view.css")
     policy = (
         f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; base-uri 'none'"
@@ -46,7 +57,7 @@ def as_page(record: Record, title: str) -> str:
         title=html.escape(title),
         style=style,
         script=script,
-        record=_as_data(record),
+        record=_as_data({**to_plain(record), **_picture_data(record, pictures)}),
     )
 
 
@@ -55,9 +66,34 @@ def as_frame(record: Record, title: str = "Restored document") -> str:
     return FRAME.format(page=html.escape(as_page(record, title), quote=True))
 
 
-def _as_data(record: Record) -> str:
-    """Return the record as JSON, escaped so that it cannot end the HTML element that contains it."""
-    text = json.dumps(record, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def _picture_data(record: Record, pictures: "Sequence[Picture]") -> dict[str, Any]:
+    """Return pictures of lines as plain values; an empty object without pictures.
+
+    Each picture has ``image`` (a data URI) and ``boxes``: index of an edit in the line -> the box around its words,
+    ``[left, top, right, bottom]`` as fractions of the picture.
+    """
+    if not pictures:
+        return {}
+    origins = (piece.origin for piece in record.pieces if piece.origin is not None)
+    indices = {origin: index for index, origin in enumerate(origins)}
+    return {
+        "pictures": [
+            {
+                "image": "data:image/png;base64," + base64.b64encode(picture.image).decode(),
+                "boxes": {
+                    str(indices[span]): [round(edge, 4) for edge in box]
+                    for span, box in picture.boxes.items()
+                    if span in indices
+                },
+            }
+            for picture in pictures
+        ]
+    }
+
+
+def _as_data(value: dict[str, Any]) -> str:
+    """Return a value as JSON, escaped so that it cannot end the HTML element that contains it."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text

@@ -1,291 +1,253 @@
-"""The record of a restoration: plain values that the JSON file, the report and the web page show."""
+"""The record of a restoration: typed plain values that the JSON file, the report and the web page show."""
 
 import json
-from dataclasses import asdict
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from conservator.errors import ConservatorError
+from conservator.results.notices import Notice
+from conservator.results.summary import Counts, Summary
+from conservator.results.validation import from_plain, to_plain
 
-from conservator.decoders import Candidate
-from conservator.numerics import runs
-from conservator.results.changes import ChangesByByte, list_changes, summarize_changes
-from conservator.results.config import RESULTS
-from conservator.results.restoration import Restoration, Span
+FORMAT = "conservator restoration 3"
 
-FORMAT = "conservator restoration 2"
-
-Record = dict[str, Any]
+Range = tuple[int, int]
 
 
-def as_json(restoration: Restoration) -> str:
-    """Return the record and the text as JSON."""
-    return json.dumps({**as_record(restoration), "text": restoration.text}, ensure_ascii=False, allow_nan=False) + "\n"
+@dataclass(frozen=True)
+class Alternative:
+    """A candidate for an edit, and its probability."""
+
+    text: str
+    probability: float
 
 
-def as_record(restoration: Restoration) -> Record:
-    """Return the restoration as plain values.
+@dataclass(frozen=True)
+class Piece:
+    """A piece of the document. The pieces follow each other; together their texts are the document.
 
-    The main part is ``pieces``, a list of the document's pieces in order. Every piece has ``text`` (together they are
-    the document), ``at`` (its half-open range of positions) and ``expert`` (index of the expert whose domain it belongs
-    to; None where nothing was read). A restored piece also has:
+    Visible text has the first three values only; a piece with an ``origin`` is an edit. If a part of a character was
+    lost, the edit contains the whole character. An edit that is partly unfilled consists of several pieces with the
+    same origin.
 
-    - ``origin``: its half-open range of bytes in the damaged document;
-    - ``unfilled``: True if ``text`` is the mark;
-    - ``guess``: the restored text, or the best candidate if the piece is unfilled;
-    - ``confidence``: the confidence of each character of ``guess``;
-    - ``from``: the provenance of each character of ``guess``: ``[text, line]`` that the memory copied it from, or None.
-      The text is an index into ``references``, or None for the document itself. Lines count from 1 and end at visible
-      line ends;
-    - ``weights``: the mean weight of each expert;
-    - ``alternatives``: the best candidates of the gap with their probabilities, also if the piece is unfilled. For a
-      gap of unknown length they have the chosen length, and their probability includes that of the length;
-    - ``counts``: the number of ``lost`` bytes (or characters, see ``unit``), how many of them are ``confident``, and
-      ``confidence_sum``, the sum of their confidences.
-
-    A piece with fixed text has all of these and ``fixed``: True; its characters have confidence 1.
-
-    If a part of a character was lost, the piece contains the whole character. The other values are:
-
-    - ``lost``: what each mark stands for, a value of the option ``lost``;
-    - ``unit``: the unit of the counts, ``byte`` or ``character``;
-    - ``lost_by``: if marks are characters, the encoding that lost them, or None if no known encoding has them all;
-    - ``encoding``: the encoding that the document was read in; ``origin`` counts the bytes of its text in UTF-8;
-    - ``out_of_domain``: True if no expert predicts the text well;
-    - ``notices``: statements for the user, each with ``kind`` and ``message``;
-    - ``global_weight_suffices``: True if a global weight would have restored about as much; None if unknown;
-    - ``out_of_time``: the stage that the time limit interrupted, or None. In ``decoding``, pieces that were not reached
-      are unfilled, or, if all were reached, decoded in fewer iterations; in ``rescoring``, the language models have no
-      effect; in ``alternatives``, there are none; in ``correcting``, lines that were not reached are unchanged;
-    - ``experts``: the names of the experts; ``memory`` is the index of the memory, None if there is none;
-    - ``precision``: expert -> the number format of its arithmetic, such as ``bfloat16``, for pretrained experts;
-    - ``references``: the name of each text that bytes were copied from, and ``provenance``, the number of these bytes;
-      ``summary.provenance`` also counts bytes that were copied from the document itself;
-    - ``summary``: the counts of ``Summary``, and ``fixed``, the number of spans with fixed text;
-    - ``field``: curves along the document, see ``_curves``.
-
-    If OCR errors were corrected, ``correction`` has the counts of ``ChangeSummary`` and ``rate`` (the OCR error rate of
-    this document as a multiple of the channel's), and ``changes`` lists the changes (``list_changes``). A changed piece
-    then has ``observed``, its text before the changes, and ``changes``, the half-open range of its changes in the list;
-    a piece that only deletes characters contains a neighbouring character.
+    Attributes:
+        at: Half-open range of positions.
+        text: The text; the mark where it is unfilled.
+        expert: Index of the expert whose domain it belongs to; None where nothing was read.
+        origin: Half-open range of bytes in the damaged document.
+        unfilled: Whether ``text`` is the mark.
+        guess: The new text, or the best candidate if the piece is unfilled.
+        probability: Probability that the whole ``guess`` is correct.
+        log_odds: Log-probability of a correction minus that of the observed text, in nats; None if that was pruned, and
+            for lost text.
+        confidence: Confidence of each character of ``guess``.
+        sources: Provenance of each character of ``guess``: the text and the line that the memory copied it from, or
+            None. The text is an index into ``references``, or None for the document itself. Lines count from 1 and end
+            at visible line ends.
+        weights: Mean weight of each expert.
+        alternatives: Best candidates of the edit, also if it is unfilled. For a gap of unknown length they have the
+            chosen length, and their probability includes that of the length.
+        counts: Counts of the piece.
+        fixed: True for a text that the user supplied; its characters have confidence 1.
+        observed: Text before a correction.
+        line: Line of a correction in the damaged document, counted from 1.
     """
-    summary = restoration.summary
-    references = _references(restoration)
-    return {
-        "format": FORMAT,
-        "lost": restoration.lost_unit,
-        "unit": restoration.unit,
-        "lost_by": restoration.lost_by,
-        "encoding": restoration.encoding,
-        "out_of_domain": restoration.out_of_domain,
-        "notices": [notice._asdict() for notice in restoration.notices],
-        "global_weight_suffices": restoration.global_weight_suffices,
-        "out_of_time": restoration.out_of_time,
-        "experts": list(restoration.experts),
-        "precision": dict(restoration.precision),
-        "memory": len(restoration.experts) - 1 if restoration.has_memory else None,
-        "references": [
-            {"name": name.encode(errors="replace").decode(), "provenance": restoration.sources.get(name, 0)}
-            for name in references
-        ],
-        "summary": {
-            "bytes": summary.bytes,
-            "lost": summary.lost,
-            "spans": summary.spans,
-            "restored": summary.restored,
-            "unfilled": summary.unfilled,
-            "expected_accuracy": _round(summary.expected_accuracy),
-            "confident": summary.confident,
-            "provenance": summary.provenance,
-            "fixed": len(restoration.damaged.fixed),
-        },
-        "cost": {
-            "evaluations": restoration.cost.evaluations,
-            "seconds": _round(restoration.cost.seconds),
-            "expert_seconds": _round(restoration.cost.expert_seconds),
-        },
-        "field": _curves(restoration),
-        "pieces": _pieces(restoration, references),
-        **_correction(restoration),
-    }
+
+    at: Range
+    text: str
+    expert: int | None
+    origin: Range | None = None
+    unfilled: bool | None = None
+    guess: str | None = None
+    probability: float | None = None
+    log_odds: float | None = None
+    confidence: tuple[float, ...] | None = None
+    sources: tuple[tuple[int | None, int] | None, ...] | None = None
+    weights: tuple[float, ...] | None = None
+    alternatives: tuple[Alternative, ...] | None = None
+    counts: Counts | None = None
+    fixed: bool | None = None
+    observed: str | None = None
+    line: int | None = None
 
 
-def _correction(restoration: Restoration) -> Record:
-    """Return the changes and their counts; an empty record if no OCR errors were corrected."""
-    if restoration.rate is None:
-        return {}
-    counts = asdict(summarize_changes(restoration.observed, restoration.changes))
-    correction = {key: _round(value) if isinstance(value, float) else value for key, value in counts.items()}
-    return {
-        "correction": {**correction, "rate": _round(restoration.rate)},
-        "changes": list_changes(restoration.observed, restoration.changes),
-    }
+@dataclass(frozen=True)
+class Reference:
+    """A text that bytes were copied from: its name, and the number of these bytes."""
+
+    name: str
+    provenance: int
 
 
-def _references(restoration: Restoration) -> dict[str, int]:
-    """Return name -> index of each reference that a byte was copied from; the most used comes first."""
-    names = [*restoration.sources, *(source.name for source in restoration.provenance.values())]
-    return {name: index for index, name in enumerate(dict.fromkeys(name for name in names if name is not None))}
+@dataclass(frozen=True)
+class RecordedCost:
+    """Network evaluations, and the seconds in all and in the experts."""
+
+    evaluations: int
+    seconds: float
+    expert_seconds: float
 
 
-def _pieces(restoration: Restoration, references: dict[str, int]) -> list[Record]:
-    """Return the pieces of the document, from its first byte to its last."""
-    length = len(restoration.tokens)
-    is_start = (restoration.tokens & 0xC0) != 0x80
-    # A boundary within a character moves to its end, because a part of a character is not text.
-    next_start = np.append(np.where(is_start, np.arange(length), length), length)
-    next_start = np.minimum.accumulate(next_start[::-1])[::-1]
-    pieces: list[Record] = []
-    done = 0
-    alternatives = [*restoration.alternatives, *[()] * (len(restoration.spans) - len(restoration.alternatives))]
-    changes = ChangesByByte(restoration.observed, restoration.changes) if restoration.is_correction else None
-    spans = [*zip(restoration.spans, alternatives, strict=True), *((span, None) for span in restoration.fixed)]
-    for span, candidates in sorted(spans, key=lambda item: item[0].start):
-        start = span.start
-        if candidates is None:
-            pieces += _visible(restoration, done, start, next_start)
-            pieces.append({**_restored(restoration, span, start, span.stop, (), references)[0], "fixed": True})
-            done = span.stop
-            continue
-        while not is_start[start]:
-            start -= 1
-        pieces += _visible(restoration, done, max(start, done), next_start)
-        done = max(start, done)
-        stop = int(next_start[span.stop])
-        if stop > done:  # otherwise an earlier piece contains the whole character already
-            restored = _restored(restoration, span, done, stop, candidates, references)
-            pieces += (
-                restored if changes is None else [{**piece, **changes.within(*piece["origin"])} for piece in restored]
-            )
-            done = stop
-    return pieces + _visible(restoration, done, length, next_start)
+@dataclass(frozen=True)
+class Curves:
+    """The field and the damage along the document, as means over bins of positions.
 
-
-def _visible(restoration: Restoration, start: int, stop: int, next_start: np.ndarray[Any, Any]) -> list[Record]:
-    """Return visible text as pieces, split where the domain of another expert begins."""
-    if start >= stop:
-        return []
-    regions = restoration.regions[start:stop]
-    boundaries = next_start[start + 1 + np.flatnonzero(np.diff(regions))]
-    edges = sorted({start, *(int(edge) for edge in boundaries if edge < stop), stop})
-    return [
-        {
-            "at": [first, last],
-            "text": restoration.render(first, last).decode(),
-            "expert": _expert(restoration, first),
-        }
-        for first, last in pairwise(edges)
-    ]
-
-
-def _restored(
-    restoration: Restoration,
-    span: Span,
-    start: int,
-    stop: int,
-    candidates: tuple[Candidate, ...],
-    references: dict[str, int],
-) -> list[Record]:
-    """Return a restored span as pieces, widened to whole characters; each unfilled part is a separate piece."""
-    pieces = []
-    unfilled = restoration.unfilled[start:stop]
-    origin = restoration.damaged.origins(np.array([start, stop - 1]))
-    edges = sorted({start, *(start + edge for run in runs(unfilled) for edge in run), stop})
-    for first, last in pairwise(edges):
-        guess = restoration.tokens[first:last].astype(np.uint8).tobytes().decode()
-        left, right = restoration.tokens[start : span.start], restoration.tokens[span.stop : stop]
-        characters = _characters(first, guess)
-        pieces.append(
-            {
-                "at": [first, last],
-                "text": restoration.render(first, last).decode(),
-                "expert": _expert(restoration, first),
-                "origin": [int(origin[0, 0]), int(origin[1, 1])],
-                "unfilled": bool(restoration.unfilled[first]),
-                "guess": guess,
-                "confidence": [_round(restoration.confidence[character].min()) for character in characters],
-                "from": [_source(restoration, character, references) for character in characters],
-                "weights": [_round(weight) for weight in restoration.field[first:last].mean(axis=0)],
-                "alternatives": _alternatives(candidates, bytes(left.tolist()), bytes(right.tolist())),
-                "counts": _counts(restoration, first, last),
-            }
-        )
-    return pieces
-
-
-def _counts(restoration: Restoration, start: int, stop: int) -> Record:
-    """Return the counts of a piece: lost bytes or characters, how many are confident, and their total confidence."""
-    counted = restoration.changed[start:stop] & restoration.counted[start:stop]
-    confidence = restoration.confidence[start:stop][counted]
-    return {
-        "lost": len(confidence),
-        "confident": int((confidence >= RESULTS.min_confident).sum()),
-        "confidence_sum": _round(confidence.sum()),
-    }
-
-
-def _characters(start: int, text: str) -> list[slice]:
-    """Return the positions of each character of a text that begins at ``start``."""
-    edges = np.cumsum([start, *(len(character.encode()) for character in text)]).tolist()
-    return [slice(first, last) for first, last in pairwise(edges)]
-
-
-def _source(restoration: Restoration, character: slice, references: dict[str, int]) -> list[int | None] | None:
-    """Return the reference and the line that a character was copied from: those of its first copied byte."""
-    for position in range(character.start, character.stop):
-        if position in restoration.provenance:
-            source = restoration.provenance[position]
-            if source.name is not None:
-                return [references[source.name], source.line]
-            return [None, source.line - restoration.count_fixed_line_ends(source.line)]
-    return None
-
-
-def _alternatives(candidates: tuple[Candidate, ...], left: bytes, right: bytes) -> list[Record]:
-    """Return the candidates of a gap as text, with the visible bytes ``left`` and ``right`` of its outer characters.
-
-    A candidate that makes whole characters only together with another gap is left out.
+    Attributes:
+        edges: Positions between the bins.
+        weights: Weight of each expert in each bin; None in bins where nothing was read.
+        lost_fraction: Fraction of lost or changed bytes in each bin.
+        provenance: Mean weight of the memory at these bytes; None in bins without any; empty without a memory.
     """
-    alternatives = []
-    for candidate in candidates:
+
+    edges: tuple[int, ...]
+    weights: tuple[tuple[float | None, ...], ...]
+    lost_fraction: tuple[float, ...]
+    provenance: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class OcrCounts:
+    """Counts of a text whose OCR errors were corrected.
+
+    Attributes:
+        characters: Number of characters of the observed text.
+        changed: Number of characters that were replaced, deleted or inserted.
+        rate: OCR error rate of this document, as a multiple of the channel's.
+    """
+
+    characters: int
+    changed: int
+    rate: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """The record of a restoration.
+
+    Attributes:
+        format: Name and version of this format.
+        lost: What each mark stands for, a value of the option ``lost``.
+        unit: Unit of the counts: ``byte``, ``character`` or ``correction``.
+        lost_by: If marks are characters, the encoding that lost them, or None if no known encoding has them all.
+        encoding: Encoding that the document was read in; ``origin`` counts the bytes of its text in UTF-8.
+        notices: Statements for the user.
+        global_weight_suffices: True if a global weight would have restored about as much; None if unknown.
+        out_of_time: The stage that the time limit interrupted, or None. In ``decoding``, pieces that were not reached
+            are unfilled, or, if all were reached, decoded in fewer iterations; in ``rescoring``, the language models
+            have no effect; in ``alternatives``, there are none; in ``correcting``, lines that were not reached are
+            unchanged.
+        experts: Names of the experts.
+        precision: Expert -> the number format of its arithmetic, such as ``bfloat16``, for pretrained experts.
+        memory: Index of the memory among the experts; None if there is none.
+        references: Texts that bytes were copied from, the most used first.
+        summary: Counts of the whole document.
+        cost: Cost of the restoration.
+        field: Curves along the document.
+        pieces: The document in pieces.
+        correction: Counts of a text whose OCR errors were corrected.
+    """
+
+    format: str
+    lost: str
+    unit: str
+    lost_by: str | None
+    encoding: str
+    notices: tuple[Notice, ...]
+    global_weight_suffices: bool | None
+    out_of_time: str | None
+    experts: tuple[str, ...]
+    precision: dict[str, str]
+    memory: int | None
+    references: tuple[Reference, ...]
+    summary: Summary
+    cost: RecordedCost
+    field: Curves
+    pieces: tuple[Piece, ...]
+    correction: OcrCounts | None = None
+
+    @property
+    def text(self) -> str:
+        """The document."""
+        return "".join(piece.text for piece in self.pieces)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record and the text as plain values."""
+        return {**to_plain(self), "text": self.text}
+
+    def to_json(self) -> str:
+        """Return the record and the text as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_dict(cls, value: Any) -> "Record":
+        """Return the record that ``to_dict`` converted; other entries at the top level are ignored.
+
+        Raises:
+            ConservatorError: the value is not a record of this version.
+        """
+        if not isinstance(value, dict) or value.get("format") != FORMAT:
+            raise ConservatorError(f"expected a record with the format {FORMAT!r}")
+        entries = {name: item for name, item in value.items() if name in cls.__dataclass_fields__}
+        record = from_plain(cls, entries, "record")
+        record.check()
+        return record
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Record":
+        """Return the record that ``to_json`` wrote; raise a ConservatorError if it is invalid."""
         try:
-            text = (left + candidate.data + right).decode()
-        except UnicodeDecodeError:
-            continue
-        alternatives.append({"text": text, "probability": _round(candidate.probability)})
-    return alternatives
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ConservatorError(f"the record is not JSON: {error}") from error
+        return cls.from_dict(value)
+
+    def check(self) -> None:
+        """Raise a ConservatorError if parts of the record contradict each other."""
+        experts, references = len(self.experts), len(self.references)
+        _check(self.memory is None or 0 <= self.memory < experts, "memory is not an index of an expert")
+        _check(len(self.summary.weights) == experts, "summary.weights has not one value for each expert")
+        done = 0
+        for piece in self.pieces:
+            is_edit = piece.origin is not None
+            position = f"the piece at position {piece.at[0]}"
+            _check(piece.at[0] == done <= piece.at[1], f"{position} does not follow the piece before it")
+            _check(piece.expert is None or 0 <= piece.expert < experts, f"{position} has an unknown expert")
+            done = piece.at[1]
+            text, parts = (
+                piece.guess,
+                (piece.confidence, piece.sources, piece.weights, piece.alternatives, piece.counts),
+            )
+            complete = text is not None and piece.probability is not None and None not in parts
+            _check(is_edit == (complete and piece.unfilled is not None), f"{position} is an incomplete edit")
+            length = len(_encode(text if text is not None else piece.text))
+            _check(length == piece.at[1] - piece.at[0], f"{position} has a text of another length")
+            _encode(piece.text)
+            if piece.origin is None or text is None or piece.confidence is None or piece.sources is None:
+                continue
+            _check(0 <= piece.origin[0] < piece.origin[1] or piece.observed is not None, f"{position} has no origin")
+            _check(len(text) == len(piece.confidence) == len(piece.sources), f"{position} lacks confidences or sources")
+            _check(len(piece.weights or ()) == experts, f"{position} has not one weight for each expert")
+            for source in piece.sources:
+                valid = source is None or source[0] is None or 0 <= source[0] < references
+                _check(valid, f"{position} has an unknown reference")
+        _check(done == self.summary.bytes, "the pieces do not have as many bytes as the summary")
+        edges, curves = self.field.edges, [*self.field.weights, self.field.lost_fraction]
+        curves += [self.field.provenance] if self.memory is not None else []
+        bins = len(edges) - 1
+        _check(
+            bins >= 0 and list(edges) == sorted(edges) and edges[-1] == done, "field.edges are not the bins of the text"
+        )
+        _check(len(self.field.weights) == experts, "field.weights has not one curve for each expert")
+        _check(all(len(curve) == bins for curve in curves), "a curve has not one value for each bin")
 
 
-def _expert(restoration: Restoration, position: int) -> int | None:
-    """Return the index of the expert whose domain a position belongs to; None where nothing was read."""
-    region = int(restoration.regions[position])
-    return region if region >= 0 else None
+def _check(valid: bool, problem: str) -> None:
+    if not valid:
+        raise ConservatorError(f"the record is inconsistent: {problem}")
 
 
-def _curves(restoration: Restoration) -> Record:
-    """Return the field and the damage as means over bins of positions.
-
-    ``edges`` are the positions between the bins, ``weights`` has a list for each expert (None in bins where nothing was
-    read), and ``lost_fraction`` is the fraction of lost or changed bytes. ``provenance`` is the mean weight of the
-    memory at these bytes (None in bins without any); it is empty if there is no memory.
-    """
-    length = len(restoration.tokens)
-    edges = np.linspace(0, length, min(RESULTS.max_curve_bins, length) + 1).astype(np.int64)
-    weights: list[list[float | None]] = [[] for _ in restoration.experts]
-    lost_fraction = []
-    provenance: list[float | None] = []
-    for start, stop in pairwise(edges.tolist()):
-        read = restoration.regions[start:stop] >= 0
-        means = restoration.field[start:stop][read].mean(axis=0).tolist() if read.any() else [None] * len(weights)
-        for column, mean in zip(weights, means, strict=True):
-            column.append(_round(mean))
-        changed = restoration.changed[start:stop]
-        lost_fraction.append(_round(float(changed.mean())))
-        if restoration.has_memory:
-            provenance.append(_round(restoration.field[start:stop, -1][changed].mean()) if changed.any() else None)
-    return {"edges": edges.tolist(), "weights": weights, "lost_fraction": lost_fraction, "provenance": provenance}
-
-
-def _round(value: float | None) -> float | None:
-    """Round to four decimals, which exceeds the precision of the values."""
-    return None if value is None else round(float(value), 4)
+def _encode(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ConservatorError("the record is inconsistent: a text has an unpaired surrogate") from error

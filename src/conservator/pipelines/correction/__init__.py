@@ -1,7 +1,6 @@
 """Correction of OCR errors, with character n-gram models as the prior."""
 
 from conservator.pipelines.correction.corrector import Correction, Corrector
-from conservator.pipelines.correction.protection import find_tokens
-from conservator.pipelines.correction.result import as_restoration
+from conservator.pipelines.correction.pipeline import as_restoration, correct
 
-__all__ = ["Correction", "Corrector", "as_restoration", "find_tokens"]
+__all__ = ["Correction", "Corrector", "as_restoration", "correct"]

@@ -16,9 +16,11 @@ from dataclasses import replace
 import numpy as np
 
 from conservator.decoders.edits import Change
+from conservator.documents import splice
 from conservator.pipelines.correction.confidence import CALIBRATION, calibrate, kind_of
 from conservator.pipelines.correction.coverage import Coverage
-from conservator.pipelines.correction.protection import EDGES, has_digit, is_code, is_name, token_span
+from conservator.pipelines.correction.protection import has_digit, is_code, is_name, token_span
+from conservator.pipelines.references import EDGES
 
 MIN_REPEATS = 3  # occurrences: a form that a document has as often counts as intended [untuned]
 
@@ -82,12 +84,9 @@ class Acceptance:
             changes: All changes that would be made; those of the same token determine the result.
         """
         start, stop = token_span(self.text, change.start, change.stop)
-        token, result, done = self.text[start:stop], "", start
-        for other in changes:
-            if start <= other.start and other.stop <= stop:
-                result += self.text[done : other.start] + other.text
-                done = other.stop
-        result += self.text[done:stop]
+        token = self.text[start:stop]
+        inside = (other for other in changes if start <= other.start and other.stop <= stop)
+        result = splice(token, ((other.start - start, other.stop - start, other.text) for other in inside))
         protected = is_name(token) or is_name(result) or has_digit(change.seen) or has_digit(change.text)
         if not self.reference_weight:
             repeated = self.counts[token.strip(EDGES)] >= MIN_REPEATS and not self.counts[result.strip(EDGES)]

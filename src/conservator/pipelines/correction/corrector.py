@@ -15,6 +15,7 @@ from conservator.channels.edits import EditChannel
 from conservator.channels.ocr_confidence import OcrConfidence
 from conservator.decoders.edits import ArcTable, Beam, Change, find_changes, find_uncertain_spans
 from conservator.decoders.edits.changes import expected_edits
+from conservator.documents import splice
 from conservator.experts.char_ngram import REFERENCES, CharNgramMixture
 from conservator.experts.meter import Meter, OutOfTimeError
 from conservator.pipelines.correction.acceptance import Acceptance
@@ -68,11 +69,7 @@ class Correction:
     @property
     def text(self) -> str:
         """The corrected text."""
-        return self.with_changes(self.changes)
-
-    def with_changes(self, changes: Sequence[Change]) -> str:
-        """Return the observed text with some changes."""
-        return apply_changes(self.observed, changes)
+        return apply_changes(self.observed, self.changes)
 
 
 class Corrector:
@@ -260,8 +257,4 @@ def shift_change(change: Change, offset: int) -> Change:
 
 def apply_changes(text: str, changes: Sequence[Change]) -> str:
     """Return a text with changes made."""
-    parts, done = [], 0
-    for change in changes:
-        parts += [text[done : change.start], change.text]
-        done = change.stop
-    return "".join([*parts, text[done:]])
+    return splice(text, ((change.start, change.stop, change.text) for change in changes))

@@ -5,9 +5,7 @@ the resulting token.
 """
 
 import re
-from collections.abc import Iterable
 
-EDGES = ".,;:!?'\"()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026-\u2013\u2014"  # punctuation around a word
 ADDRESS = re.compile(r"\w://|\bwww\.|\S@\S+\.\w|(?:[\w.~-]*[/\\]){2,}\w|\w\.\w{2,}/")  # URLs, mail addresses, paths
 IDENTIFIER = re.compile(
     r"\w_+\w|\b_+\w|[^\W\d_]\(\)|\w::\w|\w->\w|[a-z]\.[a-z_]+\(|\$\w|\w=\w|--?\w+=|[a-z]{2}(?:[A-Z][a-z]{2,}){2}"
@@ -35,11 +33,6 @@ def is_code(token: str) -> bool:
         or len(SYMBOLS.findall(token)) >= 2
         or (len(token) > MAX_WORD_LENGTH and not token.islower())
     )
-
-
-def find_tokens(texts: Iterable[str]) -> frozenset[str]:
-    """Return the tokens of texts, without the punctuation around them."""
-    return frozenset(token.strip(EDGES) for text in texts for token in text.split())
 
 
 def token_span(text: str, start: int, stop: int) -> tuple[int, int]:

@@ -1,0 +1,198 @@
+"""Lost text that is left unfilled: its confidence is too low, or the visible text around it does not determine it."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conservator.decoders import DecodedText
+from conservator.documents import DamagedDocument
+from conservator.options import RestoreOptions
+from conservator.results.notices import Notice, lost_characters_notice, mostly_lost_notice
+from conservator.vocabularies import BYTES
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Tokens = NDArray[np.int16]
+
+
+@dataclass(frozen=True)
+class LossConfig:
+    """Limits of ``find_mostly_lost``.
+
+    In the tuning documents, texts of the experts' domains with up to 80 % of their bytes lost at random stay below both
+    limits; texts in Russian, Greek or Arabic that lost all their letters exceed one of them.
+    """
+
+    radius_bytes: int = 64  # bytes: neighbourhood on either side of a lost byte [LOG: undetermined-text]
+    max_lost_share: float = 0.85  # share: above it a position is mostly lost [LOG: undetermined-text]
+    max_lost_share_words: float = 0.5  # share: the same if whole words are lost [LOG: undetermined-text]
+    # share: lost runs are whole words if at most this share of their edges is next to a letter or digit
+    # [LOG: undetermined-text]
+    max_edges_in_words: float = 0.1
+    min_edges: int = 4  # edges: fewer do not show whether whole words are lost [untuned]
+
+
+LOSS = LossConfig()
+# probability: marks that may be characters of several bytes are unfilled below this [LOG: undetermined-text]
+MIN_BYTE_CONFIDENCE = 0.5
+
+
+def find_mostly_lost(tokens: Tokens) -> Bools:
+    """(L,) True at the lost bytes of a document whose neighbourhood is mostly lost.
+
+    If text loses all letters of a script, as in a conversion to ASCII, blanks and punctuation remain, and the edges of
+    the lost runs are word boundaries. Damage that does not depend on the text mostly cuts through words.
+
+    Args:
+        tokens: (L,) bytes, or the mask at a lost one.
+    """
+    lost = tokens == BYTES.mask
+    word = is_word_byte(tokens)
+    edge, beside_word = np.zeros((2, len(tokens)), dtype=bool)
+    edge[1:] = lost[1:] != lost[:-1]
+    beside_word[1:] = edge[1:] & (word[1:] | word[:-1])
+    lost_share = count_nearby(lost) / count_nearby(np.ones(len(tokens), dtype=bool))
+    edges = count_nearby(edge)
+    whole_words = (edges >= LOSS.min_edges) & (count_nearby(beside_word) <= LOSS.max_edges_in_words * edges)
+    mostly: Bools = lost & (
+        (lost_share > LOSS.max_lost_share) | ((lost_share > LOSS.max_lost_share_words) & whole_words)
+    )
+    # Next to visible text, lost runs that consist of whole words join the mostly lost text beside them.
+    run = np.cumsum(edge)
+    touched = np.zeros(len(tokens) + 1, dtype=bool)
+    touched[run[beside_word]] = touched[run[beside_word] - 1] = True
+    mostly |= lost & ~touched[run] & (2 * count_nearby(mostly) > count_nearby(lost))
+    return mostly
+
+
+def byte_odds(tokens: Tokens) -> Floats:
+    """(L,) the odds that a mark at each position stands for a byte, not for a character of several bytes; at most 1.
+
+    If bytes are lost among characters of several bytes, parts of characters stay visible; the odds are then 1. If there
+    are none, the text was decoded before it was damaged, and a mark stands for a character. Its odds of being ASCII are
+    those of the visible characters around it.
+
+    Args:
+        tokens: (L,) bytes, or the mask at a lost one.
+    """
+    lost = tokens == BYTES.mask
+    try:
+        np.where(lost, ord(" "), tokens).astype(np.uint8).tobytes().decode()
+    except UnicodeDecodeError:
+        return np.ones(len(tokens))
+    starts = ~lost & ((tokens & 0xC0) != 0x80)
+    ascii_count, other_count = count_nearby(starts & (tokens < 0x80)), count_nearby(starts & (tokens >= 0x80))
+    odds: Floats = np.minimum(1.0, (ascii_count + 1) / (other_count + 1))
+    return odds
+
+
+def scale_odds(probability: Floats, factor: Floats) -> Floats:
+    """Return the probabilities (n,) whose odds are those of ``probability`` (n,) times ``factor`` (n,)."""
+    scaled: Floats = probability * factor / (probability * factor + 1 - probability)
+    return scaled
+
+
+def is_word_byte(tokens: Tokens) -> Bools:
+    """(L,) True at visible ASCII letters and digits, and at visible non-ASCII bytes."""
+    word_bytes = np.zeros(BYTES.size + 1, dtype=bool)
+    word_bytes[[byte for byte in range(BYTES.size) if byte >= 0x80 or chr(byte).isalnum()]] = True
+    word_bytes[BYTES.mask] = False
+    return word_bytes[tokens]
+
+
+def count_nearby(flags: Bools) -> NDArray[np.int64]:
+    """(L,) the number of True flags within ``LOSS.radius_bytes`` of each position."""
+    total = np.concatenate([[0], np.cumsum(flags)])
+    position, radius = np.arange(len(flags)), LOSS.radius_bytes
+    counts: NDArray[np.int64] = (
+        total[np.minimum(position + radius + 1, len(flags))] - total[np.maximum(position - radius, 0)]
+    )
+    return counts
+
+
+def select_unfilled(
+    damaged: DamagedDocument, positions: Ints, decoded: DecodedText, options: RestoreOptions
+) -> tuple[DecodedText, Ints, tuple[Notice, ...]]:
+    """Return the decoded text with its final confidence, the positions that stay unfilled, and notices about them.
+
+    Args:
+        damaged: The damaged document.
+        positions: (n,) positions that were read.
+        decoded: The decoded text at these positions.
+        options: Options of the restoration.
+    """
+    min_confidence, min_gap_confidence = options.min_confidence, options.min_gap_confidence
+    if options.fill_undetermined:
+        unfilled = find_unfilled(damaged, positions, decoded, min_confidence, min_gap_confidence=min_gap_confidence)
+        return decoded, unfilled, ()
+    mostly_lost, odds = find_mostly_lost(damaged.tokens)[positions], np.ones(len(positions))
+    if options.lost in ("auto", "bytes"):
+        odds = byte_odds(damaged.tokens)[positions]
+    lost = damaged.tokens[positions] == BYTES.mask
+    character = np.cumsum((decoded.tokens & 0xC0) != 0x80)
+    joint_odds = odds ** np.bincount(character, weights=lost)[character]  # all marks of a character stand for bytes
+    decoded = replace(decoded, confidence=scale_odds(decoded.confidence, np.where(lost, joint_odds, 1.0)))
+    is_character = lost & (odds < 1) & (decoded.confidence < MIN_BYTE_CONFIDENCE)
+    unfilled = find_unfilled(
+        damaged,
+        positions,
+        decoded,
+        min_confidence,
+        min_gap_confidence=min_gap_confidence,
+        undetermined=mostly_lost | is_character,
+    )
+    mostly_lost &= np.isin(positions, unfilled)
+    is_character &= np.isin(positions, unfilled) & ~mostly_lost
+    notices = (
+        *mostly_lost_notice(count_markers(damaged, positions[mostly_lost])),
+        *lost_characters_notice(count_markers(damaged, positions[is_character])),
+    )
+    return decoded, unfilled, notices
+
+
+def count_markers(damaged: DamagedDocument, positions: Ints) -> int:
+    """Count the marks and gap markers at lost ``positions`` (k,); a lost byte without a mark counts as one."""
+    markers = damaged.marker_of(positions)
+    return len(np.unique(markers[markers >= 0])) + int((markers < 0).sum())
+
+
+def find_unfilled(
+    damaged: DamagedDocument,
+    positions: Ints,
+    decoded: DecodedText,
+    min_confidence: float,
+    *,
+    min_gap_confidence: float = 0.0,
+    undetermined: NDArray[np.bool_] | None = None,
+) -> Ints:
+    """Return the lost positions that are not filled: their confidence is too low, or they were not read in time.
+
+    A character and a gap of unknown length are filled as a whole or not at all. A part of a character cannot be
+    written, so both are filled if they complete a visible byte.
+
+    Args:
+        damaged: The damaged document.
+        positions: (n,) positions that were read.
+        decoded: The decoded text at these positions.
+        min_confidence: Minimum confidence of a byte.
+        min_gap_confidence: Minimum probability of a gap: that of its length, times the confidences of its bytes.
+        undetermined: (n,) True at positions that are unfilled in any case.
+    """
+    lost = np.isin(positions, damaged.lost)
+    gap_of = damaged.gap_of(positions)
+    rejected = decoded.confidence < min_confidence
+    rejected[decoded.not_predicted] = True
+    if undetermined is not None:
+        rejected |= undetermined
+    in_gap = gap_of >= 0
+    if damaged.length_probability is not None:
+        log_probs = np.log(np.maximum(decoded.confidence[in_gap], np.finfo(np.float64).tiny))
+        total = np.bincount(gap_of[in_gap], weights=log_probs, minlength=len(damaged.length_probability))
+        rejected |= in_gap & (damaged.length_probability * np.exp(total) < min_gap_confidence)[gap_of]
+    same_character = (decoded.tokens & 0xC0) == 0x80
+    same_gap = in_gap & (gap_of == np.concatenate([[-1], gap_of[:-1]]))
+    group = np.cumsum(~(same_character | same_gap))  # index of the character, or of the characters of a gap
+    unfilled = np.isin(group, group[rejected & lost]) & ~np.isin(group, group[~lost])
+    return positions[unfilled]
