@@ -230,7 +230,7 @@ def test_progress_is_reported_and_may_stop_the_restoration():
         ("a", {"channel": 0.5}, "it must be a Channel or the name of a channel, got a float"),
         ("a", {"lost": "all"}, "must be one of auto, bytes, invalid, characters"),
         ("a", {"mark": ""}, "at least one character"),
-        ("a", {"evidence_radius": -1}, "number of bytes"),
+        ("a", {"evidence_radius": -1}, "non-negative integer or None"),
         ("a", {"seed": 0.5}, "must be an integer"),
         ("a", {"invalid": "lost"}, "no such option, expected one of mark, gap"),
         ("a", {"experts": [object()]}, "without the attribute spec"),

@@ -1,9 +1,10 @@
-"""Options of a restoration, with defaults and valid values, for the Python API, the command line and the web page."""
+"""Options of a restoration. The command line, web requests, checks and documentation are derived from this module."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
 
 from conservator.errors import OptionError
 from conservator.system.files import check_encoding
@@ -17,97 +18,282 @@ ENCODING = "encoding:"  # prefix of a value of the option lost
 EFFORTS = ("fast", "best")
 DEFAULT_LANGUAGE_MODEL = "smollm2"
 EXAMPLES = ("windows-1252", "windows-1250", "iso-8859-15")  # one-byte encodings that messages name
+SURFACES = ("cli", "batch", "web")  # conservator restore, conservator batch, web requests; the API has every option
 MAX_GAP_BYTES = 256  # bytes: upper bound of max_gap on the command line and the web page [safety limit]
+MAX_TEXT_CHARS = 64  # characters: length of a mark or a name in a web request [safety limit]
 REPORT_ALTERNATIVES = 4  # candidates per gap: default number of alternatives in a report [untuned]
-MAX_SEED = 10**12  # seed: upper bound on the command line and the web page [safety limit]
+MAX_SEED = 10**12  # seed: upper bound [safety limit]
+NUMBER_NOUNS = {int: "integer", float: "number"}
+
+
+@dataclass(frozen=True)
+class Option:
+    """Declaration of an option.
+
+    Attributes:
+        help: Description. References to options are written as ```name``` or ```name=value```.
+        min: Lower bound of a number.
+        above: Exclusive lower bound of a number.
+        max: Upper bound of a number.
+        limits: Stricter upper bounds of surfaces: of a number, or of the length of a text or a sequence.
+        choices: Valid values.
+        web_pattern: Regular expression of the texts that a web request may contain.
+        metavar: Placeholder for the value on the command line.
+        flag: Flag on the command line; by default the name with dashes. A flag of an option that is True by default
+            sets it to False.
+        cli_parse: Converts the text on the command line into the value; None: the text is the value.
+        default_text: Description of the default, if the value itself is not clear.
+        automatic: Surfaces that choose the value if it is not given, and the value that they choose.
+        needs: Option that this option needs, as ``name=value``, or ``name`` if it must not be None.
+        reject_without: Whether the command line rejects the option without the option that it needs.
+        excluded: Surfaces that do not have the option, and the reason.
+        name: Name of the field.
+        default: Default of the field.
+        type: Type of the value on all surfaces; ``str`` if the field also accepts other types.
+        optional: Whether None is valid.
+        is_checked: Whether ``check`` checks the type.
+    """
+
+    help: str
+    min: float | None = None
+    above: float | None = None
+    max: float | None = None
+    limits: Mapping[str, int] = field(default_factory=dict)
+    choices: tuple[str, ...] = ()
+    web_pattern: str | None = None
+    metavar: str | None = None
+    flag: str = ""
+    cli_parse: Callable[[str], Any] | None = None
+    default_text: str = ""
+    automatic: Mapping[str, str] = field(default_factory=dict)
+    needs: str = ""
+    reject_without: bool = False
+    excluded: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+    default: Any = None
+    type: Any = str
+    optional: bool = False
+    is_checked: bool = True
+
+    def upper_bound(self, surface: str) -> float | None:
+        """Return the upper bound of the value, or of its length, on a surface."""
+        return self.limits.get(surface, self.max)
+
+    def describe_default(self, surface: str = "") -> str:
+        """Describe the default value on a surface."""
+        shown = "none" if self.default is None else str(self.default)
+        return self.automatic.get(surface) or self.default_text or shown
+
+    def is_needed_option_set(self, options: object) -> bool:
+        """Return whether the option that this option needs has the necessary value."""
+        name, _, value = self.needs.partition("=")
+        return not name or (str(getattr(options, name)) == value if value else getattr(options, name) is not None)
+
+    def check(self, value: Any) -> None:
+        """Raise an OptionError for an invalid value."""
+        if not self.is_checked or (value is None and self.optional):
+            return
+        valid = not self.choices or value in self.choices
+        if self.type in NUMBER_NOUNS:
+            valid = isinstance(value, int | self.type) and not isinstance(value, bool)
+            valid = valid and (self.min is None or value >= self.min) and (self.max is None or value <= self.max)
+            valid = valid and (self.above is None or value > self.above)
+        elif self.type in (str, bool):
+            valid = valid and isinstance(value, self.type) and value != ""
+        else:
+            valid = isinstance(value, list | tuple) and all(isinstance(item, str) and item for item in value)
+        if not valid:
+            raise OptionError(self.name, f"must be {self.describe_values()}, got {value!r}")
+
+    def describe_values(self) -> str:
+        """Describe the valid values, for an error message."""
+        noun = NUMBER_NOUNS.get(self.type, "")
+        article = "an" if noun == "integer" else "a"
+        if self.choices:
+            values = f"one of {', '.join(self.choices)}"
+        elif not noun:
+            texts = {bool: "true or false", str: "a text of at least one character"}
+            values = texts.get(self.type, "a sequence of texts")
+        elif self.above is not None:
+            values = f"a positive {noun}" if self.above == 0 else f"{article} {noun} above {self.above}"
+        elif self.max is not None:
+            values = f"{article} {noun} between {self.min} and {self.max}"
+        elif self.min == 0:
+            values = f"a non-negative {noun}"
+        else:
+            values = f"{article} {noun}" if self.min is None else f"{article} {noun} of at least {self.min}"
+        return f"{values} or None" if self.optional else values
+
+
+def option(default: Any, description: str, **declaration: Any) -> Any:
+    """Return a dataclass field that is an option; ``declaration``: attributes of ``Option``."""
+    return field(default=default, metadata={"option": Option(description, **declaration)})
+
+
+def options_of(cls: Any) -> dict[str, Option]:
+    """Return the options of a dataclass by name."""
+    options = {}
+    for item in fields(cls):
+        if "option" in item.metadata:
+            types = [kind for kind in get_args(item.type) if kind is not NoneType]
+            optional = NoneType in get_args(item.type)
+            is_checked = not isinstance(item.type, str)  # a forward reference: the pipelines check the value
+            kind = (types[0] if optional else item.type) if is_checked else str
+            described = item.metadata["option"]
+            flag = described.flag or f"--{'no-' if item.default is True else ''}{item.name.replace('_', '-')}"
+            options[item.name] = replace(
+                described,
+                name=item.name,
+                flag=flag,
+                default=item.default,
+                type=kind,
+                optional=optional,
+                is_checked=is_checked,
+            )
+    return options
+
+
+def integer_or_none(text: str) -> int | str | None:
+    """Convert the text of an integer, or ``none``; other texts are returned unchanged and rejected by the check."""
+    try:
+        return None if text == "none" else int(text)
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True)
 class RestoreOptions:
-    """Options of a restoration.
+    """Options of a restoration: the fields below. docs/options.md lists them with their defaults and meanings."""
 
-    Attributes:
-        mark: Text that stands for one lost byte or character.
-        gap: Gap marker: text that stands for a lost span of unknown length, such as ``"[...]"``. None: no gaps.
-        max_gap: Maximum length of such a gap, in bytes.
-        lost: What one mark stands for: a byte (``bytes``), a non-ASCII character (``characters``), or a non-ASCII
-            character of a one-byte encoding (``encoding:NAME``). ``invalid`` is ``bytes``, and bytes that are not valid
-            UTF-8 count as lost, too. ``auto`` chooses between bytes and characters by the document, if the experts are
-            also selected by it.
-        channel: How the document was damaged: ``mask`` (marked bytes are lost, all others are correct),
-            ``replacement:RATE`` (any byte may be wrong), ``ocr`` (text with OCR errors), the path of a fitted channel,
-            or a Channel.
-        min_log_odds: Minimum log-odds of an OCR correction, in nats.
-        min_confidence: Lost bytes with a lower confidence are left unfilled.
-        min_gap_confidence: Gaps of unknown length whose best candidate has a lower probability are left unfilled; 0
-            fills every gap.
-        fill_undetermined: Whether to fill marks that the visible text does not determine: most of the text around them
-            is lost, or they probably stand for characters of several bytes.
-        alternatives: Number of candidates to list for each gap, including the chosen one. It does not change the text.
-        seed: Random seed.
-        evidence_radius: Evidence for the weights is gathered within this many bytes of damage. None: everywhere.
-        memory: Whether the memory copies text from elsewhere in the document and from references.
-        encoding: Encoding of a document that is given as a file or as bytes. None: detect it.
-        effort: ``fast`` (networks and memory) or ``best`` (language models rescore the bytes with low confidence).
-        language_models: Language models of ``best``: names or folders, separated by commas.
-        max_seconds: Time limit without the loading of experts. The result keeps everything that was finished by then,
-            and depends on the speed of the machine. None: no limit.
-    """
-
-    mark: str = "\ufffd"
-    gap: str | None = None
-    max_gap: int = 32  # bytes: bound on the lengths that are compared [untuned]
-    lost: str = "auto"
-    channel: "str | Path | Channel | EditChannel" = "mask"
-    min_log_odds: float = 2.0  # nats: between 1 and 2, corrections harm too much [LOG: ocr-correction]
-    min_confidence: float = 0.0
-    min_gap_confidence: float = 0.5  # probability: at least even odds of the whole gap [LOG: gap-lengths]
-    fill_undetermined: bool = False
-    alternatives: int = 0
-    seed: int = 0
-    evidence_radius: int | None = 256  # bytes: distance from damage [LOG: sampling-the-evidence]
-    memory: bool = True
-    encoding: str | None = None
-    effort: str = "fast"
-    language_models: str = DEFAULT_LANGUAGE_MODEL
-    max_seconds: float | None = None
+    mark: str = option(
+        "\ufffd",
+        "Text that stands for one lost byte or character.",
+        default_text="U+FFFD",
+        limits={"web": MAX_TEXT_CHARS},
+    )
+    gap: str | None = option(
+        None,
+        'Text that stands for a gap: a lost span of unknown length, such as "[...]".',
+        limits={"web": MAX_TEXT_CHARS},
+    )
+    max_gap: int = option(
+        32,  # bytes: bound on the lengths that are compared [untuned]
+        "Maximum length of a gap, in bytes.",
+        min=1,
+        limits=dict.fromkeys(SURFACES, MAX_GAP_BYTES),
+        needs="gap",
+    )
+    lost: str = option(
+        "auto",
+        "What each mark stands for. bytes: one byte. invalid: one byte, and invalid UTF-8 bytes are also lost. "
+        f"characters: one character outside ASCII. {ENCODING}NAME: one character of an encoding, such as "
+        f"{ENCODING}{EXAMPLES[0]}. auto: bytes or characters, detected from the document; bytes if `experts` or `mark` "
+        "is given.",
+        metavar="UNIT",
+        web_pattern=f"^({'|'.join(LOST)}|{ENCODING}.{{1,40}})$",
+    )
+    encoding: str | None = option(
+        None,
+        "Encoding of the document, such as windows-1252 or utf-16.",
+        metavar="NAME",
+        default_text="detected",
+        limits={"web": MAX_TEXT_CHARS},
+    )
+    channel: "str | Path | Channel | EditChannel" = option(  # noqa: RUF009
+        "mask",
+        "How the document was damaged. mask: only the marked positions are lost. replacement:RATE: this share of the "
+        "bytes was replaced, without marks. ocr: OCR errors. FILE.json: a channel that conservator channel fit wrote "
+        "(not in web requests).",
+        limits={"web": MAX_TEXT_CHARS},
+        web_pattern=r"^(mask|ocr|replacement:[0-9.eE+-]*)$",
+    )
+    ocr_language: str = option(
+        "eng",
+        "Language of a scan, as a Tesseract code such as eng or deu+lat.",
+        metavar="NAME",
+        excluded=dict.fromkeys(("batch", "web"), "scans are read by conservator restore and the API only"),
+    )
+    min_log_odds: float = option(
+        2.0,  # nats: between 1 and 2, corrections harm too much [LOG: ocr-correction]
+        "Minimum log-odds, in nats, for a correction of OCR text.",
+        min=0,
+        needs="channel=ocr",
+    )
+    min_confidence: float = option(0.0, "Leave bytes or characters with a lower confidence unfilled.", min=0, max=1)
+    min_gap_confidence: float = option(
+        0.5,  # probability: at least even odds of the whole gap [LOG: gap-lengths]
+        "Leave a gap unfilled if the probability of its whole text is lower than this.",
+        min=0,
+        max=1,
+        needs="gap",
+    )
+    fill_undetermined: bool = option(
+        False,
+        "Also fill marks that the visible text does not determine: most of the text around them is lost, or they "
+        "probably stand for characters of several bytes.",
+    )
+    alternatives: int = option(
+        0,
+        "Number of alternative texts for each lost span, in the report and the JSON result; they take time and do not "
+        "change the restored text.",
+        min=0,
+        limits={"cli": 100, "web": 20},
+        automatic={
+            "cli": f"{REPORT_ALTERNATIVES} with `report`, `json` or `gap`, else 0",
+            "web": f"{REPORT_ALTERNATIVES} with the channel mask, else 0",
+        },
+        excluded={"batch": "a batch writes no lists of alternatives"},
+    )
+    effort: str = option(
+        "fast",
+        "fast: small networks and the memory. best: a language model also rescores uncertain text; more accurate, "
+        "about ten times slower.",
+        choices=EFFORTS,
+    )
+    language_models: str = option(
+        DEFAULT_LANGUAGE_MODEL,
+        "Language model for `effort=best`, or several, separated by commas: names of added models (conservator experts "
+        "add), hf:OWNER/NAME, folders or .gguf files.",
+        flag="--language-model",
+        metavar="NAME",
+        needs="effort=best",
+        reject_without=True,
+        excluded={"web": "a request must not name files of the server"},
+    )
+    memory: bool = option(True, "Copy text from other parts of the document or from references.")
+    max_seconds: float | None = option(
+        None,
+        "Time limit, without loading the experts. The result so far is kept; bytes that were not reached stay "
+        "unfilled.",
+        above=0,
+        metavar="SECONDS",
+        default_text="no limit",
+        excluded={
+            "batch": "results must not depend on the speed of the machine",
+            "web": "the server sets the time limit",
+        },
+    )
+    evidence_radius: int | None = option(
+        256,  # bytes: distance from damage [LOG: sampling-the-evidence]
+        "Infer the weights of the experts from the text within this many bytes of the damage; none: from all text.",
+        min=0,
+        metavar="BYTES",
+        cli_parse=integer_or_none,
+    )
+    seed: int = option(0, "Random seed.", min=0, max=MAX_SEED)
 
     def __post_init__(self) -> None:
         """Raise an OptionError for an invalid value."""
-        for name in ("mark", "gap"):
-            marker = getattr(self, name)
-            if marker is not None or name == "mark":
-                valid = isinstance(marker, str) and marker != ""
-                _check(valid, name, f"must be at least one character, got {marker!r}")
-        _check(self.gap != self.mark, "gap", f"the mark and the gap marker must differ, both are {self.gap!r}")
-        valid = _is_integer(self.max_gap) and self.max_gap >= 1
-        _check(valid, "max_gap", f"must be an integer of at least 1, got {self.max_gap!r}")
+        for declared in OPTIONS.values():
+            declared.check(getattr(self, declared.name))
+        if self.gap == self.mark:
+            raise OptionError("gap", f"the mark and the gap marker must differ, both are {self.gap!r}")
         _check_lost(self.lost)
-        for name in ("min_confidence", "min_gap_confidence"):
-            probability = getattr(self, name)
-            valid = isinstance(probability, int | float) and 0 <= probability <= 1
-            _check(valid, name, f"must be between 0 and 1, got {probability!r}")
-        valid = _is_integer(self.alternatives) and self.alternatives >= 0
-        _check(valid, "alternatives", f"must be a non-negative integer, got {self.alternatives!r}")
-        valid = _is_number(self.min_log_odds) and self.min_log_odds >= 0
-        _check(valid, "min_log_odds", f"must be a non-negative number, got {self.min_log_odds!r}")
-        _check(_is_integer(self.seed), "seed", f"must be an integer, got {self.seed!r}")
-        for name in ("memory", "fill_undetermined"):
-            flag = getattr(self, name)
-            _check(isinstance(flag, bool), name, f"must be true or false, got {flag!r}")
-        _check(self.effort in EFFORTS, "effort", f"must be one of {', '.join(EFFORTS)}, got {self.effort!r}")
-        models = self.language_models
-        valid = isinstance(models, str) and all(name.strip() for name in models.split(","))
-        _check(valid, "language_models", f"must be names of language models separated by commas, got {models!r}")
         if self.encoding is not None:
-            valid = isinstance(self.encoding, str)
-            _check(valid, "encoding", f"must be the name of an encoding or None, got {self.encoding!r}")
             check_encoding(self.encoding)
-        valid = self.max_seconds is None or (_is_number(self.max_seconds) and self.max_seconds > 0)
-        _check(valid, "max_seconds", f"must be a positive number or None, got {self.max_seconds!r}")
-        valid = self.evidence_radius is None or (_is_integer(self.evidence_radius) and self.evidence_radius >= 0)
-        problem = f"must be a non-negative number of bytes or None, got {self.evidence_radius!r}"
-        _check(valid, "evidence_radius", problem)
+        if not all(name.strip() for name in self.language_models.split(",")):
+            problem = f"must be names of language models separated by commas, got {self.language_models!r}"
+            raise OptionError("language_models", problem)
 
     @property
     def allow_invalid_utf8(self) -> bool:
@@ -129,11 +315,12 @@ def are_marks_characters(lost: str) -> bool:
     return lost == "characters" or lost.startswith(ENCODING)
 
 
-def _check_lost(lost: object) -> None:
-    encoding = encoding_of(lost) if isinstance(lost, str) else None
+def _check_lost(lost: str) -> None:
+    encoding = encoding_of(lost)
     if encoding is None:
-        choices = f"{', '.join(LOST)}, {ENCODING}NAME (such as {ENCODING}{EXAMPLES[0]})"
-        _check(lost in LOST, "lost", f"must be one of {choices}, got {lost!r}")
+        if lost not in LOST:
+            choices = f"{', '.join(LOST)}, {ENCODING}NAME (such as {ENCODING}{EXAMPLES[0]})"
+            raise OptionError("lost", f"must be one of {choices}, got {lost!r}")
         return
     from conservator.vocabularies import CHARACTERS
 
@@ -156,17 +343,5 @@ def expert_names(experts: str | Sequence[Any] | None) -> list[Any]:
     return [name.strip() if isinstance(name, str) else name for name in experts]
 
 
-def _check(valid: bool, option: str, problem: str) -> None:
-    if not valid:
-        raise OptionError(option, problem)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
+OPTIONS = options_of(RestoreOptions)
 DEFAULTS = RestoreOptions()

@@ -74,7 +74,7 @@ def test_documents_are_references_of_each_other_and_a_dry_run_writes_nothing(fol
             2,
             "--cross-reference: not available with channels that correct text",
         ),
-        (("in", "--out", "out", "--precision", "int4"), 2, "expected float32 or bfloat16"),
+        (("in", "--out", "out", "--precision", "int4"), 2, "'int4' is not one of 'float32', 'bfloat16'"),
         (("in", "--out", "out", "--channel", "nothing"), 2, "no channel"),
         (("in", "--out", "in"), 3, "both an input and the output folder"),
         (("none", "--out", "out"), 3, "cannot read none"),

@@ -12,34 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from conservator.cli.console import messages
-from conservator.cli.options import (
-    Channel,
-    Device,
-    Effort,
-    Encoding,
-    Experts,
-    FillUndetermined,
-    Force,
-    Gap,
-    LanguageModel,
-    Lost,
-    Mark,
-    MaxGap,
-    MinConfidence,
-    MinGapConfidence,
-    MinLogOdds,
-    NoMemory,
-    Parents,
-    Precision,
-    Quiet,
-    Reference,
-    Seed,
-    TrustRemoteCode,
-    as_usage_errors,
-    check_dependent_options,
-)
+from conservator.cli.options import Force, ModelArguments, Parents, Quiet, as_usage_errors, with_options
 from conservator.errors import ConservatorError, OptionError
-from conservator.options import DEFAULTS, RestoreOptions, expert_names
+from conservator.options import RestoreOptions, expert_names
 from conservator.system.files import check_folder
 from conservator.system.processes import available_cores
 
@@ -66,6 +41,7 @@ ENGINES = ("local", "ray")
 SOME_COPIED = 4  # exit code if some documents could not be restored
 
 
+@with_options("batch")
 def batch(
     inputs: Annotated[
         list[Path],
@@ -131,29 +107,13 @@ def batch(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the number of documents and the estimated time; write nothing.")
     ] = False,
-    experts: Experts = None,
-    references: Reference = None,
     cross_reference: Annotated[
         bool,
         typer.Option("--cross-reference", help="Use every document as a reference for the others."),
     ] = False,
-    effort: Effort = DEFAULTS.effort,
-    language_models: LanguageModel = None,
-    no_memory: NoMemory = not DEFAULTS.memory,
-    mark: Mark = DEFAULTS.mark,
-    gap: Gap = DEFAULTS.gap,
-    max_gap: MaxGap = DEFAULTS.max_gap,
-    lost: Lost = DEFAULTS.lost,
-    encoding: Encoding = DEFAULTS.encoding,
-    channel: Channel = str(DEFAULTS.channel),
-    min_log_odds: MinLogOdds = DEFAULTS.min_log_odds,
-    min_confidence: MinConfidence = DEFAULTS.min_confidence,
-    min_gap_confidence: MinGapConfidence = DEFAULTS.min_gap_confidence,
-    fill_undetermined: FillUndetermined = DEFAULTS.fill_undetermined,
-    device: Device = "cpu",
-    precision: Precision = None,
-    trust_remote_code: TrustRemoteCode = False,
-    seed: Seed = DEFAULTS.seed,
+    *,
+    models: ModelArguments,
+    options: RestoreOptions,
     force: Force = False,
     parents: Parents = False,
     quiet: Quiet = False,
@@ -164,28 +124,9 @@ def batch(
     texts change. The output folder also contains a summary of all documents (summary.parquet or summary.csv) and
     overview.html, which lists the documents by need for review.
     """
-    if cross_reference and no_memory:
+    if cross_reference and not options.memory:
         raise typer.BadParameter("has no effect with --no-memory", param_hint="--cross-reference")
-    check_dependent_options(references, language_models, memory=not no_memory, effort=effort)
-    if precision not in (None, "float32", "bfloat16"):
-        raise typer.BadParameter(f"expected float32 or bfloat16, got {precision!r}", param_hint="--precision")
-    with as_usage_errors():
-        options = RestoreOptions(
-            mark=mark,
-            gap=gap,
-            max_gap=max_gap,
-            lost=lost,
-            channel=channel,
-            min_log_odds=min_log_odds,
-            min_confidence=min_confidence,
-            min_gap_confidence=min_gap_confidence,
-            fill_undetermined=fill_undetermined,
-            seed=seed,
-            memory=not no_memory,
-            encoding=encoding,
-            effort=effort,
-            language_models=DEFAULTS.language_models if language_models is None else language_models,
-        )
+    models.check(options)
     if engine not in ENGINES:
         raise typer.BadParameter(f"expected one of {', '.join(ENGINES)}, got {engine!r}", param_hint="--engine")
     if engine == "local" and (address is not None or gpus):
@@ -202,21 +143,24 @@ def batch(
     from conservator.channels import as_channel, as_edit_channel
     from conservator.vocabularies import BYTES
 
-    named_experts = None if experts is None else tuple(expert_names(experts))
-    worker_config = WorkerConfig(options, named_experts, device, precision or "float32", trust_remote_code)
+    named_experts = None if models.experts is None else tuple(expert_names(models.experts))
+    precision = models.precision or "float32"
+    worker_config = WorkerConfig(options, named_experts, models.device, precision, models.trust_remote_code)
     batch_inputs = Inputs(inputs, out, field, include or (), ignore or (), max_bytes)
     with as_usage_errors():
-        is_edit_channel = as_edit_channel(channel) is not None
+        is_edit_channel = as_edit_channel(options.channel) is not None
         if not is_edit_channel:
-            as_channel(channel, BYTES.size)  # reports an invalid channel before the work
+            as_channel(options.channel, BYTES.size)  # reports an invalid channel before the work
         if is_edit_channel and cross_reference:
             raise OptionError(
                 "cross_reference", "not available with channels that correct text: the documents contain errors"
             )
-        if is_edit_channel and references:
-            worker_config = replace(worker_config, references=tuple(references))
+        if is_edit_channel and models.references:
+            worker_config = replace(worker_config, references=tuple(models.references))
         texts = gather_texts(
-            [Path(path) for path in references or ()], batch_inputs.input_files() if cross_reference else (), options
+            [Path(path) for path in models.references or ()],
+            batch_inputs.input_files() if cross_reference else (),
+            options,
         )
         if texts and not is_edit_channel:
             worker_config = replace(worker_config, reference_index=str(out / REFERENCES))
@@ -232,7 +176,7 @@ def batch(
         limits = f"time {time_limit}, memory {memory_limit}, bytes {max_bytes}"
         run = Batch(batch_inputs, batch_engine, config_hash, limits, force, retry)
         if worker_config.reference_index is not None:
-            run.prepare = lambda: build_references(texts, mark, out / REFERENCES)
+            run.prepare = lambda: build_references(texts, options.mark, out / REFERENCES)
         start = time.monotonic()
         totals = run_with_progress(run)
     console = Console(highlight=False, markup=False, quiet=quiet)

@@ -1,17 +1,20 @@
 """Options that several commands share, and helper functions for them."""
 
+import inspect
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from conservator.cli.console import messages
 from conservator.errors import Advice, OptionError
-from conservator.options import DEFAULTS, EFFORTS, EXPERTS, MAX_GAP_BYTES, MAX_SEED
+from conservator.options import EXPERTS, OPTIONS, Option, RestoreOptions, expert_names, options_of
 from conservator.system.files import check_writable, display_name, read_document, real_path
 
 if TYPE_CHECKING:
@@ -56,17 +59,9 @@ Threads = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")]
 Parents = Annotated[bool, typer.Option("--parents", "-p", help="Create missing folders.")]
-Encoding = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Encoding of the document, such as windows-1252 or utf-16 (default: detected).",
-        show_default=False,
-    ),
-]
 Device = Annotated[str, typer.Option(help="Torch device for the experts, such as cpu or cuda.")]
 Precision = Annotated[
-    str | None,
+    Literal["float32", "bfloat16"] | None,
     typer.Option(
         metavar="float32|bfloat16",
         help="Number format of pretrained models (default: bfloat16 if the processor supports it, else float32; batch: "
@@ -78,7 +73,6 @@ TrustRemoteCode = Annotated[
     bool,
     typer.Option("--trust-remote-code", help="Allow pretrained models (hf:) to run the Python code in their folders."),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Random seed.")]
 Experts = Annotated[
     str | None,
     typer.Option(
@@ -98,83 +92,132 @@ Reference = Annotated[
         show_default=False,
     ),
 ]
-Effort = Annotated[
-    str,
-    typer.Option(
-        metavar="|".join(EFFORTS),
-        help="fast: small networks and the memory. best: a language model also rescores uncertain text; more accurate, "
-        "about ten times slower.",
-    ),
-]
-LanguageModel = Annotated[
-    str | None,
-    typer.Option(
-        "--language-model",
-        metavar="NAME",
-        help="Language model for --effort best, or several, separated by commas: names of added models (conservator "
-        f"experts add), hf:OWNER/NAME, folders or .gguf files (default: {DEFAULTS.language_models}).",
-        show_default=False,
-    ),
-]
-NoMemory = Annotated[
-    bool, typer.Option("--no-memory", help="Do not copy from other parts of the document or from references.")
-]
-Mark = Annotated[
-    str, typer.Option(help="Text that stands for one lost byte or character (default: U+FFFD).", show_default=False)
-]
-Gap = Annotated[
-    str | None,
-    typer.Option(help='Text that stands for a gap: a lost span of unknown length, such as "[...]" (default: none).'),
-]
-MaxGap = Annotated[int, typer.Option(min=1, max=MAX_GAP_BYTES, help="Maximum length of a gap, in bytes.")]
-Lost = Annotated[
-    str,
-    typer.Option(
-        metavar="UNIT",
-        help="What each mark stands for. bytes: one byte. invalid: one byte, and invalid UTF-8 bytes are also lost. "
-        "characters: one character outside ASCII. encoding:NAME: one character of an encoding, such as "
-        "encoding:windows-1252. auto: bytes or characters, detected from the document; bytes if --experts or --mark "
-        "is given.",
-    ),
-]
-Channel = Annotated[
-    str,
-    typer.Option(
-        help="How the document was damaged. mask: only the marked positions are lost. replacement:RATE: this share of "
-        "the bytes was replaced, without marks. ocr: OCR errors. FILE.json: a channel that conservator channel fit "
-        "wrote.",
-    ),
-]
-MinLogOdds = Annotated[
-    float,
-    typer.Option(min=0.0, help="Minimum log-odds, in nats, for a correction of OCR text."),
-]
-MaxSeconds = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS",
-        help="Time limit, without loading the experts. The result so far is kept; bytes that were not reached stay "
-        "unfilled (default: no limit).",
-        show_default=False,
-    ),
-]
-MinConfidence = Annotated[
-    float, typer.Option(min=0.0, max=1.0, help="Leave bytes or characters with a lower confidence unfilled.")
-]
-MinGapConfidence = Annotated[
-    float,
-    typer.Option(
-        min=0.0, max=1.0, help="Leave a gap unfilled if the probability of its whole text is lower than this."
-    ),
-]
-FillUndetermined = Annotated[
-    bool,
-    typer.Option(
-        "--fill-undetermined",
-        help="Also fill marks that the visible text does not determine: most of the text around them is lost, or they "
-        "probably stand for characters of several bytes.",
-    ),
-]
+
+
+def flag_of(name: str) -> str:
+    """Return the flag of an option."""
+    if name == "references":
+        return "--reference"
+    return OPTIONS[name].flag if name in OPTIONS else f"--{name.replace('_', '-')}"
+
+
+def flag_option(option: Option, surface: str) -> Any:
+    """Return the ``typer.Option`` of an option; options in its description are named by their flags."""
+    text = option.help
+    if option.default is True:
+        text = f"Do not {text[0].lower()}{text[1:]}"
+    default = option.describe_default(surface)
+    is_shown = default == str(option.default) and not option.cli_parse
+    if not is_shown and option.type is not bool:
+        text = f"{text.removesuffix('.')} (default: {default})."
+    text = re.sub(r"`(\w+)=?([^`]*)`", lambda match: f"{flag_of(match[1])} {match[2]}".rstrip(), text)
+    is_number = option.type in (int, float) and not option.cli_parse
+    return typer.Option(
+        option.flag,
+        metavar=option.metavar or "|".join(option.choices) or None,
+        help=text,
+        min=option.min if is_number else None,
+        max=option.upper_bound(surface) if is_number else None,
+        show_default=is_shown,
+    )
+
+
+def field_parameters(group: Any, surface: str) -> Iterator[inspect.Parameter]:
+    """Yield the parameters of a command for the fields of a dataclass that are available on a surface."""
+    options = options_of(group)
+    for item in fields(group):
+        annotation, default, option = item.type, item.default, options.get(item.name)
+        if option is not None:
+            if surface in option.excluded:
+                continue
+            value_type = str if option.cli_parse else option.type
+            is_optional = option.optional or option.cli_parse
+            annotation = Annotated[value_type | None if is_optional else value_type, flag_option(option, surface)]
+            default = None if option.cli_parse else False if option.type is bool else default
+        yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def make_group(group: Any, values: dict[str, Any], given: frozenset[str]) -> Any:
+    """Return a dataclass with values of the command line; raise a usage error for invalid ones.
+
+    Args:
+        group: the dataclass.
+        values: values by the name of the field.
+        given: the names of the options on the command line.
+    """
+    options = options_of(group)
+    with as_usage_errors():
+        for name, option in options.items():
+            if option.cli_parse and name in values:
+                values[name] = option.default if values[name] is None else option.cli_parse(values[name])
+            elif option.type is bool and name in values:
+                values[name] = values[name] != option.default
+        result = group(**values)
+    for name, option in options.items():
+        if name in given and option.reject_without and not option.is_needed_option_set(result):
+            needed, _, value = option.needs.partition("=")
+            raise typer.BadParameter(f"has no effect without {flag_of(needed)} {value}", param_hint=option.flag)
+    return result
+
+
+def with_options(surface: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that replaces parameters of a command that are dataclasses by the options of their fields.
+
+    typer sees one parameter for each field: an option of ``conservator.options`` that is available on the surface, or a
+    field that is annotated with a ``typer.Option``. The command receives the dataclasses. A parameter ``given`` of the
+    command receives the names of the options on the command line.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        declared = inspect.signature(command).parameters
+        groups = {name: item.annotation for name, item in declared.items() if is_dataclass(item.annotation)}
+        parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+        for name, item in declared.items():
+            if name in groups:
+                parameters += field_parameters(groups[name], surface)
+            elif name != "given":
+                parameters.append(item.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+        def run(context: typer.Context, **arguments: Any) -> None:
+            sources = {name: context.get_parameter_source(name) for name in arguments}
+            given = frozenset(name for name, source in sources.items() if source and source.name != "DEFAULT")
+            for name, group in groups.items():
+                values = {item.name: arguments.pop(item.name) for item in fields(group) if item.name in arguments}
+                arguments[name] = make_group(group, values, given)
+            command(**arguments, **({"given": given} if "given" in declared else {}))
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {item.name: item.annotation for item in parameters}
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        return run
+
+    return decorate
+
+
+Seed = Annotated[int, flag_option(OPTIONS["seed"], "cli")]
+
+
+@dataclass(frozen=True)
+class ModelArguments:
+    """Arguments about experts and references of a command."""
+
+    experts: Experts = None
+    references: Reference = None
+    device: Device = "cpu"
+    precision: Precision = None
+    trust_remote_code: TrustRemoteCode = False
+
+    def check(self, options: RestoreOptions) -> None:
+        """Raise a usage error for invalid references."""
+        if self.references and not options.memory:
+            raise typer.BadParameter(f"has no effect with {flag_of('memory')}", param_hint="--reference")
+        if self.references and "" in self.references:
+            raise typer.BadParameter("expected a file or a folder, got an empty name", param_hint="--reference")
+
+    def load(self) -> "list[Expert]":
+        """Load the experts."""
+        names = expert_names(self.experts)
+        return load_named(names, self.device, self.precision, trust_remote_code=self.trust_remote_code)
 
 
 def read_text(
@@ -190,42 +233,19 @@ def read_text(
 
 
 def load_named(
-    names: list[str], device: str, precision: str | None, *, trust_remote_code: bool, native_tokens: bool = False
+    names: list[str], device: str, precision: Precision, *, trust_remote_code: bool, native_tokens: bool = False
 ) -> "list[Expert]":
     """Load experts by name; print the memory that pretrained ones need."""
     from conservator.experts import load_experts
     from conservator.experts.denoisers import find_denoiser, size_of
     from conservator.experts.language_models.loading import HUB
 
-    precisions: dict[str | None, Literal["float32", "bfloat16"]] = {"float32": "float32", "bfloat16": "bfloat16"}
-    if precision not in (None, *precisions):
-        raise typer.BadParameter(f"expected float32 or bfloat16, got {precision!r}", param_hint="--precision")
-    number_format = precisions.get(precision)
     for name in (name for name in names if name.startswith(HUB)):
-        size = size_of(find_denoiser(name), number_format or "float32")
+        size = size_of(find_denoiser(name), precision or "float32")
         messages.print(f"{name} needs {size / 1e6:.0f} MB of memory", soft_wrap=True)
     return load_experts(
-        names, device, precision=number_format, trust_remote_code=trust_remote_code, native_tokens=native_tokens
+        names, device, precision=precision, trust_remote_code=trust_remote_code, native_tokens=native_tokens
     )
-
-
-def check_dependent_options(
-    references: list[str] | None, language_models: str | None, *, memory: bool, effort: str
-) -> None:
-    """Raise a usage error for options that have no effect without others.
-
-    Args:
-        references: ``--reference``; None if it was not given.
-        language_models: ``--language-model``; None if it was not given.
-        memory: False with ``--no-memory``.
-        effort: ``--effort``.
-    """
-    if references and not memory:
-        raise typer.BadParameter("has no effect with --no-memory", param_hint="--reference")
-    if language_models is not None and effort != "best":
-        raise typer.BadParameter("has no effect without --effort best", param_hint="--language-model")
-    if references and "" in references:
-        raise typer.BadParameter("expected a file or a folder, got an empty name", param_hint="--reference")
 
 
 def check_targets(targets: dict[str, str | None], *, force: bool, parents: bool) -> list[str]:
@@ -261,9 +281,9 @@ def as_usage_errors() -> Iterator[None]:
     try:
         yield
     except OptionError as error:
-        raise typer.BadParameter(error.problem, param_hint=f"--{error.option.replace('_', '-')}") from error
+        raise typer.BadParameter(error.problem, param_hint=flag_of(error.option)) from error
 
 
 def as_option(advice: Advice) -> str:
     """Format an option as a command-line flag."""
-    return f"--{advice.option.replace('_', '-')} {advice.value}"
+    return f"{flag_of(advice.option)} {advice.value}"

@@ -11,42 +11,17 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conservator.cli.console import SafeConsole, messages, without_collection
 from conservator.cli.options import (
-    Channel,
-    Device,
-    Effort,
-    Encoding,
-    Experts,
-    FillUndetermined,
     Force,
-    Gap,
-    LanguageModel,
-    Lost,
-    Mark,
-    MaxGap,
-    MaxSeconds,
-    MinConfidence,
-    MinGapConfidence,
-    MinLogOdds,
-    NoMemory,
+    ModelArguments,
     Parents,
-    Precision,
     Quiet,
-    Reference,
-    Seed,
     Threads,
-    TrustRemoteCode,
     as_usage_errors,
-    check_dependent_options,
     check_targets,
-    load_named,
+    with_options,
 )
 from conservator.cli.pages import is_pages, ocr_confidence_in, picture_changes, read_any, write_pages
-from conservator.options import (
-    DEFAULTS,
-    REPORT_ALTERNATIVES,
-    RestoreOptions,
-    expert_names,
-)
+from conservator.options import DEFAULTS, REPORT_ALTERNATIVES, RestoreOptions
 from conservator.system.files import display_name, read_document, write_document
 
 if TYPE_CHECKING:
@@ -90,6 +65,7 @@ MIN_LISTED_PROBABILITY = 0.01  # probability: smaller ones are displayed as "und
 MAX_LISTED_PROBABILITY = 0.995  # probability: larger ones are displayed as "over 99 %" [definition]
 
 
+@with_options("cli")
 def restore(
     damaged: Annotated[
         str,
@@ -99,46 +75,16 @@ def restore(
         ),
     ],
     out: Annotated[str, typer.Option("--out", "-o", help="Output file; - writes to standard output.")] = "-",
-    experts: Experts = None,
-    references: Reference = None,
-    effort: Effort = DEFAULTS.effort,
-    language_models: LanguageModel = None,
-    no_memory: NoMemory = not DEFAULTS.memory,
-    mark: Mark = DEFAULTS.mark,
-    gap: Gap = DEFAULTS.gap,
-    max_gap: MaxGap = DEFAULTS.max_gap,
-    lost: Lost = DEFAULTS.lost,
-    encoding: Encoding = DEFAULTS.encoding,
-    channel: Channel = str(DEFAULTS.channel),
-    ocr_language: Annotated[
-        str, typer.Option(metavar="NAME", help="Language of a scan, as a Tesseract code such as eng or deu+lat.")
-    ] = "eng",
-    min_log_odds: MinLogOdds = DEFAULTS.min_log_odds,
-    min_confidence: MinConfidence = DEFAULTS.min_confidence,
-    min_gap_confidence: MinGapConfidence = DEFAULTS.min_gap_confidence,
-    fill_undetermined: FillUndetermined = DEFAULTS.fill_undetermined,
-    alternatives: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=100,
-            help="Number of alternative texts for each lost span, in the report and the JSON file (default: "
-            f"{REPORT_ALTERNATIVES} with --report, --json or --gap, else 0). They take time and do not change the "
-            "restored text.",
-            show_default=False,
-        ),
-    ] = None,
-    max_seconds: MaxSeconds = DEFAULTS.max_seconds,
+    *,
+    models: ModelArguments,
+    options: RestoreOptions,
+    given: frozenset[str],
     report: Annotated[
         str | None, typer.Option(help="Write an HTML report to this file; - writes to standard output.")
     ] = None,
     json: Annotated[
         str | None, typer.Option(help="Write the full result as JSON to this file; - writes to standard output.")
     ] = None,
-    device: Device = "cpu",
-    precision: Precision = None,
-    trust_remote_code: TrustRemoteCode = False,
-    seed: Seed = DEFAULTS.seed,
     force: Force = False,
     parents: Parents = False,
     threads: Threads = None,
@@ -149,29 +95,10 @@ def restore(
     OCR files and scans, and documents with --channel ocr or replacement, are corrected instead: there, visible text may
     change. The output has the encoding of the input.
     """
-    has_details = report is not None or json is not None or gap is not None
-    if alternatives is None:
-        alternatives = REPORT_ALTERNATIVES if has_details and channel == DEFAULTS.channel else DEFAULTS.alternatives
-    check_dependent_options(references, language_models, memory=not no_memory, effort=effort)
-    with as_usage_errors():
-        options = RestoreOptions(
-            mark=mark,
-            gap=gap,
-            max_gap=max_gap,
-            lost=lost,
-            channel=channel,
-            min_log_odds=min_log_odds,
-            min_confidence=min_confidence,
-            min_gap_confidence=min_gap_confidence,
-            fill_undetermined=fill_undetermined,
-            alternatives=alternatives,
-            seed=seed,
-            memory=not no_memory,
-            encoding=encoding,
-            effort=effort,
-            language_models=DEFAULTS.language_models if language_models is None else language_models,
-            max_seconds=max_seconds,
-        )
+    models.check(options)
+    has_details = report is not None or json is not None or options.gap is not None
+    if "alternatives" not in given and has_details and options.channel == DEFAULTS.channel:
+        options = replace(options, alternatives=REPORT_ALTERNATIVES)
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
     data = read_document(damaged)
     name = "standard input" if damaged == "-" else display_name(damaged)
@@ -182,34 +109,38 @@ def restore(
         from conservator.documents import read_input
         from conservator.restorer import Restorer
 
-    if pages and channel == DEFAULTS.channel:
+    if pages and options.channel == DEFAULTS.channel:
         options = replace(options, channel="ocr", alternatives=0)
     with as_usage_errors():
         edits = as_edit_channel(options.channel)
     if pages and edits is None:
-        problem = f"expected ocr or a fitted channel (NAME.json) for OCR files and scans, got {channel!r}"
+        problem = f"expected ocr or a fitted channel (NAME.json) for OCR files and scans, got {options.channel!r}"
         raise typer.BadParameter(problem, param_hint="--channel")
     with progress_bar() as progress, as_usage_errors():
-        transcript = read_any(data, name, ocr_language, progress) if pages else None
+        transcript = read_any(data, name, options.ocr_language, progress) if pages else None
         if transcript is not None:
             document = read_input(transcript.text)
         else:
             document = read_input(
-                data, encoding, name=name, markers=(mark, gap), allow_invalid_utf8=options.allow_invalid_utf8
+                data,
+                options.encoding,
+                name=name,
+                markers=(options.mark, options.gap),
+                allow_invalid_utf8=options.allow_invalid_utf8,
             )
-        select, loaded = experts is None, None
-        if experts is not None or edits is None:
-            loaded = load_named(expert_names(experts), device, precision, trust_remote_code=trust_remote_code)
+        select, loaded = models.experts is None, None
+        if not select or edits is None:
+            loaded = models.load()
         restorer = Restorer(loaded, options, select=select)
-        if effort == "best" and messages.is_terminal:
+        if options.effort == "best" and messages.is_terminal:
             seconds = restorer.estimate_rescoring_seconds(document)
             messages.print(f"rescoring with language models takes about {seconds:.0f} s", soft_wrap=True)
-        if references:
+        if models.references:
             progress("references", 0.0)
         ocr_confidence = None if transcript is None else ocr_confidence_in(transcript)
         restoration = restorer.restore(
             document,
-            references=read_references(references or [], damaged),
+            references=read_references(models.references or [], damaged),
             ocr_confidence=ocr_confidence,
             progress=progress,
         )

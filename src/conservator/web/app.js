@@ -12,11 +12,18 @@
   // opening: promise of the file that is being opened. running: AbortController of the running restoration.
   // sentChoices: number of new choices in the running restoration. progress: last progress update.
   const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), applied: new Map(), history: [], references: [], result: null, source: null, view: null, opening: null, running: null, sentChoices: 0, progress: null };
-  // Labels of the settings on this page, by their names in the API.
-  const SETTINGS = {
-    mark: "Mark of a lost byte or character", gap: "Marker of a gap of unknown length", max_gap: "Maximum length of a gap", lost: "Type of damage", encoding: "Encoding of the file",
-    min_confidence: "Minimum confidence", min_gap_confidence: "Minimum confidence of a gap", alternatives: "Alternatives for each lost span", seed: "Random seed", experts: "Experts", memory: "Copy matching text", references: "Reference files", rate: "Lost bytes", burst: "Bytes per span",
+  /** Label of an option on this page; undefined if the page does not have it. */
+  const labelOf = (name) => {
+    const label = $(String(name).replaceAll("_", "-"))?.closest("label");
+    const text = [...(label?.childNodes ?? [])].find((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    return text?.data.split(/[:,]/)[0].trim() ?? { experts: "Experts", references: "Reference files" }[name];
   };
+  /** Values of the settings, by the names of the options; an empty field with a placeholder is null. */
+  const settings = () => Object.fromEntries([...$("settings").querySelectorAll("[name]")].map(({ name, type, value, checked, placeholder }) => {
+    if (type === "checkbox") return [name, checked];
+    if (!value && placeholder) return [name, null];
+    return [name, type === "range" ? value / 100 : type === "number" ? +value : value];
+  }));
 
   const toBase64 = (bytes) => {
     let binary = "";
@@ -88,10 +95,10 @@
   }
   /** Text of an error of the server, with the labels of this page instead of the names of options. */
   function errorText({ detail, error, problem, option, advice = [] }) {
-    const label = (name) => SETTINGS[name] ?? name;
+    const label = (name) => labelOf(name) ?? name;
     if (Array.isArray(detail)) return detail.map(({ loc, msg }) => `${loc.slice(1).map(label).join(", ")}: ${msg}`).join("; ");
     const message = option ? `${label(option)}: ${problem}` : problem ?? detail ?? error;
-    return [message, ...advice.filter((item) => SETTINGS[item.option]).map((item) => `the setting “${label(item.option)}” ${item.effect}`)].join("; ");
+    return [message, ...advice.filter((item) => labelOf(item.option)).map((item) => `the setting “${label(item.option)}” ${item.effect}`)].join("; ");
   }
 
   function setBusy(busy, wholeDocument = false) {
@@ -101,7 +108,7 @@
     $("view").classList.toggle("stale", busy && wholeDocument);
     if (busy) showProgress({ doing: "waiting" });
   }
-  const STAGES = { waiting: "waiting in the queue", "choosing experts": "selecting experts", lengths: "estimating gap lengths", inferring: "inferring expert weights", decoding: "restoring", alternatives: "computing alternatives", correcting: "correcting" };
+  const STAGES = { waiting: "waiting in the queue", "choosing experts": "selecting experts", lengths: "estimating gap lengths", inferring: "inferring expert weights", decoding: "restoring", rescoring: "rescoring", alternatives: "computing alternatives", correcting: "correcting" };
   /** Show the stage with its progress, or the position in the queue, and the number of choices that are not sent yet. */
   function showProgress({ doing, share = 0, place }) {
     const percent = Math.round(100 * share), bar = $("progress"), waiting = pending().length - state.sentChoices;
@@ -148,11 +155,10 @@
     const choices = new Map(state.choices), { text: _, ...record } = previous ?? {};
     Object.assign(state, { running: new AbortController(), sentChoices: pending().length });
     setBusy(true, !previous);
-    const isOcr = $("lost").value === "ocr";
+    const options = settings(), isOcr = options.lost === "ocr";
     const request = {
-      data: toBase64(source.bytes), mark: $("mark").value, gap: $("gap").value || null, max_gap: +$("max-gap").value, lost: isOcr ? "auto" : $("lost").value, channel: isOcr ? "ocr" : "mask",
-      min_confidence: +$("min-confidence").value / 100, min_gap_confidence: +$("min-gap-confidence").value / 100, alternatives: isOcr ? 0 : +$("alternatives").value, seed: +$("seed").value, encoding: UTF8,
-      memory: $("memory").checked, references: $("memory").checked ? state.references.map(({ name, text }) => ({ name, text })) : [],
+      data: toBase64(source.bytes), encoding: UTF8, ...options, ...(isOcr && { lost: "auto", channel: "ocr", alternatives: 0 }),
+      references: options.memory ? state.references.map(({ name, text }) => ({ name, text })) : [],
       experts: selectedExperts(), choices: [...choices.values()], previous: previous && record,
     };
     try {

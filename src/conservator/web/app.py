@@ -16,16 +16,15 @@ from fastapi.responses import JSONResponse, StreamingResponse
 import conservator
 from conservator.documents import UTF8, damage, read_input, write_text
 from conservator.errors import ConservatorError
-from conservator.options import DEFAULTS, MAX_GAP_BYTES, MAX_SEED, REPORT_ALTERNATIVES
+from conservator.options import OPTIONS, REPORT_ALTERNATIVES
 from conservator.results.html import as_page
 from conservator.system.files import check_encoding
 from conservator.web.config import ServerConfig
 from conservator.web.guard import Guard
 from conservator.web.queue import RestorationQueue
 from conservator.web.requests import (
-    MAX_ALTERNATIVES,
-    MAX_MARK_CHARS,
     MAX_NAME_CHARS,
+    SURFACE,
     DamageRequest,
     DamageResponse,
     File,
@@ -48,17 +47,13 @@ FILES = {
     "static/view.js": ("conservator.results", "view.js", "text/javascript; charset=utf-8"),
     "static/view.css": ("conservator.results", "view.css", "text/css; charset=utf-8"),
 }
-# Values of the placeholders in index.html.
+# Values of the placeholders in index.html: the default and the bounds of each option, and others.
 PAGE_VALUES = {
-    "mark": DEFAULTS.mark,
-    "max_mark_chars": MAX_MARK_CHARS,
-    "max_gap": DEFAULTS.max_gap,
-    "max_max_gap": MAX_GAP_BYTES,
-    "min_gap_percent": round(100 * DEFAULTS.min_gap_confidence),
+    **{name: option.default for name, option in OPTIONS.items()},
+    **{f"{name}_min": option.min for name, option in OPTIONS.items()},
+    **{f"{name}_max": option.upper_bound(SURFACE) for name, option in OPTIONS.items()},
+    "min_gap_percent": round(100 * OPTIONS["min_gap_confidence"].default),
     "alternatives": REPORT_ALTERNATIVES,
-    "max_alternatives": MAX_ALTERNATIVES,
-    "seed": DEFAULTS.seed,
-    "max_seed": MAX_SEED,
     "max_name_chars": MAX_NAME_CHARS,
 }
 # JSON needs up to six bytes per byte of a document, and a record is several times as large as its document.

@@ -2,30 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, create_model, model_validator
 
 from conservator.errors import ConservatorError, OptionError
-from conservator.options import (
-    DEFAULTS,
-    ENCODING,
-    EXAMPLES,
-    LOST,
-    MAX_GAP_BYTES,
-    MAX_SEED,
-    REPORT_ALTERNATIVES,
-    are_marks_characters,
-)
+from conservator.options import MAX_TEXT_CHARS, OPTIONS, Option, are_marks_characters
 from conservator.web.config import ServerConfig
 
-MAX_MARK_CHARS = 64  # characters: length of a mark or a gap marker [safety limit]
+SURFACE = "web"
 MAX_NAME_CHARS = 200  # characters: length of the name of a file [safety limit]
-MAX_ALTERNATIVES = 20  # count: alternatives for each lost span [safety limit]
-ENCODING_DESCRIPTION = "Encoding of data; by default detected from the bytes."
-MARK_DESCRIPTION = "Text that stands for one lost byte or character."
-GAP_DESCRIPTION = "Text that stands for a lost span of unknown length; null if there are none."
-SEED_DESCRIPTION = "Random seed."
 
 
 class RefusedError(Exception):
@@ -111,60 +97,47 @@ class FixedText(BaseModel):
     text: str = Field(min_length=1, description="Text of the span.")
 
 
-class RestoreRequest(Document):
-    """A document to restore, and the options of ``conservator restore``."""
+def option_field(option: Option) -> tuple[Any, Any]:
+    """Return the type and the ``pydantic.Field`` of an option in a request."""
+    value_type: Any = Literal[option.choices] if option.choices else option.type
+    default = None if SURFACE in option.automatic else option.default
+    shown_default = option.describe_default(SURFACE)
+    description = option.help if shown_default == str(option.default) else f"{option.help} Default: {shown_default}."
+    is_number = option.type in (int, float)
+    is_text = option.type is str and not option.choices
+    field = Field(
+        default,
+        ge=option.min,
+        gt=option.above,
+        le=option.upper_bound(SURFACE) if is_number else None,
+        min_length=1 if is_text else None,
+        max_length=None if is_number else option.limits.get(SURFACE),
+        pattern=option.web_pattern,
+        description=description,
+    )
+    return (value_type | None if option.optional or default is None else value_type), field
+
+
+FIELDS: dict[str, Any] = {
+    name: option_field(option) for name, option in OPTIONS.items() if SURFACE not in option.excluded
+}
+if TYPE_CHECKING:
+
+    class OptionFields(Document):
+        """A document, and the options of a restoration."""
+
+        def __getattr__(self, name: str) -> Any:
+            """Return the value of an option."""
+else:
+    OptionFields = create_model("OptionFields", __base__=Document, **FIELDS)
+
+
+class RestoreRequest(OptionFields):
+    """A document to restore, and the options of a restoration."""
 
     experts: list[str] | None = Field(
         None,
         description="Names of the experts to use, from GET /v1/experts; by default selected for the document.",
-    )
-    mark: str = Field(DEFAULTS.mark, min_length=1, max_length=MAX_MARK_CHARS, description=MARK_DESCRIPTION)
-    gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=MAX_MARK_CHARS, description=GAP_DESCRIPTION)
-    max_gap: int = Field(
-        DEFAULTS.max_gap, ge=1, le=MAX_GAP_BYTES, description="Maximum length of a span of unknown length, in bytes."
-    )
-    lost: str = Field(
-        DEFAULTS.lost,
-        pattern=f"^({'|'.join(LOST)}|{ENCODING}.{{1,40}})$",
-        description="What a mark stands for: auto (detected), bytes, invalid (bytes; invalid UTF-8 is lost, too), "
-        "characters (outside ASCII), or "
-        f"{ENCODING}NAME (a character of a one-byte encoding, such as {ENCODING}{EXAMPLES[0]}).",
-    )
-    channel: str = Field(
-        str(DEFAULTS.channel),
-        max_length=64,
-        pattern=r"^(mask|ocr|replacement:[0-9.eE+-]*)$",
-        description="How the document was damaged: mask (marked positions are lost), ocr (OCR errors), or "
-        "replacement:RATE (any byte may be wrong, with this probability).",
-    )
-    min_confidence: float = Field(
-        DEFAULTS.min_confidence,
-        ge=0,
-        le=1,
-        description="Minimum confidence: lost bytes with a lower confidence are left unfilled.",
-    )
-    min_gap_confidence: float = Field(
-        DEFAULTS.min_gap_confidence,
-        ge=0,
-        le=1,
-        description="Minimum confidence of a gap of unknown length: gaps with a lower confidence are left unfilled.",
-    )
-    fill_undetermined: bool = Field(
-        DEFAULTS.fill_undetermined,
-        description="Whether to fill marks that the visible text does not determine.",
-    )
-    alternatives: int | None = Field(
-        None,
-        ge=0,
-        le=MAX_ALTERNATIVES,
-        description="Number of alternatives for each lost span; "
-        f"by default {REPORT_ALTERNATIVES} with the channel mask, else 0.",
-    )
-    seed: int = Field(DEFAULTS.seed, ge=0, le=MAX_SEED, description=SEED_DESCRIPTION)
-
-    encoding: str | None = Field(DEFAULTS.encoding, max_length=64, description=ENCODING_DESCRIPTION)
-    memory: bool = Field(
-        DEFAULTS.memory, description="Whether text is copied from other parts of the document and from references."
     )
     references: list[Reference] = Field([], description="Reference files: undamaged texts similar to the document.")
 
@@ -214,7 +187,7 @@ class RestoreRequest(Document):
     def lost_unit(self) -> str:
         """Return the option ``lost`` of the request, or of the previous record, because choices must not change it."""
         if self.previous is None:
-            return self.lost
+            return str(self.lost)
         with previous_as_error():
             return str(self.previous["lost"])
 
@@ -249,7 +222,7 @@ class DamageRequest(Document):
 
     rate: float = Field(0.1, ge=0, le=1, description="Fraction of the bytes to lose.")
     burst: int = Field(1, ge=1, le=1000, description="Length of each lost span, in bytes.")
-    seed: int = Field(DEFAULTS.seed, ge=0, le=MAX_SEED, description=SEED_DESCRIPTION)
+    seed: int = FIELDS["seed"][1]
 
 
 class ReadRequest(BaseModel):
@@ -259,9 +232,9 @@ class ReadRequest(BaseModel):
 
     data: Base64Bytes = Field(description="The file as bytes in base64.")
     name: str = Field("the document", max_length=MAX_NAME_CHARS, description="Name of the file, for error messages.")
-    encoding: str | None = Field(None, max_length=64, description=ENCODING_DESCRIPTION)
-    mark: str = Field(DEFAULTS.mark, min_length=1, max_length=MAX_MARK_CHARS, description=MARK_DESCRIPTION)
-    gap: str | None = Field(DEFAULTS.gap, min_length=1, max_length=MAX_MARK_CHARS, description=GAP_DESCRIPTION)
+    encoding: str | None = FIELDS["encoding"][1]
+    mark: str = FIELDS["mark"][1]
+    gap: str | None = FIELDS["gap"][1]
 
 
 class WriteRequest(BaseModel):
@@ -270,7 +243,7 @@ class WriteRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: str = Field(description="The text.")
-    encoding: str = Field(max_length=64, description="Encoding of the response.")
+    encoding: str = Field(max_length=MAX_TEXT_CHARS, description="Encoding of the response.")
 
 
 class File(BaseModel):
