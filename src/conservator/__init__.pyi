@@ -1,6 +1,8 @@
 from conservator.channels import Channel as Channel
 from conservator.channels import MaskChannel as MaskChannel
 from conservator.channels import ReplacementChannel as ReplacementChannel
+from conservator.document import Document as Document
+from conservator.document import open_document as open_document
 from conservator.documents import compare_documents as compare_documents
 from conservator.documents import damage as damage
 from conservator.errors import ConservatorError as ConservatorError

@@ -7,19 +7,17 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from conservator.batch.engine import COPIED, RESTORED, UNDAMAGED, DocumentResult, Task, WorkerConfig
 from conservator.batch.memory_usage import peak_memory, reset_peak
 from conservator.errors import ConservatorError, NotTextError
-from conservator.options import DEFAULTS
 from conservator.system.processes import find_factory
 
 if TYPE_CHECKING:
     from conservator.batch.references import SharedReferences
     from conservator.experts.language_models.precision import Precision
     from conservator.restorer import Restorer
-    from conservator.results import Restoration
 
 DocumentWorker = Callable[[Task], DocumentResult]
 WARMUP_TEXT = "A small document, in which a letter is l{mark}st."
@@ -62,17 +60,15 @@ def make_worker(worker_config: WorkerConfig) -> DocumentWorker:
 
         names = [name.strip() for name in options.language_models.split(",")]
         language_models = [load_language_model(name, precision) for name in names]
+    folder = worker_config.reference_index
+    reference_index = None if folder is None else SharedReferences.open(Path(folder))
     restorer = Restorer(
         loaded,
         options,
-        references=references,
+        references=references if reference_index is None else reference_index.texts,
         select=worker_config.experts is None,
         language_models=language_models,
     )
-    folder = worker_config.reference_index
-    reference_index = None if folder is None else SharedReferences.open(Path(folder))
-    if reference_index is not None:
-        restorer.reference_index = reference_index.texts
     restorer.restore(WARMUP_TEXT.format(mark="o" if is_correction else options.mark))
     return lambda task: restore_task(restorer, task, reference_index)
 
@@ -107,73 +103,30 @@ def restore_task(restorer: "Restorer", task: Task, reference_index: "SharedRefer
 
 def restore_document(restorer: "Restorer", task: Task, reference_index: "SharedReferences | None") -> DocumentResult:
     """Restore one document, or raise a ConservatorError if it cannot be restored."""
-    from conservator.documents import UTF8, InputText
-    from conservator.pages import detect_ocr_format
-    from conservator.restorer import as_input_text
+    from conservator.document import open_document
 
     if not task.data:
         return DocumentResult(UNDAMAGED)
-    if not task.is_text and detect_ocr_format(task.data) is not None:
-        return restore_ocr_file(restorer, task.data)
-    source = InputText(task.data, UTF8) if task.is_text else as_input_text(task.data, restorer.options)
-    sha256 = hashlib.sha256(source.data.removeprefix(BOM_UTF8)).hexdigest()
+    document = open_document(task.data.decode() if task.is_text else task.data, restorer.options, read_scans=False)
+    sha256 = hashlib.sha256(document.data.removeprefix(BOM_UTF8)).hexdigest()
     with nullcontext() if reference_index is None else reference_index.without(sha256):
-        restoration = restorer.restore(source)
-    data, written = restoration.encoded
-    result = to_document_result(restoration, data, task.data)
-    if result.outcome != RESTORED:
-        return result
-    encoding = restoration.encoding
-    reason = "" if written == encoding else f"a restored character does not exist in {encoding}"
-    return replace(result, encoding=encoding, written=written, reason=reason)
-
-
-def restore_ocr_file(restorer: "Restorer", data: bytes) -> DocumentResult:
-    """Correct the words in an OCR file."""
-    from conservator.documents import read_input
-    from conservator.pages import ocr_confidence_of, read_pages
-
-    transcript = read_pages(data)
-    overrides: dict[str, Any] = (
-        {"channel": "ocr", "alternatives": 0} if restorer.options.channel == DEFAULTS.channel else {}
-    )
-    restoration = restorer.restore(
-        read_input(transcript.text), ocr_confidence=ocr_confidence_of(transcript), **overrides
-    )
-    changes = transcript.word_changes(
-        (change.start, change.stop, change.text, change.probability) for change in restoration.changes
-    )
-    return to_document_result(restoration, transcript.apply_changes(changes) if restoration.changes else data, data)
-
-
-def to_document_result(restoration: "Restoration", written: bytes, original: bytes) -> DocumentResult:
-    """Summarise a restoration.
-
-    Args:
-        restoration: the result of the restorer.
-        written: the restored document, as it is written.
-        original: the document before the restoration.
-    """
+        restoration = restorer.restore(document)
+    summary, encoding = restoration.summary, restoration.encoding
     notices = {notice.kind: notice.message for notice in restoration.notices}
-    if not restoration.spans:
+    if not restoration.changes:
         return DocumentResult(UNDAMAGED, notices=notices)
-    summary = restoration.summary
-    lost, confident = summary.lost, summary.confident
-    restored = summary.restored
-    if restoration.is_correction:
-        from conservator.results import summarize_changes
-
-        counts = summarize_changes(restoration.observed, restoration.changes)
-        lost, restored, confident = counts.changes, counts.changes, counts.confident
-    weights = zip(restoration.experts, summary.weights, strict=True)
+    data, written = document.encode(restoration), restoration.encoded[1]
     return DocumentResult(
         RESTORED,
-        data=None if written == original else written,
-        lost=lost,
-        restored=restored,
-        confident=confident,
+        data=None if data == task.data else data,
+        reason="" if written == encoding else f"a restored character does not exist in {encoding}",
+        lost=summary.lost,
+        restored=summary.restored,
+        confident=summary.confident,
         unfilled=summary.unfilled,
         expected_accuracy=summary.expected_accuracy,
+        encoding=encoding,
+        written=written,
         notices=notices,
-        weights={name: round(weight, 6) for name, weight in weights},
+        weights={name: round(weight, 6) for name, weight in zip(restoration.experts, summary.weights, strict=True)},
     )

@@ -13,7 +13,7 @@ import typer
 from conservator.cli.console import messages
 from conservator.cli.options import Threads
 from conservator.errors import ConservatorError
-from conservator.options import EXPERTS
+from conservator.options import DEFAULT_LANGUAGE_MODEL, EXPERTS
 from conservator.system.processes import available_cores
 
 EXAMPLES = (
@@ -33,6 +33,14 @@ def serve(
     experts: Annotated[
         str, typer.Option(help="Experts to offer, separated by commas: built-in names, folders or hf: models.")
     ] = ",".join(EXPERTS),
+    language_models: Annotated[
+        str,
+        typer.Option(
+            "--language-model",
+            metavar="NAME",
+            help="Language models of requests with the effort best, separated by commas; loaded by the first of them.",
+        ),
+    ] = DEFAULT_LANGUAGE_MODEL,
     max_bytes: Annotated[
         int, typer.Option(min=1, help="Maximum size of a document, and of all its references together, in bytes.")
     ] = 1_000_000,
@@ -56,7 +64,16 @@ def serve(
 
     variable = os.environ.get("OMP_NUM_THREADS", "")
     worker_threads = max(1, int(variable)) if variable.isdecimal() else max(1, available_cores() // workers)
-    config = ServerConfig(experts, host, max_bytes, max_seconds, workers, queue_size, threads=worker_threads)
+    config = ServerConfig(
+        experts=experts,
+        language_models=language_models,
+        host=host,
+        max_bytes=max_bytes,
+        max_seconds=max_seconds,
+        workers=workers,
+        queue_size=queue_size,
+        threads=worker_threads,
+    )
     with exit_on_sigterm(), listen(host, port) as listener, RestorationQueue(config) as queue:
         server = Server(config, queue)
         url_host = f"[{host}]" if ":" in host else host

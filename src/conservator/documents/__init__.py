@@ -3,7 +3,7 @@
 from conservator.documents.compare import Comparison, compare_documents
 from conservator.documents.damage import damage
 from conservator.documents.damaged import LOST, MARK, DamagedDocument, FixedText, GapContext, read_damaged
-from conservator.documents.encoding import UTF8, InputText, read_input, write_text
+from conservator.documents.encoding import UTF8, InputText, encode_text, read_input, write_text
 from conservator.documents.splice import splice
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "InputText",
     "compare_documents",
     "damage",
+    "encode_text",
     "read_damaged",
     "read_input",
     "splice",

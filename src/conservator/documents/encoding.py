@@ -86,6 +86,14 @@ def write_text(text: str, encoding: str) -> bytes:
         raise ConservatorError(f"{encoding} has no character {error.object[error.start]!r}") from error
 
 
+def encode_text(text: str, encoding: str) -> tuple[bytes, str]:
+    """Encode a text, and return the bytes and their encoding: UTF-8 if the encoding lacks one of the characters."""
+    try:
+        return write_text(text, encoding), encoding
+    except ConservatorError:
+        return text.encode(), UTF8
+
+
 def detect_encoding(data: bytes, markers: tuple[str | None, ...] = (MARK,), *, allow_invalid_utf8: bool = False) -> str:
     """Return the encoding of a text.
 

@@ -1,6 +1,5 @@
 """The result of a restoration."""
 
-import contextlib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.decoders import Candidate
-from conservator.documents import UTF8, splice, write_text
-from conservator.errors import ConservatorError
+from conservator.documents import UTF8, encode_text, splice
 from conservator.experts import Cost, MemorySource
 from conservator.options import are_marks_characters, encoding_of
 from conservator.results.config import RESULTS
@@ -128,10 +126,7 @@ class Restoration:
 
         If a restored character does not exist in it, the whole text is UTF-8.
         """
-        if self.encoding != UTF8:
-            with contextlib.suppress(ConservatorError):
-                return write_text(self.text, self.encoding), self.encoding
-        return self.data, UTF8
+        return (self.data, UTF8) if self.encoding == UTF8 else encode_text(self.text, self.encoding)
 
     @cached_property
     def changes(self) -> tuple[Edit, ...]:

@@ -14,9 +14,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 
 import conservator
-from conservator.documents import UTF8, damage, read_input, write_text
+from conservator.documents import damage, encode_text, read_input
 from conservator.errors import ConservatorError
 from conservator.options import OPTIONS, REPORT_ALTERNATIVES
+from conservator.results import Record
 from conservator.results.html import as_page
 from conservator.system.files import check_encoding
 from conservator.web.config import ServerConfig
@@ -135,21 +136,14 @@ def create_app(config: ServerConfig, queue: RestorationQueue) -> Guard:
     @app.post("/v1/write")
     def write(request: WriteRequest) -> File:
         """Convert a text to an encoding, or to UTF-8 if the encoding lacks one of its characters."""
-        encoding = check_encoding(request.encoding)
-        try:
-            data = write_text(request.text, encoding)
-        except ConservatorError:
-            data, encoding = write_text(request.text, UTF8), UTF8
+        data, encoding = encode_text(request.text, check_encoding(request.encoding))
         return File(data=base64.b64encode(data).decode(), encoding=encoding)
 
     @app.post("/v1/report", response_class=Response, responses={200: {"content": {"text/html": {}}}})
     def report(request: ReportRequest) -> Response:
         """Create the report of a restoration, as one HTML file."""
         headers = {"Content-Disposition": 'attachment; filename="report.html"'}
-        try:
-            page = as_page(request.record, request.title).encode()
-        except ValueError as error:  # the record contains nan, infinity or a lone surrogate
-            raise RefusedError(400, f"the record cannot be written as a report: {error}") from error
+        page = as_page(Record.from_dict(request.record), request.title).encode()
         return Response(page, media_type="text/html", headers=headers)
 
     @app.get("/v1/experts")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from conservator.options import EXPERTS
+from conservator.options import DEFAULT_LANGUAGE_MODEL, EXPERTS
 
 
 @dataclass(frozen=True)
@@ -11,6 +11,7 @@ class ServerConfig:
 
     Attributes:
         experts: built-in names or folders, separated by commas; requests select experts by name.
+        language_models: language models of requests with ``effort="best"``; they are loaded by the first such request.
         host: address to listen on; on a loopback address, requests for other hosts are refused.
         max_bytes: largest size of a document, including its fixed texts, and of all its references together.
         max_seconds: time limit of a restoration, without its time in the queue; the result is partial if the limit is
@@ -23,6 +24,7 @@ class ServerConfig:
     """
 
     experts: str = ",".join(EXPERTS)
+    language_models: str = DEFAULT_LANGUAGE_MODEL
     host: str = "127.0.0.1"
     max_bytes: int = 1_000_000
     max_seconds: float = 600.0

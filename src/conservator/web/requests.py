@@ -1,13 +1,14 @@
 """Requests and responses of the API, and their validation."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, create_model, model_validator
 
 from conservator.errors import ConservatorError, OptionError
-from conservator.options import MAX_TEXT_CHARS, OPTIONS, Option, are_marks_characters
+from conservator.options import MAX_TEXT_CHARS, OPTIONS, Option, RestoreOptions
+from conservator.results import Record
 from conservator.web.config import ServerConfig
 
 SURFACE = "web"
@@ -184,12 +185,24 @@ class RestoreRequest(OptionFields):
                 f"the limit is {config.max_bytes} bytes",
             )
 
-    def lost_unit(self) -> str:
-        """Return the option ``lost`` of the request, or of the previous record, because choices must not change it."""
+    @cached_property
+    def previous_record(self) -> Record | None:
+        """The previous record, validated; None without one."""
         if self.previous is None:
-            return str(self.lost)
-        with previous_as_error():
-            return str(self.previous["lost"])
+            return None
+        try:
+            return Record.from_dict(self.previous)
+        except ConservatorError as error:
+            raise ConservatorError(f"previous is not a record of this document, omit it: {error}") from error
+
+    def options(self, config: ServerConfig) -> RestoreOptions:
+        """Return the options of the restoration; choices must not change what a mark stands for."""
+        options = {name: getattr(self, name) for name in FIELDS}
+        if self.previous_record is not None:
+            options["lost"] = self.previous_record.lost
+        if self.alternatives is None:
+            del options["alternatives"]
+        return RestoreOptions(**options, max_seconds=config.max_seconds, language_models=config.language_models)
 
     def selected_experts(self, available: Sequence[str]) -> list[str] | None:
         """Return the names of the experts in the request or in the previous record.
@@ -197,12 +210,10 @@ class RestoreRequest(OptionFields):
         None selects the experts for the document; it is also returned if marks are characters.
         """
         names = self.experts
-        if self.previous is not None:
-            if are_marks_characters(self.lost_unit()):
+        if self.previous_record is not None:
+            if self.previous_record.unit != "byte":
                 return None
-            with previous_as_error():
-                memory = self.previous["memory"]
-                names = [str(name) for index, name in enumerate(self.previous["experts"]) if index != memory]
+            names = [name for name in self.previous_record.experts if name in available]
         unknown = [name for name in names or [] if name not in available]
         if unknown:
             raise RefusedError(400, f"unknown expert {', '.join(unknown)}; available: {', '.join(available)}")
@@ -214,7 +225,8 @@ class RestoreRequest(OptionFields):
         """Raise an error for a request that is invalid; called before the request is queued."""
         self.check_size(self.fixed_texts(), config)
         self.reference_texts(config)
-        self.selected_experts(available)
+        if self.previous is None:  # the worker validates a previous record, because this takes time
+            self.selected_experts(available)
 
 
 class DamageRequest(Document):
@@ -270,14 +282,3 @@ class ReportRequest(BaseModel):
 
     title: str = Field("Restored document", max_length=200, description="Title of the report.")
     record: dict[str, Any] = Field(description="Response of /v1/restore.")
-
-
-@contextmanager
-def previous_as_error() -> Iterator[None]:
-    """Convert exceptions for an invalid previous record to a ConservatorError."""
-    try:
-        yield
-    except ConservatorError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
-        raise ConservatorError("previous is not a record of this document; omit it") from error
