@@ -23,60 +23,37 @@ MAX_GAP_BYTES = 256  # bytes: upper bound of max_gap on the command line and the
 MAX_TEXT_CHARS = 64  # characters: length of a mark or a name in a web request [safety limit]
 REPORT_ALTERNATIVES = 4  # candidates per gap: default number of alternatives in a report [untuned]
 MAX_SEED = 10**12  # seed: upper bound [safety limit]
+NAME_LIMITS = {"web": MAX_TEXT_CHARS}
 NUMBER_NOUNS = {int: "integer", float: "number"}
 
 
 @dataclass(frozen=True)
 class Option:
-    """Declaration of an option.
+    """Declaration of an option. A surface is one of ``SURFACES``."""
 
-    Attributes:
-        help: Description. References to options are written as ```name``` or ```name=value```.
-        min: Lower bound of a number.
-        above: Exclusive lower bound of a number.
-        max: Upper bound of a number.
-        limits: Stricter upper bounds of surfaces: of a number, or of the length of a text or a sequence.
-        choices: Valid values.
-        web_pattern: Regular expression of the texts that a web request may contain.
-        metavar: Placeholder for the value on the command line.
-        flag: Flag on the command line; by default the name with dashes. A flag of an option that is True by default
-            sets it to False.
-        cli_parse: Converts the text on the command line into the value; None: the text is the value.
-        default_text: Description of the default, if the value itself is not clear.
-        automatic: Surfaces that choose the value if it is not given, and the value that they choose.
-        needs: Option that this option needs, as ``name=value``, or ``name`` if it must not be None.
-        reject_without: Whether the command line rejects the option without the option that it needs.
-        excluded: Surfaces that do not have the option, and the reason.
-        name: Name of the field.
-        default: Default of the field.
-        type: Type of the value on all surfaces; ``str`` if the field also accepts other types.
-        optional: Whether None is valid.
-        is_checked: Whether ``check`` checks the type.
-    """
-
-    help: str
+    help: str  # description; names other options as `name` or `name=value`
     min: float | None = None
-    above: float | None = None
     max: float | None = None
-    limits: Mapping[str, int] = field(default_factory=dict)
+    is_positive: bool = False  # 0 is not valid
+    limits: Mapping[str, int] = field(default_factory=dict)  # surface -> maximum of the value, or of its length
     choices: tuple[str, ...] = ()
-    web_pattern: str | None = None
-    metavar: str | None = None
-    flag: str = ""
-    cli_parse: Callable[[str], Any] | None = None
-    default_text: str = ""
-    automatic: Mapping[str, str] = field(default_factory=dict)
-    needs: str = ""
-    reject_without: bool = False
-    excluded: Mapping[str, str] = field(default_factory=dict)
+    web_pattern: str | None = None  # regular expression of the values in web requests
+    metavar: str | None = None  # placeholder for the value on the command line
+    cli_parse: Callable[[str], Any] | None = None  # converts the text on the command line
+    default_text: str = ""  # description of the default
+    automatic: Mapping[str, str] = field(default_factory=dict)  # surface -> value that it selects if none is given
+    needs: str = ""  # option without which this option has no effect: name, or name=value
+    is_rejected_alone: bool = False  # the command line rejects the option without the option that it needs
+    excluded: Mapping[str, str] = field(default_factory=dict)  # surface without the option -> reason
+    is_checked: bool = True  # False: other types are valid in Python, and the pipelines check the value
+    flag: str = ""  # by default the name; if the default is True, the flag selects False
     name: str = ""
     default: Any = None
     type: Any = str
-    optional: bool = False
-    is_checked: bool = True
+    is_optional: bool = False  # None is valid
 
     def upper_bound(self, surface: str) -> float | None:
-        """Return the upper bound of the value, or of its length, on a surface."""
+        """Return the maximum of the value, or of its length, on a surface."""
         return self.limits.get(surface, self.max)
 
     def describe_default(self, surface: str = "") -> str:
@@ -84,45 +61,35 @@ class Option:
         shown = "none" if self.default is None else str(self.default)
         return self.automatic.get(surface) or self.default_text or shown
 
-    def is_needed_option_set(self, options: object) -> bool:
-        """Return whether the option that this option needs has the necessary value."""
-        name, _, value = self.needs.partition("=")
-        return not name or (str(getattr(options, name)) == value if value else getattr(options, name) is not None)
-
     def check(self, value: Any) -> None:
         """Raise an OptionError for an invalid value."""
-        if not self.is_checked or (value is None and self.optional):
+        if not self.is_checked or (value is None and self.is_optional):
             return
-        valid = not self.choices or value in self.choices
         if self.type in NUMBER_NOUNS:
             valid = isinstance(value, int | self.type) and not isinstance(value, bool)
             valid = valid and (self.min is None or value >= self.min) and (self.max is None or value <= self.max)
-            valid = valid and (self.above is None or value > self.above)
+            valid = valid and (value > 0 or not self.is_positive)
         elif self.type in (str, bool):
-            valid = valid and isinstance(value, self.type) and value != ""
+            valid = isinstance(value, self.type) and value != "" and (not self.choices or value in self.choices)
         else:
             valid = isinstance(value, list | tuple) and all(isinstance(item, str) and item for item in value)
         if not valid:
             raise OptionError(self.name, f"must be {self.describe_values()}, got {value!r}")
 
     def describe_values(self) -> str:
-        """Describe the valid values, for an error message."""
-        noun = NUMBER_NOUNS.get(self.type, "")
-        article = "an" if noun == "integer" else "a"
-        if self.choices:
-            values = f"one of {', '.join(self.choices)}"
-        elif not noun:
-            texts = {bool: "true or false", str: "a text of at least one character"}
-            values = texts.get(self.type, "a sequence of texts")
-        elif self.above is not None:
-            values = f"a positive {noun}" if self.above == 0 else f"{article} {noun} above {self.above}"
-        elif self.max is not None:
-            values = f"{article} {noun} between {self.min} and {self.max}"
-        elif self.min == 0:
-            values = f"a non-negative {noun}"
+        """Describe the valid values."""
+        noun = NUMBER_NOUNS.get(self.type)
+        if noun is None:
+            nouns = {bool: "true or false", str: "a text of at least one character"}
+            values = (
+                f"one of {', '.join(self.choices)}" if self.choices else nouns.get(self.type, "a sequence of texts")
+            )
+        elif self.max is None and (self.is_positive or self.min == 0):
+            values = f"a {'positive' if self.is_positive else 'non-negative'} {noun}"
         else:
-            values = f"{article} {noun}" if self.min is None else f"{article} {noun} of at least {self.min}"
-        return f"{values} or None" if self.optional else values
+            bounds = f" between {self.min} and {self.max}" if self.max is not None else f" of at least {self.min}"
+            values = f"{'an' if noun == 'integer' else 'a'} {noun}{'' if self.min is None else bounds}"
+        return f"{values} or None" if self.is_optional else values
 
 
 def option(default: Any, description: str, **declaration: Any) -> Any:
@@ -134,21 +101,15 @@ def options_of(cls: Any) -> dict[str, Option]:
     """Return the options of a dataclass by name."""
     options = {}
     for item in fields(cls):
-        if "option" in item.metadata:
-            types = [kind for kind in get_args(item.type) if kind is not NoneType]
-            optional = NoneType in get_args(item.type)
-            is_checked = not isinstance(item.type, str)  # a forward reference: the pipelines check the value
-            kind = (types[0] if optional else item.type) if is_checked else str
-            described = item.metadata["option"]
-            flag = described.flag or f"--{'no-' if item.default is True else ''}{item.name.replace('_', '-')}"
+        if declared := item.metadata.get("option"):
+            types = get_args(item.type) if NoneType in get_args(item.type) else (item.type,)
             options[item.name] = replace(
-                described,
+                declared,
                 name=item.name,
-                flag=flag,
+                flag=declared.flag or f"--{'no-' if item.default is True else ''}{item.name.replace('_', '-')}",
                 default=item.default,
-                type=kind,
-                optional=optional,
-                is_checked=is_checked,
+                type=types[0] if declared.is_checked else str,
+                is_optional=NoneType in types,
             )
     return options
 
@@ -163,18 +124,13 @@ def integer_or_none(text: str) -> int | str | None:
 
 @dataclass(frozen=True)
 class RestoreOptions:
-    """Options of a restoration: the fields below. docs/options.md lists them with their defaults and meanings."""
+    """Options of a restoration."""
 
     mark: str = option(
-        "\ufffd",
-        "Text that stands for one lost byte or character.",
-        default_text="U+FFFD",
-        limits={"web": MAX_TEXT_CHARS},
+        "\ufffd", "Text that stands for one lost byte or character.", default_text="U+FFFD", limits=NAME_LIMITS
     )
     gap: str | None = option(
-        None,
-        'Text that stands for a gap: a lost span of unknown length, such as "[...]".',
-        limits={"web": MAX_TEXT_CHARS},
+        None, 'Text that stands for a gap: a lost span of unknown length, such as "[...]".', limits=NAME_LIMITS
     )
     max_gap: int = option(
         32,  # bytes: bound on the lengths that are compared [untuned]
@@ -197,15 +153,16 @@ class RestoreOptions:
         "Encoding of the document, such as windows-1252 or utf-16.",
         metavar="NAME",
         default_text="detected",
-        limits={"web": MAX_TEXT_CHARS},
+        limits=NAME_LIMITS,
     )
     channel: "str | Path | Channel | EditChannel" = option(  # noqa: RUF009
         "mask",
         "How the document was damaged. mask: only the marked positions are lost. replacement:RATE: this share of the "
         "bytes was replaced, without marks. ocr: OCR errors. FILE.json: a channel that conservator channel fit wrote "
         "(not in web requests).",
-        limits={"web": MAX_TEXT_CHARS},
+        limits=NAME_LIMITS,
         web_pattern=r"^(mask|ocr|replacement:[0-9.eE+-]*)$",
+        is_checked=False,
     )
     ocr_language: str = option(
         "eng",
@@ -257,7 +214,7 @@ class RestoreOptions:
         flag="--language-model",
         metavar="NAME",
         needs="effort=best",
-        reject_without=True,
+        is_rejected_alone=True,
         excluded={"web": "a request must not name files of the server"},
     )
     memory: bool = option(True, "Copy text from other parts of the document or from references.")
@@ -265,7 +222,7 @@ class RestoreOptions:
         None,
         "Time limit, without loading the experts. The result so far is kept; bytes that were not reached stay "
         "unfilled.",
-        above=0,
+        is_positive=True,
         metavar="SECONDS",
         default_text="no limit",
         excluded={
@@ -344,4 +301,10 @@ def expert_names(experts: str | Sequence[Any] | None) -> list[Any]:
 
 
 OPTIONS = options_of(RestoreOptions)
+RestoreOptions.__doc__ = "\n".join(
+    [
+        f"{RestoreOptions.__doc__}\n\nAttributes:",
+        *(f"    {name}: {described.help}" for name, described in OPTIONS.items()),
+    ]
+)
 DEFAULTS = RestoreOptions()

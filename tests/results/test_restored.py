@@ -12,7 +12,11 @@ from conservator.decoders import Candidate, DecodedText
 from conservator.documents import read_damaged
 from conservator.experts import Cost, MemorySource
 from conservator.numerics import runs
-from conservator.results import Notice, Restoration, as_record, find_unfilled
+from conservator.pipelines.edits import find_gaps, make_edits
+from conservator.pipelines.undetermined import find_unfilled
+from conservator.results import Notice, Restoration
+from conservator.results.notices import domain_notice
+from conservator.results.record import Alternative, Reference
 
 
 def restored(document, filled, confidence, min_confidence, **settings):
@@ -20,25 +24,25 @@ def restored(document, filled, confidence, min_confidence, **settings):
     damaged = read_damaged(document, **settings)
     if len(damaged.gaps):
         damaged = damaged.with_lengths([2] * len(damaged.gaps))
-    return restored_at(np.arange(len(damaged.tokens)), damaged, filled, confidence, min_confidence)
+    return restored_at(np.arange(len(damaged.tokens)), document, damaged, filled, confidence, min_confidence)
 
 
-def restored_at(positions, damaged, filled, confidence, min_confidence):
+def restored_at(positions, document, damaged, filled, confidence, min_confidence):
     """Return a restoration of which some positions were read."""
     tokens = np.array(list(filled.encode()))[positions]
     lost = np.isin(np.arange(len(damaged.tokens)), damaged.lost)
     confident = np.where(lost, confidence, 1.0)[positions]
     decoded = DecodedText(tokens, confident, torch.zeros(0, 256), np.zeros(len(tokens)), Cost())
+    unfilled = find_unfilled(damaged, positions, decoded, min_confidence)
     return Restoration(
-        damaged=damaged,
+        observed=document if isinstance(document, bytes) else document.encode(),
+        edits=make_edits(damaged, positions, tokens, confident, unfilled),
+        gaps=find_gaps(damaged),
         experts=("one", "two"),
         positions=positions,
-        read_tokens=tokens,
         read_confidence=confident,
         read_field=np.tile([0.75, 0.25], (len(positions), 1)),
         read_regions=np.zeros(len(positions), dtype=np.int64),
-        unfilled_positions=find_unfilled(damaged, positions, decoded, min_confidence),
-        alternatives=(),
         cost=Cost(),
     )
 
@@ -55,7 +59,7 @@ def restored_at(positions, damaged, filled, confidence, min_confidence):
 )
 def test_a_gap_is_filled_as_a_whole_or_not_at_all(document, filled, unfilled):
     result = restored(document, filled, 0.5, 0.9, gap="[...]")
-    assert result.unfilled_positions.tolist() == unfilled
+    assert np.flatnonzero(result.unfilled).tolist() == unfilled
     assert result.data == (document if unfilled else filled.encode())
 
 
@@ -64,9 +68,13 @@ def test_runs():
     assert runs(np.array([], dtype=bool)) == []
 
 
-def test_spans_have_ranges_in_both_documents():
+def test_edits_have_ranges_in_both_documents():
     result = restored("a\ufffd\ufffdb\ufffd", "a12b3", 0.5, 0.0)
-    assert [(span.start, span.stop, span.origin) for span in result.spans] == [(1, 3, (1, 7)), (4, 5, (8, 11))]
+    assert result.ranges == ((1, 3), (4, 5))
+    assert [edit.span for edit in result.edits] == [(1, 7), (8, 11)]
+    assert [edit.text for edit in result.edits] == ["12", "3"]
+    assert [edit.probability for edit in result.edits] == [0.25, 0.5]
+    assert [result.origin(position) for position in range(5)] == [(0, 1), (1, 4), (4, 7), (7, 8), (8, 11)]
     assert result.text == "a12b3"
     assert result.expected_accuracy == 0.5
 
@@ -74,7 +82,7 @@ def test_spans_have_ranges_in_both_documents():
 def test_bytes_with_low_confidence_are_unfilled():
     result = restored("a?c?", "abcd", [1, 0.4, 1, 0.9], 0.5, mark="?")
     assert result.data == b"a?cd"
-    assert [span.unfilled for span in result.spans] == [True, False]
+    assert [edit.placeholders for edit in result.edits] == [{0: b"?"}, {}]
     assert result.expected_accuracy == 0.9
 
 
@@ -118,14 +126,16 @@ def test_a_gap_that_completes_a_visible_byte_is_filled():
 def test_an_unfilled_gap_has_proposals():
     result = restored("a[...]c?", "axycd", [1, 0.5, 0.4, 1, 0.9], 0.5, mark="?", gap="[...]")
     assert result.data == b"a[...]cd"
-    assert result.proposals(0) == [("xy", pytest.approx(0.2))]
+    assert result.proposals(result.gaps[0]) == [("xy", pytest.approx(0.2))]
     lines = [line for line in summary(result) if line.startswith("gap ")]
     assert lines == ['gap at byte 1 left unfilled; candidates: "xy" 20 %']
-    with_alternatives = replace(result, alternatives=((Candidate(b"xy", 0.16), Candidate(b"uv", 0.09)), ()))
+    gap, mark = result.edits
+    candidates = (Candidate(b"xy", 0.16), Candidate(b"uv", 0.09))
+    with_alternatives = replace(result, edits=(replace(gap, alternatives=candidates), mark))
     assert 'gap at byte 1 left unfilled; candidates: "xy" 16 %, "uv" 9 %' in summary(with_alternatives)
-    piece = next(piece for piece in as_record(with_alternatives)["pieces"] if "origin" in piece)
-    assert (piece["text"], piece["unfilled"], piece["guess"]) == ("[...]", True, "xy")
-    assert piece["alternatives"] == [{"text": "xy", "probability": 0.16}, {"text": "uv", "probability": 0.09}]
+    piece = next(piece for piece in with_alternatives.record.pieces if piece.origin is not None)
+    assert (piece.text, piece.unfilled, piece.guess) == ("[...]", True, "xy")
+    assert piece.alternatives == (Alternative("xy", 0.16), Alternative("uv", 0.09))
 
 
 def test_a_character_is_unfilled_as_a_whole_or_not_at_all():
@@ -135,8 +145,8 @@ def test_a_character_is_unfilled_as_a_whole_or_not_at_all():
 
 
 def test_an_untouched_document():
-    result = Restoration.untouched(read_damaged("as it is"), ("one", "two"), Cost())
-    assert (result.text, result.spans, result.expected_accuracy) == ("as it is", (), None)
+    result = Restoration(observed=b"as it is", experts=("one", "two"), cost=Cost())
+    assert (result.text, result.edits, result.expected_accuracy) == ("as it is", (), None)
     assert result.field.shape == (8, 2)
     assert (result.field == 0.5).all()
     assert (result.regions == -1).all()
@@ -146,20 +156,20 @@ def test_an_untouched_document():
 
 
 def test_text_that_was_not_read_is_unchanged():
-    damaged = read_damaged("abc?é de?f", mark="?")
-    filled = "abcxé deyf"
-    whole = restored_at(np.arange(11), damaged, filled, 0.8, 0.0)
-    part = restored_at(np.array([2, 3, 4, 8, 9, 10]), damaged, filled, 0.8, 0.0)
+    document, filled = "abc?é de?f", "abcxé deyf"
+    damaged = read_damaged(document, mark="?")
+    whole = restored_at(np.arange(11), document, damaged, filled, 0.8, 0.0)
+    part = restored_at(np.array([2, 3, 4, 8, 9, 10]), document, damaged, filled, 0.8, 0.0)
     assert part.text == whole.text == filled
-    assert part.spans == whole.spans
+    assert part.edits == whole.edits
     assert part.summary == whole.summary
     for name in ("tokens", "confidence", "changed", "unfilled"):
         np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))
     assert part.regions.tolist() == [-1, -1, 0, 0, 0, -1, -1, -1, 0, 0, 0]
     assert part.field.tolist() == [[0.75, 0.25] if region == 0 else [0.5, 0.5] for region in part.regions]
-    rejected = restored_at(np.array([2, 3, 4, 8, 9, 10]), damaged, filled, 0.3, 0.5)
-    assert rejected.text == "abc?é de?f"
-    assert rejected.unfilled_positions.tolist() == np.flatnonzero(rejected.unfilled).tolist() == [3, 9]
+    rejected = restored_at(np.array([2, 3, 4, 8, 9, 10]), document, damaged, filled, 0.3, 0.5)
+    assert rejected.text == document
+    assert np.flatnonzero(rejected.unfilled).tolist() == [3, 9]
 
 
 def test_a_summary_counts_restored_bytes():
@@ -171,18 +181,22 @@ def test_a_summary_counts_restored_bytes():
     assert summary.weights == (0.75, 0.25)
 
 
-def test_ranges_are_rendered_like_the_whole_document():
+def test_parts_of_an_edit_are_written_like_the_whole_edit():
     result = restored("é??[...]b?", "é1234b5", 0.2, 0.5, mark="?", gap="[...]")
-    assert result.render(0, result.length) == result.data == "é??[...]b?".encode()
-    for edge in range(result.length + 1):
-        if edge != 5:  # a gap marker cannot be divided
-            assert result.render(0, edge) + result.render(edge, result.length) == result.data
+    assert result.data == "é??[...]b?".encode()
+    edit = result.edits[0]
+    assert (edit.data, edit.written()) == (b"1234", b"??[...]")
+    for edge in range(len(edit.data) + 1):
+        assert edit.written(0, edge) + edit.written(edge) == edit.written()
 
 
 def with_memory(result, provenance):
     """Return the restoration by one expert and a memory, with the provenance of its bytes."""
-    sources = {position: MemorySource(*source) for position, source in provenance.items()}
-    return replace(result, experts=("one", "memory"), has_memory=True, provenance=sources)
+    edits = []
+    for edit, (start, stop) in zip(result.edits, result.ranges, strict=True):
+        copied = {position - start: MemorySource(*provenance[position]) for position in range(start, stop) if position in provenance}
+        edits.append(replace(edit, sources=copied))
+    return replace(result, edits=tuple(edits), experts=("one", "memory"), has_memory=True)
 
 
 def test_copied_bytes_are_counted():
@@ -195,20 +209,20 @@ def test_copied_bytes_are_counted():
 def test_the_record_has_the_provenance_of_each_character():
     result = restored("?b????é", "abc€é", [0.9, 1, 0.3, 0.9, 0.9, 0.9, 1, 1], 0.5, mark="?")
     result = with_memory(result, {0: (None, 1), 2: ("small", 5), 4: ("large", 9), 5: ("large", 8)})
-    record = as_record(result)
-    assert record["memory"] == 1
-    assert record["references"] == [{"name": "large", "provenance": 2}, {"name": "small", "provenance": 0}]
-    pieces = [(piece["guess"], piece["from"]) for piece in record["pieces"] if "origin" in piece]
-    assert pieces == [("a", [[None, 1]]), ("c", [[1, 5]]), ("€", [[0, 9]])]
-    assert record["summary"]["provenance"] == 3
-    assert [value for value in record["field"]["provenance"] if value is not None] == [0.25] * 5
+    record = result.record
+    assert record.memory == 1
+    assert record.references == (Reference("large", 2), Reference("small", 0))
+    pieces = [(piece.guess, piece.sources) for piece in record.pieces if piece.origin is not None]
+    assert pieces == [("a", ((None, 1),)), ("c", ((1, 5),)), ("€", ((0, 9),))]
+    assert record.summary.provenance == 3
+    assert [value for value in record.field.provenance if value is not None] == [0.25] * 5
 
 
 def test_a_record_without_a_memory_has_no_provenance():
-    record = as_record(restored("a?c", "abc", 0.9, 0.0, mark="?"))
-    assert (record["memory"], record["references"], record["summary"]["provenance"]) == (None, [], 0)
-    assert [piece["from"] for piece in record["pieces"] if "origin" in piece] == [[None]]
-    assert record["field"]["provenance"] == []
+    record = restored("a?c", "abc", 0.9, 0.0, mark="?").record
+    assert (record.memory, record.references, record.summary.provenance) == (None, (), 0)
+    assert [piece.sources for piece in record.pieces if piece.origin is not None] == [(None,)]
+    assert record.field.provenance == ()
 
 
 def test_a_file_name_with_surrogates_can_be_written():
@@ -220,24 +234,26 @@ def test_a_file_name_with_surrogates_can_be_written():
 def test_a_small_local_gain_means_that_a_global_weight_suffices(gain, suffices):
     result = replace(restored("a�c", "abc", 0.5, 0.0), local_gain=gain)
     assert result.global_weight_suffices is suffices
-    assert as_record(result)["global_weight_suffices"] is suffices
+    assert result.record.global_weight_suffices is suffices
 
 
-def test_a_text_is_out_of_domain_only_if_the_sample_is_large_enough():
-    result = restored("th\ufffd end", "the end", 0.9, 0.5)  # one byte of seven is lost: the limit is 2.2 nats
-    for cross_entropy, error, out_of_domain in (
-        (3.0, 0.1, True),
-        (3.0, 0.5, False),
-        (2.0, 0.01, False),
-        (9.0, None, False),
-    ):
-        assert replace(result, cross_entropy=cross_entropy, cross_entropy_error=error).out_of_domain is out_of_domain
+@pytest.mark.parametrize(
+    ("cross_entropy", "error", "out_of_domain"),
+    [(3.0, 0.1, True), (3.0, 0.5, False), (2.0, 0.01, False), (9.0, None, False), (None, None, False)],
+)
+def test_a_text_is_out_of_domain_only_if_the_sample_is_large_enough(cross_entropy, error, out_of_domain):
+    result = restored("th\ufffd end", "the end", 0.9, 0.5)
+    notices = domain_notice(cross_entropy, error, 1 / 7)  # one byte of seven is lost: the limit is 2.2 nats
+    assert replace(result, notices=notices).out_of_domain is out_of_domain
+    assert [notice.kind for notice in notices] == ["out_of_domain"] * out_of_domain
 
 
 def test_notices_are_part_of_the_record():
     result = restored("th\ufffd end", "the end", 0.9, 0.5)
-    assert as_record(replace(result, cross_entropy=0.5))["notices"] == []
-    named = Notice("unknown_language", "no model covers this text")
-    record = as_record(replace(result, cross_entropy=9.0, cross_entropy_error=0.1, reported=(named,)))
-    assert [notice["kind"] for notice in record["notices"]] == ["unknown_language", "out_of_domain"]
-    assert record["notices"][0]["message"] == "no model covers this text"
+    assert result.record.notices == ()
+    notices = (Notice("unknown_language", "no model covers this text"), *domain_notice(9.0, 0.1, 1 / 7))
+    reported = replace(result, notices=notices)
+    assert reported.not_covered
+    assert reported.out_of_domain
+    assert [notice.kind for notice in reported.record.notices] == ["unknown_language", "out_of_domain"]
+    assert reported.record.notices[0].message == "no model covers this text"

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conservator import restore
-from conservator.results import as_record
 from conservator.results.config import RESULTS
 from conservator.results.html import as_page, asset
 from support.fakes import FakeExpert
@@ -29,34 +28,33 @@ def test_the_pieces_are_the_document(document, min_confidence, alternatives, los
     result = restore(
         data, EXPERTS, gap="[...]", max_gap=3, min_confidence=min_confidence, alternatives=alternatives, lost="invalid"
     )
-    record = as_record(result)
-    assert "".join(piece["text"] for piece in record["pieces"]) == result.text
-    edges = [piece["at"] for piece in record["pieces"]]
+    record = result.record
+    assert record.text == result.text
+    edges = [piece.at for piece in record.pieces]
     assert [start for start, _ in edges[1:]] == [stop for _, stop in edges[:-1]]
-    restored = [piece for piece in record["pieces"] if "origin" in piece]
+    restored = [piece for piece in record.pieces if piece.origin is not None]
     covered = np.zeros(len(result.tokens), dtype=bool)
     for piece in restored:
-        covered[slice(*piece["at"])] = True
-        assert len(piece["confidence"]) == len(piece["guess"])
-        assert piece["unfilled"] or piece["text"] == piece["guess"]
+        covered[slice(*piece.at)] = True
+        assert len(piece.confidence) == len(piece.guess)
+        assert piece.unfilled or piece.text == piece.guess
     assert (covered >= result.changed).all()
     assert json.loads(result.to_json())["text"] == result.text
 
 
 def test_an_alternative_of_half_a_character_is_shown_whole():
-    record = as_record(restore(b"caf\xef\xbf\xbd\xa9", EXPERTS, alternatives=2))
-    piece = record["pieces"][-1]
-    assert piece["text"] == piece["alternatives"][0]["text"]
-    assert piece["origin"] == [3, 7]
+    piece = restore(b"caf\xef\xbf\xbd\xa9", EXPERTS, alternatives=2).record.pieces[-1]
+    assert piece.text == piece.alternatives[0].text
+    assert piece.origin == (3, 7)
 
 
 def test_curves_are_sampled_and_stop_where_nothing_was_read():
     document = "a" + MARK + "b" * 3000
-    record = as_record(restore(document, EXPERTS, evidence_radius=10))
-    assert len(record["field"]["lost_fraction"]) == RESULTS.max_curve_bins
-    assert record["field"]["weights"][0][0] is not None
-    assert record["field"]["weights"][0][-1] is None
-    assert record["pieces"][-1]["expert"] is None
+    record = restore(document, EXPERTS, evidence_radius=10).record
+    assert len(record.field.lost_fraction) == RESULTS.max_curve_bins
+    assert record.field.weights[0][0] is not None
+    assert record.field.weights[0][-1] is None
+    assert record.pieces[-1].expert is None
 
 
 def test_text_never_becomes_markup():
@@ -70,7 +68,7 @@ def test_text_never_becomes_markup():
 
 
 def test_the_report_is_self_contained():
-    page = as_page(as_record(restore("a" + MARK, EXPERTS)), "title")
+    page = as_page(restore("a" + MARK, EXPERTS).record, "title")
     assert not re.findall(r"(?:src|href)=|url\(|@import|fetch\(|XMLHttp", page)
     assert "default-src &#x27;none&#x27;" in page
     for name in ("view.js", "view.css"):
@@ -97,7 +95,7 @@ def test_references_change_no_visible_byte(references):
     document = f"one, tw{MARK}, three {MARK}"
     result = restore(document, EXPERTS, references=references)
     assert [result.text[position] for position in range(14)] == [*"one, tw", result.text[7], *", thre"]
-    assert as_record(result)["experts"][-1] == "memory"
+    assert result.record.experts[-1] == "memory"
 
 
 @pytest.mark.parametrize("document", ["", "nothing lost"])

@@ -128,35 +128,29 @@ def field_parameters(group: Any, surface: str) -> Iterator[inspect.Parameter]:
     for item in fields(group):
         annotation, default, option = item.type, item.default, options.get(item.name)
         if option is not None:
-            if surface in option.excluded:
-                continue
-            value_type = str if option.cli_parse else option.type
-            is_optional = option.optional or option.cli_parse
-            annotation = Annotated[value_type | None if is_optional else value_type, flag_option(option, surface)]
+            kind = str if option.cli_parse else option.type
+            kind = kind | None if option.is_optional or option.cli_parse else kind
+            annotation = Annotated[kind, flag_option(option, surface)]
             default = None if option.cli_parse else False if option.type is bool else default
-        yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        if option is None or surface not in option.excluded:
+            yield inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def make_group(group: Any, values: dict[str, Any], given: frozenset[str]) -> Any:
-    """Return a dataclass with values of the command line; raise a usage error for invalid ones.
-
-    Args:
-        group: the dataclass.
-        values: values by the name of the field.
-        given: the names of the options on the command line.
-    """
-    options = options_of(group)
+def make_group(group: Any, arguments: dict[str, Any], given: frozenset[str]) -> Any:
+    """Remove the fields of a dataclass from the arguments of a command, and return it; ``given``: see with_options."""
+    values = {item.name: arguments.pop(item.name) for item in fields(group) if item.name in arguments}
+    options = {name: option for name, option in options_of(group).items() if name in values}
     with as_usage_errors():
         for name, option in options.items():
-            if option.cli_parse and name in values:
+            if option.cli_parse:
                 values[name] = option.default if values[name] is None else option.cli_parse(values[name])
-            elif option.type is bool and name in values:
+            elif option.type is bool:
                 values[name] = values[name] != option.default
         result = group(**values)
-    for name, option in options.items():
-        if name in given and option.reject_without and not option.is_needed_option_set(result):
-            needed, _, value = option.needs.partition("=")
-            raise typer.BadParameter(f"has no effect without {flag_of(needed)} {value}", param_hint=option.flag)
+        for name in given & options.keys():
+            needed, _, value = options[name].needs.partition("=")
+            if options[name].is_rejected_alone and str(getattr(result, needed)) != value:
+                raise OptionError(name, f"has no effect without {flag_of(needed)} {value}")
     return result
 
 
@@ -181,10 +175,8 @@ def with_options(surface: str) -> Callable[[Callable[..., None]], Callable[..., 
         def run(context: typer.Context, **arguments: Any) -> None:
             sources = {name: context.get_parameter_source(name) for name in arguments}
             given = frozenset(name for name, source in sources.items() if source and source.name != "DEFAULT")
-            for name, group in groups.items():
-                values = {item.name: arguments.pop(item.name) for item in fields(group) if item.name in arguments}
-                arguments[name] = make_group(group, values, given)
-            command(**arguments, **({"given": given} if "given" in declared else {}))
+            built = {name: make_group(group, arguments, given) for name, group in groups.items()}
+            command(**arguments, **built, **({"given": given} if "given" in declared else {}))
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {item.name: item.annotation for item in parameters}

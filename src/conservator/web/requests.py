@@ -109,14 +109,14 @@ def option_field(option: Option) -> tuple[Any, Any]:
     field = Field(
         default,
         ge=option.min,
-        gt=option.above,
+        gt=0 if option.is_positive else None,
         le=option.upper_bound(SURFACE) if is_number else None,
         min_length=1 if is_text else None,
         max_length=None if is_number else option.limits.get(SURFACE),
         pattern=option.web_pattern,
         description=description,
     )
-    return (value_type | None if option.optional or default is None else value_type), field
+    return (value_type | None if option.is_optional or default is None else value_type), field
 
 
 FIELDS: dict[str, Any] = {

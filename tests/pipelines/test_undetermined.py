@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conservator.documents import read_damaged
-from conservator.results import byte_odds, find_mostly_lost, scale_odds
+from conservator.pipelines.undetermined import byte_odds, find_mostly_lost, scale_odds
 
 MARK = "\ufffd"
 ENGLISH = (
