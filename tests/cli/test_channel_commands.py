@@ -35,8 +35,9 @@ def test_fit_and_correct(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout == "The constable found the prisoner in the burning house.\n"
     assert "2 corrections" in done.stderr
-    changes = json.loads((tmp_path / "page.json").read_text())["changes"]
-    assert [(change["observed"], change["text"]) for change in changes] == [("b", "h"), ("m", "rn")]
+    pieces = json.loads((tmp_path / "page.json").read_text())["pieces"]
+    corrections = [(piece["observed"], piece["text"]) for piece in pieces if "origin" in piece]
+    assert corrections == [("b", "h"), ("m", "rn")]
     assert "The constable found t" in (tmp_path / "page.html").read_text()
 
 

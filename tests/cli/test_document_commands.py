@@ -7,8 +7,9 @@ import socket
 
 import pytest
 
-from conservator.cli.restore import STAGES, describe_sources
+from conservator.cli.description import describe_sources
 from conservator.experts import ByteExpert, library, load_expert, save_expert
+from conservator.results.notices import STAGE_LABELS
 from support.commands import call
 from support.networks import random_network
 
@@ -272,7 +273,7 @@ def test_text_is_copied_from_references(folder):
     assert "memory" in done.stdout
     record = json.loads((folder / "r.json").read_text())
     assert record["references"] == [{"name": "other.txt", "provenance": 4}]
-    assert [piece["from"] for piece in record["pieces"] if "from" in piece] == [[[0, 2]] * 3, [[0, 2]]]
+    assert [piece["sources"] for piece in record["pieces"] if "origin" in piece] == [[[0, 2]] * 3, [[0, 2]]]
     assert '"name":"other.txt"' in (folder / "r.html").read_text()
 
 
@@ -336,7 +337,7 @@ def test_the_progress_bar_shows_that_references_are_indexed(folder, monkeypatch)
     monkeypatch.setattr("conservator.cli.restore.progress_bar", bar)
     call("restore", "damaged.txt", "--reference", "clean.txt", *EXPERTS, cwd=folder)
     assert stages[0] == "references"
-    assert set(stages) <= set(STAGES)
+    assert set(stages) <= set(STAGE_LABELS)
 
 
 def test_singular_nouns_in_the_summary(folder):

@@ -75,7 +75,8 @@ def test_every_change_has_its_probability_and_its_original_in_the_file(folder):
         (folder / kind).write_bytes(write([WORDS]))
         done = call("restore", kind, *FITTED, "-o", f"fixed.{kind}", "--json", f"{kind}.json", cwd=folder)
         assert done.returncode == 0, done.stderr
-        changes = json.loads((folder / f"{kind}.json").read_text())["changes"]
+        pieces = json.loads((folder / f"{kind}.json").read_text())["pieces"]
+        changes = [piece for piece in pieces if "origin" in piece]
         words = read_pages((folder / f"fixed.{kind}").read_bytes()).words
         changed = [word for word in words if word.original is not None]
         assert [(word.original, word.text) for word in changed] == [("tbe", "the"), ("buming", "burning")]
@@ -119,7 +120,7 @@ def test_a_report_shows_the_lines_of_an_image_beside_the_file(folder):
 def test_a_byte_channel_is_rejected_for_ocr_files(folder):
     done = call("restore", "page.hocr", "--channel", "replacement:0.05", cwd=folder)
     assert done.returncode == 2
-    assert "expected ocr or a fitted channel" in re.sub(r"[\s│]+", " ", done.stderr)
+    assert "must be 'ocr' or a fitted channel" in re.sub(r"[\s│]+", " ", done.stderr)
 
 
 def test_a_correction_loads_no_networks(folder, monkeypatch):
@@ -127,7 +128,7 @@ def test_a_correction_loads_no_networks(folder, monkeypatch):
         raise AssertionError("networks are loaded")
 
     monkeypatch.setattr("conservator.experts.load_experts", load_experts)
-    monkeypatch.setattr("conservator.restorer.load_experts", load_experts)
+    monkeypatch.setattr("conservator.pipelines.task.load_experts", load_experts)
     assert call("restore", "page.hocr", *FITTED, "-o", "x.txt", cwd=folder).returncode == 0
     with pytest.raises(AssertionError, match="networks"):
         call("restore", "like.txt", "-o", "y.txt", cwd=folder)
