@@ -10,7 +10,8 @@ from conservator.batch.references import SharedReferences, build_references, gat
 from conservator.batch.work import restore_task
 from conservator.errors import ConservatorError
 from conservator.options import RestoreOptions
-from conservator.restorer import Restorer, read_references
+from conservator.pipelines.references import ReferenceTexts
+from conservator.restorer import Restorer
 from support.fakes import FakeExpert
 
 TEXTS = {
@@ -50,7 +51,7 @@ def test_the_index_on_disk_is_the_one_in_memory(corpus, tmp_path):
     texts = gather(corpus)
     build_references(texts, "\ufffd", tmp_path / "index")
     shared = SharedReferences.open(tmp_path / "index").texts
-    built = read_references([(name, data.decode()) for name, data in texts.values()], "\ufffd")
+    built = ReferenceTexts(tuple((name, data.decode()) for name, data in texts.values())).index
     assert shared.names == built.names
     for actual, expected in zip([shared.begins, *shared.index], [built.begins, *built.index], strict=True):
         np.testing.assert_array_equal(actual, expected)
@@ -62,14 +63,12 @@ def test_a_document_is_not_its_own_reference(corpus, tmp_path):
     shared = SharedReferences.open(tmp_path / "index")
     before = shared.texts.index.text.copy()
     document = TEXTS["b.txt"].encode()
-    restorer = Restorer([FakeExpert(0), FakeExpert(1)])
-    restorer.reference_index = shared.texts
-    result = restore_task(restorer, Task(0, document), shared)
+    experts = [FakeExpert(0), FakeExpert(1)]
+    result = restore_task(Restorer(experts, references=shared.texts), Task(0, document), shared)
     np.testing.assert_array_equal(shared.texts.index.text, before)
     others = [(name, text) for name, text in [*TEXTS.items(), ("bom.txt", "marked")] if name not in ("b.txt", "d.txt")]
     others.sort(key=lambda named_text: hashlib.sha256(named_text[1].encode()).hexdigest())
-    restorer.reference_index = read_references(others, "\ufffd")
-    expected = restore_task(restorer, Task(0, document))
+    expected = restore_task(Restorer(experts, references=others), Task(0, document))
     assert result.data == expected.data
     assert result.expected_accuracy == expected.expected_accuracy
     assert result.weights == expected.weights

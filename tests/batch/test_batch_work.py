@@ -9,6 +9,7 @@ from conservator.batch import Task, WorkerConfig, hash_configuration
 from conservator.batch.estimate import estimate_cost
 from conservator.batch.files import TextFile
 from conservator.batch.work import restore_task
+from conservator.document import open_document
 from conservator.errors import OptionError
 from conservator.options import RestoreOptions
 from conservator.pages import ocr_confidence_of, read_pages
@@ -84,21 +85,13 @@ def test_ocr_files_are_corrected():
 def test_ocr_confidences_are_used_as_in_restore(monkeypatch):
     line = "The Judge said that the prisoner was found in tbe house in the morning, and that he bad been seen before."
     page = write_hocr([line.split()]).replace(b"x_wconf 50", b"x_wconf 99")
-    restorer, transcript = Restorer(options=RestoreOptions(channel="ocr")), read_pages(page)
-    ocr_confidence = ocr_confidence_of(transcript)
-    restoration = restorer.restore(transcript.text, ocr_confidence=ocr_confidence)
+    restorer, document = Restorer(options=RestoreOptions(channel="ocr")), open_document(page)
+    restoration = restorer.restore(document)
     received, restore = [], restorer.restore
-    monkeypatch.setattr(
-        restorer,
-        "restore",
-        lambda *args, **options: received.append(options["ocr_confidence"]) or restore(*args, **options),
-    )
+    monkeypatch.setattr(restorer, "restore", lambda opened: received.append(opened) or restore(opened))
     result = restore_task(restorer, Task(0, page))
-    changes = transcript.word_changes(
-        (change.start, change.stop, change.text, change.probability) for change in restoration.changes
-    )
-    assert result.data == transcript.apply_changes(changes)
-    np.testing.assert_array_equal(received[0].correct, ocr_confidence.correct)
+    assert result.data == document.encode(restoration)
+    np.testing.assert_array_equal(received[0].ocr_confidence.correct, ocr_confidence_of(read_pages(page)).correct)
 
 
 def test_a_document_that_no_longer_fits_its_encoding_is_reported(restorer):
@@ -117,8 +110,8 @@ def test_a_document_that_no_longer_fits_its_encoding_is_reported(restorer):
 
 @pytest.mark.parametrize("data", [TEXT.encode(), b"nothing is lost"])
 def test_notices_of_a_restoration_are_kept(monkeypatch, restorer, data):
-    notices = (Notice("unknown_language", "no model covers it"),)
-    monkeypatch.setattr("conservator.results.Restoration.notices", notices)
+    notices, restore = (Notice("unknown_language", "no model covers it"),), restorer.restore
+    monkeypatch.setattr(restorer, "restore", lambda document: replace(restore(document), notices=notices))
     assert restore_task(restorer, Task(0, data)).notices == {"unknown_language": "no model covers it"}
 
 
