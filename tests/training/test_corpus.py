@@ -87,7 +87,8 @@ def test_folders_without_text_and_missing_files_are_reported(tmp_path):
 
 
 def test_too_much_text_is_rejected(tmp_path, monkeypatch):
-    monkeypatch.setattr("conservator.training.corpus.MAX_BYTES", 100)
+    for module in ("conservator.training.corpus", "conservator.documents.texts"):
+        monkeypatch.setattr(f"{module}.MAX_TEXT_BYTES", 100)
     (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(lines("a" * 60, "b" * 60)))
     with pytest.raises(ConservatorError, match="more than 100 bytes of text"):
         read_corpus([tmp_path / "bomb.jsonl.gz"])

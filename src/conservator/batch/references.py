@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from conservator.batch.items import InputFile
-from conservator.documents import read_damaged, read_input
+from conservator.documents import read_damaged, read_input, read_texts
 from conservator.errors import ConservatorError
 from conservator.experts import References
 from conservator.experts.memory import MAX_REFERENCE_BYTES, make_references
 from conservator.experts.memory.index import UNKNOWN, Index
 from conservator.options import RestoreOptions
 from conservator.system.files import make_folder
-from conservator.training import read_texts
 from conservator.vocabularies import BYTES
 
 ARRAYS = tuple(name for name in Index._fields if name != "bits")

@@ -130,7 +130,7 @@ def restore(
 
 def read_references(paths: list[str], damaged: str) -> list[tuple[str, str]]:
     """Read the references as (name, text). The document itself, which a folder may contain, is excluded."""
-    from conservator.training import read_texts
+    from conservator.documents import read_texts
 
     document = None if damaged == "-" else Path(damaged)
     return [reference for path in paths for reference in read_texts(Path(path), exclude=document)]

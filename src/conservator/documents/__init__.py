@@ -5,6 +5,7 @@ from conservator.documents.damage import damage
 from conservator.documents.damaged import LOST, MARK, DamagedDocument, FixedText, GapContext, read_damaged
 from conservator.documents.encoding import UTF8, InputText, encode_text, read_input, write_text
 from conservator.documents.splice import splice
+from conservator.documents.texts import read_texts
 
 __all__ = [
     "LOST",
@@ -20,6 +21,7 @@ __all__ = [
     "encode_text",
     "read_damaged",
     "read_input",
+    "read_texts",
     "splice",
     "write_text",
 ]

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.documents import DamagedDocument, read_damaged
+from conservator.documents import DamagedDocument, read_damaged, read_texts
 from conservator.experts import References, load_phrases, make_references
 from conservator.experts.char_ngram import REFERENCES, CharNgramMixture, CharNgramModel, load_char_ngram_models
-from conservator.training import read_texts
 from conservator.vocabularies import BYTES
 
 EDGES = ".,;:!?'\"()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026-\u2013\u2014"  # punctuation around a word

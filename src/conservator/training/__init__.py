@@ -1,7 +1,7 @@
 """Training and evaluation of experts: corpora, training runs, model cards, the specialisation check."""
 
 from conservator.training.card import loss_unit, write_card
-from conservator.training.corpus import Corpus, as_stream, hold_out, read_corpus, read_texts
+from conservator.training.corpus import Corpus, as_stream, hold_out, read_corpus
 from conservator.training.learners import ByteLearner
 from conservator.training.path import noise
 from conservator.training.presets import TrainingTarget
@@ -35,7 +35,6 @@ __all__ = [
     "noise",
     "ratio",
     "read_corpus",
-    "read_texts",
     "run_training",
     "write_card",
 ]
