@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from conservator.batch.engine import COPIED, RESTORED, UNDAMAGED, DocumentResult, Task, WorkerConfig
 from conservator.batch.memory_usage import peak_memory, reset_peak
+from conservator.documents.damaged import MARK, WARMUP_TEXT
 from conservator.errors import ConservatorError, NotTextError
+from conservator.execution import OnProgress
 from conservator.options import DEFAULTS
-from conservator.system.processes import find_factory
 
 if TYPE_CHECKING:
     from conservator.batch.references import SharedReferences
@@ -21,13 +22,7 @@ if TYPE_CHECKING:
     from conservator.restorer import Restorer
     from conservator.results import Restoration
 
-DocumentWorker = Callable[[Task], DocumentResult]
-WARMUP_TEXT = "A small document, in which a letter is l{mark}st."
-
-
-def load_worker(worker_config: WorkerConfig) -> DocumentWorker:
-    """Call the factory of a configuration."""
-    return cast(DocumentWorker, find_factory(worker_config.factory)(worker_config))
+DocumentWorker = Callable[[Task, OnProgress], DocumentResult]
 
 
 def make_worker(worker_config: WorkerConfig) -> DocumentWorker:
@@ -73,8 +68,8 @@ def make_worker(worker_config: WorkerConfig) -> DocumentWorker:
     reference_index = None if folder is None else SharedReferences.open(Path(folder))
     if reference_index is not None:
         restorer.reference_index = reference_index.texts
-    restorer.restore(WARMUP_TEXT.format(mark="o" if is_correction else options.mark))
-    return lambda task: restore_task(restorer, task, reference_index)
+    restorer.restore(WARMUP_TEXT.replace(MARK, "o" if is_correction else options.mark))
+    return lambda task, on_progress: restore_task(restorer, task, reference_index)
 
 
 def restore_task(restorer: "Restorer", task: Task, reference_index: "SharedReferences | None" = None) -> DocumentResult:
