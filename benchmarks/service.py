@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from batch import MARK, make_documents
-from conservator.batch.memory_usage import memory_of
 from conservator.evaluation.provenance import commit, versions
+from conservator.execution import memory_of
 from conservator.system.files import write_atomically
 
 HEALTH_INTERVAL = 0.02  # seconds between two health checks

@@ -13,6 +13,7 @@ LIBRARY, STUDIES = ROOT / "src" / "conservator", ROOT / "src" / "conservator_stu
 LAYERS = [
     {"errors"},
     {"numerics", "system"},
+    {"execution"},
     {"vocabularies"},
     {"documents", "channels"},
     {"options", "pages"},

@@ -46,6 +46,7 @@ class OptionError(ConservatorError):
         """Store the option and the problem."""
         super().__init__(problem)
         self.option = option
+        self.args = (option, problem)  # workers send errors as pickles, which call this method with ``args``
 
     def __str__(self) -> str:
         """Return the option and the problem."""

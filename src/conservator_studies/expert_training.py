@@ -2,19 +2,19 @@
 
 import hashlib
 import json
-import multiprocessing
-import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from multiprocessing.pool import Pool
 from pathlib import Path
 
 import torch
 
+from conservator.execution import OnProgress, WorkerPool
 from conservator.experts import Expert, load_experts
 from conservator.system.processes import available_cores
 from conservator.training import Corpus, Plan, TrainingTarget, hold_out, is_finished, is_resumable, run_training
 from conservator_studies.study import Track
+
+FACTORY = "conservator_studies.expert_training:make_trainer"
 
 
 @dataclass(frozen=True)
@@ -63,28 +63,17 @@ def train_missing(recipes: Sequence[Recipe], cache: Path, track: Track) -> dict[
     folders = {recipe.name: recipe.folder(cache) for recipe in recipes}
     missing = [(recipe, folder) for recipe in recipes if not is_finished(folder := folders[recipe.name])]
     if missing:
-        with start_workers(len(missing)) as workers:
-            trained = workers.imap_unordered(train, missing)
+        with WorkerPool(FACTORY, None, min(available_cores(), len(missing))) as pool:
+            trained = pool.run(missing)
             for _ in track(range(len(missing)), f"training {', '.join(recipe.name for recipe, _ in missing)}"):
-                next(trained)
+                next(trained).result()
     return folders
 
 
-def train(job: tuple[Recipe, Path]) -> None:
-    """Train the expert of a recipe in a folder."""
-    recipe, folder = job
-    recipe.train(folder)
-
-
-def start_workers(count: int) -> Pool:
-    """Start ``count`` worker processes, at most one per core; they end with the ``with`` block."""
-    return multiprocessing.get_context("spawn").Pool(min(available_cores(), count), prepare_worker)
-
-
-def prepare_worker() -> None:
-    """Use one core; ignore interrupts, because the parent process handles them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def make_trainer(_: None) -> Callable[[tuple[Recipe, Path], OnProgress], None]:
+    """Return the handler of a worker: it trains the expert of a recipe in a folder, with one thread."""
     torch.set_num_threads(1)
+    return lambda job, on_progress: job[0].train(job[1])
 
 
 def load_all(folders: Mapping[str, Path]) -> dict[str, Expert]:

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from conservator.batch import LocalEngine, WorkerConfig
+from conservator.batch import LocalEngine, RayEngine, WorkerConfig
 from conservator.batch.engine import Task
-from conservator.batch.ray import RayEngine
 from conservator.errors import ConservatorError, OptionError
 from conservator.options import RestoreOptions
 from support.batch_stub import LOG

@@ -3,13 +3,14 @@
 import gzip
 import json
 import pickle
+from contextlib import nullcontext
 from dataclasses import replace
-from multiprocessing.pool import ThreadPool
 
 import pytest
 import torch
 
 from conservator.errors import ConservatorError
+from conservator.execution import Call, find_factory
 from conservator.reference import PRESETS as PARTICLES
 from conservator.reference import Particles
 from conservator.training import TrainingTarget, runs
@@ -158,9 +159,25 @@ def test_unsuitable_experts_are_an_error(corpora, domain_texts, tmp_path, monkey
         by_noise_decoding(OURS, 1)(trials[0])
 
 
+class ThisProcess(nullcontext):
+    """A pool that runs tasks in this process, where attributes of modules can be replaced."""
+
+    def __init__(self, factory, config, workers):
+        threads = torch.get_num_threads()
+        self.handler = find_factory(factory)(config)
+        torch.set_num_threads(threads)
+        super().__init__(self)
+
+    def run(self, tasks):
+        for task in tasks:
+            call = Call(task)
+            call.set_result(self.handler(task, None))
+            yield call
+
+
 def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch):
     """The second call loads all experts from the cache."""
-    monkeypatch.setattr(expert_training, "start_workers", lambda count: ThreadPool(1))
+    monkeypatch.setattr(expert_training, "WorkerPool", ThisProcess)
     monkeypatch.setattr(runs, "FINAL_WINDOWS", 2)
     monkeypatch.setattr(runs, "CURVE_WINDOWS", 2)
     training = AdapterTraining(tokens=300, base=128, steps=64).for_windows(1)
@@ -173,7 +190,7 @@ def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch
     assert not first["prose"].spec.source.shows_noise
     assert first["prose"].base is first["code"].base
     assert first["code"].about["steps"] == 2 * first["prose"].about["steps"]
-    monkeypatch.setattr(expert_training, "start_workers", None)
+    monkeypatch.setattr(expert_training, "WorkerPool", None)
     loaded = load_or_train_adapters(*arguments, {"code": 2})
     assert loaded["code"].spec.fingerprint == first["code"].spec.fingerprint
     assert token_experts.has_token_expert(Resources(corpora, loaded, tmp_path), "code")

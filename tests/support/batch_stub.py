@@ -23,7 +23,7 @@ def make(config):
     if config.options.mark == "dead":
         os._exit(7)
 
-    def work(task):
+    def work(task, on_progress):
         letter = bytes([ord("a") + config.options.seed % 26])
         if log := os.environ.get(LOG):
             with Path(log).open("a") as handle:

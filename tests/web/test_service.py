@@ -121,7 +121,7 @@ def test_a_restoration_is_cancelled_when_its_client_disconnects(hold):
     async def work(restorations):
         first, second = Client(restorations, "HOLD"), Client(restorations, f"a{MARK}")
         await first.until({"doing": "decoding", "share": 0.5})
-        process = restorations.slots[0]._worker.process.pid
+        process = restorations.pool.live_workers[0].process.pid
         await first.disconnect()
         assert await second.task == {"text": "ax", "process": process}  # the worker was not killed
 
@@ -135,7 +135,7 @@ def test_a_worker_that_does_not_stop_is_killed(hold, monkeypatch):
         first, second = Client(restorations, "DEAF"), Client(restorations, f"a{MARK}")
         while not (hold / "begun").exists():
             await asyncio.sleep(0.005)
-        process = restorations.slots[0]._worker.process.pid
+        process = restorations.pool.live_workers[0].process.pid
         await first.disconnect()
         assert (await second.task)["process"] != process
 
@@ -165,7 +165,7 @@ def test_a_worker_that_dies_is_replaced(capfd):
         after = (await restore(restorations, "a"))["process"]
         assert after != before
         os.kill(after, signal.SIGKILL)  # while it is idle
-        restorations.slots[0]._worker.process.join()
+        restorations.pool.live_workers[0].process.join()
         assert (await restore(restorations, "a"))["process"] != after
 
     with_queue(work)

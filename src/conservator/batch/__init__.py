@@ -4,8 +4,7 @@ from conservator.batch.configuration import hash_configuration
 from conservator.batch.driver import Batch
 from conservator.batch.engine import DocumentResult, Engine, Task, WorkerConfig
 from conservator.batch.inputs import Inputs
-from conservator.batch.pool import LocalEngine
-from conservator.batch.ray import RayEngine
+from conservator.batch.pool import LocalEngine, RayEngine
 from conservator.batch.totals import Totals
 
 __all__ = [

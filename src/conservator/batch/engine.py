@@ -1,21 +1,14 @@
 """The interface between a batch and the workers: configuration, tasks, results and the Engine protocol."""
 
-import time
-from collections import Counter, deque
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from conservator.errors import ConservatorError, OptionError
+from conservator.errors import OptionError
 from conservator.options import RestoreOptions
 
 RESTORED, UNDAMAGED, COPIED = "restored", "undamaged", "copied"  # outcomes of a document
 FACTORY = "conservator.batch.work:make_worker"
-# crashes: workers that may crash on one document before it is copied; one or two may be accidental [safety limit]
-MAX_CRASHES = 3
-# workers: give up after this many start-up failures in a row [safety limit]
-MAX_STARTUP_FAILURES = 5
-POLL_SECONDS = 0.1  # seconds: interval between two checks of the time and memory limits [untuned]
 
 
 @dataclass(frozen=True)
@@ -30,8 +23,8 @@ class WorkerConfig:
         trust_remote_code: whether code that comes with pretrained models may be run.
         references: reference files and folders, for channels that correct text.
         reference_index: the folder of a reference index that all workers share, for other channels; None without one.
-        factory: ``module:function``; the function takes a WorkerConfig and returns a function from Task to
-            DocumentResult.
+        factory: ``module:function``; the function takes a WorkerConfig and returns a function from a Task and a
+            progress callback to a DocumentResult.
     """
 
     options: RestoreOptions
@@ -121,50 +114,3 @@ class Engine(Protocol):
         its result.
         """
         ...
-
-
-def give_up(reason: str, start_time: float) -> DocumentResult:
-    """Result for a document that could not be finished.
-
-    Args:
-        reason: why it could not be finished.
-        start_time: when a worker started with it, by ``time.monotonic``.
-    """
-    return DocumentResult(COPIED, reason=reason, gave_up=True, seconds=time.monotonic() - start_time)
-
-
-def time_limit_reason(time_limit: float) -> str:
-    """Reason for a document that exceeded the time limit."""
-    return f"took longer than the time limit of {time_limit:g} s"
-
-
-@dataclass
-class CrashCounter:
-    """Counts the worker crashes of a run.
-
-    Attributes:
-        by_task: task number -> crashes while a worker processed it.
-        startup_failures: workers in a row that stopped during start-up.
-    """
-
-    by_task: Counter[int] = field(default_factory=Counter)
-    startup_failures: int = 0
-
-    def count_startup_failure(self, cause: str) -> None:
-        """Count a worker that stopped during start-up; raise a ConservatorError after too many in a row."""
-        self.startup_failures += 1
-        if self.startup_failures >= MAX_STARTUP_FAILURES:
-            raise ConservatorError(
-                f"{MAX_STARTUP_FAILURES} workers in a row stopped during start-up ({cause}); "
-                "fewer --jobs need less memory"
-            )
-
-    def count_crash(
-        self, task: Task, start_time: float, cause: str, queue: deque[Task]
-    ) -> list[tuple[int, DocumentResult]]:
-        """Count a crash on a document; put the task back into the queue, or give up after too many."""
-        self.by_task[task.number] += 1
-        if self.by_task[task.number] < MAX_CRASHES:
-            queue.append(task)
-            return []
-        return [(task.number, give_up(f"{MAX_CRASHES} workers crashed on this document: {cause}", start_time))]

@@ -11,21 +11,16 @@ from typing import TYPE_CHECKING, cast
 
 from conservator.batch.engine import COPIED, RESTORED, UNDAMAGED, DocumentResult, Task, WorkerConfig
 from conservator.batch.memory_usage import peak_memory, reset_peak
+from conservator.documents.damaged import MARK, WARMUP_TEXT
 from conservator.errors import ConservatorError, NotTextError
-from conservator.system.processes import find_factory
+from conservator.execution import OnProgress
 
 if TYPE_CHECKING:
     from conservator.batch.references import SharedReferences
     from conservator.experts.language_models.precision import Precision
     from conservator.restorer import Restorer
 
-DocumentWorker = Callable[[Task], DocumentResult]
-WARMUP_TEXT = "A small document, in which a letter is l{mark}st."
-
-
-def load_worker(worker_config: WorkerConfig) -> DocumentWorker:
-    """Call the factory of a configuration."""
-    return cast(DocumentWorker, find_factory(worker_config.factory)(worker_config))
+DocumentWorker = Callable[[Task, OnProgress], DocumentResult]
 
 
 def make_worker(worker_config: WorkerConfig) -> DocumentWorker:
@@ -69,8 +64,8 @@ def make_worker(worker_config: WorkerConfig) -> DocumentWorker:
         select=worker_config.experts is None,
         language_models=language_models,
     )
-    restorer.restore(WARMUP_TEXT.format(mark="o" if is_correction else options.mark))
-    return lambda task: restore_task(restorer, task, reference_index)
+    restorer.restore(WARMUP_TEXT.replace(MARK, "o" if is_correction else options.mark))
+    return lambda task, on_progress: restore_task(restorer, task, reference_index)
 
 
 def restore_task(restorer: "Restorer", task: Task, reference_index: "SharedReferences | None" = None) -> DocumentResult:

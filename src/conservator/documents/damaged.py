@@ -13,6 +13,7 @@ from conservator.vocabularies import BYTES
 
 MARK = "\ufffd"  # written by software for a character that it cannot decode
 MOJIBAKE_MARK = MARK.encode().decode("latin-1")  # U+FFFD after another wrong decoding; it counts as a mark, too
+WARMUP_TEXT = f"A small document, in which a letter is l{MARK}st."  # restored by workers before their first task
 LOST = BYTES.mask
 # bytes: assumed length of a gap before its length is chosen; where a longer gap is valid UTF-8, four bytes are, because
 # three can end a character and one can start the next [definition]

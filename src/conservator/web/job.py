@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from conservator.document import open_document
 from conservator.documents import encode_text
+from conservator.documents.damaged import WARMUP_TEXT
+from conservator.execution import OnProgress
 from conservator.experts import load_experts
 from conservator.options import DEFAULTS, REPORT_ALTERNATIVES
 from conservator.restorer import Restorer
 from conservator.results import plan_renewal, renew
 from conservator.web.config import ServerConfig
 from conservator.web.requests import RestoreRequest
-from conservator.web.worker import OnProgress, dump
-
-WARM_UP_TEXT = "A small document, in which a letter is l\ufffdst."
+from conservator.web.worker import dump
 
 
 class RestoreHandler:
@@ -30,7 +30,7 @@ class RestoreHandler:
 
     def warm_up(self) -> None:
         """Restore a small document."""
-        self(RestoreRequest.model_validate({"text": WARM_UP_TEXT}), lambda stage, fraction: None)
+        self(RestoreRequest.model_validate({"text": WARMUP_TEXT}), lambda stage, fraction: None)
 
     def __call__(self, request: RestoreRequest, on_progress: OnProgress) -> bytes:
         """Restore a document; with a previous record, only the surroundings of fixed texts that changed.

@@ -1,25 +1,24 @@
-"""Restorations in worker processes, with a queue of limited size and a time limit."""
+"""The queue of restorations that wait for a worker; its size and the time of a restoration are limited."""
 
 import asyncio
 import math
-import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
 from conservator.errors import ConservatorError
-from conservator.system.processes import Problem, Worker
+from conservator.execution import ClosedError, CrashError, TimeLimitError, WorkerPool
 from conservator.web.config import ServerConfig
 from conservator.web.requests import RefusedError, RestoreRequest
-from conservator.web.worker import ExpertInfo, run_worker
+from conservator.web.worker import ExpertInfo
 
 Update = dict[str, Any]  # the position in the queue, or the stage and the fraction of it that is done
 OnUpdate = Callable[[Update], None]
 STOPPING = "the server is stopping"
+FACTORY = "conservator.web.worker:Responder"
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class QueueConfig:
     cancel_seconds: float = 1.0  # seconds: time in which a worker must stop a cancelled request [untuned]
     overtime_factor: float = 0.25  # fraction of max_seconds: time beyond the limit before a worker is killed [untuned]
     overtime_seconds: float = 5.0  # seconds: time beyond the limit before a worker is killed [untuned]
-    poll_seconds: float = 0.05  # seconds: interval of the checks for cancellation [untuned]
+    max_startup_failures: int = 2  # workers: start-up failures in a row before a request is refused [untuned]
     initial_duration: float = 1.0  # seconds: assumed duration of a restoration before the first [untuned]
     duration_smoothing: float = 0.2  # weight: new duration in the moving average of durations [untuned]
     max_retry_seconds: int = 60  # seconds: largest Retry-After [untuned]
@@ -41,90 +40,14 @@ class QueueConfig:
 CONFIG = QueueConfig()
 
 
-class Slot:
-    """One worker process; it is restarted if it dies or must be killed.
-
-    Attributes:
-        expert_info: experts of the worker.
-        is_closed: whether the server is stopping.
-    """
-
-    def __init__(self, config: ServerConfig) -> None:
-        """Start a worker; call ``wait`` until it is ready."""
-        self.config, self.is_closed = config, False
-        self.expert_info: ExpertInfo = []
-        self._start()
-
-    def _start(self) -> None:
-        self._worker = Worker.start(run_worker, self.config, threads=self.config.threads)
-
-    def wait(self) -> None:
-        """Wait until the worker is ready; raise a ConservatorError if it cannot start."""
-        try:
-            message = self._worker.connection.recv()
-        except (EOFError, OSError):
-            self._worker.process.join()
-            raise ConservatorError(f"the worker process could not start: {self._worker.exit_description}") from None
-        if isinstance(message, Problem):
-            message.throw()
-        self.expert_info = message
-
-    def close(self) -> None:
-        """End the worker for good."""
-        self.is_closed = True
-        self._worker.end()
-
-    def run(self, request: RestoreRequest, on_update: OnUpdate, cancelled: threading.Event) -> bytes:
-        """Return the response to a request; runs in a thread, and calls ``on_update`` in this thread."""
-        try:
-            if not self._worker.process.is_alive():
-                self._replace()
-            return self._exchange(request, on_update, cancelled)
-        except (EOFError, OSError):  # the worker has died
-            self._worker.process.join()
-            how = self._worker.exit_description
-            self._replace()
-            raise RefusedError(500, f"the worker process died during the restoration: {how}") from None
-
-    def _exchange(self, request: RestoreRequest, on_update: OnUpdate, cancelled: threading.Event) -> bytes:
-        connection, limit = self._worker.connection, self.config.max_seconds
-        deadline = time.monotonic() + (1 + CONFIG.overtime_factor) * limit + CONFIG.overtime_seconds
-        is_cancelled = False
-        connection.send(request)
-        while True:
-            message = connection.recv() if connection.poll(CONFIG.poll_seconds) else None
-            if isinstance(message, bytes):
-                return message
-            if isinstance(message, RefusedError):
-                raise message
-            if message is not None:
-                on_update({"doing": message[0], "share": round(message[1], 4)})
-            if cancelled.is_set() and not is_cancelled:
-                connection.send(None)
-                deadline, is_cancelled = min(deadline, time.monotonic() + CONFIG.cancel_seconds), True
-            if time.monotonic() > deadline:
-                self._replace()
-                raise RefusedError(504, f"the restoration took longer than {limit:g} s, which is the limit")
-
-    def _replace(self) -> None:
-        """Kill the worker, start another one, and wait until it is ready."""
-        if self.is_closed:
-            raise RefusedError(503, STOPPING)
-        self._worker.end()
-        self._start()
-        try:
-            self.wait()
-        except ConservatorError as error:
-            raise RefusedError(503, str(error)) from error
-
-
 class RestorationQueue:
-    """Slots, and the queue of requests that wait for one. Leaving the ``with`` block ends all workers.
+    """A pool of workers, and the queue of requests that wait for one. Leaving the ``with`` block ends all workers.
 
     Attributes:
-        slots: all slots.
-        free_slots: slots without a request.
-        queue: future slot and update callback of each waiting request.
+        pool: the workers.
+        expert_info: experts that requests can select.
+        running: number of running restorations.
+        queue: future turn and update callback of each waiting request.
         mean_seconds: moving average of the duration of a restoration.
         retry_times: times at which refused clients were told to try again.
         is_closed: whether the server is stopping.
@@ -132,17 +55,22 @@ class RestorationQueue:
 
     def __init__(self, config: ServerConfig) -> None:
         """Start the workers, and wait until they are ready."""
-        self.config = config
-        self.slots = [Slot(config) for _ in range(config.workers)]
-        self.free_slots = list(self.slots)
-        self.queue: deque[tuple[asyncio.Future[Slot], OnUpdate]] = deque()
-        self.threads = ThreadPoolExecutor(config.workers)
+        self.config, self.running, self.is_closed = config, 0, False
+        self.queue: deque[tuple[asyncio.Future[None], OnUpdate]] = deque()
         self.mean_seconds = CONFIG.initial_duration
         self.retry_times: list[float] = []
-        self.is_closed = False
+        self.pool = WorkerPool(
+            FACTORY,
+            config,
+            config.workers,
+            config.threads,
+            time_limit=(1 + CONFIG.overtime_factor) * config.max_seconds + CONFIG.overtime_seconds,
+            stop_seconds=CONFIG.cancel_seconds,
+            max_crashes=1,
+            max_startup_failures=CONFIG.max_startup_failures,
+        )
         try:
-            for slot in self.slots:
-                slot.wait()
+            self.expert_info: ExpertInfo = self.pool.start()
         except BaseException:
             self.close()
             raise
@@ -155,31 +83,19 @@ class RestorationQueue:
         """End the workers."""
         self.close()
 
-    @property
-    def expert_info(self) -> ExpertInfo:
-        """Experts that requests can select."""
-        return self.slots[0].expert_info
-
-    @property
-    def running(self) -> int:
-        """Number of running restorations."""
-        return len(self.slots) - len(self.free_slots)
-
     def close(self) -> None:
         """End all workers, and refuse all waiting requests."""
         self.is_closed = True
-        for slot in self.slots:
-            slot.close()
+        self.pool.close()
         while self.queue:
-            future, _ = self.queue.popleft()
-            if not future.done():
-                future.set_exception(RefusedError(503, STOPPING))
-        self.threads.shutdown(wait=False)
+            turn, _ = self.queue.popleft()
+            if not turn.done():
+                turn.set_exception(RefusedError(503, STOPPING))
 
     async def stream(self, request: RestoreRequest) -> AsyncGenerator[Update | bytes, None]:
         """Yield the position in the queue whenever it changes, then progress updates, then the response.
 
-        Closing the generator cancels the restoration; its slot is free as soon as the worker has stopped.
+        Closing the generator cancels the restoration; its worker is free as soon as it has stopped.
         """
         updates: asyncio.Queue[Update | None] = asyncio.Queue()
         task = asyncio.create_task(self._run(request, updates.put_nowait))
@@ -192,70 +108,76 @@ class RestorationQueue:
             task.cancel()
 
     async def _run(self, request: RestoreRequest, on_update: OnUpdate) -> bytes:
-        """Wait for a slot, and run a request there, in a thread."""
-        loop, cancelled = asyncio.get_running_loop(), threading.Event()
+        """Wait for a worker, and run a request there."""
+        loop = asyncio.get_running_loop()
 
-        def on_update_in_thread(update: Update) -> None:
-            loop.call_soon_threadsafe(on_update, update)
+        def on_progress(stage: str, fraction: float) -> None:
+            loop.call_soon_threadsafe(on_update, {"doing": stage, "share": round(fraction, 4)})
 
-        async with self._acquire(on_update) as slot:
-            began = time.monotonic()
-            work = loop.run_in_executor(self.threads, slot.run, request, on_update_in_thread, cancelled)
+        async with self._wait_for_turn(on_update):
+            start_time = time.monotonic()
             try:
-                response = await asyncio.shield(work)
+                call = self.pool.submit(request, on_progress)
+                work = asyncio.wrap_future(call)
+                response: bytes | RefusedError = await asyncio.shield(work)
             except asyncio.CancelledError:
-                cancelled.set()
-                await asyncio.wait([work])  # the slot is free when the thread has ended
-                work.exception()
+                call.stop()
+                await asyncio.wait([work])  # the turn ends when the worker is free
+                if not work.cancelled():
+                    work.exception()
                 raise
-            self.mean_seconds += CONFIG.duration_smoothing * (time.monotonic() - began - self.mean_seconds)
+            except TimeLimitError:
+                limit = f"{self.config.max_seconds:g} s"
+                raise RefusedError(504, f"the restoration took longer than {limit}, which is the limit") from None
+            except CrashError as error:
+                raise RefusedError(500, f"the worker process died during the restoration: {error}") from None
+            except ClosedError:
+                raise RefusedError(503, STOPPING) from None
+            except (ConservatorError, OSError) as error:  # no worker could be started
+                raise RefusedError(503, str(error)) from error
+            if isinstance(response, RefusedError):
+                raise response
+            self.mean_seconds += CONFIG.duration_smoothing * (time.monotonic() - start_time - self.mean_seconds)
             return response
 
     @asynccontextmanager
-    async def _acquire(self, on_update: OnUpdate) -> AsyncIterator[Slot]:
-        """Wait for a slot, and hold it during the ``with`` block; refuse the request if the queue is full."""
+    async def _wait_for_turn(self, on_update: OnUpdate) -> AsyncIterator[None]:
+        """Wait for a worker, which is reserved during the ``with`` block; refuse the request if the queue is full."""
         if self.is_closed:
             raise RefusedError(503, STOPPING)
-        if not self.free_slots and len(self.queue) >= self.config.queue_size:
+        if self.running == self.config.workers and len(self.queue) >= self.config.queue_size:
             count, retry_after = self.running + len(self.queue), self._retry_after()
             message = f"{count} restorations are running or waiting, which is the limit; try again in {retry_after} s"
             raise RefusedError(429, message, retry_after=retry_after)
-        future: asyncio.Future[Slot] = asyncio.get_running_loop().create_future()
-        self.queue.append((future, on_update))
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.queue.append((turn, on_update))
         self._dispatch()
         try:
-            slot = await future
-        except asyncio.CancelledError:
-            if future.done() and not future.cancelled():  # a slot was assigned at the same time
-                self._release(future.result())
-            else:
-                self.queue = deque(entry for entry in self.queue if entry[0] is not future)
-                self._dispatch()
-            raise
-        try:
-            yield slot
+            await turn
+            yield
         finally:
-            self._release(slot)
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.running -= 1
+            else:
+                self.queue = deque(entry for entry in self.queue if entry[0] is not turn)
+            self._dispatch()
 
     def _retry_after(self) -> int:
-        """Return after how many seconds a slot is expected; different clients get different times."""
+        """Return after how many seconds a worker is expected; different clients get different times."""
         now = time.monotonic()
         self.retry_times = [retry_time for retry_time in self.retry_times if retry_time > now]
         position = len(self.queue) + len(self.retry_times) + 1
-        expected = math.ceil(self.mean_seconds * position / len(self.slots))
+        expected = math.ceil(self.mean_seconds * position / self.config.workers)
         retry_after = min(CONFIG.max_retry_seconds, max(1, expected))
         self.retry_times.append(now + retry_after)
         return retry_after
 
-    def _release(self, slot: Slot) -> None:
-        self.free_slots.append(slot)
-        self._dispatch()
-
     def _dispatch(self) -> None:
-        """Assign free slots to the first requests of the queue, and report their positions to the others."""
-        while self.free_slots and self.queue:
-            future, _ = self.queue.popleft()
-            if not future.done():
-                future.set_result(self.free_slots.pop())
+        """Let the first requests of the queue run if workers are free, and report their positions to the others."""
+        while self.queue and self.running < self.config.workers:
+            turn, _ = self.queue.popleft()
+            if not turn.done():
+                self.running += 1
+                turn.set_result(None)
         for position, (_, on_update) in enumerate(self.queue, 1):
             on_update({"doing": "waiting", "place": position})
