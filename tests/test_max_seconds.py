@@ -16,14 +16,16 @@ from hypothesis import strategies as st
 from conservator import Restorer, restore
 from conservator.channels import EditChannel
 from conservator.cli.restore import summary
-from conservator.documents import LOST
+from conservator.document import Document
+from conservator.documents import LOST, read_damaged
 from conservator.errors import ConservatorError, OptionError, TooSlowError
 from conservator.experts import Cost, Meter, OutOfTimeError, team
 from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel
 from conservator.options import RestoreOptions
 from conservator.pipelines.correction import Corrector, as_restoration
 from conservator.pipelines.rescoring import Rescorer
-from conservator.results import as_record, plan_renewal, renew
+from conservator.results import Record, plan_renewal, renew
+from conservator.results.notices import time_limit_notice
 from support.causal_experts import MemorizingCausalExpert
 from support.commands import call
 from support.european import SENTENCES
@@ -116,8 +118,7 @@ def is_text(data):
 
 
 def same_but_for_cost(first, second):
-    records = [{**as_record(result), "cost": None} for result in (first, second)]
-    return records[0] == records[1] and first.data == second.data
+    return replace(first.record, cost=second.record.cost) == second.record and first.data == second.data
 
 
 @settings(max_examples=25, deadline=None)
@@ -128,30 +129,30 @@ def test_predicted_bytes_are_filled_and_others_are_unfilled(document, limits):
         whole = run(document)[0]
     except ConservatorError:  # invalid UTF-8 for any lost bytes
         return
-    before = len(whole.damaged.lost)
+    damaged = read_damaged(document)
+    before = len(damaged.lost)
     for seconds in [*limits, UNLIMITED]:
         try:
             result, expert = run(document, seconds)
         except TooSlowError:
-            assert before == len(whole.damaged.lost)
+            assert before == len(damaged.lost)
             continue
-        lost = result.damaged.tokens == LOST
-        np.testing.assert_array_equal(result.tokens[~lost], whole.damaged.tokens[~lost])
+        lost = damaged.tokens == LOST
+        np.testing.assert_array_equal(result.tokens[~lost], damaged.tokens[~lost])
         assert is_text(result.data)
-        assert set(result.unfilled_positions.tolist()).isdisjoint(expert.predicted)
+        assert set(np.flatnonzero(result.unfilled).tolist()).isdisjoint(expert.predicted)
         character = np.cumsum((result.tokens & 0xC0) != 0x80)
-        for position in set(result.damaged.lost.tolist()) - expert.predicted:
+        for position in set(damaged.lost.tolist()) - expert.predicted:
             # A part of a character cannot be written: if another part is visible, the character is filled, too.
             assert result.unfilled[position] != (~lost[character == character[position]]).any()
-        assert result.summary.unfilled == len(result.unfilled_positions) <= before
+        assert result.summary.unfilled == result.unfilled.sum() <= before
         assert ((result.confidence > 0) & (result.confidence <= 1)).all()
         before = result.summary.unfilled
-        record = as_record(result)
-        assert "".join(piece["text"] for piece in record["pieces"]) == result.text
+        assert result.record.text == result.text
         if result.out_of_time is None:
             assert same_but_for_cost(result, whole)
         else:
-            assert record["out_of_time"] == result.out_of_time == "decoding"
+            assert result.record.out_of_time == result.out_of_time == "decoding"
     assert result.out_of_time is None
     assert same_but_for_cost(result, whole)
 
@@ -163,7 +164,7 @@ def test_later_iterations_are_skipped_and_every_byte_is_filled():
         if result is None:
             assert not outcomes
             continue
-        if result.out_of_time is not None and expert.predicted == set(result.damaged.lost.tolist()):
+        if result.out_of_time is not None and expert.predicted == set(np.flatnonzero(result.changed).tolist()):
             assert not result.unfilled.any()
             assert any("decoded in one step, with lower accuracy" in line for line in summary(result))
         if result.unfilled.any():
@@ -182,12 +183,11 @@ def test_a_gap_is_filled_as_a_whole_or_not_at_all():
     document = "words before it [...] and after it, and then " + 3 * MARK + " more [...] of it."
     for result, expert in run_all(document, 12, gap="[...]", max_gap=8):
         if result is not None:
-            for span in result.spans:
-                inside = set(range(span.start, span.stop))
-                assert span.unfilled == (not inside <= expert.predicted)
-                assert not span.unfilled or inside <= set(result.unfilled_positions.tolist())
-            gaps = [span for span in result.spans if span.origin[1] - span.origin[0] == len("[...]")]
-            assert result.text.count("[...]") == sum(span.unfilled for span in gaps)
+            for edit, (start, stop) in zip(result.edits, result.ranges, strict=True):
+                is_unfilled = not set(range(start, stop)) <= expert.predicted
+                assert sorted(edit.placeholders) == (list(range(len(edit.data))) if is_unfilled else [])
+            gaps = [edit for edit in result.edits if edit.span[1] - edit.span[0] == len("[...]")]
+            assert result.text.count("[...]") == sum(bool(edit.placeholders) for edit in gaps)
 
 
 def test_uncertain_bytes_that_were_not_reached_are_unchanged():
@@ -202,7 +202,7 @@ def test_uncertain_bytes_that_were_not_reached_are_unchanged():
         unfilled.append(result.summary.unfilled)
         assert is_text(result.data)
         positions = np.array(sorted(set(range(result.length)) - expert.predicted), dtype=np.int64)
-        observed = result.damaged.tokens[positions]
+        observed = read_damaged(document).tokens[positions]
         assert (result.unfilled[positions] == (observed == LOST)).all()
         unchanged = (observed != LOST) & (observed != 0xFF)
         np.testing.assert_array_equal(result.tokens[positions[unchanged]], observed[unchanged])
@@ -217,7 +217,7 @@ def test_alternatives_are_skipped_at_the_time_limit():
         if result is not None and result.out_of_time != "decoding":
             assert result.data == plain.data
             np.testing.assert_array_equal(result.confidence, plain.confidence)
-            assert bool(result.alternatives) == (result.out_of_time is None)
+            assert all(bool(edit.alternatives) == (result.out_of_time is None) for edit in result.edits)
             stages.append(result.out_of_time)
     assert set(stages) == {"alternatives", None}
 
@@ -317,8 +317,9 @@ def test_finished_lines_keep_their_corrections():
     assert list(dict.fromkeys(result.text for result in reached)) == expected
     assert [result.out_of_time for result in reached] == ["correcting"] * (len(reached) - 1) + [None]
     assert reached[-1] == whole
-    shown = as_restoration(reached[0], Cost())
-    assert as_record(shown)["out_of_time"] == "correcting"
+    shown = as_restoration(reached[0], Document(observed.encode()), Cost())
+    assert shown.record.out_of_time == "correcting"
+    assert [notice.kind for notice in shown.record.notices] == ["time_limit"]
     assert "time limit reached while correcting: lines that were not reached are unchanged" in summary(shown)
 
 
@@ -339,36 +340,40 @@ def test_without_rescoring_the_result_is_that_of_the_character_models():
 def test_a_renewed_record_keeps_the_time_limit_of_unchanged_spans():
     far = "some words that are far away. " * 20
     document = f"a {MARK} b {far} c {MARK} d"
-    whole = as_record(restore(document, [FakeExpert()]))
-    interrupted = {**whole, "out_of_time": "decoding"}
+    whole = restore(document, [FakeExpert()]).record
+    interrupted = interrupt(whole, "decoding")
     at = document.encode().index(MARK.encode())
     plan = plan_renewal(interrupted, [(at, at + 3, "x")])
-    assert (
-        renew(interrupted, whole_with(document, plan.fixed), plan)["out_of_time"] == "decoding"
-    )  # the other span is unchanged
-    assert renew(whole, {**whole_with(document, plan.fixed), "out_of_time": "alternatives"}, plan)["out_of_time"] == (
-        "alternatives"
-    )
+    renewed = renew(interrupted, whole_with(document, plan.fixed), plan)
+    assert (renewed.out_of_time, renewed.notices) == ("decoding", interrupted.notices)  # the other span is unchanged
+    update = interrupt(whole_with(document, plan.fixed), "alternatives")
+    renewed = renew(whole, update, plan)
+    assert (renewed.out_of_time, renewed.notices) == ("alternatives", (*whole.notices, update.notices[-1]))
     alone = f"a {MARK} b"
-    interrupted = {**as_record(restore(alone, [FakeExpert()])), "out_of_time": "decoding"}
+    interrupted = interrupt(restore(alone, [FakeExpert()]).record, "decoding")
     plan = plan_renewal(interrupted, [(2, 5, "x")])
-    assert renew(interrupted, whole_with(alone, plan.fixed), plan)["out_of_time"] is None
-    del interrupted["out_of_time"]  # as in old records
-    assert renew(interrupted, whole_with(alone, plan.fixed), plan)["out_of_time"] is None
+    renewed = renew(interrupted, whole_with(alone, plan.fixed), plan)
+    assert renewed.out_of_time is None
+    assert renewed.notices == interrupted.notices[:-1]
+
+
+def interrupt(record: Record, stage):
+    """Return the record of a restoration that the time limit interrupted."""
+    return replace(record, out_of_time=stage, notices=(*record.notices, *time_limit_notice(stage, 1, record.unit)))
 
 
 def whole_with(document, fixed):
-    return as_record(restore(document, [FakeExpert()], fixed=fixed))
+    return restore(document, [FakeExpert()], fixed=fixed).record
 
 
 def test_unfilled_spans_of_an_interrupted_record_can_be_fixed():
     result = next(result for result, _ in run_all(DOCUMENT) if result is not None and result.unfilled.any())
-    record = as_record(result)
-    unfilled = next(piece for piece in record["pieces"] if piece.get("unfilled"))
-    plan = plan_renewal(record, [(*unfilled["origin"], "x")])
-    renewed = renew(record, as_record(run(DOCUMENT, fixed=plan.fixed)[0]), plan)
-    assert renewed["summary"]["unfilled"] < record["summary"]["unfilled"]
-    assert renewed["summary"]["fixed"] == 1
+    record = result.record
+    unfilled = next(piece for piece in record.pieces if piece.unfilled)
+    plan = plan_renewal(record, [(*unfilled.origin, "x")])
+    renewed = renew(record, run(DOCUMENT, fixed=plan.fixed)[0].record, plan)
+    assert renewed.summary.unfilled < record.summary.unfilled
+    assert renewed.summary.fixed == 1
 
 
 def test_the_command(tmp_path):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conservator import ConservatorError, MaskChannel, ReplacementChannel, RestoreOptions, Restorer, restore
 from conservator.channels import Observation
-from conservator.documents import LOST, read_damaged
+from conservator.documents import LOST, read_damaged, splice
 from conservator.errors import OptionError
 from conservator.experts import library, load_expert, save_expert
 from conservator.field import DEFAULT
@@ -34,10 +34,12 @@ def check(document, result, settings):
     assert result.data.decode() == result.text
     markers = {"mark": settings.get("mark", "\ufffd"), "gap": settings.get("gap")}
     damaged = read_damaged(document, **markers).check_utf8("invalid")
-    lost = result.damaged.tokens == LOST
-    assert (result.tokens[~lost] == result.damaged.tokens[~lost]).all()
-    in_gap = result.damaged.gap_of(np.arange(len(result.tokens))) >= 0
-    np.testing.assert_array_equal(result.damaged.tokens[~in_gap], damaged.tokens)
+    if result.gaps:
+        lengths = [gap.at[1] - gap.at[0] for gap in result.gaps]
+        damaged = damaged.with_lengths(lengths, [gap.length_probability for gap in result.gaps])
+    lost = damaged.tokens == LOST
+    np.testing.assert_array_equal(result.changed, lost)
+    np.testing.assert_array_equal(result.tokens[~lost], damaged.tokens[~lost])
     assert result.field.shape == (len(result.tokens), len(result.experts))
     np.testing.assert_allclose(result.field.sum(1), 1, atol=1e-6)
     assert (result.confidence >= 0).all()
@@ -49,17 +51,38 @@ def check(document, result, settings):
     assert (result.unfilled <= lost).all()
     filled = settings.get("fill_undetermined", False) and settings.get("min_gap_confidence", 0.5) == min_confidence == 0
     assert not filled or not result.unfilled.any()
-    for number in range(len(result.damaged.gaps)):  # a gap is filled as a whole or not at all
-        inside = result.damaged.gap_of(np.arange(len(result.tokens))) == number
-        assert len(np.unique(result.unfilled[inside])) == 1
-    assert sum(span.stop - span.start for span in result.spans) == lost.sum()
-    for span, candidates in zip(result.spans, result.alternatives, strict=False):
-        assert len(candidates) <= settings["alternatives"]
+    for gap in result.gaps:  # a gap is filled as a whole or not at all
+        assert len(np.unique(result.unfilled[slice(*gap.at)])) == 1
+    assert sum(len(edit.data) for edit in result.edits) == lost.sum()
+    check_edits(document, result)
+    for edit in result.edits:
+        candidates = edit.alternatives
+        assert len(candidates) <= settings.get("alternatives", 0)
         others = [candidate.probability for candidate in candidates[1:]]
         assert others == sorted(others, reverse=True)
-        assert not candidates or candidates[0].data == bytes(result.tokens[span.start : span.stop].tolist())
+        assert not candidates or candidates[0].data == edit.data
         assert sum(candidate.probability for candidate in candidates) <= 1 + 1e-6
-        assert all(len(candidate.data) == span.stop - span.start for candidate in candidates)
+        assert all(len(candidate.data) == len(edit.data) for candidate in candidates)
+
+
+def check_edits(document, result):
+    """Check that the edits applied to the damaged document are the result, and that positions have an origin."""
+    assert result.observed == document
+    assert result.data == splice(document, ((*edit.span, edit.written()) for edit in result.edits))
+    edges = [edge for edit in result.edits for edge in edit.span]
+    assert edges == sorted(edges)
+    origins = [result.origin(position) for position in range(result.length)]
+    assert origins == sorted(origins)
+    assert all(start < stop for start, stop in origins)
+    covered = sorted({byte for span in origins for byte in range(*span)})
+    assert covered == list(range(len(document)))
+    for position in np.flatnonzero(~result.changed):
+        start, stop = origins[position]
+        assert document[start:stop] == bytes([result.tokens[position]])
+    for edit, (start, stop) in zip(result.edits, result.ranges, strict=True):
+        assert result.tokens[start:stop].tolist() == list(edit.data)
+        assert (origins[start][0], origins[stop - 1][1]) == edit.span
+        assert np.flatnonzero(result.unfilled[start:stop]).tolist() == sorted(edit.placeholders)
 
 
 @given(
@@ -87,7 +110,7 @@ def test_any_document_is_restored(document, team, mark, seed, gap, min_confidenc
     again = restore(document, team, lost="invalid", max_gap=6, **options)
     assert again.data == result.data
     np.testing.assert_array_equal(again.field, result.field)
-    assert again.alternatives == result.alternatives
+    assert again.edits == result.edits
 
 
 @pytest.mark.parametrize("context", [8, 13, 64])
@@ -153,8 +176,8 @@ def test_alternatives_do_not_change_isolated_bytes():
     experts = [FakeExpert(seed) for seed in range(2)]
     plain, with_alternatives = (restore(document, experts, alternatives=count) for count in (0, 3))
     assert plain.text == with_alternatives.text
-    for candidates, span in zip(with_alternatives.alternatives, with_alternatives.spans, strict=True):
-        assert candidates[0].data == with_alternatives.data[span.start : span.stop]
+    for edit, (start, stop) in zip(with_alternatives.edits, with_alternatives.ranges, strict=True):
+        assert edit.alternatives[0].data == with_alternatives.data[start:stop]
 
 
 def test_a_mark_among_characters_of_several_bytes_is_not_filled_as_one_byte():
@@ -177,7 +200,7 @@ def test_the_length_of_a_gap_is_inferred():
         damaged = text[:40] + "[...]" + text[40 + length :]
         result = restore(damaged, [TextExpert(text)], gap="[...]", max_gap=10, alternatives=1)
         assert result.text == text
-        assert result.spans[0].origin == (40, 45)
+        assert result.edits[0].span == (40, 45)
 
 
 def test_a_replacement_channel_may_change_visible_bytes():
@@ -185,14 +208,14 @@ def test_a_replacement_channel_may_change_visible_bytes():
     wrong = text[:50] + "#" + text[51:]
     result = restore(wrong, [TextExpert(text)], channel=ReplacementChannel(256, 0.2))
     assert result.text == text
-    assert [(span.start, span.stop) for span in result.spans] == [(50, 51)]
+    assert result.ranges == ((50, 51),)
     assert restore(b"caf\xe9", [TextExpert(text)], channel=ReplacementChannel(256, 0.2)).text
 
 
 def test_without_damage_there_is_no_cost():
     for document in ("", "all is here", "é"):
         result = restore(document, TEAMS[1])
-        assert (result.text, result.cost.evaluations, result.spans) == (document, 0, ())
+        assert (result.text, result.cost.evaluations, result.edits) == (document, 0, ())
 
 
 def test_progress_is_reported_and_may_stop_the_restoration():
@@ -272,7 +295,7 @@ def test_a_document_may_have_marks_and_uncertain_bytes():
     wrong = text[:50] + "#" + text[51:70] + "\ufffd" + text[71:]
     result = restore(wrong, [TextExpert(text)], channel="replacement:0.2")
     assert result.text == text
-    assert [(span.start, span.stop) for span in result.spans] == [(50, 51), (70, 71)]
+    assert result.ranges == ((50, 51), (70, 71))
     assert result.confidence.min() > 0.5
 
 
@@ -336,8 +359,10 @@ def test_the_public_name_stays_the_function():
 def test_references_change_no_visible_byte(text, texts, seed):
     references = [(f"text {number}", content) for number, content in enumerate(texts)]
     result = restore(text, [FakeExpert(0)], references=references, seed=seed)
-    known = result.damaged.tokens != 256
-    assert (result.tokens[known] == result.damaged.tokens[known]).all()
+    damaged = read_damaged(text)
+    known = ~result.changed
+    assert known.sum() == (damaged.tokens != LOST).sum()
+    np.testing.assert_array_equal(result.tokens[known], damaged.tokens[damaged.tokens != LOST])
     assert result.data.decode() == result.text
     assert (result.field >= 0).all()
     np.testing.assert_allclose(result.field.sum(axis=1), 1, rtol=1e-6)

@@ -29,7 +29,7 @@ from conservator.experts.language_models import load_language_model
 from conservator.experts.word_ngram import WordModel, count_word_ngrams
 from conservator.field import Inferred
 from conservator.options import EXPERTS
-from conservator.pipelines.references import read_references
+from conservator.pipelines.references import ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
 from conservator.training import PRESETS as TRAINING
 from conservator.training import TrainingConfig
@@ -172,17 +172,6 @@ class UngatedMemory:
         return replace(self.memory.condition(document), spec=self.spec)
 
 
-class BalancedRestorer(Restorer):
-    """A restorer with the balance of team and language model that this study tuned."""
-
-    def rescorer(self, options: RestoreOptions) -> Rescorer | None:
-        """Return the rescorer with the balance and the threshold of this study."""
-        rescorer = super().rescorer(options)
-        if rescorer is None:
-            return None
-        return replace(rescorer, balance=BALANCE, confidence_threshold=RESCORE_BELOW)
-
-
 @dataclass(frozen=True)
 class TrainingStatistics:
     """Models and statistics of the training plays.
@@ -202,11 +191,6 @@ class TrainingStatistics:
     def team(self, expert: Expert) -> list[Expert | DocumentExpert]:
         """Make the team: the expert for plays, the word expert and the memory."""
         return [expert, self.words, UngatedMemory(Memory(self.references))]
-
-    def add_references(self, restorer: Restorer) -> Restorer:
-        """Use the training plays as references of a restorer."""
-        restorer.reference_index = self.references
-        return restorer
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
@@ -242,7 +226,7 @@ def key_of(config: Config, seed: int, resources: Resources) -> str:
 
 def count_training_plays(plays: Sequence[Play], track: Track) -> TrainingStatistics:
     """Count words and lost letters, and index the texts."""
-    references = read_references([(play.name, play.clean) for play in plays], DOT)
+    references = ReferenceTexts(tuple((play.name, play.clean) for play in plays), DOT).index
     if references is None:
         raise ConservatorError("the training plays are empty")
     words = WordModel(
@@ -341,14 +325,14 @@ def untrained_methods(statistics: TrainingStatistics, resources: Resources) -> d
     builtin = resources.choose(EXPERTS)
     modern = count_word_ngrams(read_domain(resources.corpora, "prose", "train").documents)
     with_memory = Restorer(builtin, select=True)
-    word_expert = statistics.add_references(Restorer([statistics.words]))
+    word_expert = Restorer([statistics.words], references=statistics.references)
     return {
         "letter": by_letter(*statistics.letter),
         "modern": by_frequency(modern, *statistics.letter),
         "period": by_frequency(statistics.words.counts, *statistics.letter),
         "networks": by_restorer(with_memory, memory=False),
         "memory": by_restorer(with_memory),
-        "like": by_restorer(statistics.add_references(Restorer(builtin, select=True))),
+        "like": by_restorer(Restorer(builtin, references=statistics.references, select=True)),
         "words_expert": by_restorer(Restorer([statistics.words], engine=FixedScales((1.0,))), memory=False),
         "evidence": by_restorer(word_expert, channel=TokenDependentMaskChannel(statistics.rates)),
     }
@@ -363,15 +347,14 @@ def trained_methods(
 ) -> dict[str, Method]:
     """Make the methods with an expert for plays or a language model; slow methods come last."""
     builtin, channel = resources.choose(EXPERTS), TokenDependentMaskChannel(statistics.rates)
-    composed = BalancedRestorer(
-        statistics.team(expert), RestoreOptions(memory=False), FixedScales(scales), language_models=[model]
-    )
+    rescorer = Rescorer([model], balance=BALANCE, confidence_threshold=RESCORE_BELOW)
+    composed = Restorer(statistics.team(expert), RestoreOptions(memory=False), FixedScales(scales), rescorer=rescorer)
     product = Restorer(builtin, select=True, language_models=[model])
     return {
         OURS: by_restorer(composed, channel=channel),
         "even": by_restorer(composed),
         BEST: by_restorer(composed, channel=channel, effort="best"),
-        "expert": by_restorer(statistics.add_references(Restorer([*builtin, expert], select=True))),
+        "expert": by_restorer(Restorer([*builtin, expert], references=statistics.references, select=True)),
         "language": by_restorer(product, effort="best"),
     }
 

@@ -1,6 +1,7 @@
 """Drafts: restorations by networks and memory that several rescorers start from."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from conservator import RestoreOptions, Restorer
 from conservator.decoders import DecodedText
 from conservator.decoders.rescoring import Rescored
 from conservator.documents import DamagedDocument, read_damaged
-from conservator.experts import Meter
+from conservator.experts import Expert, Meter
 from conservator.pipelines.rescoring import Rescorer, RescoringResult
 from conservator.vocabularies import BYTES
 
@@ -104,21 +105,13 @@ class DraftRecorder(Rescorer):
         return RescoringResult(decoded, Rescored(b"", {}, {}), np.zeros((len(positions), 0)))
 
 
-class Drafter(Restorer):
-    """A restorer that returns drafts."""
-
+def make_draft(experts: Sequence[Expert], damaged: bytes, seed: int) -> Draft:
+    """Restore lost bytes of a damaged document by networks and memory."""
     recorder = DraftRecorder(())
-
-    def rescorer(self, options: RestoreOptions) -> Rescorer:
-        """Return the recorder in place of a rescorer."""
-        return self.recorder
-
-    def draft(self, damaged: bytes, seed: int) -> Draft:
-        """Restore a damaged document by networks and memory."""
-        self.recorder = DraftRecorder(())
-        start = time.process_time()
-        self.restore(damaged, seed=seed)
-        return replace(self.recorder.drafts[0], seconds=time.process_time() - start)
+    restorer = Restorer(experts, RestoreOptions(lost="bytes", effort="best"), select=True, rescorer=recorder)
+    start = time.process_time()
+    restorer.restore(damaged, seed=seed)
+    return replace(recorder.drafts[0], seconds=time.process_time() - start)
 
 
 def score_restorer(restorer: Restorer, document: bytes, damaged: bytes, seed: int) -> ScoredRestoration:

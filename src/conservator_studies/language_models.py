@@ -21,7 +21,7 @@ from conservator.options import EXPERTS
 from conservator.pipelines.rescoring import Rescorer
 from conservator_studies.byte import interval
 from conservator_studies.corpora import find_file, read_domain
-from conservator_studies.drafts import Drafter, ScoredRestoration, score_rescorer, score_restorer
+from conservator_studies.drafts import Draft, ScoredRestoration, make_draft, score_rescorer, score_restorer
 from conservator_studies.metrics import calibration_error
 from conservator_studies.readme import Config as ReadmeConfig
 from conservator_studies.readme import read_documents
@@ -130,7 +130,6 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     models = find_models(config)
     experts = resources.choose(EXPERTS)
     plain = Restorer(experts, RestoreOptions(memory=False, lost="bytes"), select=True)
-    drafter = Drafter(experts, RestoreOptions(lost="bytes"), select=True)
     scored: list[tuple[str, dict[str, ScoredRestoration]]] = []
     for kind in config.kinds:
         if find_file(resources.corpora, kind, "eval") is None:  # the demo corpora do not have all kinds
@@ -140,24 +139,24 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
         for number, document in enumerate(track(documents, kind)):
             damaged = damage(document, config.rate, seed=seed + number)
             if damaged != document:
-                scored.append((kind, restore_document(document, damaged, seed + number, plain, drafter, models[0])))
+                draft = make_draft(experts, damaged, seed + number)
+                scored.append((kind, restore_document(document, damaged, seed + number, plain, draft, models[0])))
     rows = kind_rows(scored)
     texts = mixed_documents(resources, config) if len(models) > 1 else []
     if texts:  # the demo corpora have none
         mixed = []
         for number, (document, is_code) in enumerate(track(texts, "mixed")):
             damaged = damage(document, config.rate, seed=seed + number)
-            mixed.append(restore_mixed(document, is_code, damaged, seed + number, drafter, models))
+            mixed.append(restore_mixed(document, is_code, make_draft(experts, damaged, seed + number), models))
         rows += mixed_rows(mixed)
     rows[0]["models"] = [f"{model.spec.name} {model.spec.fingerprint[:12]}" for model in models]
     return Findings(rows, {})
 
 
 def restore_document(
-    document: bytes, damaged: bytes, seed: int, plain: Restorer, drafter: Drafter, model: CausalExpert
+    document: bytes, damaged: bytes, seed: int, plain: Restorer, draft: Draft, model: CausalExpert
 ) -> dict[str, ScoredRestoration]:
     """Restore a document with each method; all language models start from one draft."""
-    draft = drafter.draft(damaged, seed)
     rescorers = {
         # Every lost byte is rescored, and networks and memory have weight 0.
         "language": Rescorer([model], balance=0.0, confidence_threshold=2.0),
@@ -178,13 +177,10 @@ MixedResult = tuple[dict[str, ScoredRestoration], dict[str, dict[str, float]]]
 def restore_mixed(
     document: bytes,
     is_code: NDArray[np.bool_],
-    damaged: bytes,
-    seed: int,
-    drafter: Drafter,
+    draft: Draft,
     models: Sequence[CausalExpert],
 ) -> MixedResult:
     """Restore a mixed document with each weighting of two language models; ``is_code`` (L,) marks its code."""
-    draft = drafter.draft(damaged, seed)
     evidence = compute_evidence(models, draft)
     scored, weights = {"draft": draft.score(document)}, {}
     all_weights = evidence.weights()

@@ -106,8 +106,8 @@ def test_the_text_does_not_depend_on_the_number_of_alternatives(gap, parts):
         assert other.data == plain.data
         np.testing.assert_array_equal(other.confidence, plain.confidence)
         np.testing.assert_array_equal(other.field, plain.field)
-        for span, candidates in zip(other.spans, other.alternatives, strict=True):
-            assert candidates[0].data == bytes(plain.tokens[span.start : span.stop].tolist())
+        for edit, (start, stop) in zip(other.edits, other.ranges, strict=True):
+            assert edit.alternatives[0].data == bytes(plain.tokens[start:stop].tolist())
 
 
 def test_a_long_lost_span_is_restored_from_memory():

@@ -127,9 +127,10 @@ def check_equal(excerpt, whole):
     np.testing.assert_allclose(
         excerpt.field[whole.regions >= 0], whole.field[whole.regions >= 0], rtol=1e-6, atol=1e-12
     )
-    assert [span.origin for span in excerpt.spans] == [span.origin for span in whole.spans]
+    assert [edit.span for edit in excerpt.edits] == [edit.span for edit in whole.edits]
     assert excerpt.cost.evaluations == whole.cost.evaluations
-    for candidates, expected in zip(excerpt.alternatives, whole.alternatives, strict=True):
+    for edit, other in zip(excerpt.edits, whole.edits, strict=True):
+        candidates, expected = edit.alternatives, other.alternatives
         assert [candidate.data for candidate in candidates] == [candidate.data for candidate in expected]
         probabilities = [candidate.probability for candidate in expected]
         assert [candidate.probability for candidate in candidates] == pytest.approx(probabilities, rel=1e-4)

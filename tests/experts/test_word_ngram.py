@@ -103,5 +103,5 @@ def test_letters_with_a_higher_loss_rate_are_preferred():
             "a ca\ufffd and", lost="bytes", channel=channel, memory=False, alternatives=2
         )
         assert result.text == f"a ca{letter} and"
-        assert result.alternatives[0][0].data == letter.encode()
+        assert result.edits[0].alternatives[0].data == letter.encode()
         rates[ord(letter)] = 1e-4

@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 
 from conservator import Restorer, restore
 from conservator.cli.restore import summary
+from conservator.document import open_document
 from conservator.documents import compare_documents, damage, read_damaged
 from conservator.errors import ConservatorError, OptionError
+from conservator.experts import Meter
 from conservator.experts.lexicon.words import load_languages
-from conservator.pipelines.lost_characters import as_characters
+from conservator.pipelines.lost_bytes import read_damage
+from conservator.pipelines.lost_characters import as_characters, detect_lost_characters
+from conservator.pipelines.task import PipelineTask
 from conservator.vocabularies import CHARACTERS
 from support.european import SENTENCES
 
@@ -47,8 +51,10 @@ def decoded(text):
 
 def lost_characters(restorer, document):
     """Return whether the marks of a document are detected as characters."""
-    damaged = read_damaged(document)
-    return restorer.detect_lost_characters(damaged, restorer.options, is_uncertain=False) is not None
+    task = PipelineTask(
+        open_document(document), restorer.options, restorer.models, restorer.references, fixed=(), meter=Meter()
+    )
+    return detect_lost_characters(task, read_damage(task)) is not None
 
 
 @pytest.mark.parametrize("language", SENTENCES)
@@ -108,9 +114,9 @@ def test_visible_text_is_kept_and_every_mark_is_one_character(few_languages, tex
     pieces = re.split(f"{MARK}|ï¿½", text)
     assert re.fullmatch("([^\x00-\x7f])".join(map(re.escape, pieces)), result.text, re.DOTALL)
     assert result.text.encode() == result.data
-    assert (result.confidence[result.damaged.lost] > 0).all()
-    assert set(result.unfilled_positions) <= set(result.damaged.lost)
-    assert not (fill_undetermined and min_confidence == 0 and len(result.unfilled_positions))
+    assert (result.confidence[result.changed] > 0).all()
+    assert (result.unfilled <= result.changed).all()
+    assert not (fill_undetermined and min_confidence == 0 and result.unfilled.any())
     assert result.summary.lost == len(pieces) - 1
 
 

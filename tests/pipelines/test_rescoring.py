@@ -10,6 +10,7 @@ import pytest
 from conservator import RestoreOptions, Restorer
 from conservator.decoders.rescoring import Rescored, SpanPosterior
 from conservator.decoders.rescoring.spans import Span
+from conservator.document import open_document
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts.causal import CausalSpec
 from conservator.pipelines.rescoring import calibrate_posterior, longest_run
@@ -82,10 +83,11 @@ def test_alternatives_change_nothing_and_start_with_the_text():
     plain, shown = run(effort="best"), run(effort="best", alternatives=3)
     assert plain.text == shown.text
     assert np.array_equal(plain.confidence, shown.confidence)
-    for span, alternatives in zip(shown.spans, shown.alternatives, strict=True):
-        assert alternatives[0].data == shown.tokens[span.start : span.stop].astype(np.uint8).tobytes()
-        assert len(alternatives) <= 3
-        assert all(0 <= candidate.probability <= 1 for candidate in alternatives)
+    assert shown.edits
+    for edit in shown.edits:
+        assert edit.alternatives[0].data == edit.data
+        assert len(edit.alternatives) <= 3
+        assert all(0 <= candidate.probability <= 1 for candidate in edit.alternatives)
 
 
 def test_two_language_models_have_weight_where_they_predict_the_text():
@@ -125,7 +127,7 @@ def test_progress_goes_from_none_to_all():
 
 
 def test_the_time_is_estimated():
-    document, _ = damaged()
+    document = open_document(damaged()[0])
     options = RestoreOptions(effort="best", lost="bytes")
     restorer = Restorer([FakeExpert(1)], options, language_models=[MemorizingCausalExpert(TEXT.encode())])
     assert restorer.estimate_rescoring_seconds(document) > 0
@@ -169,4 +171,4 @@ def test_a_character_without_a_token_disables_rescoring():
     restorer = Restorer([FakeExpert(1)], options, language_models=worms)
     assert restorer.restore(document, effort="best").text == restorer.restore(document).text
     best = Restorer([FakeExpert(1)], RestoreOptions(lost="bytes", effort="best"), language_models=worms)
-    assert best.estimate_rescoring_seconds(document) > 0
+    assert best.estimate_rescoring_seconds(open_document(document)) > 0

@@ -194,7 +194,11 @@ def with_memory(result, provenance):
     """Return the restoration by one expert and a memory, with the provenance of its bytes."""
     edits = []
     for edit, (start, stop) in zip(result.edits, result.ranges, strict=True):
-        copied = {position - start: MemorySource(*provenance[position]) for position in range(start, stop) if position in provenance}
+        copied = {
+            position - start: MemorySource(*provenance[position])
+            for position in range(start, stop)
+            if position in provenance
+        }
         edits.append(replace(edit, sources=copied))
     return replace(result, edits=tuple(edits), experts=("one", "memory"), has_memory=True)
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from conservator import RestoreOptions, Restorer, damage
+from conservator import Restorer, damage
 from conservator.experts import Meter
 from conservator.experts.causal import byte_conditionals
 from conservator.pipelines.rescoring import Rescorer
 from conservator.reference import MarkovExpert
 from conservator_studies import language_models
-from conservator_studies.drafts import Drafter
+from conservator_studies.drafts import make_draft
 from conservator_studies.resources import Resources
 from conservator_studies.shared_weights import CausalEvidence, FixedWeightRescorer, compute_evidence
 from conservator_studies.study import untracked
@@ -85,14 +85,14 @@ def test_a_draft_equals_the_restoration_of_the_product(resources):
     document = (VERSE + CODE).encode()
     damaged = damage(document, 0.2, seed=1)
     product = Restorer(experts, select=True).restore(damaged, seed=1)
-    draft = Drafter(experts, RestoreOptions(lost="bytes"), select=True).draft(damaged, 1)
+    draft = make_draft(experts, damaged, 1)
     assert draft.text == product.text.encode()
     assert draft.score(document).confidence == pytest.approx(product.confidence[~draft.visible])
 
 
 def test_local_weights_equal_those_of_the_rescorer(resources):
-    drafter = Drafter(resources.choose(language_models.EXPERTS), RestoreOptions(lost="bytes"), select=True)
-    draft = drafter.draft(damage((VERSE + CODE).encode(), 0.1, seed=2), 2)
+    experts = resources.choose(language_models.EXPERTS)
+    draft = make_draft(experts, damage((VERSE + CODE).encode(), 0.1, seed=2), 2)
     local = compute_evidence(MODELS, draft).weights()["local"]
     assert local == pytest.approx(Rescorer(MODELS).weights(draft.text, draft.visible))
     with_given, with_inferred = (

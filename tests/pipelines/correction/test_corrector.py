@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import conservator
 from conservator.channels import EditChannel, OcrConfidence
 from conservator.decoders.edits import Beam
+from conservator.document import Document
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts import Cost
 from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel
@@ -74,13 +75,14 @@ def test_a_change_must_have_enough_log_odds():
 @given(st.text(alphabet="the prison.\n\rbé—", max_size=60))
 def test_a_restoration_shows_the_same_text(text):
     result = CORRECTOR.correct(text)
-    whole = as_restoration(result, Cost())
-    assert whole.text == result.text
-    assert whole.changes == result.changes
+    whole = as_restoration(result, Document(text.encode()), Cost())
+    assert whole.text == whole.record.text == result.text
+    assert [edit.text for edit in whole.edits] == [change.text for change in result.changes]
+    assert [edit.probability for edit in whole.edits] == [change.probability for change in result.changes]
     assert result.text.count("\n") == text.count("\n")
-    assert "".join(piece["text"] for piece in conservator.results.record.as_record(whole)["pieces"]) == result.text
-    for change in result.changes:
+    for change, edit in zip(result.changes, whole.edits, strict=True):
         assert text[change.start : change.stop] == change.seen
+        assert whole.observed[slice(*edit.span)].decode() == change.seen
 
 
 @given(st.text(alphabet="ab \n\r", max_size=1200))
@@ -112,7 +114,7 @@ def test_the_public_call():
     with pytest.raises(OptionError, match="ocr_confidence"):
         conservator.restore("x", ocr_confidence=OcrConfidence.uninformative(1))
     with pytest.raises(ConservatorError, match="UTF-8"):
-        conservator.restore(conservator.documents.InputText(b"a\xff"), channel="ocr")
+        conservator.restore(Document(b"a\xff"), channel="ocr")
 
 
 def test_ocr_confidences_are_used():

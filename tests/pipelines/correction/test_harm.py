@@ -9,10 +9,11 @@ import conservator
 from conservator.channels import EditChannel
 from conservator.decoders.edits import Change
 from conservator.experts.char_ngram import CharNgramMixture, CharNgramModel
-from conservator.pipelines.correction import Corrector, find_tokens
+from conservator.pipelines.correction import Corrector
 from conservator.pipelines.correction.confidence import KIND_BIAS, calibrate, kind_of
 from conservator.pipelines.correction.coverage import COVERAGE, Coverage
 from conservator.pipelines.correction.protection import is_code, is_name, token_span
+from conservator.pipelines.references import find_tokens
 
 ENGLISH = (
     "The prisoner was brought before the magistrate in the morning, and the constable said that he had been found in "
