@@ -17,7 +17,7 @@ from conservator.web.guard import host_of, is_loopback
 from conservator.web.job import RestoreHandler
 from conservator.web.queue import RestorationQueue
 from conservator.web.requests import RestoreRequest
-from support.ocr_files import SAMPLES
+from support.ocr_files import WRITERS
 
 MARK = "\ufffd"
 STUB = "support.web_stub:Stub"
@@ -83,7 +83,7 @@ def test_references_are_used_for_one_request_only(client):
     record = client.post("/v1/restore", json={"text": LOSS, "references": references}).json()
     assert record["text"] == STORY
     assert record["references"] == [{"name": "minutes.txt", "provenance": 3}]
-    assert next(piece["from"] for piece in record["pieces"] if "from" in piece) == [[0, 2]] * 3
+    assert next(piece["sources"] for piece in record["pieces"] if "sources" in piece) == [[0, 2]] * 3
     without = client.post("/v1/restore", json={"text": LOSS}).json()  # references are not stored
     assert without["references"] == []
     assert without["text"] != STORY
@@ -93,12 +93,15 @@ def test_files_are_read_and_written_in_their_encoding(client):
     text = "Le gar\u00e7on a mang\u00e9 une cr\u00eape."
     data = base64.b64encode(text.encode("cp1252")).decode()
     read = client.post("/v1/read", json={"data": data}).json()
-    assert read == {"data": base64.b64encode(text.encode()).decode(), "encoding": "windows-1252"}
-    assert client.post("/v1/write", json={"text": text, "encoding": "cp1252"}).json() == {
-        "data": data, "encoding": "windows-1252"}  # fmt: skip
+    utf8 = base64.b64encode(text.encode()).decode()
+    assert read == {"data": utf8, "encoding": "windows-1252", "format": None}
+    written = client.post("/v1/write", json={"text": text, "encoding": "cp1252"}).json()
+    assert written == {"data": data, "encoding": "windows-1252", "format": None}
     other = client.post("/v1/write", json={"text": "\u0142", "encoding": "cp1252"}).json()
-    assert other == {"data": base64.b64encode("\u0142".encode()).decode(), "encoding": "utf-8"}
-    assert client.post("/v1/restore", json={"data": data}).json()["encoding"] == "windows-1252"
+    assert other == {"data": base64.b64encode("\u0142".encode()).decode(), "encoding": "utf-8", "format": None}
+    restored = client.post("/v1/restore", json={"data": data}).json()
+    assert (restored["encoding"], restored["data"]) == ("windows-1252", data)
+    assert "data" not in client.post("/v1/restore", json={"text": text}).json()
 
 
 def test_the_surroundings_of_a_choice_are_restored_again(client):
@@ -183,12 +186,27 @@ def test_errors_are_streamed(client):
     assert [advice["option"] for advice in lines[-1]["advice"]] == ["encoding", "lost"]
 
 
-def test_an_ocr_file_is_restored_as_text(client):
-    """The spans of choices refer to the bytes of the request."""
-    markup = SAMPLES["tesseract.hocr"].decode()[:1500]
-    assert detect_ocr_format(markup.encode()) == "hOCR"
-    request = {"data": base64.b64encode((markup + MARK).encode()).decode()}
-    assert client.post("/v1/restore", json=request).json()["text"].startswith(markup)
+OCR_LINES = [["The", "constable", "found", "tbe", "prisoner", "in", "the", "house."]]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_words_of_an_ocr_file_are_corrected(client, name):
+    markup = WRITERS[name](OCR_LINES)
+    request = {"data": base64.b64encode(markup).decode()}
+    read = client.post("/v1/read", json={**request, "encoding": "cp1252"}).json()  # the format determines the encoding
+    assert base64.b64decode(read["data"]).decode().split() == OCR_LINES[0]
+    assert (read["encoding"], read["format"]) == ("utf-8", detect_ocr_format(markup))
+    record = client.post("/v1/restore", json=request).json()
+    assert record["text"].split() == ["The", "constable", "found", "the", "prisoner", "in", "the", "house."]
+    correction = next(piece for piece in record["pieces"] if "origin" in piece)
+    assert (correction["observed"], correction["text"], correction["line"]) == ("b", "h", 1)
+    corrected = base64.b64decode(record["data"])
+    assert detect_ocr_format(corrected) == read["format"]
+    assert client.post("/v1/read", json={"data": record["data"]}).json()["data"] == base64.b64encode(
+        record["text"].encode()
+    ).decode()
+    as_text = client.post("/v1/restore", json={"text": markup.decode()}).json()
+    assert as_text["text"] == markup.decode()
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,21 @@ const ConservatorView = (() => {
   const BLOCK = 6000; // characters of the document that are laid out together
   const MAX_LINE_PIECES = 2000; // pieces of one line that stay in one block
   const MAX_SOURCES = 4; // sources of a piece that its details list
-  const INITIAL_CHANGES = 100; // changes that are listed at first
+  const INITIAL_CORRECTIONS = 100; // corrections that are listed at first
   const MIN_LINE_HEIGHT = 22; // pixels: minimum height of a line of a page that is scaled to fit
   const SVG = "http://www.w3.org/2000/svg";
   const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0.995 && share < 1 ? 2 : share < 0.1 ? 1 : 0)} %`);
-  const formatProbability = (probability) => (probability > 0.9995 ? "> 99.9 %" : percent(probability)); // a change is never certain
+  const formatProbability = (probability) => (probability > 0.9995 ? "> 99.9 %" : percent(probability)); // a correction is never certain
   const lowest = (values) => values.reduce((low, value) => Math.min(low, value), 1);
   const number = (value) => value.toLocaleString("en");
   const noun = (value, word) => (value === 1 ? word : `${word}s`);
   const counted = (value, word) => `${number(value)} ${noun(value, word)}`;
-  // The experts cycle through eight colours; the memory has a separate one. Old records have no memory.
+  // The experts cycle through eight colours; the memory has a separate one.
   const hue = (record, expert) => (expert === record.memory ? "var(--memory)" : `var(--e${expert % 8})`);
-  const hasMemory = (record) => Number.isInteger(record.memory);
-  const units = (record) => `${record.unit ?? "byte"}s`; // bytes in old records
+  const hasMemory = (record) => record.memory !== null;
+  const units = (record) => `${record.unit}s`;
   const isCorrection = (record) => record.correction !== undefined; // of OCR errors; otherwise lost text was restored
+  const certainty = (piece) => (piece.observed === undefined ? lowest(piece.confidence) : piece.probability); // a deletion has no characters
   const level = (confidence) => (confidence >= 0.9 ? "good" : confidence >= 0.5 ? "fair" : "poor");
   const MAX_CONTEXT = 24; // characters of a word that are shown on either side of an alternative
   const WORD = /[\p{L}\p{N}\p{M}_]/u;
@@ -38,64 +39,54 @@ const ConservatorView = (() => {
 
   const card = (name, value, note) => make("dl", { class: "card" }, make("dt", {}, name), make("dd", {}, value, make("small", {}, note)));
 
-  /** The summary of a correction as cards. */
-  function correctionCards({ correction, cost }) {
-    const { characters, changed, changes, confident, expected_accuracy: expected, rate } = correction;
-    return make(
-      "section", { class: "cards", ariaLabel: "Summary" },
-      card("Changed", number(changed), `${noun(changed, "character")} in ${counted(changes, "change")}, ${percent(characters ? changed / characters : 0)} of ${number(characters)}`),
-      card("Confident", number(confident), `of ${counted(changes, "change")}, with a probability of at least 90 %`),
-      card("Expected correct", percent(expected), "of the changes: their mean probability"),
-      ...(changes ? [card("OCR error rate", `${rate.toPrecision(2)} ×`, "relative to the channel")] : []),
-      card("Cost", `${cost.seconds.toFixed(1)} s`, cost.evaluations ? counted(cost.evaluations, "network evaluation") : "no network evaluations"),
-    );
-  }
-
   /** Why something is unfilled. */
-  function reason(record) {
-    if (record.out_of_time === "decoding") return "time limit reached, or confidence too low";
-    const undetermined = (record.notices ?? []).some(({ kind }) => kind === "mostly_lost" || kind === "lost_characters");
-    return undetermined ? "not determined by the visible text, or confidence too low" : "confidence too low";
+  function reason({ out_of_time: stage, notices }) {
+    const hasNotice = stage === "decoding" || notices.some(({ kind }) => kind === "mostly_lost" || kind === "lost_characters");
+    return hasNotice ? "see the notices below, or confidence too low" : "confidence too low";
   }
 
-  /** The summary as cards. */
-  function cards(record) {
-    if (isCorrection(record)) return correctionCards(record);
-    const { summary, cost } = record;
-    const lostShare = summary.bytes ? summary.lost / summary.bytes : 0;
-    const used = (record.references ?? []).filter((reference) => reference.provenance);
+  /** The counts of a correction as cards. */
+  function correctionCards({ correction: { characters, changed, rate }, summary: { lost, confident } }) {
+    return [
+      card("Changed", number(changed), `${noun(changed, "character")} in ${counted(lost, "correction")}, ${percent(characters ? changed / characters : 0)} of ${number(characters)}`),
+      card("Confident", number(confident), `of ${counted(lost, "correction")}, with a probability of at least 90 %`),
+      ...(lost ? [card("OCR error rate", `${rate.toPrecision(2)} ×`, "relative to the channel")] : []),
+    ];
+  }
+
+  /** The counts of a restoration as cards. */
+  function lossCards(record) {
+    const { summary } = record, lostShare = summary.bytes ? summary.lost / summary.bytes : 0;
+    const used = record.references.filter((reference) => reference.provenance);
     const fromReferences = used.reduce((sum, reference) => sum + reference.provenance, 0);
     const origins = [[summary.provenance - fromReferences, "this document"], [fromReferences, used.length === 1 ? used[0].name : counted(used.length, "reference")]]
       .filter(([count]) => count).map(([count, name]) => `${number(count)} from ${name}`).join(", ");
     const lostNote = record.unit === "character"
       ? `non-ASCII ${noun(summary.lost, "character")} in ${counted(summary.spans, "span")}${record.lost_by ? `: ${record.lost_by} was read as UTF-8` : ""}`
       : `${noun(summary.lost, "byte")} in ${counted(summary.spans, "span")}, ${percent(lostShare)} of ${number(summary.bytes)}`;
-    return make(
-      "section", { class: "cards", ariaLabel: "Summary" },
+    return [
       card("Lost", number(summary.lost), lostNote),
       card("Restored", number(summary.restored), `${number(summary.confident)} of them with a confidence of at least 90 %${summary.fixed ? `; ${counted(summary.fixed, "span")} fixed by the user` : ""}`),
       ...(hasMemory(record) ? [card("Copied", number(summary.provenance), origins || "nothing")] : []),
       card("Unfilled", number(summary.unfilled), summary.unfilled ? reason(record) : "nothing"),
-      card("Expected correct", percent(summary.expected_accuracy), `of the restored ${units(record)}: their mean confidence`),
-      card("Cost", `${cost.seconds.toFixed(1)} s`, counted(cost.evaluations, "network evaluation")),
+    ];
+  }
+
+  /** The summary as cards. */
+  function cards(record) {
+    const { summary, cost } = record, isOcr = isCorrection(record);
+    return make(
+      "section", { class: "cards", ariaLabel: "Summary" },
+      ...(isOcr ? correctionCards : lossCards)(record),
+      card("Expected correct", percent(summary.expected_accuracy), isOcr ? "of the corrections: their mean probability" : `of the restored ${units(record)}: their mean confidence`),
+      card("Cost", `${cost.seconds.toFixed(1)} s`, cost.evaluations ? counted(cost.evaluations, "network evaluation") : "no network evaluations"),
     );
   }
 
   /** The notices of the record, one paragraph each. */
   function notices(record) {
     const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}.`;
-    return (record.notices ?? []).map(({ kind, message }) => make("p", { class: `warning ${kind}`, role: "note" }, sentence(message)));
-  }
-
-  /** A warning if the time limit was reached. */
-  function timeLimit(record) {
-    const count = record.summary.unfilled, effect = {
-      decoding: ["decoding", count ? `${counted(count, record.unit ?? "byte")} ${count === 1 ? "is" : "are"} unfilled` : `the remaining ${units(record)} were decoded in one step`],
-      rescoring: ["rescoring", `the text is that of ${isCorrection(record) ? "the character models" : "networks and memory"}`],
-      alternatives: ["listing alternatives", "none are shown"],
-      correcting: ["correcting", "the remaining lines are unchanged"],
-    }[record.out_of_time];
-    return effect ? [make("p", { class: "warning", role: "note" }, `Time ran out while ${effect[0]}: ${effect[1]}.`)] : [];
+    return record.notices.map(({ kind, message }) => make("p", { class: `warning ${kind}`, role: "note" }, sentence(message)));
   }
 
   /** A note if local weights gained little. */
@@ -109,14 +100,22 @@ const ConservatorView = (() => {
     return record.field.weights.map((column, expert) => (expert === record.memory ? [] : column.map((value, bin) => (value === null ? null : value / Math.max(1e-9, 1 - (memory[bin] ?? 0))))));
   }
 
+  /** The number of corrections in each bin of the curves; a deletion has no position, and is not in `lost_fraction`. */
+  function correctionCounts({ field: { edges }, pieces }) {
+    const counts = edges.slice(1).map(() => 0), last = counts.length - 1;
+    for (const { origin, at } of pieces) if (origin) counts[Math.min(last, Math.floor(counts.length * at[0] / edges[last + 1]))] += 1;
+    return counts;
+  }
+
   /** The field as a stacked area over the document; below it, the weight of the memory at lost text, and the damage. A click calls `go`. */
   function chart(record, go) {
-    const { edges, lost_fraction: lost, provenance } = record.field, weights = expertWeights(record);
+    const { edges, provenance } = record.field, weights = expertWeights(record);
     const flat = isCorrection(record); // a correction has the same weights everywhere
+    const lost = flat ? correctionCounts(record) : record.field.lost_fraction;
     const floor = hasMemory(record) ? 72 : 92; // of the stacked area
     const length = edges[edges.length - 1] || 1;
     const svg = document.createElementNS(SVG, "svg");
-    for (const [key, value] of [["viewBox", "0 0 1000 120"], ["preserveAspectRatio", "none"], ["class", flat ? "chart flat" : hasMemory(record) ? "chart tall" : "chart"], ["role", "img"], ["aria-label", flat ? "Where characters were changed" : `Weight of each expert along the document, and where ${units(record)} were lost`]]) svg.setAttribute(key, value);
+    for (const [key, value] of [["viewBox", "0 0 1000 120"], ["preserveAspectRatio", "none"], ["class", flat ? "chart flat" : hasMemory(record) ? "chart tall" : "chart"], ["role", "img"], ["aria-label", flat ? "Where text was corrected" : `Weight of each expert along the document, and where ${units(record)} were lost`]]) svg.setAttribute(key, value);
     const x = (position) => (1000 * position / length).toFixed(2);
     const shape = (name, points, style) => {
       const node = document.createElementNS(SVG, name);
@@ -164,7 +163,7 @@ const ConservatorView = (() => {
 
   function legend(record) {
     const list = make("ul", { class: "legend" });
-    const columns = expertWeights(record), { lost_fraction: lost, provenance } = record.field;
+    const columns = isCorrection(record) ? record.summary.weights.map((weight) => [weight]) : expertWeights(record), { lost_fraction: lost, provenance } = record.field;
     record.experts.forEach((name, expert) => {
       const isMemory = expert === record.memory;
       const column = (isMemory ? provenance : columns[expert]).map((value, bin) => [value, isMemory ? lost[bin] : 1]).filter(([value]) => value !== null);
@@ -181,7 +180,7 @@ const ConservatorView = (() => {
     if (piece.unfilled) return [{ text: piece.text, kind: "unfilled" }];
     const list = [], isMostlyMemory = piece.weights[record.memory] >= 0.5;
     [...piece.guess].forEach((character, index) => {
-      const kind = level(piece.confidence[index]) + (isMostlyMemory && piece.from?.[index] ? " copied" : ""), last = list[list.length - 1];
+      const kind = level(piece.confidence[index]) + (isMostlyMemory && piece.sources[index] ? " copied" : ""), last = list[list.length - 1];
       if (last && last.kind === kind) last.text += character;
       else list.push({ text: character, kind });
     });
@@ -192,7 +191,7 @@ const ConservatorView = (() => {
   function sources(record, piece) {
     const list = [];
     [...piece.guess].forEach((character, index) => {
-      const [reference, line] = piece.from?.[index] ?? [null, null], last = list[list.length - 1];
+      const [reference, line] = piece.sources[index] ?? [null, null], last = list[list.length - 1];
       const name = reference === null ? null : record.references[reference].name;
       if (last && last.name === name && last.line === line) last.text += character;
       else list.push({ text: character, name, line });
@@ -200,23 +199,13 @@ const ConservatorView = (() => {
     return list.filter((source) => source.line !== null);
   }
 
-  /** The common prefix and suffix of two texts, and the parts between: [prefix, old, new, suffix]. */
-  function splitCommon(before, after) {
-    const [first, second] = [[...before], [...after]], length = Math.min(first.length, second.length);
-    let left = 0, right = 0;
-    while (left < length && first[left] === second[left]) left += 1;
-    while (right < length - left && first[first.length - 1 - right] === second[second.length - 1 - right]) right += 1;
-    const middle = (letters) => letters.slice(left, letters.length - right).join("");
-    return [first.slice(0, left).join(""), middle(first), middle(second), first.slice(first.length - right).join("")];
-  }
+  const pictureOf = (record, index) => (record.pictures ?? []).find(({ boxes }) => boxes[index]);
 
-  const pictureOf = (record, change) => (record.pictures ?? []).find(({ boxes }) => boxes[change]);
-
-  /** The picture of the line of some changes, with their words highlighted; an empty list if there is none. */
-  function picture(record, changes) {
-    const line = pictureOf(record, changes[0]);
+  /** The picture of the line of some corrections, with their words highlighted; an empty list if there is none. */
+  function picture(record, indices) {
+    const line = pictureOf(record, indices[0]);
     if (!line) return [];
-    const boxes = new Set(changes.map((change) => JSON.stringify(line.boxes[change]))); // changes may be in one word
+    const boxes = new Set(indices.map((index) => JSON.stringify(line.boxes[index]))); // corrections may be in one word
     const highlights = [...boxes].map((box) => {
       const [left, top, right, bottom] = JSON.parse(box), highlight = make("i", {});
       for (const [side, fraction] of [["left", left], ["top", top], ["width", right - left], ["height", bottom - top]]) highlight.style[side] = `${100 * fraction}%`;
@@ -234,57 +223,52 @@ const ConservatorView = (() => {
     return [box];
   }
 
-  /** The word of a changed piece, before and after the change: [old, new]. */
+  /** The word of a correction, before and after it: [old, new]. */
   function words(record, piece) {
-    const [left, was, now, right] = splitCommon(piece.observed, piece.guess);
-    return [["s", was, (other) => other.observed ?? other.text], ["b", now, (other) => other.text]].map(([tag, text, read]) => {
-      const [before, after] = wordAround(record.pieces, piece, read);
-      return make("code", { class: "word" }, before, left, ...(text ? [make(tag, {}, shown(text))] : []), right, after);
+    return [["s", (other) => other.observed ?? other.text], ["b", (other) => other.text]].map(([tag, read]) => {
+      const [before, after] = wordAround(record.pieces, piece, read), text = read(piece);
+      return make("code", { class: "word" }, before, ...(text ? [make(tag, {}, shown(text))] : []), after);
     });
   }
 
-  /** All changes as a table: line, observed and corrected text, probability, log-odds; `go(index)` shows a piece. */
-  function listing(record, restored, go) {
-    const pieceOf = new Map(restored.flatMap((piece, index) => Array.from({ length: piece.changes[1] - piece.changes[0] }, (_, at) => [piece.changes[0] + at, index])));
-    const order = make("select", { ariaLabel: "Order of the changes" }, make("option", { value: "" }, "in document order"), make("option", { value: "probability" }, "lowest probability first"));
+  /** All corrections as a table: line, observed and corrected text, probability, log-odds; `go(index)` shows a piece. */
+  function listing(record, corrections, go) {
+    const order = make("select", { ariaLabel: "Order of the corrections" }, make("option", { value: "" }, "in document order"), make("option", { value: "probability" }, "lowest probability first"));
     const body = make("table", {}), more = make("button", { type: "button" });
     const title = (name, note) => make("th", { scope: "col", title: note }, name);
-    let shownCount = INITIAL_CHANGES;
-    function row(rank) {
-      const change = record.changes[rank], index = pieceOf.get(rank), piece = restored[index];
-      const isSingle = piece && piece.changes[1] - piece.changes[0] === 1;
-      const [was, now] = isSingle ? words(record, piece) : [["s", change.observed], ["b", change.text]].map(([tag, text]) => make("code", { class: "word" }, make(tag, {}, shown(text))));
-      const link = make("button", { type: "button", class: "link", title: "Show this change in the document" }, number(change.line));
-      if (piece) link.addEventListener("click", () => go(index));
-      const cells = [link, was, now, formatProbability(change.probability), change.log_odds === null ? "∞" : change.log_odds.toFixed(1)];
+    let shownCount = INITIAL_CORRECTIONS;
+    function row(index) {
+      const piece = corrections[index], link = make("button", { type: "button", class: "link", title: "Show this correction in the document" }, number(piece.line));
+      link.addEventListener("click", () => go(index));
+      const cells = [link, ...words(record, piece), formatProbability(piece.probability), piece.log_odds?.toFixed(1) ?? "∞"];
       return make("tr", {}, ...cells.map((cell, at) => make("td", { class: at > 2 || !at ? "value" : "" }, cell)));
     }
-    /** The rows of changes; those of one line are grouped below its picture. */
-    function rows(ranks) {
+    /** The rows of corrections; those of one line are grouped below its picture. */
+    function rows(indices) {
       const groups = [];
-      for (const rank of ranks) {
-        const last = groups[groups.length - 1], line = pictureOf(record, rank);
-        if (line && last?.line === line) last.ranks.push(rank);
-        else groups.push({ line, ranks: [rank] });
+      for (const index of indices) {
+        const last = groups[groups.length - 1], line = pictureOf(record, index);
+        if (line && last?.line === line) last.indices.push(index);
+        else groups.push({ line, indices: [index] });
       }
-      return groups.flatMap((group) => [...picture(record, group.ranks).map((line) => make("tr", { class: "line" }, make("td", { colSpan: 5 }, line))), ...group.ranks.map(row)]);
+      return groups.flatMap((group) => [...picture(record, group.indices).map((line) => make("tr", { class: "line" }, make("td", { colSpan: 5 }, line))), ...group.indices.map(row)]);
     }
     function update() {
-      const ranks = record.changes.map((_, rank) => rank);
-      if (order.value) ranks.sort((first, second) => record.changes[first].probability - record.changes[second].probability);
+      const indices = [...corrections.keys()];
+      if (order.value) indices.sort((first, second) => corrections[first].probability - corrections[second].probability);
       body.replaceChildren(
-        make("thead", {}, make("tr", {}, title("Line", "Line of the document"), title("Observed", "Text before the correction"), title("Corrected", "Text after the correction"), title("Probability", "Probability that the change is correct"), title("Log-odds", "Evidence for the change over the observed text, in nats"))),
-        make("tbody", {}, ...rows(ranks.slice(0, shownCount))),
+        make("thead", {}, make("tr", {}, title("Line", "Line of the document"), title("Observed", "Text before the correction"), title("Corrected", "Text after the correction"), title("Probability", "Probability that the correction is correct"), title("Log-odds", "Evidence for the correction over the observed text, in nats"))),
+        make("tbody", {}, ...rows(indices.slice(0, shownCount))),
       );
-      more.hidden = ranks.length <= shownCount;
-      more.textContent = `Show all ${number(ranks.length)}`;
+      more.hidden = indices.length <= shownCount;
+      more.textContent = `Show all ${number(indices.length)}`;
     }
     order.addEventListener("change", update);
     more.addEventListener("click", () => { shownCount = Infinity; update(); });
     update();
-    const pictured = new Set((record.pictures ?? []).flatMap(({ boxes }) => Object.keys(boxes))).size, lacking = record.changes.length - pictured;
-    const note = pictured && lacking ? [make("p", { class: "remark" }, `${counted(lacking, "change")} ${lacking === 1 ? "has" : "have"} no picture: a report contains a limited number, for the least probable changes.`)] : [];
-    return make("section", { class: "panel" }, make("header", {}, make("h2", {}, "Changes"), make("div", { class: "tools" }, order)), make("div", { class: "changes", tabIndex: 0, role: "group", ariaLabel: "All changes" }, body, more), ...note);
+    const pictured = new Set((record.pictures ?? []).flatMap(({ boxes }) => Object.keys(boxes))).size, lacking = corrections.length - pictured;
+    const note = pictured && lacking ? [make("p", { class: "remark" }, `${counted(lacking, "correction")} ${lacking === 1 ? "has" : "have"} no picture: a report contains a limited number, for the least probable corrections.`)] : [];
+    return make("section", { class: "panel" }, make("header", {}, make("h2", {}, "Corrections"), make("div", { class: "tools" }, order)), make("div", { class: "corrections", tabIndex: 0, role: "group", ariaLabel: "All corrections" }, body, more), ...note);
   }
 
   const isSame = (range, other) => range[0] === other[0] && range[1] === other[1];
@@ -322,7 +306,7 @@ const ConservatorView = (() => {
    */
   function draw(root, record, { choose = null, undo = null } = {}) {
     const restored = record.pieces.filter((piece) => piece.origin);
-    const corrected = isCorrection(record), itemName = corrected ? "change" : "restored span";
+    const corrected = isCorrection(record), itemName = corrected ? "correction" : "restored span";
     const sheet = make("div", { class: "document", tabIndex: 0, role: "group", ariaLabel: `The ${corrected ? "corrected" : "restored"} document. The arrow keys select the previous or next ${itemName}, Enter shows its details.` });
     const blocks = [];
     let current = null, drawn = 0, count = 0, index = 0;
@@ -350,17 +334,17 @@ const ConservatorView = (() => {
     }
     joinLines(blocks);
 
-    /** A changed piece, preceded by the observed text, struck out, which is not part of a text selection. */
-    function drawChange(piece, parent) {
-      const [left, was, now, right] = splitCommon(piece.observed, piece.guess), nodes = [];
-      if (was) nodes.push(make("s", { class: "was" }, shown(was)));
-      if (now) nodes.push(make("span", { class: `r ${level(lowest(piece.confidence))}` }, now));
+    /** A correction, preceded by the observed text, struck out, which is not part of a text selection. */
+    function drawCorrection(piece, parent) {
+      const nodes = [];
+      if (piece.observed) nodes.push(make("s", { class: "was" }, shown(piece.observed)));
+      if (piece.text) nodes.push(make("span", { class: `r ${level(piece.probability)}` }, piece.text));
       for (const node of nodes) node.dataset.i = piece.index;
-      parent.append(left, ...nodes, right);
+      parent.append(...nodes);
     }
     function drawBlock(block) {
       for (const piece of block.pieces) {
-        if (corrected && piece.origin) { drawChange(piece, block.node); continue; }
+        if (corrected && piece.origin) { drawCorrection(piece, block.node); continue; }
         const parent = piece.expert === null || corrected ? block.node : make("span", { class: "of", color: hue(record, piece.expert) });
         if (!piece.origin) parent.append(piece.text);
         else
@@ -436,19 +420,15 @@ const ConservatorView = (() => {
       (range.startContainer.parentNode.closest?.(".block") ?? sheet).scrollIntoView({ block: "nearest" }); // lays it out
       window.scrollBy(0, range.getBoundingClientRect().top - window.innerHeight / 2);
     }
-    /** The details of a changed piece: the text before and after, the probability of each change, and the line of the page. */
-    function showChange(piece) {
-      const [was, now] = words(record, piece);
-      tip.replaceChildren(make("h3", {}, was, " became ", now));
-      for (let at = piece.changes[0]; at < piece.changes[1]; at++) {
-        const { observed, text, probability, log_odds: logOdds } = record.changes[at];
-        const which = piece.changes[1] - piece.changes[0] > 1 ? [make("code", {}, shown(observed) || "nothing"), " to ", make("code", {}, shown(text) || "nothing"), ": "] : [];
-        tip.append(make("p", {}, ...which, `probability ${formatProbability(probability)}${logOdds === null ? "" : `, log-odds ${logOdds.toFixed(1)} nats`}`), ...picture(record, [at]));
-      }
+    /** The details of a correction: the text before and after, its probability, and the line of the page. */
+    function showCorrection(index) {
+      const { probability, log_odds: logOdds } = restored[index], [was, now] = words(record, restored[index]);
+      const details = `probability ${formatProbability(probability)}${logOdds === undefined ? "" : `, log-odds ${logOdds.toFixed(1)} nats`}`;
+      tip.replaceChildren(make("h3", {}, was, " became ", now), make("p", {}, details), ...picture(record, [index]));
     }
     function fillTip(index) {
       const piece = restored[index];
-      if (corrected) { showChange(piece); return; }
+      if (corrected) { showCorrection(index); return; }
       // A gap may consist of several pieces, some of them unfilled.
       const gap = restored.filter((other) => isSame(other.origin, piece.origin)), around = wordAround(record.pieces, piece);
       const least = percent(lowest(piece.confidence)), [left, right] = gap.length > 1 ? ["", ""] : around;
@@ -511,12 +491,12 @@ const ConservatorView = (() => {
 
     // Navigation between restored spans.
     const filter = make("select", { ariaLabel: `Which ${itemName}s to show` },
-      ...[[corrected ? "all changes" : "all restored spans", 1.01], ...[0.9, 0.5].map((limit) => [`${corrected ? "probability" : "confidence"} below ${100 * limit} %`, limit])].map(([name, value]) => make("option", { value }, name)));
+      ...[[`all ${itemName}s`, 1.01], ...[0.9, 0.5].map((limit) => [`${corrected ? "probability" : "confidence"} below ${100 * limit} %`, limit])].map(([name, value]) => make("option", { value }, name)));
     const counter = make("span", { class: "count", ariaLive: "polite" });
-    const matching = () => restored.map((piece, index) => index).filter((index) => restored[index].unfilled || lowest(restored[index].confidence) < +filter.value);
+    const matching = () => restored.map((piece, index) => index).filter((index) => restored[index].unfilled || certainty(restored[index]) < +filter.value);
     function updateCounter() {
       const list = matching(), rank = list.indexOf(at);
-      counter.textContent = rank < 0 ? counted(list.length, corrected ? "change" : "span") : `${number(rank + 1)} of ${number(list.length)}`;
+      counter.textContent = rank < 0 ? counted(list.length, corrected ? "correction" : "span") : `${number(rank + 1)} of ${number(list.length)}`;
     }
     function select(index, scroll = true) {
       drawAll();
@@ -564,7 +544,7 @@ const ConservatorView = (() => {
       ...(corrected ? [make("li", {}, make("s", { class: "was" }, "abc"), "observed text")] : []));
     const axis = (about, end) => make("div", { class: "axis" }, make("span", {}, "0"), make("span", {}, about), make("span", {}, end));
     const along = corrected
-      ? restored.length ? [make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Changes along the document"), make("span", { class: "by" }, "models:"), legend(record)), chart(record, go), axis("red: changes", counted(record.correction.characters, "character")))] : record.out_of_time || (record.notices ?? []).length ? [] : [make("p", { class: "warning", role: "note" }, "Nothing had to be changed: no correction is probable enough.")]
+      ? restored.length ? [make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Corrections along the document"), make("span", { class: "by" }, "models:"), legend(record)), chart(record, go), axis("red: corrections", counted(record.correction.characters, "character")))] : record.notices.length ? [] : [make("p", { class: "warning", role: "note" }, "Nothing had to be changed: no correction is probable enough.")]
       : [make("section", { class: "panel chart-panel" }, make("header", {}, make("h2", {}, "Expert weights along the document"), legend(record)), chart(record, go),
         axis(`${hasMemory(record) ? `middle: weight of the memory at lost ${units(record)}; ` : ""}red: where ${units(record)} were lost`, `${number(record.summary.bytes)} bytes`), ...gainNote(record))];
     const reveal = (index) => { if (select(index)) sheet.focus({ preventScroll: true }); };
@@ -573,9 +553,8 @@ const ConservatorView = (() => {
     root.replaceChildren(
       cards(record),
       ...notices(record),
-      ...timeLimit(record),
       ...along,
-      ...(corrected && record.changes.length ? [listing(record, restored, reveal)] : []),
+      ...(corrected && restored.length ? [listing(record, restored, reveal)] : []),
       make("section", { class: "panel" }, make("header", {}, make("h2", {}, "Document"), kinds, make("div", { class: "tools" }, filter, before, after, counter)), sheet),
       tip,
     );

@@ -5,13 +5,15 @@
   const $ = (id) => document.getElementById(id);
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true }), strict = new TextDecoder("utf-8", { fatal: true }), encoder = new TextEncoder();
   const UTF8 = "utf-8";
-  // bytes: the damaged document in UTF-8, which the text box shows. file: name and bytes of the opened file. encoding: its
-  // encoding. edited: the text box was edited, and its text is the document, with the line ends of the bytes (crlf).
-  // result: the shown result. source: the document of the result. references: the reference files. choices: texts that
-  // the user chose, by span. applied: the choices that the result contains. history: earlier choices, for undo.
+  // bytes: the document in UTF-8, which the text box shows; null after an edit: the text in the box is the document, with
+  // the line ends of the bytes (crlf). file: name, bytes and OCR format of the opened file; null if the document is another
+  // text, such as an edited one. encoding: encoding of the file, also after an edit. result: the shown result. source: the
+  // document of the result, as sent (content), and its restored file in base64 (restored). references: the reference
+  // files. choices: texts that the user chose, by span. applied: the choices that the result contains. history: earlier
+  // choices, for undo.
   // opening: promise of the file that is being opened. running: AbortController of the running restoration.
   // sentChoices: number of new choices in the running restoration. progress: last progress update.
-  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, edited: false, crlf: false, name: "document.txt", choices: new Map(), applied: new Map(), history: [], references: [], result: null, source: null, view: null, opening: null, running: null, sentChoices: 0, progress: null };
+  const state = { bytes: new Uint8Array(), file: null, encoding: UTF8, crlf: false, name: "document.txt", choices: new Map(), applied: new Map(), history: [], references: [], result: null, source: null, view: null, opening: null, running: null, sentChoices: 0, progress: null };
   /** Label of an option on this page; undefined if the page does not have it. */
   const labelOf = (name) => {
     const label = $(String(name).replaceAll("_", "-"))?.closest("label");
@@ -32,26 +34,26 @@
   };
   const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const currentBytes = () => {
-    if (!state.edited) return state.bytes;
+    if (state.bytes) return state.bytes;
     const text = $("document").value;
     return encoder.encode(state.crlf ? text.replaceAll("\n", "\r\n") : text);
   };
 
-  function setDocument(bytes, name, encoding = state.encoding) {
-    const text = decoder.decode(bytes);
-    Object.assign(state, { bytes, encoding, edited: false });
+  /** Name of the document as text: that of an OCR file gets another suffix. */
+  const textName = () => (state.file?.format ? state.name.replace(/(\.[^.]*)?$/, ".txt") : state.name);
+
+  function setDocument(bytes, name, encoding, file = null) {
+    const text = decoder.decode(bytes), crlf = text.includes("\r\n") && !/(^|[^\r])\n/.test(text);
+    Object.assign(state, { bytes, name, encoding, file, crlf });
     clearResult();
-    state.crlf = text.includes("\r\n") && !/(^|[^\r])\n/.test(text);
-    if (name) state.name = name;
     $("document").value = text;
     describe();
   }
   function onEdit() {
-    if (!state.edited) {
+    if (state.bytes) {
       try { strict.decode(state.bytes); } catch { showMessage("the document contained invalid UTF-8; since your edit, these bytes are marks", "hint"); }
     }
-    state.edited = true;
-    if (!$("document").value) Object.assign(state, { file: null, encoding: UTF8 });
+    Object.assign(state, { bytes: null, name: textName(), file: null, ...(!$("document").value && { encoding: UTF8 }) });
     markOutdated();
     describe();
   }
@@ -70,8 +72,9 @@
     $("empty").hidden = false;
     markOutdated();
   }
-  /** Show the size, the number of marks and the encoding of the document. */
+  /** Show the size, the number of marks and the encoding of the document, or the format of an OCR file. */
   function describe() {
+    if (state.file?.format) { $("state").textContent = `${state.file.format} file: its words are corrected`; return; }
     const text = $("document").value, mark = $("mark").value, gap = $("gap").value;
     const count = (marker) => (marker ? text.split(marker).length - 1 : 0);
     const marks = count(mark), gaps = count(gap);
@@ -145,7 +148,9 @@
     if (!bytes.length) { showMessage("there is no document yet: paste text, open a file, or load the example"); $("document").focus(); return; }
     if (selectedExperts()?.length === 0) { showMessage("no expert is selected: select at least one in the settings"); return; }
     if (markOutdated()) clearResult();
-    if (await run({ bytes, text, name: state.name, encoding: state.encoding }, null)) await restoreChoices();
+    const { file, name, encoding } = state;
+    const content = file ? { data: toBase64(file.data), encoding } : state.bytes ? { data: toBase64(bytes), encoding: UTF8 } : { text: decoder.decode(bytes) };
+    if (await run({ content, text, file, name, encoding }, null)) await restoreChoices();
     else clearResult();
   }
 
@@ -155,9 +160,9 @@
     const choices = new Map(state.choices), { text: _, ...record } = previous ?? {};
     Object.assign(state, { running: new AbortController(), sentChoices: pending().length });
     setBusy(true, !previous);
-    const options = settings(), isOcr = options.lost === "ocr";
+    const options = settings(), isOcr = options.lost === "ocr" || source.file?.format;
     const request = {
-      data: toBase64(source.bytes), encoding: UTF8, ...options, ...(isOcr && { lost: "auto", channel: "ocr", alternatives: 0 }),
+      ...source.content, ...options, ...(isOcr && { lost: "auto", channel: "ocr", alternatives: 0 }),
       references: options.memory ? state.references.map(({ name, text }) => ({ name, text })) : [],
       experts: selectedExperts(), choices: [...choices.values()], previous: previous && record,
     };
@@ -166,8 +171,9 @@
       for await (const line of jsonLines(response)) {
         if (line.error) throw new Error(errorText(line));
         if (line.result) {
+          const { data: restored, ...result } = line.result;
           state.applied = choices;
-          show({ ...line.result, encoding: source.encoding }, source);
+          show({ ...result, encoding: source.encoding }, { ...source, restored });
         } else showProgress(line);
       }
       return true;
@@ -188,6 +194,7 @@
     $("empty").hidden = true;
     $("downloads").hidden = false;
     $("done").textContent = result.correction ? "Corrected" : "Restored";
+    $("save-text").textContent = `Download ${source.file?.format ?? "text"}`;
     markOutdated();
     state.view = ConservatorView.draw($("view"), result, result.correction ? {} : { choose, undo });
     state.view.pend(pending());
@@ -196,8 +203,7 @@
       if (focused) $("view").querySelector(".document").focus({ preventScroll: true });
       state.view.resume(position);
     }
-    if (result.correction && !result.changes.length) showMessage("no correction was needed in this document", "hint");
-    else if (!result.summary.lost && !result.summary.fixed) showMessage("there is nothing to restore: the document has no marks", "hint");
+    if (!result.correction && !result.summary.lost && !result.summary.fixed) showMessage("there is nothing to restore: the document has no marks", "hint");
     else if (first && narrow()) $("result").scrollIntoView({ block: "start" });
   }
 
@@ -280,13 +286,13 @@
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
-  /** Return a text file in UTF-8, its encoding and its bytes; for other files, the error of the server names the type. */
+  /** Return the text of a file in UTF-8, its encoding, its OCR format and its bytes; the server refuses other files. */
   async function readFile(file, data = null, encoding = null) {
     const maxBytes = +$("reference-panel").dataset.bytes, name = file.name.slice(-$("reference-panel").dataset.name);
     if (!data && file.size > maxBytes) throw new Error(`${file.name} is too large: it has ${file.size.toLocaleString("en")} bytes, the limit is ${maxBytes.toLocaleString("en")} bytes`);
     const original = data ?? new Uint8Array(await file.arrayBuffer());
     const response = await (await post("/v1/read", { data: toBase64(original), name, encoding, mark: $("mark").value || "\ufffd", gap: $("gap").value || null })).json();
-    return { bytes: fromBase64(response.data), encoding: response.encoding, original };
+    return { ...response, bytes: fromBase64(response.data), original };
   }
   const downloadName = (suffix) => state.source.name.replace(/(\.[^.]*)?$/, (old) => `.restored${suffix || old}`);
 
@@ -306,13 +312,12 @@
   async function readDocument(file, data) {
     showMessage("");
     try {
-      const { bytes, encoding, original } = await readFile(file, data, $("encoding").value.trim() || null);
-      state.file = { name: file.name, data: original };
-      setDocument(bytes, file.name, encoding);
+      const { bytes, encoding, format, original } = await readFile(file, data, $("encoding").value.trim() || null);
+      setDocument(bytes, file.name, encoding, { name: file.name, data: original, format });
     } catch (error) { showMessage(error.message); }
   }
   $("file").addEventListener("change", async () => { await openFile($("file").files[0]); $("file").value = ""; });
-  $("encoding").addEventListener("change", () => { if (state.file && !state.edited) openFile(state.file, state.file.data); });
+  $("encoding").addEventListener("change", () => { if (state.file) openFile(state.file, state.file.data); });
   $("add").addEventListener("click", () => $("files").click());
   $("files").addEventListener("change", async () => { await addReferences($("files").files); $("files").value = ""; });
   $("remove-references").addEventListener("click", () => { state.references = []; listReferences(); });
@@ -322,7 +327,7 @@
     area.addEventListener("dragleave", () => area.classList.remove("dropping"));
     area.addEventListener("drop", (event) => { area.classList.remove("dropping"); if (event.dataTransfer.files.length) { event.preventDefault(); onDrop(event.dataTransfer.files); } });
   }
-  $("sample").addEventListener("click", async () => { showMessage(""); if (state.running) return; state.file = null; setDocument(new Uint8Array(await (await fetch("/static/sample.md")).arrayBuffer()), "field_station.md", UTF8); });
+  $("sample").addEventListener("click", async () => { showMessage(""); if (state.running) return; setDocument(new Uint8Array(await (await fetch("/static/sample.md")).arrayBuffer()), "field_station.md", UTF8); });
   $("damage").addEventListener("click", async () => {
     showMessage("");
     const bytes = currentBytes();
@@ -331,16 +336,16 @@
     try {
       const response = await (await post("/v1/damage", { data: toBase64(bytes), rate: +$("rate").value / 100, burst: +$("burst").value, seed: +$("seed").value })).json();
       $("mark").value = "\ufffd";
-      setDocument(fromBase64(response.data));
+      setDocument(fromBase64(response.data), textName(), state.encoding);
     } catch (error) { showMessage(error.message); }
   });
   $("save-text").addEventListener("click", async () => {
-    const { text, encoding } = state.result;
-    if (encoding === UTF8) { save(text, downloadName(""), "text/plain;charset=utf-8"); return; }
+    const { text, encoding } = state.result, { file, restored } = state.source;
     try {
-      const response = await (await post("/v1/write", { text, encoding })).json();
-      if (response.encoding !== encoding) showMessage(`the text was saved as UTF-8, because ${encoding} lacks a restored character`, "hint");
-      save(fromBase64(response.data), downloadName(""), "application/octet-stream");
+      const data = fromBase64(file ? restored : (await (await post("/v1/write", { text, encoding })).json()).data);
+      const isUtf8 = /[^\0-\x7f\ufffd]/.test(text) && decoder.decode(data) === text;
+      if (encoding !== UTF8 && isUtf8) showMessage(`the text was saved as UTF-8, because ${encoding} lacks a restored character`, "hint");
+      save(data, downloadName(""), "application/octet-stream");
     } catch (error) { showMessage(error.message); }
   });
   $("save-json").addEventListener("click", () => save(JSON.stringify(state.result), downloadName(".json"), "application/json"));

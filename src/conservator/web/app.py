@@ -14,9 +14,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
 
 import conservator
-from conservator.documents import damage, encode_text, read_input
+from conservator.document import open_document
+from conservator.documents import damage, encode_text
 from conservator.errors import ConservatorError
-from conservator.options import OPTIONS, REPORT_ALTERNATIVES
+from conservator.options import OPTIONS, REPORT_ALTERNATIVES, RestoreOptions
 from conservator.results import Record
 from conservator.results.html import as_page
 from conservator.system.files import check_encoding
@@ -124,14 +125,16 @@ def create_app(config: ServerConfig, queue: RestorationQueue) -> Guard:
 
     @app.post("/v1/read")
     def read(request: ReadRequest) -> File:
-        """Convert a text file to UTF-8, and return its encoding; for other files, the error names the file type."""
+        """Return the text of a text file or an OCR file; for other files, the error names the file type."""
         if len(request.data) > config.max_bytes:
             raise RefusedError(
                 413,
                 f"{request.name} is too large: it has {len(request.data)} bytes, the limit is {config.max_bytes} bytes",
             )
-        source = read_input(request.data, request.encoding, name=request.name, markers=(request.mark, request.gap))
-        return File(data=base64.b64encode(source.data).decode(), encoding=source.encoding)
+        options = RestoreOptions(encoding=request.encoding, mark=request.mark, gap=request.gap)
+        document = open_document(request.data, options, name=request.name, read_scans=False)
+        file_format = None if document.transcript is None else document.transcript.format
+        return File(data=base64.b64encode(document.data).decode(), encoding=document.encoding, format=file_format)
 
     @app.post("/v1/write")
     def write(request: WriteRequest) -> File:

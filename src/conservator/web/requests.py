@@ -238,7 +238,7 @@ class DamageRequest(Document):
 
 
 class ReadRequest(BaseModel):
-    """A file to convert to text."""
+    """A text file or an OCR file to convert to text."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -261,12 +261,12 @@ class WriteRequest(BaseModel):
 class File(BaseModel):
     """A file as bytes in base64, and an encoding.
 
-    ``/v1/read`` returns the text in UTF-8, and the encoding of the request; ``/v1/write`` returns the text in
-    ``encoding``.
+    ``/v1/read`` returns the text in UTF-8, and the encoding of the file; ``/v1/write`` returns the text in ``encoding``.
     """
 
     data: str = Field(description="Bytes in base64.")
     encoding: str = Field(description="Name of the encoding.")
+    format: str | None = Field(None, description="Format of an OCR file, such as hOCR; null for a text file.")
 
 
 class DamageResponse(BaseModel):
