@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from conservator.errors import ConservatorError
 from conservator.pages import Box, WordChange, read_pages
-from conservator.pages.elements import Edits
-from conservator.pages.word_alignment import distribute_text, replace_words
+from conservator.pages.formats.word_alignment import distribute_text, replace_words
+from conservator.pages.markup.elements import Edits
 from support.ocr_files import SAMPLES
 from support.word_changes import align_words, changes_between
 

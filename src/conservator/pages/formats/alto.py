@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conservator.pages.elements import Edits, Element, end_tag, escape, format_attributes, qualified_name
+from conservator.pages.formats.markup_file import MarkupFile, Passage, WordLocation
+from conservator.pages.formats.numbers import read_confidence, read_coordinate, write_coordinate
 from conservator.pages.markup import Markup
-from conservator.pages.markup_file import MarkupFile, Passage, WordLocation
+from conservator.pages.markup.elements import Edits, Element, end_tag, escape, format_attributes, qualified_name
 from conservator.pages.model import Box, Glyph, Line, Page, TextAlternative, Word, WordChange
-from conservator.pages.numbers import read_confidence, read_coordinate, write_coordinate
 from conservator.pages.transcript import Transcript
 
 ORIGINAL = "original"  # PURPOSE of the ALTERNATIVE with the text before a change

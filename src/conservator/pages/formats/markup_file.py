@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
-from conservator.pages.elements import Edits, Element, TextRun, escape
+from conservator.pages.formats.numbers import divide_boxes
+from conservator.pages.formats.word_alignment import WORD, distribute_text
 from conservator.pages.markup import Markup
+from conservator.pages.markup.elements import Edits, Element, TextRun, escape
 from conservator.pages.model import Box, Word, WordChange
-from conservator.pages.numbers import divide_boxes
-from conservator.pages.word_alignment import WORD, distribute_text
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from conservator.errors import ConservatorError
-from conservator.pages.elements import Edits, Element, TextRun, end_tag, escape, format_attributes, qualified_name
-from conservator.pages.hocr_glyphs import (
+from conservator.pages.formats.hocr_glyphs import (
     CHARACTER_CLASSES,
     child_word_runs,
     has_class,
@@ -14,9 +13,8 @@ from conservator.pages.hocr_glyphs import (
     text_runs,
     word_runs,
 )
-from conservator.pages.hocr_titles import read_box, read_properties, write_title
-from conservator.pages.markup import Markup
-from conservator.pages.markup_file import (
+from conservator.pages.formats.hocr_titles import read_box, read_properties, write_title
+from conservator.pages.formats.markup_file import (
     MarkupFile,
     Passage,
     WordLocation,
@@ -24,10 +22,20 @@ from conservator.pages.markup_file import (
     set_run_text,
     surrounding_whitespace,
 )
+from conservator.pages.formats.numbers import read_confidence
+from conservator.pages.formats.word_alignment import distribute_text
+from conservator.pages.markup import Markup
+from conservator.pages.markup.elements import (
+    Edits,
+    Element,
+    TextRun,
+    end_tag,
+    escape,
+    format_attributes,
+    qualified_name,
+)
 from conservator.pages.model import Box, Line, Page, TextAlternative, Word
-from conservator.pages.numbers import read_confidence
 from conservator.pages.transcript import Transcript
-from conservator.pages.word_alignment import distribute_text
 
 PAGE_CLASSES, WORD_CLASSES = {"ocr_page"}, {"ocrx_word", "ocr_word"}
 LINE_CLASSES = {"ocr_line", "ocrx_line", "ocr_caption", "ocr_header", "ocr_footer", "ocr_textfloat"}

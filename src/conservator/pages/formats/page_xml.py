@@ -5,7 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from conservator.errors import ConservatorError
-from conservator.pages.elements import (
+from conservator.pages.formats.markup_file import MarkupFile, Passage, WordLocation, find_words
+from conservator.pages.formats.numbers import read_confidence, read_coordinate, write_coordinate
+from conservator.pages.formats.word_alignment import replace_words
+from conservator.pages.markup import Markup
+from conservator.pages.markup.elements import (
     Edits,
     Element,
     TextRun,
@@ -15,12 +19,8 @@ from conservator.pages.elements import (
     qualified_name,
     quote,
 )
-from conservator.pages.markup import Markup
-from conservator.pages.markup_file import MarkupFile, Passage, WordLocation, find_words
 from conservator.pages.model import Box, Glyph, Line, Page, TextAlternative, Word, WordChange
-from conservator.pages.numbers import read_confidence, read_coordinate, write_coordinate
 from conservator.pages.transcript import Transcript
-from conservator.pages.word_alignment import replace_words
 
 ORIGINAL = "original"  # comment that marks the text before a change
 ORIGINAL_COMMENT = re.compile(rf"(?:^|; ){ORIGINAL}: (.*)$", re.DOTALL)
