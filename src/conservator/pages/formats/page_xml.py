@@ -5,20 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from conservator.errors import ConservatorError
-from conservator.pages.formats.markup_file import MarkupFile, Passage, WordLocation, find_words
-from conservator.pages.formats.numbers import read_confidence, read_coordinate, write_coordinate
+from conservator.pages.formats.markup_file import MarkupFile, Passage, WordEdit, WordLocation, find_words
+from conservator.pages.formats.numbers import read_confidence, write_coordinate
 from conservator.pages.formats.word_alignment import replace_words
 from conservator.pages.markup import Markup
-from conservator.pages.markup.elements import (
-    Edits,
-    Element,
-    TextRun,
-    end_tag,
-    escape,
-    format_attributes,
-    qualified_name,
-    quote,
-)
+from conservator.pages.markup.edits import Edits, escape, new_element
+from conservator.pages.markup.elements import Element, TextRun
 from conservator.pages.model import Box, Glyph, Line, Page, TextAlternative, Word, WordChange
 from conservator.pages.transcript import Transcript
 
@@ -41,63 +33,59 @@ class PageXmlFile(MarkupFile):
 
     groups: list[tuple[Element, range]] = field(default_factory=list)
     allows_several_texts: bool = True
+    not_copied = ("comments",)
 
-    def set_word(
-        self,
-        edits: Edits,
-        location: WordLocation,
-        old_text: str,
-        text: str,
-        box: Box | None,
-        confidence: float | None,
-        *,
-        split: bool = False,
-        glyphs: bytes = b"",
-    ) -> None:
-        """Change the main text of a word, its confidence and its polygon."""
-        element = location.element
-        if box is not None:
-            coords = element.elements("Coords")
-            if coords:
-                edits.set_attribute(coords[0], "points", _format_points(box))
-        main = _main_text(element)
-        assert main is not None
-        if confidence is not None:
-            edits.set_attribute(main, "conf", f"{confidence:.4g}")
-        if text != old_text:
-            for content in _contents(main):
-                if content.name == CONTENT or content.text().strip() == old_text:
-                    _set_text(edits, content, text)
-            self._add_original(edits, element, main, old_text)
-        if glyphs:
-            ends = [child.stop for child in element.elements() if child.name in ("AlternativeImage", "Coords", "Glyph")]
-            edits.insert(element, max(ends, default=element.content_start), glyphs)
+    def set_properties(self, edits: Edits, edit: WordEdit) -> None:
+        """Set the polygon of a word, and the confidence of its main text."""
+        coords = edit.element.elements("Coords")
+        if edit.box is not None and coords:
+            edits.set_attribute(coords[0], "points", _format_points(edit.box))
+        if edit.confidence is not None:
+            edits.set_attribute(_texts(edit.element)[0], "conf", f"{edit.confidence:.4g}")
 
-    def add_word(
-        self,
-        edits: Edits,
-        location: WordLocation,
-        text: str,
-        previous_box: Box | None,
-        box: Box | None,
-        new_id: str | None,
-        confidence: float | None,
-        *,
-        is_last: bool,
-        glyphs: bytes,
-    ) -> None:
-        """Add a word after a word."""
-        element, source = location.element, self.markup.source
-        prefix, name = qualified_name(source, element)
-        attributes = {key: value for key, value in element.attributes.items() if " " not in key and key != "comments"}
-        attributes |= {"id": new_id} if new_id is not None else {}
+    def set_text(self, edits: Edits, edit: WordEdit) -> None:
+        """Set the main text of a word."""
+        for content in _contents(edit.element):
+            if content.name == CONTENT or content.text().strip() == edit.old_text:
+                _set_text(edits, content, edit.text)
+
+    def record_original(self, edits: Edits, element: Element, old_text: str) -> None:
+        """Add the original text: as a text with a higher index, or as a comment if the version does not allow that."""
+        if not self.allows_several_texts:
+            comments = element.attributes.get("comments", "")
+            if not ORIGINAL_COMMENT.search(comments):
+                comment = f"{comments}{'; ' if comments else ''}{ORIGINAL}: {old_text.strip()}"
+                edits.set_attribute(element, "comments", comment)
+            return
+        main, texts = _texts(element)[0], element.elements(TEXT)
+        if any(text.attributes.get("comments") == ORIGINAL for text in texts):
+            return
+        highest = max([_index(text) for text in texts if "index" in text.attributes], default=0)
+        if "index" not in main.attributes:
+            edits.set_attribute(main, "index", "0")
+        attributes = {"index": str(highest + 1), "conf": main.attributes.get("conf"), "comments": ORIGINAL}
+        edits.replace(texts[-1].stop, texts[-1].stop, self._new_text(main, attributes, old_text.strip()))
+
+    def new_word(self, edits: Edits, edit: WordEdit) -> bytes:
+        """Return a word."""
+        element, source = edit.element, self.markup.source
         coords = b""
-        if box is not None:
-            coords = b"<" + prefix + b"Coords points=" + quote(_format_points(box)) + b"/>"
-        conf = b"" if confidence is None else b' conf="' + f"{confidence:.4g}".encode() + b'"'
-        tag = b"<" + prefix + name + format_attributes(attributes) + b">"
-        content = coords + glyphs + self._text_element(prefix, conf, text)
-        edits.replace(element.stop, element.stop, tag + content + end_tag(source, element))
+        if edit.box is not None:
+            coords = new_element(source, element, "Coords", {"points": _format_points(edit.box)})
+        conf = None if edit.confidence is None else f"{edit.confidence:.4g}"
+        content = coords + edit.glyphs + self._new_text(element, {"conf": conf}, edit.text)
+        return new_element(source, element, element.name, self.copied_attributes(element), content)
+
+    def _new_text(self, sibling: Element, attributes: dict[str, str | None], text: str) -> bytes:
+        """Return a TextEquiv element; attributes that are None are left out."""
+        content = new_element(self.markup.source, sibling, CONTENT, {}, escape(text))
+        present = {name: value for name, value in attributes.items() if value is not None}
+        return new_element(self.markup.source, sibling, TEXT, present, content)
+
+    def glyph_offset(self, element: Element) -> int:
+        """Return the offset at which glyphs are inserted into a word."""
+        ends = [child.stop for child in element.elements() if child.name in ("AlternativeImage", "Coords", "Glyph")]
+        return max(ends, default=element.content_start)
 
     def remove_word(self, edits: Edits, first: WordLocation, location: WordLocation) -> None:
         """Delete a word."""
@@ -105,56 +93,23 @@ class PageXmlFile(MarkupFile):
 
     def glyph_text(self, glyph: Element) -> str:
         """Return the text of a glyph."""
-        main = _main_text(glyph)
-        return _content(main).strip() if main is not None else ""
-
-    def record_original(self, edits: Edits, passage: Passage) -> None:
-        """Add the original text of a line."""
-        main = _main_text(passage.element)
-        assert main is not None
-        self._add_original(edits, passage.element, main, passage.text.strip())
+        return _main_text(glyph)
 
     def update_copies(self, edits: Edits, words: Sequence[Word], changes: Sequence[WordChange]) -> None:
         """Change the texts of lines and regions that repeat their words."""
         for element, indices in self.groups:
-            group_changes = [change for change in changes if change.start in indices]
-            main = _main_text(element) if group_changes else None
-            if main is None:
+            group_changes = [
+                (change.start - indices.start, change.stop - indices.start, change.text)
+                for change in changes
+                if change.start in indices
+            ]
+            if not group_changes:
                 continue
             group_words = [words[index].text for index in indices]
-            relative_changes = [
-                (change.start - indices.start, change.stop - indices.start, change.text) for change in group_changes
-            ]
-            for content in _contents(main):
-                text = replace_words(content.text(), group_words, relative_changes)
+            for content in _contents(element):
+                text = replace_words(content.text(), group_words, group_changes)
                 if text is not None and text != content.text():
                     _set_text(edits, content, text)
-
-    def _add_original(self, edits: Edits, element: Element, main: Element, old_text: str) -> None:
-        """Add the original text: as a text with a higher index, or as a comment if the version does not allow that."""
-        if not self.allows_several_texts:
-            comments = element.attributes.get("comments", "")
-            if not ORIGINAL_COMMENT.search(comments):
-                edits.set_attribute(element, "comments", f"{comments}{'; ' if comments else ''}{ORIGINAL}: {old_text}")
-            return
-        texts = element.elements(TEXT)
-        if any(text.attributes.get("comments") == ORIGINAL for text in texts):
-            return
-        highest = max([_index(text) for text in texts if "index" in text.attributes], default=0)
-        if "index" not in main.attributes:
-            edits.set_attribute(main, "index", "0")
-        prefix, _ = qualified_name(self.markup.source, main)
-        conf = main.attributes.get("conf")
-        attributes = b' index="' + str(highest + 1).encode() + b'"'
-        attributes += b" conf=" + quote(conf) if conf is not None else b""
-        attributes += b' comments="original"'
-        edits.replace(texts[-1].stop, texts[-1].stop, self._text_element(prefix, attributes, old_text))
-
-    def _text_element(self, prefix: bytes, attributes: bytes, text: str) -> bytes:
-        """Return a TextEquiv element."""
-        name, content = prefix + TEXT.encode(), prefix + CONTENT.encode()
-        inner = b"<" + content + b">" + escape(text) + b"</" + content + b">"
-        return b"<" + name + attributes + b">" + inner + b"</" + name + b">"
 
 
 def read_page_xml(data: bytes, markup: Markup) -> Transcript:
@@ -175,14 +130,12 @@ def _read_page(file: PageXmlFile, page: Element) -> Page:
         for line in line_elements:
             words = _read_line(file, line)
             if words:
-                lines.append(Line(tuple(words), _read_box(file.markup, line), block))
+                lines.append(Line(tuple(words), _read_box(file, line), block))
         if line_elements:
             file.groups.append((region, range(first_word, len(file.locations))))
         else:
             lines += [Line(tuple(words), None, block) for words in _read_passage(file, region)]
-    sides = [page.attributes.get(name) for name in ("imageWidth", "imageHeight")]
-    numbers = [read_coordinate(value, lambda: file.markup.location(page)) for value in sides if value is not None]
-    box = Box(0.0, 0.0, *numbers) if len(numbers) == 2 else None
+    box = file.read_page_box(page, "imageWidth", "imageHeight")
     return Page(tuple(lines), box, page.attributes.get("imageFilename") or None)
 
 
@@ -239,33 +192,23 @@ def _read_line(file: PageXmlFile, line: Element) -> list[Word]:
 
 def _read_word(file: PageXmlFile, element: Element) -> Word | None:
     """Read a word; None if it has no text."""
-    main = _main_text(element)
-    text = " ".join(_content(main).split()) if main is not None else ""
-    if main is None or not text:
+    text = " ".join(_main_text(element).split())
+    if not text:
         return None
-    original, alternatives = _original_and_alternatives(element, main)
-    glyphs = []
-    for glyph in element.elements("Glyph"):
-        glyph_text = _main_text(glyph)
-        if glyph_text is not None:
-            confidence = read_confidence(glyph_text.attributes.get("conf"))
-            box = _read_box(file.markup, glyph)
-            glyph_alternatives = _original_and_alternatives(glyph, glyph_text)[1]
-            glyphs.append(Glyph(_content(glyph_text).strip(), confidence, box, glyph_alternatives))
-    confidence = read_confidence(main.attributes.get("conf"))
-    return Word(text, confidence, _read_box(file.markup, element), tuple(glyphs), alternatives, None, original)
+    original, alternatives = _original_and_alternatives(element)
+    glyphs = tuple(
+        Glyph(_main_text(glyph), _confidence(glyph), _read_box(file, glyph), _original_and_alternatives(glyph)[1])
+        for glyph in element.elements("Glyph")
+        if glyph.elements(TEXT)
+    )
+    return Word(text, _confidence(element), _read_box(file, element), glyphs, alternatives, None, original)
 
 
 def _read_passage(file: PageXmlFile, element: Element) -> Iterable[list[Word]]:
     """Yield the words of each line of the text of an element, and append their locations."""
-    main = _main_text(element)
-    content = next(iter(main.elements(CONTENT)), None) if main is not None else None
-    if main is None or content is None:
-        return
-    runs = tuple(child for child in content.children if isinstance(child, TextRun))
-    passage = Passage(element, runs)
-    confidence = read_confidence(main.attributes.get("conf"))
-    offset = 0
+    runs = [child for content in _contents(element) if content.name == CONTENT for child in content.children]
+    passage = Passage(element, tuple(run for run in runs if isinstance(run, TextRun)))
+    confidence, offset = _confidence(element), 0
     for line in passage.text.split("\n"):
         spans = [(offset + start, offset + stop) for start, stop in find_words(line)]
         file.add_passage(passage, spans)
@@ -274,36 +217,47 @@ def _read_passage(file: PageXmlFile, element: Element) -> Iterable[list[Word]]:
         offset += len(line) + 1
 
 
-def _main_text(element: Element) -> Element | None:
-    """Return the TextEquiv with the lowest index, else the first; None if there is none."""
-    texts = element.elements(TEXT)
-    return min(texts, key=_index) if texts else None
+def _texts(element: Element) -> list[Element]:
+    """Return the TextEquiv elements by their index: first the main text, then the others."""
+    return sorted(element.elements(TEXT), key=_index)
 
 
-def _original_and_alternatives(element: Element, main: Element) -> tuple[str | None, tuple[TextAlternative, ...]]:
-    """Return the original text of an element (None if it was not corrected), and its OCR alternatives."""
-    comment = ORIGINAL_COMMENT.search(element.attributes.get("comments", ""))
-    original = comment[1] if comment is not None else None
-    alternatives = []
-    for text in sorted(element.elements(TEXT), key=_index):
-        if text is main:
-            continue
-        if text.attributes.get("comments") == ORIGINAL:
-            original = _content(text).strip()
-        else:
-            confidence = read_confidence(text.attributes.get("conf"))
-            alternatives.append(TextAlternative(_content(text).strip(), confidence))
-    return original, tuple(alternatives)
+def _contents(element: Element) -> list[Element]:
+    """Return the elements with the characters of the main text: Unicode and PlainText."""
+    return [
+        content
+        for main in _texts(element)[:1]
+        for name in (CONTENT, "PlainText")
+        for content in main.elements(name)[:1]
+    ]
+
+
+def _main_text(element: Element) -> str:
+    """Return the main text of an element; empty if there is none."""
+    return "".join(_content(text) for text in _texts(element)[:1])
 
 
 def _content(text: Element) -> str:
     """Return the characters of a TextEquiv."""
-    return "".join(content.text() for content in text.elements(CONTENT)[:1])
+    return "".join(content.text() for content in text.elements(CONTENT)[:1]).strip()
 
 
-def _contents(text: Element) -> list[Element]:
-    """Return the elements with the characters of a TextEquiv: Unicode and PlainText."""
-    return [*text.elements(CONTENT)[:1], *text.elements("PlainText")[:1]]
+def _confidence(element: Element) -> float | None:
+    """Return the confidence of the main text of an element; None if there is none."""
+    return next((read_confidence(text.attributes.get("conf")) for text in _texts(element)), None)
+
+
+def _original_and_alternatives(element: Element) -> tuple[str | None, tuple[TextAlternative, ...]]:
+    """Return the original text of an element (None if it was not corrected), and its OCR alternatives."""
+    comment = ORIGINAL_COMMENT.search(element.attributes.get("comments", ""))
+    original = comment[1] if comment is not None else None
+    alternatives = []
+    for text in _texts(element)[1:]:
+        if text.attributes.get("comments") == ORIGINAL:
+            original = _content(text)
+        else:
+            alternatives.append(TextAlternative(_content(text), read_confidence(text.attributes.get("conf"))))
+    return original, tuple(alternatives)
 
 
 def _index(element: Element) -> int:
@@ -312,21 +266,18 @@ def _index(element: Element) -> int:
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else 0
 
 
-def _read_box(markup: Markup, element: Element) -> Box | None:
+def _read_box(file: PageXmlFile, element: Element) -> Box | None:
     """Return the box around the polygon of an element; None if it has none."""
     points = " ".join(coords.attributes.get("points", "") for coords in element.elements("Coords")[:1]).split()
-    numbers = []
     for point in points:
-        pair = point.split(",")
-        if len(pair) != 2:
+        if point.count(",") != 1:
             raise ConservatorError(
-                f"{markup.location(element)}: a point must be two numbers with a comma between, got {point[:40]!r}"
+                f"{file.markup.location(element)}: a point must be two numbers with a comma between, got {point[:40]!r}"
             )
-        numbers.append([read_coordinate(value, lambda: markup.location(element)) for value in pair])
+    numbers = file.coordinates(element, [value for point in points for value in point.split(",")])
     if not numbers:
         return None
-    horizontal, vertical = zip(*numbers, strict=True)
-    return Box(min(horizontal), min(vertical), max(horizontal), max(vertical))
+    return Box(min(numbers[::2]), min(numbers[1::2]), max(numbers[::2]), max(numbers[1::2]))
 
 
 def _format_points(box: Box) -> str:

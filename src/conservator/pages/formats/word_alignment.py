@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
+from conservator.documents import splice
+
 WORD = re.compile(r"\S+")
 # character pairs: largest product of the lengths of two texts that are aligned [safety limit]
 MAX_ALIGNED_PAIRS = 1_000_000
@@ -45,9 +47,10 @@ def replace_words(text: str, words: Sequence[str], changes: Sequence[tuple[int, 
     first_tokens = [0]
     for word in words:
         first_tokens.append(first_tokens[-1] + len(word.split()))
-    parts, offset = [], 0
-    for start, stop, new in changes:
-        begin, end = tokens[first_tokens[start]].start(), tokens[first_tokens[stop] - 1].end()
-        parts += [text[offset:begin], new]
-        offset = end
-    return "".join([*parts, text[offset:]])
+    return splice(
+        text,
+        [
+            (tokens[first_tokens[start]].start(), tokens[first_tokens[stop] - 1].end(), new)
+            for start, stop, new in changes
+        ],
+    )
