@@ -12,7 +12,7 @@ from PIL import Image
 
 from conservator.errors import ConservatorError, NotTextError
 from conservator.pages import Box, crop_line, detect_scan_format
-from conservator.pages.images import SCANS, count_pages
+from conservator.pages.scans.images import SCANS, count_pages
 
 FORMATS = {"png": "PNG", "jpeg": "JPEG", "tiff": "TIFF", "webp": "WEBP", "bmp": "BMP", "pnm": "PPM", "gif": "GIF"}
 

@@ -7,8 +7,8 @@ from PIL import Image
 
 from conservator.errors import ConservatorError
 from conservator.pages import Box, picture_lines, pictures, read_pages
-from conservator.pages.images import crop_lines
 from conservator.pages.pictures import PictureConfig
+from conservator.pages.scans.images import crop_lines
 from support.ocr_files import write_alto, write_hocr, write_tsv
 
 LINES = [["one", "two", "three"], ["four", "five"], ["six"]]

@@ -14,8 +14,9 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from conservator.errors import ConservatorError, NotTextError
-from conservator.pages import crop_line, draw_page, find_tesseract, read_pages, read_scan, scans, text_layer
-from conservator.pages.scans import ScanConfig, join_pages
+from conservator.pages import crop_line, draw_page, find_tesseract, read_pages, read_scan, text_layer
+from conservator.pages.scans import ocr
+from conservator.pages.scans.ocr import ScanConfig, join_pages
 from support.word_changes import changes_between
 
 pytestmark = pytest.mark.external_programs
@@ -241,7 +242,7 @@ def test_languages(fake_tesseract):
     ],
 )
 def test_errors_of_tesseract_are_one_line(fake_tesseract, monkeypatch, read, message):
-    monkeypatch.setattr(scans, "CONFIG", ScanConfig(max_page_seconds=1.0 if "sleep" in read else 30.0))
+    monkeypatch.setattr(ocr, "CONFIG", ScanConfig(max_page_seconds=1.0 if "sleep" in read else 30.0))
     fake_tesseract(read)
     with pytest.raises(ConservatorError, match=message) as error:
         read_scan(PNG)

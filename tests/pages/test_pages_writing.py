@@ -9,10 +9,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from conservator.documents import splice
 from conservator.errors import ConservatorError
 from conservator.pages import Box, WordChange, read_pages
-from conservator.pages.elements import Edits
-from conservator.pages.word_alignment import distribute_text, replace_words
+from conservator.pages.formats.word_alignment import distribute_text, replace_words
+from conservator.pages.markup.edits import Edits
 from support.ocr_files import SAMPLES
 from support.word_changes import align_words, changes_between
 
@@ -150,13 +151,9 @@ def test_changes_of_characters_become_changes_of_words(name, choice):
         offset = stop + 1
         if offset > len(text):
             break
-    parts, done = [], 0
-    for start, stop, new, _ in spans:
-        parts += [text[done:start], new]
-        done = stop
     changes = transcript.word_changes(spans)
     result = read_pages(transcript.apply_changes(changes))
-    assert result.text.split() == "".join([*parts, text[done:]]).split()
+    assert result.text.split() == splice(text, [span[:3] for span in spans]).split()
     probabilities = [span[3] for span in spans]
     for change in changes:
         assert change.confidence >= math.prod(probabilities) - 1e-9
@@ -308,6 +305,8 @@ def test_alto_updates_the_complete_word_of_hyphenated_words():
     data = change_words("abbyy.alto.xml", (2, 3, "a con-"))[1].decode()
     assert 'CONTENT="con"/><HYP' in data
     assert "SUBS_" not in data
+    data = change_words("abbyy.alto.xml", (2, 3, "con- x"))[1]
+    assert read_pages(data).text.startswith("tlie patient con- x\n")
     data = correct("abbyy.alto.xml", "patient con-", "patientcon-")
     assert 'CONTENT="patientcon"><ALTERNATIVE' in data
     assert data.count("<HYP") == 1

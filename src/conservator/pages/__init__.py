@@ -1,15 +1,15 @@
 """OCR files (hOCR, ALTO, PAGE and TSV of Tesseract): reading, and writing with corrected words; OCR of scans."""
 
 from conservator.pages.confidence import character_confidences, ocr_confidence_of
-from conservator.pages.elements import FileLimits
-from conservator.pages.images import check_scan, crop_line, detect_scan_format
 from conservator.pages.indentation import add_indentation
+from conservator.pages.markup.elements import FileLimits
 from conservator.pages.model import Box, Glyph, Line, Page, TextAlternative, Word, WordChange
-from conservator.pages.pdf import draw_page, text_layer
 from conservator.pages.pictures import Picture, picture_lines
 from conservator.pages.reading import detect_ocr_format, read_pages
-from conservator.pages.scans import read_scan
-from conservator.pages.tesseract import Tesseract, find_tesseract
+from conservator.pages.scans.images import check_scan, crop_line, detect_scan_format
+from conservator.pages.scans.ocr import read_scan
+from conservator.pages.scans.pdf import draw_page, text_layer
+from conservator.pages.scans.tesseract import Tesseract, find_tesseract
 from conservator.pages.transcript import Transcript
 
 __all__ = [

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
-from conservator.pages.images import crop_lines, image_size
 from conservator.pages.model import Box, Line, Page
+from conservator.pages.scans.images import crop_lines, image_size
 from conservator.pages.transcript import Transcript
 
 Span = tuple[int, int]

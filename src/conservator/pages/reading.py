@@ -4,13 +4,13 @@ import re
 
 from conservator.documents.file_types import name_file_type
 from conservator.errors import ConservatorError, NotTextError
-from conservator.pages.alto import read_alto
-from conservator.pages.elements import FileLimits, UnreadableError
-from conservator.pages.hocr import read_hocr
-from conservator.pages.markup import BYTE_ORDER_MARKS, HEAD_BYTES, UTF16_STARTS, Markup, read_html, read_xml
-from conservator.pages.page_xml import read_page_xml
+from conservator.pages.formats.alto import read_alto
+from conservator.pages.formats.hocr import read_hocr
+from conservator.pages.formats.page_xml import read_page_xml
+from conservator.pages.formats.tsv import HEADER, UTF8_BYTE_ORDER_MARK, read_tsv
+from conservator.pages.markup.elements import FileLimits, UnreadableError
+from conservator.pages.markup.parsing import BYTE_ORDER_MARKS, HEAD_BYTES, UTF16_STARTS, Markup, read_html, read_xml
 from conservator.pages.transcript import Transcript
-from conservator.pages.tsv import HEADER, UTF8_BYTE_ORDER_MARK, read_tsv
 
 ACCEPTED = "accepted OCR files are hOCR, ALTO, PAGE and TSV of Tesseract"
 DEFAULT_LIMITS = FileLimits()

@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import prod
 from typing import Protocol
 
+from conservator.documents import splice
 from conservator.errors import ConservatorError
 from conservator.pages.model import Line, Page, Word, WordChange
 
@@ -129,13 +130,10 @@ class Transcript:
                 groups.append((first, last, [change]))
         word_changes = []
         for first, last, members in groups:
-            offset, parts = self.spans[first][0], []
-            for start, stop, text, _ in members:
-                parts += [self.text[offset:start], text]
-                offset = stop
-            parts.append(self.text[offset : self.spans[last - 1][1]])
-            probability = prod(change[3] for change in members)
-            word_changes.append(WordChange(first, last, "".join(parts), probability))
+            begin, end = self.spans[first][0], self.spans[last - 1][1]
+            replacements = [(max(0, start - begin), min(stop, end) - begin, text) for start, stop, text, _ in members]
+            text = splice(self.text[begin:end], replacements)
+            word_changes.append(WordChange(first, last, text, prod(change[3] for change in members)))
         return word_changes
 
     def apply_changes(self, changes: Iterable[WordChange]) -> bytes:

@@ -9,6 +9,9 @@ import io
 import tokenize
 import warnings
 from collections.abc import Callable, Iterable
+from itertools import accumulate
+
+from conservator.documents import splice
 
 Filter = Callable[[str], str | None]
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -36,7 +39,7 @@ def find_python_comments(text: str) -> list[Replacement] | None:
     except (*NOT_PYTHON, tokenize.TokenError):
         return None
     lines = text.split("\n")
-    starts = _line_starts(lines)
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
 
     def position(line: int, column: int) -> int:
         """Return the character at ``column``, which the syntax tree counts in UTF-8 bytes."""
@@ -95,14 +98,6 @@ def _parses(text: str) -> bool:
     return True
 
 
-def _line_starts(lines: Iterable[str]) -> list[int]:
-    """Return the position of the first character of each line."""
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-    return starts
-
-
 def _apply(text: str, replacements: Iterable[Replacement]) -> str:
     """Apply replacements from last to first, and remove lines that become empty."""
     for start, end, new_text in sorted(replacements, reverse=True):
@@ -111,15 +106,13 @@ def _apply(text: str, replacements: Iterable[Replacement]) -> str:
         line_end = len(text) if line_end < 0 else line_end
         before, after = text[line_start:start], text[end:line_end]
         if after.strip():  # a statement follows on the same line
-            text = text[:start] + "pass" + text[end:]
-        elif new_text:
-            text = text[:start] + new_text + text[end:]
-        elif before.strip():
-            text = text[:line_start] + before.rstrip() + text[line_end:]
-        elif text[:line_start].endswith("\\\n"):  # this line continues the previous one and must remain
-            text = text[:line_start] + text[line_end:]
-        else:
-            text = text[:line_start] + text[line_end + 1 :]
+            new_text = "pass"
+        elif not new_text and before.strip():
+            start, end = line_start + len(before.rstrip()), line_end
+        elif not new_text:  # a line that continues the previous line must remain
+            continues = text.endswith("\\\n", 0, line_start)
+            start, end = line_start, line_end if continues else min(line_end + 1, len(text))
+        text = splice(text, [(start, end, new_text)])
     return text
 
 

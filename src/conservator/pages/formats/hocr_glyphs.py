@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from conservator.pages.elements import Element, TextRun
-from conservator.pages.hocr_titles import read_box, read_properties
+from conservator.pages.formats.hocr_titles import read_box, read_properties
+from conservator.pages.formats.numbers import read_confidence
 from conservator.pages.markup import Markup
+from conservator.pages.markup.elements import Element, TextRun
 from conservator.pages.model import Glyph, TextAlternative
-from conservator.pages.numbers import read_confidence
 
 CHARACTER_CLASSES, SYMBOL_CLASSES = {"ocrx_cinfo", "ocr_cinfo", "ocr_glyph"}, {"ocr_symbol"}
 # lists: how many of the next lists of choices are searched for a character [untuned]

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from conservator.errors import ConservatorError
-from conservator.pages.elements import Edits, Element, TextRun, end_tag, escape, format_attributes, qualified_name
-from conservator.pages.hocr_glyphs import (
+from conservator.pages.formats.hocr_glyphs import (
     CHARACTER_CLASSES,
     child_word_runs,
     has_class,
@@ -14,20 +13,15 @@ from conservator.pages.hocr_glyphs import (
     text_runs,
     word_runs,
 )
-from conservator.pages.hocr_titles import read_box, read_properties, write_title
+from conservator.pages.formats.hocr_titles import read_box, read_properties, write_title
+from conservator.pages.formats.markup_file import MarkupFile, Passage, WordEdit, WordLocation, find_words
+from conservator.pages.formats.numbers import read_confidence
+from conservator.pages.formats.word_alignment import distribute_text
 from conservator.pages.markup import Markup
-from conservator.pages.markup_file import (
-    MarkupFile,
-    Passage,
-    WordLocation,
-    find_words,
-    set_run_text,
-    surrounding_whitespace,
-)
-from conservator.pages.model import Box, Line, Page, TextAlternative, Word
-from conservator.pages.numbers import read_confidence
+from conservator.pages.markup.edits import Edits, end_tag, escape, start_tag, tag_name
+from conservator.pages.markup.elements import Element, TextRun
+from conservator.pages.model import Line, Page, TextAlternative, Word
 from conservator.pages.transcript import Transcript
-from conservator.pages.word_alignment import distribute_text
 
 PAGE_CLASSES, WORD_CLASSES = {"ocr_page"}, {"ocrx_word", "ocr_word"}
 LINE_CLASSES = {"ocr_line", "ocrx_line", "ocr_caption", "ocr_header", "ocr_footer", "ocr_textfloat"}
@@ -39,128 +33,84 @@ ORIGINAL = "data-original"  # attribute with the text before a change; titles ma
 class HocrFile(MarkupFile):
     """An hOCR file. A word that is split becomes two spans; words that are joined become one span."""
 
-    def set_word(
-        self,
-        edits: Edits,
-        location: WordLocation,
-        old_text: str,
-        text: str,
-        box: Box | None,
-        confidence: float | None,
-        *,
-        split: bool = False,
-        glyphs: bytes = b"",
-    ) -> None:
-        """Change the text, the ``bbox`` and the ``x_wconf`` of a word."""
-        element = location.element
-        self._set_properties(edits, element, old_text if text != old_text else None, box, confidence)
-        if text == old_text:
-            return
-        runs = word_runs(element)
-        if not runs:
-            edits.insert(element, element.content_start, escape(text))
-        elif len(runs) == 1:
-            set_run_text(edits, runs[0], text)
-        else:
-            old_values = [run.value.strip() for run in runs]
-            new_values = distribute_text(old_values, text)
-            for run, old_value, new_value in zip(runs, old_values, new_values, strict=True):
-                if new_value != old_value:
-                    set_run_text(edits, run, new_value)
+    not_copied = (ORIGINAL,)
 
-    def add_word(
-        self,
-        edits: Edits,
-        location: WordLocation,
-        text: str,
-        previous_box: Box | None,
-        box: Box | None,
-        new_id: str | None,
-        confidence: float | None,
-        *,
-        is_last: bool,
-        glyphs: bytes,
-    ) -> None:
-        """Add a span after a word."""
-        element = location.element
-        tag = self._start_tag(element, new_id, box, confidence)
-        edits.replace(element.stop, element.stop, b" " + tag + escape(text) + end_tag(self.markup.source, element))
+    def set_properties(self, edits: Edits, edit: WordEdit) -> None:
+        """Set the ``bbox`` and the ``x_wconf`` in the title of a word."""
+        title = edit.element.attributes.get("title", "")
+        new_title = write_title(title, edit.box, edit.confidence)
+        if new_title != title:
+            edits.set_attribute(edit.element, "title", new_title)
+
+    def set_text(self, edits: Edits, edit: WordEdit) -> None:
+        """Distribute a text over the runs of text of a word; whitespace around the runs stays."""
+        runs = word_runs(edit.element)
+        if not runs:
+            edits.insert(edit.element, edit.element.content_start, escape(edit.text))
+            return
+        old_values = [run.value.strip() for run in runs]
+        new_values = distribute_text(old_values, edit.text)
+        for run, old_value, new_value in zip(runs, old_values, new_values, strict=True):
+            if new_value != old_value:
+                leading, trailing = _surrounding_whitespace(run)
+                edits.replace(run.start, run.stop, leading + escape(new_value) + trailing)
+
+    def record_original(self, edits: Edits, element: Element, old_text: str) -> None:
+        """Store the original text of a word or line in an attribute."""
+        if ORIGINAL not in element.attributes:
+            edits.set_attribute(element, ORIGINAL, " ".join(old_text.split()))
+
+    def new_word(self, edits: Edits, edit: WordEdit) -> bytes:
+        """Return a span, and the space before it."""
+        return b" " + self._start_tag(edit) + escape(edit.text) + end_tag(self.markup.source, edit.element)
 
     def remove_word(self, edits: Edits, first: WordLocation, location: WordLocation) -> None:
         """Delete a span; a span in another word is emptied, because the other word would take its place."""
         element = location.element
-        if _is_in_word(element):
+        if any(has_class(ancestor, WORD_CLASSES) for ancestor in element.ancestors()):
             edits.replace(element.content_start, element.content_stop, b"")
         else:
             edits.delete(element)
 
-    def regroup(
-        self,
-        edits: Edits,
-        locations: Sequence[WordLocation],
-        old_text: str,
-        parts: Sequence[str],
-        boxes: Sequence[Box | None],
-        confidence: float | None,
-    ) -> None:
+    def regroup(self, edits: Edits, locations: Sequence[WordLocation], word_edits: Sequence[WordEdit]) -> None:
         """Replace words by a different number of words: move the tags, and keep the elements in the words."""
         elements, source = [location.element for location in locations], self.markup.source
         if not all(_are_joinable(source, left, right) for left, right in pairwise([elements[0], *elements])):
-            super().regroup(edits, locations, old_text, parts, boxes, confidence)
+            super().regroup(edits, locations, word_edits)
             return
-        self._set_properties(edits, elements[0], old_text, boxes[0], confidence)
+        self.set_properties(edits, word_edits[0])
+        self.record_original(edits, elements[0], word_edits[0].old_text)
         for left, right in pairwise(elements):
             edits.replace(left.content_stop, right.content_start, b"")
         runs = [(child, run) for element in elements for child in element.children for run in child_word_runs(child)]
-        new_values = distribute_text([run.value.strip() for _, run in runs], "".join(parts))
-        part_starts = list(accumulate(map(len, parts), initial=0))
-        tags_at = {}  # character offset of a part -> the tags between it and the part before
-        for start, box in zip(part_starts[1:-1], boxes[1:], strict=True):
-            tag = self._start_tag(elements[0], self.new_id(elements[0]), box, confidence)
-            tags_at[start] = end_tag(source, elements[0]) + b" " + tag
+        texts = [edit.text for edit in word_edits]
+        new_values = distribute_text([run.value.strip() for _, run in runs], "".join(texts))
+        tags_at = {  # character offset of a word -> the tags between it and the word before
+            start: end_tag(source, elements[0]) + b" " + self._start_tag(edit)
+            for start, edit in zip(accumulate(map(len, texts)), word_edits[1:], strict=False)
+        }
         offset = 0
         for (child, run), value in zip(runs, new_values, strict=True):
             bounds = [0, *(start - offset for start in tags_at if offset < start < offset + len(value)), len(value)]
-            pieces = [escape(value[start:stop]) for start, stop in pairwise(bounds)]
-            rest = b"".join(
-                tags_at[offset + bound] + piece for bound, piece in zip(bounds[1:-1], pieces[1:], strict=True)
-            )
-            tags_before = tags_at.get(offset, b"") if value else b""
+            first, *others = [
+                (tags_at.get(offset + start, b""), escape(value[start:stop])) for start, stop in pairwise(bounds)
+            ]
+            tags_before, text = first if value else (b"", b"")
+            rest = b"".join(tags + piece for tags, piece in others)
             offset += len(value)
-            leading, trailing = surrounding_whitespace(run)
+            leading, trailing = _surrounding_whitespace(run)
             if isinstance(child, TextRun):
-                edits.replace(run.start, run.stop, leading + tags_before + pieces[0] + rest + trailing)
+                edits.replace(run.start, run.stop, leading + tags_before + text + rest + trailing)
             else:
                 edits.replace(child.start, child.start, tags_before)
-                edits.replace(run.start, run.stop, leading + pieces[0] + trailing)
+                edits.replace(run.start, run.stop, leading + text + trailing)
                 edits.replace(child.stop, child.stop, rest)
 
-    def _set_properties(
-        self, edits: Edits, element: Element, old_text: str | None, box: Box | None, confidence: float | None
-    ) -> None:
-        """Set the box, the confidence and the original text of a word, each unless it is None."""
-        title = write_title(element.attributes.get("title", ""), box, confidence)
-        if title != element.attributes.get("title", ""):
-            edits.set_attribute(element, "title", title)
-        if old_text is not None and ORIGINAL not in element.attributes:
-            edits.set_attribute(element, ORIGINAL, old_text)
-
-    def _start_tag(self, element: Element, new_id: str | None, box: Box | None, confidence: float | None) -> bytes:
-        """Return the start tag of a new word with the attributes of another word."""
-        attributes = {name: value for name, value in element.attributes.items() if " " not in name and name != ORIGINAL}
-        attributes["title"] = write_title(attributes.get("title", ""), box, confidence)
-        attributes |= {"id": new_id} if new_id is not None else {}
-        name = b"".join(qualified_name(self.markup.source, element))
-        return b"<" + name + format_attributes(attributes) + b">"
-
-    def glyph_text(self, glyph: Element) -> str:
-        """Return the text of a character element."""
-        return glyph.text().strip()
-
-    def record_original(self, edits: Edits, passage: Passage) -> None:
-        """Store the original text of a line in an attribute."""
-        if ORIGINAL not in passage.element.attributes:
-            edits.set_attribute(passage.element, ORIGINAL, " ".join(passage.text.split()))
+    def _start_tag(self, edit: WordEdit) -> bytes:
+        """Return the start tag of a new word with the attributes of the word before it."""
+        attributes = self.copied_attributes(edit.element)
+        attributes["title"] = write_title(attributes.get("title", ""), edit.box, edit.confidence)
+        return start_tag(tag_name(self.markup.source, edit.element), attributes) + b">"
 
 
 def read_hocr(data: bytes, markup: Markup) -> Transcript:
@@ -254,17 +204,15 @@ def _are_joinable(source: bytes, left: Element, right: Element) -> bool:
 
     Both need the same parent and tag name, the second an end tag, and only whitespace may be between them.
     """
-    same = left.parent is right.parent and qualified_name(source, left) == qualified_name(source, right)
+    same = left.parent is right.parent and tag_name(source, left) == tag_name(source, right)
     adjacent = left is right or not source[left.stop : right.start].strip()
     return same and right.content_stop < right.stop and adjacent
 
 
-def _is_in_word(element: Element) -> bool:
-    """Return whether an element is a descendant of a word."""
-    ancestor = element.parent
-    while ancestor is not None and not has_class(ancestor, WORD_CLASSES):
-        ancestor = ancestor.parent
-    return ancestor is not None
+def _surrounding_whitespace(run: TextRun) -> tuple[bytes, bytes]:
+    """Return the whitespace before and after the text of a run."""
+    text = run.value
+    return escape(text[: len(text) - len(text.lstrip())]), escape(text[len(text.rstrip()) :] if text.strip() else "")
 
 
 def _innermost(elements: Sequence[Element], classes: dict[Element, set[str]], wanted: set[str]) -> dict[Element, None]:

@@ -4,11 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conservator.pages.elements import Edits, Element, end_tag, escape, format_attributes, qualified_name
+from conservator.pages.formats.markup_file import MarkupFile, WordEdit, WordLocation
+from conservator.pages.formats.numbers import read_confidence, write_coordinate
 from conservator.pages.markup import Markup
-from conservator.pages.markup_file import MarkupFile, Passage, WordLocation
+from conservator.pages.markup.edits import Edits, escape, new_element
+from conservator.pages.markup.elements import Element
 from conservator.pages.model import Box, Glyph, Line, Page, TextAlternative, Word, WordChange
-from conservator.pages.numbers import read_confidence, read_coordinate, write_coordinate
 from conservator.pages.transcript import Transcript
 
 ORIGINAL = "original"  # PURPOSE of the ALTERNATIVE with the text before a change
@@ -17,7 +18,6 @@ SCHEMA_VERSION = re.compile(r"alto-(\d+)-(\d+)\.xsd")
 NAMESPACE_VERSION = re.compile(r"/alto/(?:ns-)?v(\d+)")
 TESSERACT_PERCENT = re.compile(r"0\.(\d{1,2}|100)")  # Tesseract writes 9 % as "0.9", and 100 % as "0.100"
 HYPHENS = "-\u00ad\u00ac\u2010\u2e17="  # characters at the end of the first part of a hyphenated word
-NOT_COPIED = ("CC", "SUBS_TYPE", "SUBS_CONTENT")  # attributes of a String that a new String after it does not get
 MAX_CC_RATING = 9  # rating: CC of the least confident character; 0 is the most confident [definition]
 
 
@@ -25,72 +25,36 @@ MAX_CC_RATING = 9  # rating: CC of the least confident character; 0 is the most 
 class AltoFile(MarkupFile):
     """An ALTO file. A word that is split becomes two ``String`` elements with an ``SP`` between them."""
 
-    def set_word(
-        self,
-        edits: Edits,
-        location: WordLocation,
-        old_text: str,
-        text: str,
-        box: Box | None,
-        confidence: float | None,
-        *,
-        split: bool = False,
-        glyphs: bytes = b"",
-    ) -> None:
-        """Change the CONTENT, the box attributes and the WC of a String.
+    not_copied = ("CC", "SUBS_TYPE", "SUBS_CONTENT")
 
-        WC gets two digits, because it is then read correctly as a percentage of Tesseract, too.
-        """
-        element = location.element
-        if box is not None:
-            for name, value in zip(BOX_ATTRIBUTES, _format_box(box), strict=True):
-                edits.set_attribute(element, name, value)
-        if confidence is not None:
-            edits.set_attribute(element, "WC", f"{confidence:.2f}")
-        if text == old_text:
-            return
-        edits.set_attribute(element, "CONTENT", text if split else self._without_hyphen(edits, location, text))
+    def set_properties(self, edits: Edits, edit: WordEdit) -> None:
+        """Set the box attributes and the WC of a String."""
+        for name, value in _format_properties(edit).items():
+            edits.set_attribute(edit.element, name, value)
+
+    def set_text(self, edits: Edits, edit: WordEdit) -> None:
+        """Set the CONTENT of a String."""
+        edits.set_attribute(edit.element, "CONTENT", self._content(edits, edit))
+
+    def record_original(self, edits: Edits, element: Element, old_text: str) -> None:
+        """Add the original text as an ALTERNATIVE after the other alternatives."""
         alternatives = element.elements("ALTERNATIVE")
         if not any(alternative.attributes.get("PURPOSE") == ORIGINAL for alternative in alternatives):
-            prefix, _ = qualified_name(self.markup.source, element)
-            tag_name = prefix + b"ALTERNATIVE"
-            original = b"<" + tag_name + b' PURPOSE="original">' + escape(old_text) + b"</" + tag_name + b">"
+            original = new_element(self.markup.source, element, "ALTERNATIVE", {"PURPOSE": ORIGINAL}, escape(old_text))
             ends = [child.stop for child in element.elements() if child.name in ("Shape", "ALTERNATIVE")]
             edits.insert(element, max(ends, default=element.content_start), original)
-        if glyphs:
-            edits.insert(element, element.content_stop, glyphs)
 
-    def add_word(
-        self,
-        edits: Edits,
-        location: WordLocation,
-        text: str,
-        previous_box: Box | None,
-        box: Box | None,
-        new_id: str | None,
-        confidence: float | None,
-        *,
-        is_last: bool,
-        glyphs: bytes,
-    ) -> None:
-        """Add an SP and a String after a String."""
-        element, source = location.element, self.markup.source
-        attributes = {
-            name: value for name, value in element.attributes.items() if " " not in name and name not in NOT_COPIED
-        }
-        attributes["CONTENT"] = self._without_hyphen(edits, location, text) if is_last else text
-        attributes |= {"ID": new_id} if new_id is not None else {}
-        attributes |= {"WC": f"{confidence:.2f}"} if confidence is not None else {}
-        space = b""
-        if previous_box is not None and box is not None:
-            attributes |= dict(zip(BOX_ATTRIBUTES, _format_box(box), strict=True))
-            width = max(0.0, box.left - previous_box.right)
-            space_box = {"HPOS": previous_box.right, "VPOS": previous_box.top, "WIDTH": width}
-            space = format_attributes({name: write_coordinate(value) for name, value in space_box.items()})
-        prefix, name = qualified_name(source, element)
-        end = b">" + glyphs + end_tag(source, element) if glyphs else b"/>"
-        added = b"<" + prefix + b"SP" + space + b"/><" + prefix + name + format_attributes(attributes) + end
-        edits.replace(element.stop, element.stop, added)
+    def new_word(self, edits: Edits, edit: WordEdit) -> bytes:
+        """Return an SP and a String."""
+        element, source = edit.element, self.markup.source
+        attributes = self.copied_attributes(element) | {"CONTENT": self._content(edits, edit)}
+        space = {}
+        if edit.previous_box is not None and edit.box is not None:
+            width = max(0.0, edit.box.left - edit.previous_box.right)
+            values = {"HPOS": edit.previous_box.right, "VPOS": edit.previous_box.top, "WIDTH": width}
+            space = {name: write_coordinate(value) for name, value in values.items()}
+        word = new_element(source, element, "String", attributes | _format_properties(edit), edit.glyphs)
+        return new_element(source, element, "SP", space) + word
 
     def remove_word(self, edits: Edits, first: WordLocation, location: WordLocation) -> None:
         """Delete a String and the SP elements before it."""
@@ -106,10 +70,6 @@ class AltoFile(MarkupFile):
     def glyph_text(self, glyph: Element) -> str:
         """Return the text of a glyph."""
         return glyph.attributes.get("CONTENT", "")
-
-    def record_original(self, edits: Edits, passage: Passage) -> None:
-        """ALTO has no passages: every word is a String."""
-        raise AssertionError("ALTO has no passages")
 
     def update_copies(self, edits: Edits, words: Sequence[Word], changes: Sequence[WordChange]) -> None:
         """Update SUBS_CONTENT, the complete word, in both parts of a changed hyphenated word.
@@ -138,15 +98,19 @@ class AltoFile(MarkupFile):
         """Return which part of a hyphenated word a word is."""
         return self.locations[index].element.attributes.get("SUBS_TYPE")
 
-    def _without_hyphen(self, edits: Edits, location: WordLocation, text: str) -> str:
-        """Remove the hyphen that has its own element; delete the element if the text does not end with one hyphen."""
-        if location.hyphen is None:
-            return text
-        hyphen = location.hyphen.attributes.get("CONTENT", "").strip()
-        rest = text.removesuffix(hyphen)
-        if rest in ("", text) or rest.endswith(hyphen):  # a file with the element would be read as a different text
-            edits.delete(location.hyphen)
-            return text
+    def _content(self, edits: Edits, edit: WordEdit) -> str:
+        """Return the CONTENT of a word: the last word ends before the hyphen that has its own element.
+
+        The element is deleted if the text does not end with one hyphen.
+        """
+        element = edit.location.hyphen
+        if element is None or not edit.is_last:
+            return edit.text
+        hyphen = element.attributes.get("CONTENT", "").strip()
+        rest = edit.text.removesuffix(hyphen)
+        if rest in ("", edit.text) or rest.endswith(hyphen):  # with the element, the file would have a different text
+            edits.delete(element)
+            return edit.text
         return rest
 
 
@@ -164,7 +128,7 @@ def read_alto(data: bytes, markup: Markup) -> Transcript:
     lines_of_page: dict[Element, list[Element]] = {element: [] for element in elements if element.name == "Page"}
     for element in elements:
         if element.name == "TextLine":
-            page = next((ancestor for ancestor in _ancestors(element) if ancestor.name == "Page"), root)
+            page = next((ancestor for ancestor in element.ancestors() if ancestor.name == "Page"), root)
             lines_of_page.setdefault(page, []).append(element)
     pages = []
     for page, line_elements in lines_of_page.items():
@@ -174,19 +138,10 @@ def read_alto(data: bytes, markup: Markup) -> Transcript:
             words = _read_words(file, line, is_tesseract=is_tesseract)
             if words:
                 block = blocks.setdefault(line.parent, len(blocks))
-                lines.append(Line(tuple(words), _read_box(markup, line), block))
-        pages.append(Page(tuple(lines), _read_page_box(markup, page), metadata.get("fileName") or None))
+                lines.append(Line(tuple(words), _read_box(file, line), block))
+        pages.append(Page(tuple(lines), file.read_page_box(page, "WIDTH", "HEIGHT"), metadata.get("fileName") or None))
     unit = metadata.get("MeasurementUnit") or "pixel"
     return Transcript("ALTO", _version(root), next(iter(engines), None), unit, tuple(pages), data, file)
-
-
-def _ancestors(element: Element) -> list[Element]:
-    """Return the ancestors of an element, innermost first."""
-    ancestors = []
-    while element.parent is not None:
-        element = element.parent
-        ancestors.append(element)
-    return ancestors
 
 
 def _read_words(file: AltoFile, line: Element, *, is_tesseract: bool) -> list[Word]:
@@ -203,13 +158,13 @@ def _read_words(file: AltoFile, line: Element, *, is_tesseract: bool) -> list[Wo
         hyphen_element = hyphen_element if hyphen and content and not content.endswith(hyphen) else None
         if content:
             words.append(
-                _read_word(file.markup, element, content, hyphen if hyphen_element else "", is_tesseract=is_tesseract)
+                _read_word(file, element, content, hyphen if hyphen_element else "", is_tesseract=is_tesseract)
             )
             file.locations.append(WordLocation(element, hyphen=hyphen_element))
     return words
 
 
-def _read_word(markup: Markup, element: Element, content: str, hyphen: str, *, is_tesseract: bool) -> Word:
+def _read_word(file: AltoFile, element: Element, content: str, hyphen: str, *, is_tesseract: bool) -> Word:
     """Read a word; ``hyphen`` is the text of the hyphen element after it."""
     alternatives = [
         (alternative.attributes.get("PURPOSE"), " ".join(alternative.text().split()))
@@ -217,11 +172,11 @@ def _read_word(markup: Markup, element: Element, content: str, hyphen: str, *, i
     ]
     attributes = element.attributes
     is_hyphenated = attributes.get("SUBS_TYPE") in ("HypPart1", "HypPart2")
-    glyphs = _read_glyphs(markup, element, content)
+    glyphs = _read_glyphs(file, element, content)
     return Word(
         content + hyphen,
         _read_word_confidence(attributes.get("WC"), is_tesseract=is_tesseract),
-        _read_box(markup, element),
+        _read_box(file, element),
         (*glyphs, Glyph(hyphen)) if glyphs and hyphen else glyphs,
         tuple(TextAlternative(text, None) for purpose, text in alternatives if purpose != ORIGINAL),
         attributes.get("SUBS_CONTENT") if is_hyphenated else None,
@@ -229,13 +184,13 @@ def _read_word(markup: Markup, element: Element, content: str, hyphen: str, *, i
     )
 
 
-def _read_glyphs(markup: Markup, element: Element, content: str) -> tuple[Glyph, ...]:
+def _read_glyphs(file: AltoFile, element: Element, content: str) -> tuple[Glyph, ...]:
     """Read the characters of a word: Glyph elements with their variants, or the ratings in CC (0 best, 9 worst)."""
     glyphs = tuple(
         Glyph(
             glyph.attributes.get("CONTENT", ""),
             read_confidence(glyph.attributes.get("GC")),
-            _read_box(markup, glyph),
+            _read_box(file, glyph),
             tuple(
                 TextAlternative(variant.attributes.get("CONTENT", ""), read_confidence(variant.attributes.get("VC")))
                 for variant in glyph.elements("Variant")
@@ -259,26 +214,27 @@ def _read_word_confidence(value: str | None, *, is_tesseract: bool) -> float | N
     return read_confidence(value)
 
 
-def _read_box(markup: Markup, element: Element) -> Box | None:
+def _read_box(file: AltoFile, element: Element) -> Box | None:
     """Return the box of an element; None if a box attribute is missing."""
-    values = [element.attributes.get(name) for name in BOX_ATTRIBUTES]
-    numbers = [read_coordinate(value, lambda: markup.location(element)) for value in values if value is not None]
+    numbers = file.coordinates(element, [element.attributes.get(name) for name in BOX_ATTRIBUTES])
     if len(numbers) < len(BOX_ATTRIBUTES):
         return None
     left, top, width, height = numbers
     return Box(left, top, left + width, top + height)
 
 
-def _read_page_box(markup: Markup, page: Element) -> Box | None:
-    """Return the box of a page, with its upper left corner at 0."""
-    values = [page.attributes.get(name) for name in ("WIDTH", "HEIGHT")]
-    numbers = [read_coordinate(value, lambda: markup.location(page)) for value in values if value is not None]
-    return Box(0.0, 0.0, *numbers) if len(numbers) == 2 else None
+def _format_properties(edit: WordEdit) -> dict[str, str]:
+    """Return the attributes of a String with the box and the confidence of an edit.
 
-
-def _format_box(box: Box) -> list[str]:
-    """Return the values of BOX_ATTRIBUTES."""
-    return [write_coordinate(value) for value in (box.left, box.top, box.right - box.left, box.bottom - box.top)]
+    WC gets two digits, because it is then read correctly as a percentage of Tesseract, too.
+    """
+    properties = {}
+    if edit.box is not None:
+        left, top, right, bottom = edit.box
+        properties = dict(
+            zip(BOX_ATTRIBUTES, map(write_coordinate, (left, top, right - left, bottom - top)), strict=True)
+        )
+    return properties if edit.confidence is None else properties | {"WC": f"{edit.confidence:.2f}"}
 
 
 def _join_parts(first: str, second: str) -> str:

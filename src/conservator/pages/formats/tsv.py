@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from conservator.errors import ConservatorError
-from conservator.pages.elements import FileLimits
+from conservator.pages.formats.numbers import divide_boxes, read_confidence, read_coordinate, write_coordinate
+from conservator.pages.markup.elements import FileLimits
 from conservator.pages.model import Box, Line, Page, Word, WordChange
-from conservator.pages.numbers import divide_boxes, read_confidence, read_coordinate, write_coordinate
 from conservator.pages.transcript import Transcript
 
 HEADER = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext"

@@ -3,10 +3,10 @@
 import re
 
 from conservator.errors import ConservatorError
-from conservator.pages.elements import Element
+from conservator.pages.formats.numbers import read_coordinate, write_coordinate
 from conservator.pages.markup import Markup
+from conservator.pages.markup.elements import Element
 from conservator.pages.model import Box
-from conservator.pages.numbers import read_coordinate, write_coordinate
 
 TITLE_TOKEN = re.compile(r'[^;"]+|"[^"]*"|"|;')  # a semicolon in quotes does not end a property
 

@@ -7,11 +7,11 @@ from functools import partial
 from html import escape
 
 from conservator.errors import ConservatorError
-from conservator.pages.elements import FileLimits
-from conservator.pages.images import check_images, check_scan
-from conservator.pages.pdf import check_document, draw_pages
+from conservator.pages.markup.elements import FileLimits
 from conservator.pages.reading import read_pages
-from conservator.pages.tesseract import LAYOUTS, find_tesseract
+from conservator.pages.scans.images import check_images, check_scan
+from conservator.pages.scans.pdf import check_document, draw_pages
+from conservator.pages.scans.tesseract import LAYOUTS, find_tesseract
 from conservator.pages.transcript import Transcript
 
 # Limits of the hOCR of a scan: about two hundred pages with the alternatives of every character.

@@ -8,7 +8,7 @@ from html.entities import html5
 from xml.parsers import expat
 
 from conservator.errors import ConservatorError, OptionError
-from conservator.pages.elements import ATTRIBUTE, TAG, Element, FileLimits, TreeBuilder, UnreadableError
+from conservator.pages.markup.elements import ATTRIBUTE, TAG, Element, FileLimits, TreeBuilder, UnreadableError
 from conservator.system.files import check_encoding
 
 # Byte order marks, and the first bytes of UTF-16 files without one, with their encodings.

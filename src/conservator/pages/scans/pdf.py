@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from conservator.errors import ConservatorError
-from conservator.pages.images import IMAGES, check_pixels, check_scan, encode_png
+from conservator.pages.scans.images import IMAGES, check_pixels, check_scan, encode_png
 
 DPI = 300  # dots per inch: resolution of drawn pages, which Tesseract recommends [definition]
 POINTS_PER_INCH = 72  # points per inch: unit of PDF [definition]

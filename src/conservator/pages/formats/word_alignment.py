@@ -2,7 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from difflib import SequenceMatcher
+from itertools import accumulate, groupby
+
+from rapidfuzz.distance import Levenshtein
+
+from conservator.documents import splice
 
 WORD = re.compile(r"\S+")
 # character pairs: largest product of the lengths of two texts that are aligned [safety limit]
@@ -20,14 +24,12 @@ def distribute_text(parts: Sequence[str], text: str) -> list[str]:
         return [text, *[""] * (len(parts) - 1)]
     part_of_char = [index for index, part in enumerate(parts) for _ in part]
     new_parts = [""] * len(parts)
-    matcher = SequenceMatcher(None, old, text, autojunk=False)
-    for _, old_start, old_stop, new_start, new_stop in matcher.get_opcodes():
-        for position in range(new_start, new_stop):
-            if old_stop > old_start:
-                old_position = min(old_start + position - new_start, old_stop - 1)
-            else:
-                old_position = max(0, old_start - 1)
-            new_parts[part_of_char[old_position]] += text[position]
+    for _, group in groupby(Levenshtein.opcodes(old, text), lambda opcode: opcode.tag == "equal"):
+        opcodes = list(group)  # adjacent edits are one replacement: both characters of m -> rn stay in the part of m
+        old_start, old_stop = opcodes[0].src_start, opcodes[-1].src_end
+        for index, character in enumerate(text[opcodes[0].dest_start : opcodes[-1].dest_end]):
+            old_position = max(0, min(old_start + index, old_stop - 1))
+            new_parts[part_of_char[old_position]] += character
     return new_parts
 
 
@@ -42,12 +44,6 @@ def replace_words(text: str, words: Sequence[str], changes: Sequence[tuple[int, 
     tokens = list(WORD.finditer(text))
     if [token[0] for token in tokens] != [part for word in words for part in word.split()]:
         return None
-    first_tokens = [0]
-    for word in words:
-        first_tokens.append(first_tokens[-1] + len(word.split()))
-    parts, offset = [], 0
-    for start, stop, new in changes:
-        begin, end = tokens[first_tokens[start]].start(), tokens[first_tokens[stop] - 1].end()
-        parts += [text[offset:begin], new]
-        offset = end
-    return "".join([*parts, text[offset:]])
+    first_tokens = list(accumulate((len(word.split()) for word in words), initial=0))
+    spans = [(tokens[first_tokens[start]].start(), tokens[first_tokens[stop] - 1].end()) for start, stop, _ in changes]
+    return splice(text, [(*span, new) for span, (_, _, new) in zip(spans, changes, strict=True)])

@@ -1,0 +1,1 @@
+"""Formats of OCR files: hOCR, ALTO, PAGE XML and TSV of Tesseract."""

@@ -1,0 +1,1 @@
+"""Scans: images and PDF documents, and their OCR by the installed Tesseract."""
