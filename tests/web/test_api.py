@@ -202,9 +202,10 @@ def test_the_words_of_an_ocr_file_are_corrected(client, name):
     assert (correction["observed"], correction["text"], correction["line"]) == ("b", "h", 1)
     corrected = base64.b64decode(record["data"])
     assert detect_ocr_format(corrected) == read["format"]
-    assert client.post("/v1/read", json={"data": record["data"]}).json()["data"] == base64.b64encode(
-        record["text"].encode()
-    ).decode()
+    assert (
+        client.post("/v1/read", json={"data": record["data"]}).json()["data"]
+        == base64.b64encode(record["text"].encode()).decode()
+    )
     as_text = client.post("/v1/restore", json={"text": markup.decode()}).json()
     assert as_text["text"] == markup.decode()
 

@@ -1,5 +1,6 @@
 """The page and the report in a real browser; skipped if there is none."""
 
+import base64
 import io
 import json
 import math
@@ -14,14 +15,15 @@ from playwright import sync_api as playwright
 
 from conservator import Restoration, restore
 from conservator.decoders.edits import Change
-from conservator.documents import LOST, read_damaged
+from conservator.document import open_document
 from conservator.experts import Cost
-from conservator.pages import Box, Picture
+from conservator.pages import Box, Picture, detect_ocr_format, read_pages
 from conservator.pipelines.correction import Correction, as_restoration
-from conservator.results import as_record
-from conservator.results.html import as_page
+from conservator.results import Edit, Notice
+from conservator.results.notices import domain_notice, time_limit_notice
 from conservator.web.config import ServerConfig
 from support.fakes import FakeExpert
+from support.ocr_files import write_hocr
 from support.web_server import leave_all, post, running, until
 from support.web_stub import RELEASE
 
@@ -349,7 +351,7 @@ def test_the_report_works_from_disk(page, tmp_path):
 def test_alternatives_are_shown_with_the_rest_of_the_word(page, tmp_path):
     text = f"Many stud{MARK}{MARK}{MARK}s (and un{'believ' * 9}{MARK}ble ones) {MARK}ere there.\n"
     restoration = restore(text, [FakeExpert(0), FakeExpert(1)], alternatives=3)
-    fills = next(piece for piece in as_record(restoration)["pieces"] if "origin" in piece)["alternatives"]
+    fills = next(piece for piece in restoration.record.pieces if piece.origin).alternatives
     path = tmp_path / "report.html"
     path.write_text(restoration.to_html())
     page.goto(path.as_uri())
@@ -359,7 +361,7 @@ def test_alternatives_are_shown_with_the_rest_of_the_word(page, tmp_path):
     for number, fill in enumerate(fills):
         parts = words.nth(number).evaluate(CHILD_TEXTS)
         assert (parts[0], parts[2]) == ("stud", "s")
-        assert len(parts[1]) == len(fill["text"])
+        assert len(parts[1]) == len(fill.text)
     page.mouse.move(0, 0)
     page.locator(".document .r[data-i='1']").first.hover()
     parts = words.first.evaluate(CHILD_TEXTS)
@@ -396,15 +398,9 @@ def test_the_report_shows_the_provenance_of_a_byte(page, tmp_path):
     assert page.locator(".legend .r.copied").is_visible()
 
 
-def test_a_record_of_old_is_drawn(page, tmp_path):
-    record = as_record(restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)], memory=False))
-    for name in ("memory", "references"):
-        del record[name]
-    del record["field"]["provenance"], record["summary"]["provenance"]
-    for piece in record["pieces"]:
-        piece.pop("from", None)
+def test_a_report_without_a_memory(page, tmp_path):
     path = tmp_path / "report.html"
-    path.write_text(as_page(record, "old"))
+    path.write_text(restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)], memory=False).to_html())
     page.goto(path.as_uri())
     page.locator(".document .r").first.hover()
     expect(page.locator(".tip")).to_contain_text("Expert weights")
@@ -436,15 +432,15 @@ def test_lost_characters_are_shown_chosen_and_undone(page, address):
     assert page.locator("#view .document").inner_text() == before
 
 
-def test_the_report_warns_of_out_of_domain_text(page, tmp_path):
+def test_the_report_shows_the_notices(page, tmp_path):
     restoration = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
-    for cross_entropy, times in ((0.5, 0), (5.0, 1)):
-        path = tmp_path / f"{times}.html"
-        path.write_text(replace(restoration, cross_entropy=cross_entropy, cross_entropy_error=0.1).to_html())
-        page.goto(path.as_uri())
-        expect(page.locator(".document")).to_be_visible()
-        expect(page.get_by_text("differs from the training texts of every expert")).to_have_count(times)
-        expect(page.locator(".axis")).to_contain_text("where bytes were lost")
+    notices = (*domain_notice(5.0, 0.1, 0.0), Notice("other", "<b>another</b> one"))
+    (tmp_path / "report.html").write_text(replace(restoration, notices=notices).to_html())
+    page.goto((tmp_path / "report.html").as_uri())
+    expect(page.locator(".axis")).to_contain_text("where bytes were lost")
+    assert page.locator(".warning").all_inner_texts() == [
+        f"{notice.message[0].upper()}{notice.message[1:]}." for notice in notices
+    ]
 
 
 def test_the_report_mentions_small_local_gain(page, tmp_path):
@@ -458,23 +454,20 @@ def test_the_report_mentions_small_local_gain(page, tmp_path):
 
 
 def test_the_report_mentions_the_time_limit(page, tmp_path):
-    restoration = restore(DOCUMENT, [FakeExpert(0), FakeExpert(1)])
-    unfilled = replace(restoration, unfilled_positions=restoration.damaged.lost[:2])
-    messages = {
-        None: "",
-        "decoding": "decoding: 2 bytes are unfilled.",
-        "alternatives": "listing alternatives: none are shown.",
-    }
-    for number, (stage, line) in enumerate(messages.items()):
-        path = tmp_path / f"{number}.html"
-        path.write_text(replace(unfilled, out_of_time=stage).to_html())
+    restoration = restore(f"a{MARK} b{MARK}", [FakeExpert(0), FakeExpert(1)], min_confidence=0.99)
+    assert restoration.summary.unfilled == 2
+    for stage, reason in (
+        (None, "confidence too low"),
+        ("alternatives", "confidence too low"),
+        ("decoding", "see the notices below, or confidence too low"),
+    ):
+        path = tmp_path / f"{stage}.html"
+        notices = time_limit_notice(stage, 2, "byte")
+        path.write_text(replace(restoration, out_of_time=stage, notices=notices).to_html())
         page.goto(path.as_uri())
         expect(page.locator(".document")).to_be_visible()
-        expect(page.get_by_text("Time ran out while")).to_have_count(int(stage is not None))
-        if stage is not None:
-            expect(page.get_by_text("Time ran out while")).to_have_text(f"Time ran out while {line}")
-        reason = "time limit reached, or confidence too low" if stage == "decoding" else "confidence too low"
-        expect(page.locator(".cards")).to_contain_text(f"2{reason}")
+        expect(page.get_by_text("Time limit reached while")).to_have_count(len(notices))
+        expect(page.locator(".card", has_text="Unfilled")).to_have_text(f"Unfilled2{reason}")
 
 
 def test_reference_files_are_used(page, address):
@@ -523,16 +516,21 @@ def test_reference_files_are_used(page, address):
 
 def test_a_report_of_a_megabyte_opens(page, tmp_path):
     line = f"a line of text with {MARK} one lost byte, and another {MARK}ere, of about eighty bytes.\n"
-    damaged = read_damaged(line * 12_000)
-    length = len(damaged.tokens)
-    untouched = Restoration.untouched(damaged, ("one", "two"), Cost())
-    restoration = replace(
-        untouched,
+    observed = (line * 12_000).encode()
+    starts = [match.start() for match in re.finditer(MARK.encode(), observed)]
+    length = len(observed) - 2 * len(starts)
+    positions = np.array(starts) - 2 * np.arange(len(starts))  # each mark of three bytes stands for one byte
+    confidence = np.ones(length)
+    confidence[positions] = np.linspace(0, 1, len(starts))
+    restoration = Restoration(
+        observed=observed,
+        edits=tuple(Edit((start, start + 3), b"x", 0.5) for start in starts),
+        experts=("one", "two"),
         positions=np.arange(length),
-        read_tokens=np.where(damaged.tokens == LOST, ord("x"), damaged.tokens),
-        read_confidence=np.where(damaged.tokens == LOST, np.linspace(0, 1, length), 1.0),
+        read_confidence=confidence,
         read_field=np.full((length, 2), 0.5),
         read_regions=np.arange(length) // 5000 % 2,
+        cost=Cost(),
     )
     path = tmp_path / "report.html"
     path.write_text(restoration.to_html())
@@ -551,17 +549,19 @@ def test_a_report_of_a_megabyte_opens(page, tmp_path):
     assert 0 < sum(seen for _, seen in blocks) < 10
 
 
-SEEN = "The constable found tbe prisoner,, <i>in</i> the buming house.\nHe saw nothing.\n"
-CHANGES = (
+OBSERVED = "The constable found tbe prisoner,, <i>in</i> the buming hose.\nHe saw nothing.\n"
+CORRECTIONS = (
     Change(21, 22, "b", "h", 0.97, 7.5),
-    Change(33, 34, ",", "", 0.6, math.inf),
+    Change(33, 34, ",", "", 0.6, math.inf),  # a deletion
     Change(51, 52, "m", "rn", 0.4, 1.5),
+    Change(58, 58, "", "u", 0.3, 1.2),  # an insertion
 )
 SELECT = "getSelection().selectAllChildren(document.querySelector('.document'))"
 
 
-def correction():
-    return as_restoration(Correction(SEEN, CHANGES, 0.5, ("prose", "references"), (0.25, 0.75)), Cost())
+def correct(text, *changes):
+    correction = Correction(text, changes, 0.5, ("prose", "references"), (0.25, 0.75))
+    return as_restoration(correction, open_document(text), Cost())
 
 
 def picture():
@@ -571,59 +571,126 @@ def picture():
 
 
 def test_a_report_of_corrections(page, tmp_path):
-    (tmp_path / "report.html").write_text(correction().to_html("page.txt", [picture()]))
+    restoration = correct(OBSERVED, *CORRECTIONS)
+    (tmp_path / "report.html").write_text(restoration.to_html("page.txt", [picture()]))
     page.goto((tmp_path / "report.html").as_uri())
     words = page.locator("#view").inner_text()
     assert "lost" not in words.lower()
     assert "restored" not in words.lower()
-    expect(page.locator(".card").first).to_contain_text("4characters in 3 changes")
-    rows = page.locator(".changes tbody tr:not(.line)")
+    expect(page.locator(".card").first).to_contain_text("5characters in 4 corrections")
+    expect(page.locator(".legend").first).to_have_text("prose 25 %references 75 %")
+    rows = page.locator(".corrections tbody tr:not(.line)")
     assert [row.split("\t") for row in rows.all_inner_texts()] == [
         ["1", "tbe", "the", "97 %", "7.5"],
-        ["1", "prisoner,,", "prisoner,", "60 %", "∞"],
+        ["1", "prisoner,,", "prisoner,", "60 %", "\u221e"],
         ["1", "buming", "burning", "40 %", "1.5"],
+        ["1", "hose.", "house.", "30 %", "1.2"],
     ]
-    assert page.locator(".changes .picture").count() == 2
-    assert page.locator(".changes img").first.evaluate("image => image.naturalWidth") == 900
+    assert page.locator(".corrections .picture").count() == 2
+    expect(page.locator(".remark")).to_contain_text("2 corrections have no picture")
+    assert page.locator(".corrections img").first.evaluate("image => image.naturalWidth") == 900
     assert page.locator(".document s.was").all_inner_texts() == ["b", ",", "m"]
     page.evaluate(SELECT)
     chosen = page.evaluate("getSelection().toString()")
-    assert chosen.strip() == correction().text.strip()
-    expect(page.locator(".count")).to_have_text("3 changes")
+    assert chosen.strip() == restoration.text.strip()
+    expect(page.locator(".count")).to_have_text("4 corrections")
     page.locator(".document .r[data-i='0']").hover()
     expect(page.locator(".tip")).to_contain_text("tbe became the")
     expect(page.locator(".tip")).to_contain_text("probability 97 %, log-odds 7.5 nats")
     expect(page.locator(".tip .picture img")).to_be_visible()
-    page.locator(".changes button.link").nth(1).click()
-    expect(page.locator(".count")).to_have_text("2 of 3")
-    page.locator(".changes").locator("..").locator("select").select_option("probability")
-    assert rows.first.inner_text().split("\t")[1] == "buming"
+    page.locator(".corrections button.link").nth(1).click()
+    expect(page.locator(".count")).to_have_text("2 of 4")
+    page.locator(".corrections").locator("..").locator("select").select_option("probability")
+    assert rows.first.inner_text().split("\t")[1] == "hose."
+    page.locator(".panel .tools select").last.select_option("0.9")
+    expect(page.locator(".count")).to_have_text("1 of 3")
     page.locator(".panel .tools select").last.select_option("0.5")
     expect(page.locator(".document s.was:visible")).to_have_count(1)
 
 
+def test_a_report_of_a_deletion(page, tmp_path):
+    (tmp_path / "report.html").write_text(correct("All is | well.\n", Change(7, 8, "|", "", 0.6, 2.0)).to_html())
+    page.goto((tmp_path / "report.html").as_uri())
+    expect(page.locator(".legend").first).to_have_text("prose 25 %references 75 %")
+    assert page.locator(".chart .lost").get_attribute("d")
+    page.locator(".document s.was").click()
+    expect(page.locator(".tip")).to_have_text("| became nothingprobability 60 %, log-odds 2.0 nats")
+    expect(page.locator(".count")).to_have_text("1 of 1")
+
+
 def test_a_report_without_corrections(page, tmp_path):
-    clean = as_restoration(Correction("All is well.\n", (), 0.1, ("prose",), (1.0,)), Cost())
-    (tmp_path / "report.html").write_text(clean.to_html("page.txt"))
+    (tmp_path / "report.html").write_text(correct("All is well.\n").to_html("page.txt"))
     page.goto((tmp_path / "report.html").as_uri())
     expect(page.locator(".warning")).to_contain_text("Nothing had to be changed")
     expect(page.locator(".document")).to_have_text("All is well.")
-    assert page.locator(".changes").count() == 0
+    assert page.locator(".corrections").count() == 0
+
+
+OCR_LINE = "The constable found tbe prisoner in the house, and saw nothing of <b>them</b>."
 
 
 def test_ocr_errors_are_corrected_on_the_page(page, address):
     page.goto(address)
-    page.fill("#document", "The constable found tbe prisoner in the house, and saw nothing of <b>them</b>.\n")
+    page.fill("#document", f"{OCR_LINE}\n")
     page.locator("details summary").click()
     page.select_option("#lost", "ocr")
     page.click("#restore")
     expect(page.locator("#view .document")).to_be_visible(timeout=90_000)
     expect(page.locator("#done")).to_have_text("Corrected")
-    expect(page.locator(".changes tbody tr")).to_have_count(1)
+    expect(page.locator(".corrections tbody tr")).to_have_count(1)
     page.locator("#view .r[data-i='0']").click()
     expect(page.locator(".tip")).to_contain_text("tbe became the")
     assert page.locator(".tip input").count() == 0  # no choices
     page.locator("details summary").scroll_into_view_if_needed()
     with page.expect_download() as report:
         page.click("#save-report")
-    assert '"observed":"b","text":"h"' in report.value.path().read_text()
+    assert '"observed":"b"' in report.value.path().read_text()
+
+
+def test_an_ocr_file_is_corrected_in_its_format(page, address):
+    page.goto(address)
+    markup = write_hocr([OCR_LINE.split()])
+    page.set_input_files("#file", {"name": "page.hocr", "mimeType": "text/html", "buffer": markup})
+    expect(page.locator("#state")).to_have_text("hOCR file: its words are corrected")
+    expect(page.locator("#document")).to_have_value(re.compile(r"^The constable found tbe .* <b>them</b>"))
+    page.click("#restore")
+    expect(page.locator("#view .document s.was")).to_have_text("b", timeout=90_000)
+    expect(page.locator("#save-text")).to_have_text("Download hOCR")
+    with page.expect_download() as corrected:
+        page.click("#save-text")
+    assert corrected.value.suggested_filename == "page.restored.hocr"
+    data = corrected.value.path().read_bytes()
+    assert detect_ocr_format(data) == "hOCR"
+    assert read_pages(data).text.split() == OCR_LINE.replace("tbe", "the").split()
+    page.fill("#document", f"The constable found t{MARK}e prisoner.")  # from now on a plain text
+    expect(page.locator("#state")).to_contain_text("1 mark")
+    page.click("#restore")
+    expect(page.locator("#done")).to_have_text("Restored")
+    wait_for_result(page)
+    with page.expect_download() as text:
+        page.click("#save-text")
+    assert text.value.suggested_filename == "page.restored.txt"
+    assert text.value.path().read_text().startswith("The constable found t")
+
+
+def test_an_opened_file_is_sent_unchanged_until_it_is_edited(page, address):
+    page.goto(address)
+    data = "Le gar\u00e7on a mang\u00e9 une cr\u00eape, tr?s bonne.\r\n".encode("cp1252")
+    page.set_input_files("#file", {"name": "note.txt", "mimeType": "text/plain", "buffer": data})
+    expect(page.locator("#state")).to_contain_text("encoding windows-1252")
+    page.click("summary")
+    page.fill("#mark", "?")
+    requests = []
+    page.on("request", lambda request: requests.append(request) if request.url.endswith("/restore") else None)
+    page.click("#restore")
+    wait_for_result(page)
+    sent = requests[-1].post_data_json
+    assert (base64.b64decode(sent["data"]), sent["encoding"]) == (data, "windows-1252")
+    page.fill("#document", "\u00e9t? <html class='ocr_page'>")
+    page.click("#restore")
+    expect(page.locator("#outdated")).to_be_hidden()
+    wait_for_result(page)
+    assert requests[-1].post_data_json["text"] == "\u00e9t? <html class='ocr_page'>"
+    with page.expect_download() as text:
+        page.click("#save-text")
+    assert text.value.path().read_bytes().startswith(b"\xe9t")  # in the encoding of the file

@@ -223,10 +223,11 @@ const ConservatorView = (() => {
     return [box];
   }
 
-  /** The word of a correction, before and after it: [old, new]. */
+  /** The word of a correction with its punctuation, before and after the correction: [old, new]. */
   function words(record, piece) {
     return [["s", (other) => other.observed ?? other.text], ["b", (other) => other.text]].map(([tag, read]) => {
-      const [before, after] = wordAround(record.pieces, piece, read), text = read(piece);
+      const [before, after] = wordAround(record.pieces, piece, read, /\S/), text = read(piece);
+      if (!before && !text && !after) return make("i", {}, "nothing");
       return make("code", { class: "word" }, before, ...(text ? [make(tag, {}, shown(text))] : []), after);
     });
   }
@@ -274,13 +275,13 @@ const ConservatorView = (() => {
   const isSame = (range, other) => range[0] === other[0] && range[1] === other[1];
 
   /** The parts of words on either side of a gap, which may consist of several pieces: [left, right]. */
-  function wordAround(pieces, piece, read = (other) => other.text) {
+  function wordAround(pieces, piece, read = (other) => other.text, inWord = WORD) {
     const isSameGap = (other) => other?.origin && isSame(other.origin, piece.origin), wordPart = (text, by) => {
       let part = "";
       const letters = [...text];
       if (by < 0) letters.reverse();
       for (const letter of letters) {
-        if (!WORD.test(letter)) return [part, true];
+        if (!inWord.test(letter)) return [part, true];
         part = by < 0 ? letter + part : part + letter;
       }
       return [part, false];

@@ -261,7 +261,8 @@ class WriteRequest(BaseModel):
 class File(BaseModel):
     """A file as bytes in base64, and an encoding.
 
-    ``/v1/read`` returns the text in UTF-8, and the encoding of the file; ``/v1/write`` returns the text in ``encoding``.
+    ``/v1/read`` returns the text in UTF-8, and the encoding of the file; ``/v1/write`` returns the text in
+    ``encoding``.
     """
 
     data: str = Field(description="Bytes in base64.")
