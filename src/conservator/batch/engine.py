@@ -21,8 +21,9 @@ class WorkerConfig:
         device: the torch device of the experts.
         precision: number format of pretrained models; it is fixed, so that results agree between machines.
         trust_remote_code: whether code that comes with pretrained models may be run.
-        references: reference files and folders, for channels that correct text.
-        reference_index: the folder of a reference index that all workers share, for other channels; None without one.
+        references: reference files and folders, which a worker reads if it corrects OCR errors.
+        reference_index: the folder of an index of the references that all workers share, for the memory; None without
+            one.
         factory: ``module:function``; the function takes a WorkerConfig and returns a function from a Task and a
             progress callback to a DocumentResult.
     """

@@ -34,6 +34,7 @@ def make_worker(worker_config: WorkerConfig) -> DocumentWorker:
     from conservator.channels import as_edit_channel
     from conservator.experts import load_experts
     from conservator.options import expert_names
+    from conservator.pipelines.references import ReferenceTexts
     from conservator.restorer import Restorer
 
     torch.set_num_threads(1)
@@ -48,7 +49,6 @@ def make_worker(worker_config: WorkerConfig) -> DocumentWorker:
             precision=precision,
             trust_remote_code=worker_config.trust_remote_code,
         )
-    references = [Path(name) for name in worker_config.references] or None
     language_models = None
     if options.effort == "best":
         from conservator.experts.language_models import load_language_model
@@ -57,10 +57,12 @@ def make_worker(worker_config: WorkerConfig) -> DocumentWorker:
         language_models = [load_language_model(name, precision) for name in names]
     folder = worker_config.reference_index
     reference_index = None if folder is None else SharedReferences.open(Path(folder))
+    paths = tuple(map(Path, worker_config.references))
+    references = ReferenceTexts(paths, options.mark, None if reference_index is None else reference_index.texts)
     restorer = Restorer(
         loaded,
         options,
-        references=references if reference_index is None else reference_index.texts,
+        references=references,
         select=worker_config.experts is None,
         language_models=language_models,
     )

@@ -155,8 +155,7 @@ def batch(
             raise OptionError(
                 "cross_reference", "not available with channels that correct text: the documents contain errors"
             )
-        if is_edit_channel and models.references:
-            worker_config = replace(worker_config, references=tuple(models.references))
+        worker_config = replace(worker_config, references=tuple(models.references or ()))
         texts = gather_texts(
             [Path(path) for path in models.references or ()],
             batch_inputs.input_files() if cross_reference else (),

@@ -19,15 +19,15 @@ ReferencePaths = str | Path | Sequence[str | Path | tuple[str, str]]  # files, f
 
 @dataclass(frozen=True)
 class ReferenceTexts:
-    """Reference texts, and what the experts derive from them on first use.
+    """Reference texts, and what the experts derive from them; both are read or computed on first use.
 
     Attributes:
-        texts: (name, text) of each reference.
+        sources: Files, folders, or (name, text).
         mark: Text that stands for a lost byte in them.
-        given_index: Index for the memory, if it exists already; ``texts`` are then not indexed.
+        given_index: Index for the memory, if it exists already; the texts are then not indexed.
     """
 
-    texts: tuple[tuple[str, str], ...] = ()
+    sources: tuple[str | Path | tuple[str, str], ...] = ()
     mark: str = "\ufffd"
     given_index: References | None = None
 
@@ -38,10 +38,16 @@ class ReferenceTexts:
             return references
         if references is None or isinstance(references, References):
             return cls((), mark, references)
+        sources = (references,) if isinstance(references, str | Path) else tuple(references)
+        return cls(tuple(cls(sources).texts), mark)  # reports unreadable files now, not at the first document
+
+    @cached_property
+    def texts(self) -> list[tuple[str, str]]:
+        """(name, text) of each reference."""
         texts: list[tuple[str, str]] = []
-        for reference in [references] if isinstance(references, str | Path) else references:
-            texts += [reference] if isinstance(reference, tuple) else read_texts(Path(reference))
-        return cls(tuple(texts), mark)
+        for source in self.sources:
+            texts += [source] if isinstance(source, tuple) else read_texts(Path(source))
+        return texts
 
     @cached_property
     def index(self) -> References | None:
