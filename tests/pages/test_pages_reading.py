@@ -52,15 +52,12 @@ def test_a_sample_is_read_as_text(name):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_word_at_finds_the_word_of_every_character(name):
+def test_spans_are_the_words_of_the_text(name):
     transcript = read_pages(SAMPLES[name])
     text = transcript.text
     assert [text[start:stop] for start, stop in transcript.spans] == [word.text for word in transcript.words]
-    word_of = {position: word for word, span in enumerate(transcript.spans) for position in range(*span)}
-    assert [transcript.word_at(position) for position in range(-1, len(text) + 1)] == [
-        word_of.get(position) for position in range(-1, len(text) + 1)
-    ]
-    assert all(text[position].isspace() for position in range(len(text)) if position not in word_of)
+    positions = {position for span in transcript.spans for position in range(*span)}
+    assert all(text[position].isspace() for position in range(len(text)) if position not in positions)
 
 
 def test_boxes_confidences_and_images():

@@ -14,8 +14,9 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from conservator.errors import ConservatorError, NotTextError
-from conservator.pages import crop_line, draw_page, find_tesseract, read_pages, read_scan, text_layer
+from conservator.pages import draw_page, find_tesseract, read_pages, read_scan, text_layer
 from conservator.pages.scans import ocr
+from conservator.pages.scans.images import crop_lines
 from conservator.pages.scans.ocr import ScanConfig, join_pages
 from support.word_changes import changes_between
 
@@ -83,8 +84,8 @@ def test_ocr_of_an_image_with_characters():
         assert "".join(glyph.text for glyph in word.glyphs) == word.text
         assert all(glyph.confidence > 0.5 and glyph.box for glyph in word.glyphs)
     assert any(glyph.alternatives for word in transcript.words for glyph in word.glyphs)
-    with Image.open(io.BytesIO(crop_line(scan, transcript.lines[0].box))) as line:
-        assert line.height < 60 < line.width
+    [(_, line)] = crop_lines(scan, [transcript.lines[0].box])
+    assert line.bottom - line.top < 60 < line.right - line.left
     changes = changes_between(transcript, transcript.text.replace("left", "right"))
     assert read_pages(transcript.apply_changes(changes)).words[5].text == "right"
 
@@ -110,8 +111,8 @@ def test_ocr_of_the_pages_of_a_tiff_file_and_of_a_pdf():
         for expected in ("id='page_1'", "id='page_2'", "id='word_2_1'", "ppageno 1"):
             assert transcript.data.count(expected.encode()) == 1
     assert of_pdf.pages[0].box[2:] == pytest.approx((840, 285), abs=1)
-    with Image.open(io.BytesIO(crop_line(draw_page(pdf, 1), of_pdf.lines[1].box))) as line:
-        assert line.height < 90 < line.width
+    [(_, line)] = crop_lines(draw_page(pdf, 1), [of_pdf.lines[1].box])
+    assert line.bottom - line.top < 90 < line.right - line.left
     with pytest.raises(ConservatorError, match="the document has 2 pages, page 3 does not exist"):
         draw_page(pdf, 2)
     assert text_layer(pdf) == ""

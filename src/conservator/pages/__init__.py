@@ -6,7 +6,7 @@ from conservator.pages.markup.elements import FileLimits
 from conservator.pages.model import Box, Glyph, Line, Page, TextAlternative, Word, WordChange
 from conservator.pages.pictures import Picture, picture_lines
 from conservator.pages.reading import detect_ocr_format, read_pages
-from conservator.pages.scans.images import check_scan, crop_line, detect_scan_format
+from conservator.pages.scans.images import check_scan, detect_scan_format
 from conservator.pages.scans.ocr import read_scan
 from conservator.pages.scans.pdf import draw_page, text_layer
 from conservator.pages.scans.tesseract import Tesseract, find_tesseract
@@ -27,7 +27,6 @@ __all__ = [
     "add_indentation",
     "character_confidences",
     "check_scan",
-    "crop_line",
     "detect_ocr_format",
     "detect_scan_format",
     "draw_page",

@@ -1,6 +1,8 @@
 """Data model of OCR output: pages of lines of words, with boxes, OCR confidences and OCR alternatives."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 
@@ -20,6 +22,12 @@ class Box(NamedTuple):
             max(self.right, other.right),
             max(self.bottom, other.bottom),
         )
+
+
+def outer_box(boxes: Sequence[Box | None]) -> Box | None:
+    """Return the smallest box around boxes; None if a box is missing, or if there are none."""
+    known = [box for box in boxes if box is not None]
+    return reduce(Box.union, known) if known and len(known) == len(boxes) else None
 
 
 class TextAlternative(NamedTuple):

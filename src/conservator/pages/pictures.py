@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
 
-from conservator.pages.model import Box, Line, Page
+from conservator.pages.model import Box, Page, outer_box
 from conservator.pages.scans.images import crop_lines, image_size
 from conservator.pages.transcript import Transcript
 
@@ -57,52 +56,39 @@ def picture_lines(transcript: Transcript, spans: Iterable[Span], find_image: Fin
         scale = _scale(transcript, transcript.pages[page], size)
         if scale is None:
             continue
-        line_boxes = [_scaled(_line_box(line), scale) for line, _ in lines]
-        visible = [
-            (line_box, span_boxes)
-            for line_box, (_, span_boxes) in zip(line_boxes, lines, strict=True)
-            if _is_visible(line_box, size)
-        ]
-        crops = crop_lines(data, [line_box for line_box, _ in visible if line_box is not None], page=image_index)
+        scaled = [(_scaled(line_box, scale), span_boxes) for line_box, span_boxes in lines]
+        visible = [(line_box, span_boxes) for line_box, span_boxes in scaled if _is_visible(line_box, size)]
+        crops = crop_lines(data, [line_box for line_box, _ in visible], page=image_index)
         for (image, frame), (_, span_boxes) in zip(crops, visible, strict=True):
             total_bytes += len(image)
             if total_bytes > CONFIG.max_total_bytes:
                 return pictures
             relative = {span: _relative_box(_scaled(box, scale), frame) for span, box in span_boxes.items()}
-            pictures.append(Picture(image, {span: box for span, box in relative.items() if box is not None}))
+            pictures.append(Picture(image, relative))
     return pictures
 
 
-def _select_lines(
-    transcript: Transcript, spans: Iterable[Span]
-) -> dict[int, list[tuple[Line, dict[Span, Box | None]]]]:
-    """Return the lines of each page that contain spans, with the box around the words of each span."""
+def _select_lines(transcript: Transcript, spans: Iterable[Span]) -> dict[int, list[tuple[Box, dict[Span, Box]]]]:
+    """Return the boxes of the lines of each page that contain spans, with the box around the words of each span."""
     page_and_line = [(index, line) for index, page in enumerate(transcript.pages) for line in page.lines]
-    boxes_of_line: dict[int, dict[Span, Box | None]] = {}
+    boxes_of_line: dict[int, dict[Span, Box]] = {}
     for span in spans:
         first, last = transcript.words_in(*span)
         if first == last:
             continue
         line_index = transcript.line_of(first)
         if line_index in boxes_of_line or len(boxes_of_line) < CONFIG.max_pictures:
-            boxes = [word.box for word in transcript.words[first:last]]
-            boxes_of_line.setdefault(line_index, {})[span] = _outer_box(boxes)
-    pages: dict[int, list[tuple[Line, dict[Span, Box | None]]]] = {}
+            span_boxes = boxes_of_line.setdefault(line_index, {})
+            box = outer_box([word.box for word in transcript.words[first:last]])
+            if box is not None:
+                span_boxes[span] = box
+    pages: dict[int, list[tuple[Box, dict[Span, Box]]]] = {}
     for line_index, span_boxes in sorted(boxes_of_line.items()):
         page_index, line = page_and_line[line_index]
-        pages.setdefault(page_index, []).append((line, span_boxes))
+        line_box = line.box if line.box is not None else outer_box([word.box for word in line.words])
+        if line_box is not None:
+            pages.setdefault(page_index, []).append((line_box, span_boxes))
     return pages
-
-
-def _line_box(line: Line) -> Box | None:
-    """Return the box of a line, or the box around its words."""
-    return line.box if line.box is not None else _outer_box([word.box for word in line.words])
-
-
-def _outer_box(boxes: list[Box | None]) -> Box | None:
-    """Return the box around boxes; None if a box is missing."""
-    known = [box for box in boxes if box is not None]
-    return reduce(Box.union, known) if known and len(known) == len(boxes) else None
 
 
 def _scale(transcript: Transcript, page: Page, size: tuple[int, int]) -> tuple[float, float] | None:
@@ -114,25 +100,19 @@ def _scale(transcript: Transcript, page: Page, size: tuple[int, int]) -> tuple[f
     return (horizontal, vertical) if abs(horizontal / vertical - 1) <= CONFIG.aspect_tolerance else None
 
 
-def _scaled(box: Box | None, scale: tuple[float, float]) -> Box | None:
+def _scaled(box: Box, scale: tuple[float, float]) -> Box:
     """Convert a box to pixels."""
     horizontal, vertical = scale
-    return box and Box(box.left * horizontal, box.top * vertical, box.right * horizontal, box.bottom * vertical)
+    return Box(box.left * horizontal, box.top * vertical, box.right * horizontal, box.bottom * vertical)
 
 
-def _is_visible(box: Box | None, size: tuple[int, int]) -> bool:
+def _is_visible(box: Box, size: tuple[int, int]) -> bool:
     """Return whether a box overlaps an image."""
-    return (
-        box is not None
-        and max(0.0, box.left) < min(size[0], box.right)
-        and max(0.0, box.top) < min(size[1], box.bottom)
-    )
+    return max(0.0, box.left) < min(size[0], box.right) and max(0.0, box.top) < min(size[1], box.bottom)
 
 
-def _relative_box(box: Box | None, frame: Box) -> Box | None:
+def _relative_box(box: Box, frame: Box) -> Box:
     """Convert a box to fractions of a frame, clipped to the frame."""
-    if box is None:
-        return None
     width, height = frame.right - frame.left, frame.bottom - frame.top
     left, right = ((value - frame.left) / width for value in (box.left, box.right))
     top, bottom = ((value - frame.top) / height for value in (box.top, box.bottom))

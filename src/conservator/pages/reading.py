@@ -67,11 +67,11 @@ def read_pages(data: bytes, limits: FileLimits = DEFAULT_LIMITS) -> Transcript:
 
 def _read_html_or_xml(data: bytes, limits: FileLimits) -> Markup:
     """Parse HTML; a file with an XML declaration must be well-formed XML."""
-    if _as_single_bytes(data[:HEAD_BYTES]).lstrip().startswith(b"<?xml"):
-        return read_xml(data, limits)
     try:
         return read_xml(data, limits)
     except UnreadableError:
+        if _as_single_bytes(data[:HEAD_BYTES]).lstrip().startswith(b"<?xml"):
+            raise
         return read_html(data, limits)
 
 

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Protocol
 
@@ -90,15 +90,7 @@ class Transcript:
     @cached_property
     def _first_words(self) -> list[int]:
         """Index of the first word of each line, and the number of words."""
-        indices = [0]
-        for line in self.lines:
-            indices.append(indices[-1] + len(line.words))
-        return indices
-
-    def word_at(self, position: int) -> int | None:
-        """Return the index of the word at a character position of ``text``; None between words."""
-        index = bisect_right(self.spans, (position, len(self.text))) - 1
-        return index if index >= 0 and self.spans[index][0] <= position < self.spans[index][1] else None
+        return list(accumulate((len(line.words) for line in self.lines), initial=0))
 
     def words_in(self, start: int, stop: int) -> tuple[int, int]:
         """Return the range of words that overlap or touch a span of characters of ``text``."""

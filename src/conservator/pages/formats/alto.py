@@ -23,8 +23,13 @@ MAX_CC_RATING = 9  # rating: CC of the least confident character; 0 is the most 
 
 @dataclass
 class AltoFile(MarkupFile):
-    """An ALTO file. A word that is split becomes two ``String`` elements with an ``SP`` between them."""
+    """An ALTO file. A word that is split becomes two ``String`` elements with an ``SP`` between them.
 
+    Attributes:
+        is_tesseract: whether the file names Tesseract.
+    """
+
+    is_tesseract: bool = False
     not_copied = ("CC", "SUBS_TYPE", "SUBS_CONTENT")
 
     def set_properties(self, edits: Edits, edit: WordEdit) -> None:
@@ -116,7 +121,7 @@ class AltoFile(MarkupFile):
 
 def read_alto(data: bytes, markup: Markup) -> Transcript:
     """Read ALTO; lines are in the order of the file."""
-    file, root = AltoFile(markup), markup.root
+    root = markup.root
     elements = list(root.walk())
     metadata = {
         element.name: element.text().strip()
@@ -124,7 +129,7 @@ def read_alto(data: bytes, markup: Markup) -> Transcript:
         if element.name in ("MeasurementUnit", "fileName")
     }
     engines = [" ".join(element.text().split()) for element in elements if element.name == "softwareName"]
-    is_tesseract = any("tesseract" in engine.lower() for engine in engines)
+    file = AltoFile(markup, is_tesseract=any("tesseract" in engine.lower() for engine in engines))
     lines_of_page: dict[Element, list[Element]] = {element: [] for element in elements if element.name == "Page"}
     for element in elements:
         if element.name == "TextLine":
@@ -135,7 +140,7 @@ def read_alto(data: bytes, markup: Markup) -> Transcript:
         lines: list[Line] = []
         blocks: dict[Element | None, int] = {}
         for line in line_elements:
-            words = _read_words(file, line, is_tesseract=is_tesseract)
+            words = _read_words(file, line)
             if words:
                 block = blocks.setdefault(line.parent, len(blocks))
                 lines.append(Line(tuple(words), _read_box(file, line), block))
@@ -144,27 +149,23 @@ def read_alto(data: bytes, markup: Markup) -> Transcript:
     return Transcript("ALTO", _version(root), next(iter(engines), None), unit, tuple(pages), data, file)
 
 
-def _read_words(file: AltoFile, line: Element, *, is_tesseract: bool) -> list[Word]:
+def _read_words(file: AltoFile, line: Element) -> list[Word]:
     """Read the words of a line, and append their locations."""
     words: list[Word] = []
     children = [child for child in line.elements() if child.name in ("String", "HYP")]
-    for index, element in enumerate(children):
-        if element.name == "HYP":
-            continue
-        following = children[index + 1] if index + 1 < len(children) else None
-        hyphen_element = following if following is not None and following.name == "HYP" else None
+    for element, following in zip(children, [*children[1:], None], strict=True):
         content = " ".join(element.attributes.get("CONTENT", "").split())
-        hyphen = hyphen_element.attributes.get("CONTENT", "").strip() if hyphen_element is not None else ""
-        hyphen_element = hyphen_element if hyphen and content and not content.endswith(hyphen) else None
-        if content:
-            words.append(
-                _read_word(file, element, content, hyphen if hyphen_element else "", is_tesseract=is_tesseract)
-            )
-            file.locations.append(WordLocation(element, hyphen=hyphen_element))
+        if element.name == "HYP" or not content:
+            continue
+        is_hyphenated = following is not None and following.name == "HYP"
+        hyphen = following.attributes.get("CONTENT", "").strip() if following is not None and is_hyphenated else ""
+        hyphen = "" if content.endswith(hyphen) else hyphen
+        words.append(_read_word(file, element, content, hyphen))
+        file.locations.append(WordLocation(element, hyphen=following if hyphen else None))
     return words
 
 
-def _read_word(file: AltoFile, element: Element, content: str, hyphen: str, *, is_tesseract: bool) -> Word:
+def _read_word(file: AltoFile, element: Element, content: str, hyphen: str) -> Word:
     """Read a word; ``hyphen`` is the text of the hyphen element after it."""
     alternatives = [
         (alternative.attributes.get("PURPOSE"), " ".join(alternative.text().split()))
@@ -175,7 +176,7 @@ def _read_word(file: AltoFile, element: Element, content: str, hyphen: str, *, i
     glyphs = _read_glyphs(file, element, content)
     return Word(
         content + hyphen,
-        _read_word_confidence(attributes.get("WC"), is_tesseract=is_tesseract),
+        _read_word_confidence(file, attributes.get("WC")),
         _read_box(file, element),
         (*glyphs, Glyph(hyphen)) if glyphs and hyphen else glyphs,
         tuple(TextAlternative(text, None) for purpose, text in alternatives if purpose != ORIGINAL),
@@ -207,9 +208,9 @@ def _read_glyphs(file: AltoFile, element: Element, content: str) -> tuple[Glyph,
     return glyphs
 
 
-def _read_word_confidence(value: str | None, *, is_tesseract: bool) -> float | None:
+def _read_word_confidence(file: AltoFile, value: str | None) -> float | None:
     """Read a WC. Tesseract writes "0." and then an integer percentage without leading zeros."""
-    if is_tesseract and value is not None and TESSERACT_PERCENT.fullmatch(value):
+    if file.is_tesseract and value is not None and TESSERACT_PERCENT.fullmatch(value):
         return int(value[2:]) / 100
     return read_confidence(value)
 
@@ -228,13 +229,12 @@ def _format_properties(edit: WordEdit) -> dict[str, str]:
 
     WC gets two digits, because it is then read correctly as a percentage of Tesseract, too.
     """
-    properties = {}
-    if edit.box is not None:
-        left, top, right, bottom = edit.box
-        properties = dict(
-            zip(BOX_ATTRIBUTES, map(write_coordinate, (left, top, right - left, bottom - top)), strict=True)
-        )
-    return properties if edit.confidence is None else properties | {"WC": f"{edit.confidence:.2f}"}
+    properties = {} if edit.confidence is None else {"WC": f"{edit.confidence:.2f}"}
+    if edit.box is None:
+        return properties
+    left, top, right, bottom = edit.box
+    values = map(write_coordinate, (left, top, right - left, bottom - top))
+    return dict(zip(BOX_ATTRIBUTES, values, strict=True)) | properties
 
 
 def _join_parts(first: str, second: str) -> str:

@@ -2,19 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, pairwise
 
 from conservator.errors import ConservatorError
-from conservator.pages.formats.hocr_glyphs import (
-    CHARACTER_CLASSES,
-    child_word_runs,
-    has_class,
-    read_glyphs,
-    text_runs,
-    word_runs,
-)
+from conservator.pages.formats.hocr_glyphs import CHARACTER_CLASSES, has_class, read_glyphs, text_runs, word_runs
 from conservator.pages.formats.hocr_titles import read_box, read_properties, write_title
-from conservator.pages.formats.markup_file import MarkupFile, Passage, WordEdit, WordLocation, find_words
+from conservator.pages.formats.markup_file import MarkupFile, Passage, WordEdit, WordLocation
 from conservator.pages.formats.numbers import read_confidence
 from conservator.pages.formats.word_alignment import distribute_text
 from conservator.pages.markup import Markup
@@ -44,7 +38,7 @@ class HocrFile(MarkupFile):
 
     def set_text(self, edits: Edits, edit: WordEdit) -> None:
         """Distribute a text over the runs of text of a word; whitespace around the runs stays."""
-        runs = word_runs(edit.element)
+        runs = [run for _, run in word_runs(edit.element)]
         if not runs:
             edits.insert(edit.element, edit.element.content_start, escape(edit.text))
             return
@@ -82,7 +76,7 @@ class HocrFile(MarkupFile):
         self.record_original(edits, elements[0], word_edits[0].old_text)
         for left, right in pairwise(elements):
             edits.replace(left.content_stop, right.content_start, b"")
-        runs = [(child, run) for element in elements for child in element.children for run in child_word_runs(child)]
+        runs = [child_and_run for element in elements for child_and_run in word_runs(element)]
         texts = [edit.text for edit in word_edits]
         new_values = distribute_text([run.value.strip() for _, run in runs], "".join(texts))
         tags_at = {  # character offset of a word -> the tags between it and the word before
@@ -158,17 +152,10 @@ def _read_page(
     lines: list[Line] = []
     blocks: dict[Element, int] = {}
     for line, elements in words_of_lines.items():
-        words = []
-        for element in elements:
-            word = _read_word(file, element)
-            if word is not None:
-                words.append(word)
-                file.locations.append(WordLocation(element))
+        words = file.read_words(elements, partial(_read_word, file))
         if not elements:
             passage = Passage(line, tuple(text_runs(line)))
-            spans = find_words(passage.text)
-            file.add_passage(passage, spans)
-            words = [Word(passage.text[slice(*span)]) for span in spans]
+            words = file.read_passage(passage, 0, len(passage.text))
         if words:
             block = blocks.setdefault(page_and_block[line][1], len(blocks))
             lines.append(Line(tuple(words), read_box(file.markup, line), block))
@@ -195,7 +182,7 @@ def _read_word(file: HocrFile, element: Element) -> Word | None:
 def _word_text(element: Element) -> str:
     """Return the text of a word, without whitespace between character elements."""
     if any(has_class(node, CHARACTER_CLASSES) for node in element.walk()):
-        return "".join(run.value.strip() for run in word_runs(element))
+        return "".join(run.value.strip() for _, run in word_runs(element))
     return "".join(run.value for run in text_runs(element))
 
 

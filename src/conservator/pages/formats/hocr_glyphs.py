@@ -24,23 +24,18 @@ def is_choice_list(element: Element) -> bool:
     return has_class(element, SYMBOL_CLASSES) or (has_class(element, CHARACTER_CLASSES) and has_characters)
 
 
-def word_runs(element: Element) -> list[TextRun]:
-    """Return the runs with the text of a word, without alternatives and whitespace."""
-    return [run for child in element.children for run in child_word_runs(child)]
-
-
-def child_word_runs(child: Element | TextRun) -> list[TextRun]:
-    """Return the runs with text in a child of a word, without alternatives and whitespace."""
-    return [run for run in _child_text_runs(child) if run.value.strip()]
+def word_runs(element: Element) -> list[tuple[Element | TextRun, TextRun]]:
+    """Return the runs with the text of a word, without alternatives and whitespace, each with its child of the word."""
+    return [(child, run) for child in element.children for run in _child_runs(child) if run.value.strip()]
 
 
 def text_runs(element: Element) -> Iterable[TextRun]:
     """Yield the runs of text of a word or line, without alternatives."""
     for child in element.children:
-        yield from _child_text_runs(child)
+        yield from _child_runs(child)
 
 
-def _child_text_runs(child: Element | TextRun) -> Iterable[TextRun]:
+def _child_runs(child: Element | TextRun) -> Iterable[TextRun]:
     """Yield the runs of text in a child of a word or line, without alternatives."""
     if isinstance(child, TextRun):
         yield child

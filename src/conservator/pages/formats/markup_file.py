@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -199,9 +199,17 @@ class MarkupFile(ABC):
         self._ids.add(f"{old_id}_{number}")
         return f"{old_id}_{number}"
 
-    def add_passage(self, passage: Passage, spans: Iterable[tuple[int, int]]) -> None:
-        """Append the locations of the words of a passage."""
+    def read_words(self, elements: Iterable[Element], read_word: Callable[[Element], Word | None]) -> list[Word]:
+        """Read the words of elements, without those that have no text, and append their locations."""
+        words = [(element, read_word(element)) for element in elements]
+        self.locations += [WordLocation(element) for element, word in words if word is not None]
+        return [word for _, word in words if word is not None]
+
+    def read_passage(self, passage: Passage, start: int, stop: int, confidence: float | None = None) -> list[Word]:
+        """Read the words of a span of a passage, and append their locations."""
+        spans = [match.span() for match in WORD.finditer(passage.text, start, stop)]
         self.locations += [WordLocation(passage.element, passage, *span) for span in spans]
+        return [Word(passage.text[slice(*span)], confidence) for span in spans]
 
     def coordinates(self, element: Element, values: Iterable[str | None]) -> list[float]:
         """Parse coordinates of an element; missing values are left out."""
@@ -228,9 +236,9 @@ class MarkupFile(ABC):
     def new_word(self, edits: Edits, edit: WordEdit) -> bytes:
         """Return the source of a new word after a word, with the same attributes, and of the space before it."""
 
-    @abstractmethod
     def remove_word(self, edits: Edits, first: WordLocation, location: WordLocation) -> None:
         """Remove a word whose text was merged into the word at ``first``."""
+        edits.delete(location.element)
 
     def glyph_text(self, glyph: Element) -> str:
         """Return the text of a glyph."""
@@ -240,12 +248,5 @@ class MarkupFile(ABC):
         """Return the offset at which glyphs are inserted into a word."""
         return element.content_stop
 
-    def update_copies(  # noqa: B027
-        self, edits: Edits, words: Sequence[Word], changes: Sequence[WordChange]
-    ) -> None:
+    def update_copies(self, edits: Edits, words: Sequence[Word], changes: Sequence[WordChange]) -> None:  # noqa: B027
         """Update other places of the file that repeat changed words."""
-
-
-def find_words(text: str) -> list[tuple[int, int]]:
-    """Return the spans of the words of a text."""
-    return [match.span() for match in WORD.finditer(text)]

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 
 from conservator.errors import ConservatorError
-from conservator.pages.model import Box, Word
+from conservator.pages.model import Box, Word, outer_box
 
 NUMBER = re.compile(r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?\s*", re.ASCII)
 # units of the file: largest coordinate, 200 metres of paper at 1200 dpi [safety limit]
@@ -44,21 +45,21 @@ def write_coordinate(value: float) -> str:
 def divide_boxes(words: Sequence[Word], parts: Sequence[str]) -> list[Box | None]:
     """Return boxes for ``parts``, which replace ``words``.
 
-    If the parts have the characters of the glyphs and all glyphs have boxes, a part gets the box around its glyphs.
+    If the parts consist of whole glyphs with boxes, a part gets the box around its glyphs.
     Otherwise the box around all words is divided in proportion to the number of characters of each part; a space
     between two parts counts as one character.
     """
-    boxes = [word.box for word in words if word.box is not None]
-    if len(boxes) < len(words):
+    outer = outer_box([word.box for word in words])
+    if outer is None:
         return [None] * len(parts)
-    glyphs = [glyph for word in words for glyph in word.glyphs]
-    if "".join(glyph.text for glyph in glyphs) == "".join(parts) and all(glyph.box for glyph in glyphs):
-        part_boxes = _boxes_by_glyphs([(len(glyph.text), glyph.box) for glyph in glyphs if glyph.box], parts)
-        if part_boxes is not None:
-            return list(part_boxes)
-    outer = boxes[0]
-    for box in boxes[1:]:
-        outer = outer.union(box)
+    glyphs = [glyph for word in words for glyph in word.glyphs if glyph.text]
+    glyph_ends = list(accumulate(len(glyph.text) for glyph in glyphs))
+    part_ends = list(accumulate(map(len, parts)))
+    if "".join(glyph.text for glyph in glyphs) == "".join(parts) and set(part_ends) <= set(glyph_ends):
+        bounds = [0, *(glyph_ends.index(end) + 1 for end in part_ends)]
+        boxes = [outer_box([glyph.box for glyph in glyphs[start:stop]]) for start, stop in pairwise(bounds)]
+        if None not in boxes:
+            return boxes
     integral = all(value == round(value) for value in outer)
     total = sum(map(len, parts)) + len(parts) - 1
     divided: list[Box | None] = []
@@ -69,19 +70,3 @@ def divide_boxes(words: Sequence[Word], parts: Sequence[str]) -> list[Box | None
         divided.append(Box(left, outer.top, right, outer.bottom))
         offset += len(part) + 1
     return divided
-
-
-def _boxes_by_glyphs(glyphs: Sequence[tuple[int, Box]], parts: Sequence[str]) -> list[Box] | None:
-    """Return the box around the glyphs (length, box) of each part; None if a part begins within a glyph."""
-    part_boxes, index = [], 0
-    for part in parts:
-        box, length = None, 0
-        while length < len(part):
-            glyph_length, glyph_box = glyphs[index]
-            box, length, index = box.union(glyph_box) if box else glyph_box, length + glyph_length, index + 1
-            while index < len(glyphs) and not glyphs[index][0]:
-                index += 1
-        if length > len(part) or box is None:
-            return None
-        part_boxes.append(box)
-    return part_boxes

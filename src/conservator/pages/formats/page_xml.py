@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from conservator.errors import ConservatorError
-from conservator.pages.formats.markup_file import MarkupFile, Passage, WordEdit, WordLocation, find_words
+from conservator.pages.formats.markup_file import MarkupFile, Passage, WordEdit
 from conservator.pages.formats.numbers import read_confidence, write_coordinate
 from conservator.pages.formats.word_alignment import replace_words
 from conservator.pages.markup import Markup
@@ -86,10 +87,6 @@ class PageXmlFile(MarkupFile):
         """Return the offset at which glyphs are inserted into a word."""
         ends = [child.stop for child in element.elements() if child.name in ("AlternativeImage", "Coords", "Glyph")]
         return max(ends, default=element.content_start)
-
-    def remove_word(self, edits: Edits, first: WordLocation, location: WordLocation) -> None:
-        """Delete a word."""
-        edits.delete(location.element)
 
     def glyph_text(self, glyph: Element) -> str:
         """Return the text of a glyph."""
@@ -180,12 +177,8 @@ def _read_line(file: PageXmlFile, line: Element) -> list[Word]:
     elements = line.elements("Word")
     if not elements:
         return [word for words in _read_passage(file, line) for word in words]
-    first_word, words = len(file.locations), []
-    for element in elements:
-        word = _read_word(file, element)
-        if word is not None:
-            words.append(word)
-            file.locations.append(WordLocation(element))
+    first_word = len(file.locations)
+    words = file.read_words(elements, partial(_read_word, file))
     file.groups.append((line, range(first_word, len(file.locations))))
     return words
 
@@ -210,10 +203,9 @@ def _read_passage(file: PageXmlFile, element: Element) -> Iterable[list[Word]]:
     passage = Passage(element, tuple(run for run in runs if isinstance(run, TextRun)))
     confidence, offset = _confidence(element), 0
     for line in passage.text.split("\n"):
-        spans = [(offset + start, offset + stop) for start, stop in find_words(line)]
-        file.add_passage(passage, spans)
-        if spans:
-            yield [Word(passage.text[start:stop], confidence) for start, stop in spans]
+        words = file.read_passage(passage, offset, offset + len(line), confidence)
+        if words:
+            yield words
         offset += len(line) + 1
 
 

@@ -76,9 +76,8 @@ def read_tsv(data: bytes, limits: FileLimits) -> Transcript:
     try:
         text = data[len(byte_order_mark) :].decode()
     except UnicodeDecodeError as error:
-        raise ConservatorError(
-            f"the table is not valid UTF-8: byte {error.start} is {data[error.start]:#04x}"
-        ) from error
+        offset = len(byte_order_mark) + error.start
+        raise ConservatorError(f"the table is not valid UTF-8: byte {offset} is {data[offset]:#04x}") from error
     if "\0" in text:
         raise ConservatorError("the table contains a null character, which text does not allow")
     raw_rows = text.split("\n")
@@ -122,17 +121,12 @@ def _read_pages(table: TsvFile) -> tuple[Page, ...]:
     for page, all_lines in words_of_lines.items():
         lines = {line: words for line, words in all_lines.items() if words}
         table.word_rows += [index for line in lines for index in rows_of_line[line]]
-        block_keys = {line[:3]: None for line in lines}
-        blocks = {key: block for block, key in enumerate(block_keys)}
-        pages.append(
-            Page(
-                tuple(
-                    Line(tuple(words), boxes.get((LINE_LEVEL, *line)), blocks[line[:3]])
-                    for line, words in lines.items()
-                ),
-                boxes.get((PAGE_LEVEL, page, "0", "0", "0")),
-            )
+        blocks: dict[tuple[str, ...], int] = {}
+        page_lines = tuple(
+            Line(tuple(words), boxes.get((LINE_LEVEL, *line)), blocks.setdefault(line[:3], len(blocks)))
+            for line, words in lines.items()
         )
+        pages.append(Page(page_lines, boxes.get((PAGE_LEVEL, page, "0", "0", "0"))))
     return tuple(pages)
 
 

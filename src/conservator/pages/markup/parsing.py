@@ -61,11 +61,7 @@ def decode(data: bytes, limits: FileLimits) -> tuple[bytes, str, bytes]:
         ((mark, name) for mark, name in BYTE_ORDER_MARKS if data.startswith(mark)), (b"", "")
     )
     body = data[len(byte_order_mark) :]
-    encoding = (
-        encoding
-        or next((name for start, name in UTF16_STARTS if body.startswith(start)), "")
-        or _declared_encoding(body)
-    )
+    encoding = encoding or _declared_encoding(body)
     try:
         text = body.decode(encoding)
         round_trips = text.encode(encoding) == body
@@ -221,7 +217,10 @@ def _find(source: bytes, closing: bytes, start: int) -> int:
 
 
 def _declared_encoding(body: bytes) -> str:
-    """Return the encoding that a file declares, or UTF-8."""
+    """Return UTF-16 by the first bytes of a file, else the encoding that it declares, or UTF-8."""
+    for start, name in UTF16_STARTS:
+        if body.startswith(start):
+            return name
     head = body[:HEAD_BYTES]
     match = XML_ENCODING.match(head) or (None if head.lstrip().startswith(b"<?xml") else META_CHARSET.search(head))
     if match is None:

@@ -131,20 +131,6 @@ def check_images(data: bytes) -> int:
     return page_count
 
 
-def crop_line(data: bytes, box: Box, *, page: int = 0, margin: float = 4) -> bytes:
-    """Crop a box from an image, and return it as PNG.
-
-    Args:
-        data: bytes of an image file.
-        box: box in pixels; parts outside the image are cut off.
-        page: index of the image in a TIFF file.
-        margin: pixels around the box.
-    """
-    with _open(data) as image:
-        _seek_checked(image, page)
-        return encode_png(image.crop(_pixel_box(image, box, page, margin)))
-
-
 def crop_lines(data: bytes, boxes: Sequence[Box], *, page: int = 0, margin: float = 4) -> Iterator[tuple[bytes, Box]]:
     """Crop boxes from an image; yield each as a small grey PNG file, with the box of its pixels.
 
