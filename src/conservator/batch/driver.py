@@ -2,21 +2,21 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, cast
 
 from conservator.batch.engine import DocumentResult, Engine, Task
 from conservator.batch.files import TextFile
 from conservator.batch.inputs import Inputs
-from conservator.batch.items import DamagedInputError, InputFile, Item, hash_file
-from conservator.batch.ledger import DocumentEntry, Ledger, LedgerError, WrittenFile, display_text
+from conservator.batch.items import DamagedInputError, InputFile, InputReader, Item, UnwritableError, hash_file
+from conservator.batch.ledger import Ledger, LedgerError, WrittenFile, display_text
 from conservator.batch.output_folder import (
     PARTS,
     REFERENCES,
     Owner,
     ProtectedFileError,
-    UnwritableError,
     atomic_output,
     locked,
     owner_of,
@@ -27,10 +27,12 @@ from conservator.batch.summary import summary_name, write_summary
 from conservator.batch.totals import Totals, sum_results
 from conservator.errors import ConservatorError
 
-OnProgress = Callable[[int, int], None]  # called with the number of finished documents and the total
+# called with the number of finished documents and the total, which is None while it is not known
+OnProgress = Callable[[int, int | None], None]
 NAMED_FILES = 3  # files: listed in an error message [untuned]
 NOT_WRITTEN = ""  # recorded instead of the hash of an output file that belongs to the user
 NO_LIMITS = "none"  # recorded as the limits of a run without limits
+CHANGED = "the file changed during the run; run the batch again"
 
 
 @dataclass
@@ -39,21 +41,19 @@ class OpenFile:
 
     Attributes:
         input_file: the input.
-        source_sha256: the hash of its content.
-        pending: number of its documents that are not done.
-        fully_read: whether all its documents have been read.
-        gave_up: whether any of its documents was given up.
-        has_oversized: whether any of its documents exceeds ``max_bytes``.
+        source_sha256: the hash of its content; "" if it is not known, or if the file changed during the run.
+        is_complete: whether a previous run wrote its output from the same content and configuration.
+        pending: number of its documents that are not done, and one more until all of them have been read.
+        gave_up: whether any of its documents was given up, or exceeds ``max_bytes``.
         excluded: whether it has no output file: a file of a folder that is not text, or an unreadable file.
         problem: why the whole file cannot be restored, or "".
     """
 
     input_file: InputFile
-    source_sha256: str
-    pending: int = 0
-    fully_read: bool = False
+    source_sha256: str = ""
+    is_complete: bool = False
+    pending: int = 1
     gave_up: bool = False
-    has_oversized: bool = False
     excluded: bool = False
     problem: str = ""
 
@@ -71,7 +71,8 @@ class Batch:
         force: overwrite files in the output folder that no batch wrote, or that were changed since.
         retry: try documents again that were given up.
         prepare: called once before the first document is restored; not called if there is none.
-        on_progress: called with the number of finished documents and the total.
+        on_progress: called with the number of finished documents and the total. The total is None until all documents
+            have been read, if an input is a JSON Lines file or an archive.
         protected_files: number of files that were not written because the user created or changed them.
         processed: number of documents that were restored in this run.
     """
@@ -89,7 +90,7 @@ class Batch:
     _keys: dict[int, str] = field(default_factory=dict, init=False)  # task number -> key of the document
     _files_by_key: dict[str, list[OpenFile]] = field(default_factory=dict, init=False)  # files that wait for a document
     _done: int = field(default=0, init=False)
-    _total: int = field(default=0, init=False)
+    _total: int | None = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         """Replace an empty description of the limits."""
@@ -124,8 +125,8 @@ class Batch:
                     remove_leftovers(self.out, PARTS)
 
     def _check_outputs(self, ledger: Ledger) -> None:
-        """Detect output name clashes and files that would be overwritten; count the documents."""
-        conflicts = []
+        """Detect clashes of output names, files that would be overwritten, and inputs that cannot be read."""
+        conflicts, has_documents = [], False
         for target in (summary_name(), OVERVIEW):
             owner = owner_of(self.out, target, ledger)
             ledger.register(target, "the summary of the batch", owner)
@@ -143,18 +144,16 @@ class Batch:
                     f"{other_input} and {input_name} have the same output file {display_text(str(path))}; exclude one "
                     "of them with --ignore"
                 )
-            if owner == Owner.USER and not self.force and not self._is_done(ledger, input_file):
-                conflicts.append(path)
-            try:
-                if not os.access(input_file.path, os.R_OK) and not input_file.from_folder:
-                    raise ConservatorError(f"cannot read {input_name}: no permission")
-                self._total += input_file.count()
-            except DamagedInputError:
-                self._total += 1
-            except (ConservatorError, OSError):
-                if not input_file.from_folder:
-                    raise  # the user named this file: report the problem before any work
-                self._total += 1
+            if owner == Owner.USER and not self.force:
+                record = ledger.file(input_file.target)
+                if record is None or (record.source_sha256, record.config_hash) != (
+                    hash_file(input_file.path),
+                    self.config_hash,
+                ):
+                    conflicts.append(path)
+            count = self._count(input_file)
+            has_documents |= count != 0
+            self._total = None if self._total is None or count is None else self._total + count
         if conflicts:
             names = ", ".join(display_text(str(path)) for path in conflicts[:NAMED_FILES])
             more = f" and {len(conflicts) - NAMED_FILES} more" if len(conflicts) > NAMED_FILES else ""
@@ -162,19 +161,21 @@ class Batch:
                 f"cannot write {names}{more}: the file was not written by this batch, or was changed since; --force "
                 "overwrites it"
             )
-        if not self._total:
+        if not has_documents:
             raise ConservatorError(
                 f"no documents in {', '.join(display_text(str(path)) for path in self.inputs.paths)}"
             )
 
-    def _is_done(self, ledger: Ledger, input_file: InputFile) -> bool:
-        """Whether a file was completed from the same content and configuration."""
-        record = ledger.file(input_file.target)
-        return (
-            record is not None
-            and record.config_hash == self.config_hash
-            and record.source_sha256 == hash_file(input_file.path)
-        )
+    def _count(self, input_file: InputFile) -> int | None:
+        """Count the documents of a file, as ``InputFile.inspect``; raise the problem of a file that the user named."""
+        try:
+            if not os.access(input_file.path, os.R_OK) and not input_file.from_folder:
+                raise ConservatorError(f"cannot read {display_text(str(input_file.path))}: no permission")
+            return input_file.inspect()
+        except (ConservatorError, OSError) as error:
+            if not input_file.from_folder and not isinstance(error, DamagedInputError):
+                raise
+            return 1  # the file itself, which is copied or excluded
 
     def _tasks(self, ledger: Ledger) -> Iterator[Task]:
         """Yield the documents that are not done; they are read one at a time."""
@@ -182,72 +183,72 @@ class Batch:
         for input_file in self.inputs.input_files():
             if ledger.owner(input_file.target) is None:
                 continue  # created after ``_check_outputs``: the next run restores it
-            try:
-                source_sha256 = hash_file(input_file.path)
-            except OSError as error:  # not readable, or deleted: it cannot be copied either
-                problem = f"cannot read the file: {error.strerror}"
-                self._finish(ledger, OpenFile(input_file, "", fully_read=True, excluded=True, problem=problem))
-                self._advance(1)
-                continue
-            if self._is_complete(ledger, input_file, source_sha256):
+            file = OpenFile(input_file)
+            for index, item in enumerate(self._read(ledger, file)):
+                ledger.note(input_file.target, index, item)
+                if self._needs_work(ledger, file, item):
+                    if not number:
+                        self.prepare()
+                    number += 1
+                    self._keys[number] = item.key
+                    yield Task(number, item.data or b"", item.is_text)
+            if file.is_complete:
                 self._advance(ledger.count_documents(input_file.target))
                 continue
-            file = OpenFile(input_file, source_sha256)
-            try:
-                for item in input_file.items():
-                    if self._needs_work(ledger, file, item):
-                        if not number:
-                            self.prepare()
-                        number += 1
-                        self._keys[number] = item.key
-                        yield Task(number, item.data or b"", item.is_text)
-            except LedgerError:
-                raise
-            except (ConservatorError, OSError) as error:
-                file.problem = str(error)
-            file.fully_read = True
             self._finish(ledger, file)
+        self._total = self._done + sum(map(len, self._files_by_key.values()))
 
-    def _is_complete(self, ledger: Ledger, input_file: InputFile, source_sha256: str) -> bool:
-        """Whether an output file needs no work."""
-        record = ledger.file(input_file.target)
-        if record is None or record.source_sha256 != source_sha256 or record.config_hash != self.config_hash:
-            return False
-        if record.gave_up_under and (self.retry or record.gave_up_under != self.limits):
-            return False
-        owner = ledger.owner(input_file.target)
-        if owner == Owner.USER and not self.force:
+    def _read(self, ledger: Ledger, file: OpenFile) -> Iterator[Item]:
+        """Read and hash an input file in one pass; yield its documents unless it is complete."""
+        input_file, record = file.input_file, self._reusable_record(ledger, file.input_file.target)
+        if record is not None and ledger.owner(input_file.target) == Owner.USER and not self.force:
             self.protected_files += 1
-            return True
-        return record.written_sha256 is None or (
-            owner == Owner.BATCH and is_settled(record, self.out / input_file.target)
-        )
+            file.is_complete = True  # ``_check_outputs`` has compared the hash of the input
+            return
+        try:
+            with InputReader(input_file.path.open("rb", buffering=0)) as reader:
+                if record is not None or input_file.random_access:
+                    reader.spool(self.out / PARTS)
+                if record is not None and record.source_sha256 == reader.sha256():
+                    file.is_complete = True
+                    return
+                try:
+                    yield from input_file.items(reader.source)
+                except (ConservatorError, OSError) as error:
+                    file.problem = str(error)
+                file.source_sha256 = reader.sha256()
+        except OSError as error:  # not readable, or deleted: it cannot be copied either
+            file.problem, file.excluded = f"cannot read the file: {error.strerror}", True
+            self._advance(1)
+
+    def _reusable_record(self, ledger: Ledger, target: str) -> WrittenFile | None:
+        """The record of an output file that needs no work if its input is unchanged; None if it needs work."""
+        record, owner = ledger.file(target), ledger.owner(target)
+        if record is None or not record.source_sha256 or record.config_hash != self.config_hash:
+            return None
+        if record.gave_up_under and (self.retry or record.gave_up_under != self.limits):
+            return None
+        if record.written_sha256 is None or (owner == Owner.USER and not self.force):
+            return record
+        return record if owner == Owner.BATCH and is_settled(record, self.out / target) else None
 
     def _needs_work(self, ledger: Ledger, file: OpenFile, item: Item) -> bool:
         """Whether a document must be sent to the engine. If it was sent already, its file waits for the result."""
         if item.data is None:
-            file.has_oversized |= item.size > self.inputs.max_bytes
+            file.gave_up |= item.size > self.inputs.max_bytes
             self._advance(1)
             return False
         if item.key in self._files_by_key:
             self._files_by_key[item.key].append(file)
             file.pending += 1
             return False
-        result = ledger.find(item.key, self.config_hash)
-        if (
-            result is not None
-            and ledger.has_data(item.key, self.config_hash)
-            and not self._should_retry(ledger, item.key, result)
-        ):
+        result, limits = ledger.find(item.key, self.config_hash) or (None, "")
+        if result is not None and not (result.gave_up and (self.retry or limits != self.limits)):
             self._add_result(file, result)
             return False
         self._files_by_key[item.key] = [file]
         file.pending += 1
         return True
-
-    def _should_retry(self, ledger: Ledger, key: str, result: DocumentResult) -> bool:
-        """Whether a document that was given up is tried again."""
-        return result.gave_up and (self.retry or ledger.limits_of(key, self.config_hash) != self.limits)
 
     def _receive(self, ledger: Ledger, number: int, result: DocumentResult) -> None:
         """Record a result, and finish the files that have no other pending documents."""
@@ -255,7 +256,6 @@ class Batch:
         ledger.record(key, self.config_hash, result, self.limits)
         self.processed += 1
         for file in self._files_by_key.pop(key):
-            file.pending -= 1
             self._add_result(file, result)
             self._finish(ledger, file)
 
@@ -269,13 +269,19 @@ class Batch:
         self.on_progress(self._done, self._total)
 
     def _finish(self, ledger: Ledger, file: OpenFile) -> None:
-        """Write a file if all its documents are done."""
-        if file.pending or not file.fully_read:
+        """Count down what is pending in a file; write the file if nothing is."""
+        file.pending -= 1
+        if file.pending:
             return
-        gave_up_under = self.limits if file.gave_up or file.has_oversized else ""
+        gave_up_under = self.limits if file.gave_up else ""
         written_sha256 = None if file.excluded else self._write_or_copy(ledger, file)
+        if file.problem:  # the file as a whole is recorded instead of its documents
+            path, target = file.input_file.path, file.input_file.target
+            size = path.stat().st_size if path.exists() else 0
+            ledger.forget(target)
+            ledger.note(target, 0, Item(str(path), size, file.source_sha256, None, problem=file.problem))
         record = WrittenFile(file.source_sha256, self.config_hash, gave_up_under, written_sha256)
-        ledger.complete(file.input_file.target, record, document_entries(file))
+        ledger.complete(file.input_file.target, record)
 
     def _write_or_copy(self, ledger: Ledger, file: OpenFile) -> str | None:
         """Write the restored file; if that fails, copy the input; if that fails too, exclude the file.
@@ -283,49 +289,51 @@ class Batch:
         Returns:
             The hash of the output file, NOT_WRITTEN if it belongs to the user, or None if the file is excluded.
         """
-        while True:
-            try:
-                return self._write(ledger, file)
-            except ProtectedFileError as error:
-                self.protected_files += 1
-                file.problem = str(error)
-                return NOT_WRITTEN
-            except UnreadableInputError as error:
-                was_copy = bool(file.problem)
-                file.problem = str(error)
-                if was_copy:
-                    file.excluded = True
-                    return None
+        try:
+            if not file.problem:
+                try:
+                    return self._write(ledger, file, file.input_file)
+                except UnreadableInputError as error:
+                    file.problem = str(error)
+            source = file.input_file
+            return self._write(ledger, file, TextFile(source.path, source.target, source.from_folder, max_bytes=-1))
+        except UnreadableInputError as error:
+            file.problem, file.excluded = str(error), True
+            return None
+        except ProtectedFileError as error:
+            self.protected_files += 1
+            file.problem = str(error)
+            return NOT_WRITTEN
 
-    def _write(self, ledger: Ledger, file: OpenFile) -> str:
-        """Write an output file and return its hash. A file with a problem is copied unchanged."""
-        input_file: InputFile = file.input_file
-        if file.problem:
-            input_file = TextFile(input_file.path, input_file.target, input_file.from_folder, max_bytes=-1)
+    def _write(self, ledger: Ledger, file: OpenFile, input_file: InputFile) -> str:
+        """Write an output file and return its hash; ``input_file`` may be another view of the same input."""
         with atomic_output(self.out, input_file.target, ledger, input_file.path, force=self.force) as output:
             try:
-                input_file.write(output.handle, lambda key: ledger.data(key, self.config_hash))
-                output.handle.flush()
-                input_file.check(output.path, lambda key: ledger.data(key, self.config_hash))
+                with InputReader(input_file.path.open("rb", buffering=0)) as reader:
+                    if input_file.random_access:
+                        reader.spool(self.out / PARTS)
+                    input_file.write(reader.source, output, lambda key: ledger.data(key, self.config_hash))
+                    is_changed = reader.sha256() != file.source_sha256
             except (UnwritableError, LedgerError):
                 raise
             except (ConservatorError, OSError) as error:
                 raise UnreadableInputError(str(error)) from error
-        record = ledger.file(input_file.target)
-        return record.pending_sha256 if record is not None and record.pending_sha256 is not None else ""
+            if is_changed:
+                file.source_sha256 = ""  # the next run restores the file
+                if not file.problem:
+                    raise UnreadableInputError(CHANGED)
+        return output.sha256
 
     def _write_tables(self, ledger: Ledger) -> None:
         """Write the summary and the overview."""
         for target, write in ((summary_name(), write_summary), (OVERVIEW, write_overview)):
             try:
                 with atomic_output(self.out, target, ledger, force=self.force) as output:
-                    write(output.handle, ledger)
+                    write(cast(BinaryIO, output), ledger)
             except ProtectedFileError:
                 self.protected_files += 1
                 continue
-            record = ledger.file(target)
-            if record is not None and record.pending_sha256 is not None:
-                ledger.complete(target, WrittenFile("", "", "", record.pending_sha256), ())
+            ledger.complete(target, WrittenFile("", "", "", output.sha256))
 
 
 class UnreadableInputError(ConservatorError):
@@ -335,16 +343,3 @@ class UnreadableInputError(ConservatorError):
 def is_settled(record: WrittenFile, path: Path) -> bool:
     """Whether an output file is the version that was recorded as complete."""
     return record.pending_sha256 is None or hash_file(path) == record.written_sha256
-
-
-def document_entries(file: OpenFile) -> Iterator[DocumentEntry]:
-    """The documents of a file for the ledger, or the file itself if it could not be restored."""
-    if file.problem:
-        path = file.input_file.path
-        size = path.stat().st_size if path.exists() else 0
-        yield DocumentEntry(str(path), size, f"{file.source_sha256}-", file.problem)
-        return
-    with suppress(ConservatorError, OSError):  # the input was deleted after the output was written
-        for item in file.input_file.items():
-            key = item.key if item.data is not None else f"{item.key}-"
-            yield DocumentEntry(item.name, item.size, key, item.problem)

@@ -42,9 +42,9 @@ def estimate_cost(
     cost, sample = CostEstimate(), list[tuple[int, Item]]()
     for input_file in input_files:
         try:
-            for item in input_file.items():
+            for item in input_file.read():
                 _add_document(cost, item, options, sample)
-        except (ConservatorError, OSError):
+        except ConservatorError:
             continue  # a damaged archive, which a batch copies
     tasks = [Task(number, item.data or b"", item.is_text) for number, (_, item) in enumerate(sample)]
     seconds = size = 0.0

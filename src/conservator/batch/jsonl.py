@@ -4,7 +4,9 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
+from io import BufferedReader
 from itertools import groupby
 from json.decoder import JSONDecoder
 from typing import BinaryIO, NamedTuple, cast
@@ -13,6 +15,7 @@ from conservator.batch.items import (
     InputFile,
     Item,
     Lookup,
+    OutputFile,
     as_damaged_input,
     content_key,
     gzip_writer,
@@ -49,30 +52,31 @@ class JsonLinesFile(InputFile):
 
     field: str
 
-    def count(self) -> int:
-        """Count the lines that are not blank; the first of them must have the field."""
-        lines = 0
-        for chunks in self._lines():
-            chunk = next(chunks)
-            if chunk.data.strip():
-                if not lines and chunk.is_line:
-                    self._check_field(chunk.data)
-                lines += 1
-        return lines
+    def inspect(self) -> int | None:
+        """Check that the first line that is not blank has the field."""
+        with as_damaged_input(self.path), self.path.open("rb") as source:
+            first = next((chunk for chunk in self._chunks(source) if chunk.data.strip()), None)
+        try:
+            if first is not None and first.is_line:
+                find_field(first.data.decode(), self.field)
+        except (ValueError, RecursionError) as error:
+            raise ConservatorError(f"{self.path}, first line: {error}; --field selects the field") from error
+        return 0 if first is None else None
 
-    def items(self) -> Iterator[Item]:
+    def items(self, source: BufferedReader) -> Iterator[Item]:
         """Yield the field of every line that is not blank."""
-        for chunks in self._lines():
+        lines = (chunks for _, chunks in groupby(self._chunks(source), lambda chunk: chunk.number))
+        for chunks in lines:
             chunk = next(chunks)
             if not chunk.is_line:
                 yield self._oversized_item(chunk, chunks)
             elif chunk.data.strip():
                 yield self._item(chunk.data, chunk.number)
 
-    def write(self, handle: BinaryIO, restored: Lookup) -> None:
+    def write(self, source: BufferedReader, output: OutputFile, restored: Lookup) -> None:
         """Write the lines with restored fields."""
-        with gzip_writer(handle, compress=self._is_compressed) as out:
-            for chunk in self._chunks():
+        with gzip_writer(cast(BinaryIO, output), compress=self._is_compressed) as out:
+            for chunk in self._chunks(source):
                 line, data = chunk.data, None
                 if chunk.is_line and line.strip():
                     data = restored(self._item(line, chunk.number).key)
@@ -103,23 +107,10 @@ class JsonLinesFile(InputFile):
         name = f"{self.path}#{first.number}"
         return Item(name, size, digest.hexdigest(), None, problem=oversize_problem(size, self.max_bytes))
 
-    def _check_field(self, line: bytes) -> None:
-        try:
-            find_field(line.decode(), self.field)
-        except (ValueError, RecursionError) as error:
-            raise ConservatorError(f"{self.path}, first line: {error}; --field selects the field") from error
-
-    def _lines(self) -> Iterator[Iterator[LineChunk]]:
-        """Yield the chunks of each line."""
-        return (chunks for _, chunks in groupby(self._chunks(), lambda chunk: chunk.number))
-
-    def _chunks(self) -> Iterator[LineChunk]:
+    def _chunks(self, source: BufferedReader) -> Iterator[LineChunk]:
         """Yield the lines with their endings; longer lines than ``max_bytes`` come in chunks."""
-        with (
-            as_damaged_input(self.path),
-            gzip.open(self.path) if self._is_compressed else self.path.open("rb") as opened,
-        ):
-            handle, number = cast(BinaryIO, opened), 1
+        with as_damaged_input(self.path), gzip.open(source) if self._is_compressed else nullcontext(source) as handle:
+            number = 1
             while data := handle.readline(self.max_bytes + 1):
                 ends = data.endswith(b"\n")
                 is_line = len(data) <= self.max_bytes

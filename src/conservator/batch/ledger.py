@@ -8,13 +8,14 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from conservator.batch.engine import COPIED, DocumentResult
+from conservator.batch.items import Item
 from conservator.errors import ConservatorError
 
 NAME = ".conservator.sqlite"
@@ -42,7 +43,6 @@ SCALAR_FIELDS: dict[str, Any] = {
     field.name: field.type for field in fields(DocumentResult) if field.name not in ("data", *JSON_FIELDS)
 }
 COLUMNS = [RENAMED_COLUMNS.get(name, name) for name in (*SCALAR_FIELDS, *JSON_FIELDS)]
-CHANGED = "the file changed during the run; run the batch again"
 TEMPORARY_ERRORS = (  # SQLite cannot use the file now; every other error code means that the file is damaged
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -58,15 +58,6 @@ MAX_MESSAGE_CHARACTERS = 100  # characters: of a SQLite message in an error [unt
 
 class LedgerError(ConservatorError):
     """The ledger cannot be used, so the run cannot continue."""
-
-
-class DocumentEntry(NamedTuple):
-    """A document of an output file: its name, size and key, and why it was not restored ("" if it was)."""
-
-    name: str
-    size: int
-    key: str
-    problem: str
 
 
 class WrittenFile(NamedTuple):
@@ -113,7 +104,12 @@ class Ledger:
                 self.connection.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={FORMAT}; COMMIT;")
         elif version != (FORMAT,):
             raise LedgerError(f"{self.path} was written by another version of conservator; choose another --out")
+        self._run("PRAGMA temp_store=FILE")
         self._run("CREATE TEMP TABLE targets (target BLOB PRIMARY KEY, path TEXT, owner TEXT)")
+        self._run(
+            "CREATE TEMP TABLE noted (target BLOB, number INTEGER, name TEXT, size INTEGER, key TEXT, problem TEXT, "
+            "PRIMARY KEY (target, number)) WITHOUT ROWID"
+        )
 
     def close(self) -> None:
         """Close the file."""
@@ -174,22 +170,18 @@ class Ledger:
         row = self._first_row("SELECT owner FROM targets WHERE target = ?", (os.fsencode(target),))
         return None if row is None else str(row[0])
 
-    def find(self, key: str, config_hash: str) -> DocumentResult | None:
-        """The result of a document without its bytes; None if it is not done."""
-        query = f"SELECT {', '.join(COLUMNS)} FROM documents WHERE key = ? AND config = ?"
-        row = self._first_row(query, (key, config_hash))
-        return None if row is None else self._to_result(row)
+    def find(self, key: str, config_hash: str) -> tuple[DocumentResult, str] | None:
+        """The result of a document without its bytes, and the limits under which it was tried.
 
-    def has_data(self, key: str, config_hash: str) -> bool:
-        """Whether the restored bytes of a finished document are still recorded, or equal the original."""
-        query = "SELECT data IS NOT NULL OR NOT changed FROM documents WHERE key = ? AND config = ?"
+        Returns:
+            None if the document is not done, or if its restored bytes are not recorded any more.
+        """
+        query = (
+            f"SELECT limits, {', '.join(COLUMNS)} FROM documents "
+            "WHERE key = ? AND config = ? AND (data IS NOT NULL OR NOT changed)"
+        )
         row = self._first_row(query, (key, config_hash))
-        return bool(row and row[0])
-
-    def limits_of(self, key: str, config_hash: str) -> str:
-        """The limits under which a document was tried."""
-        row = self._first_row("SELECT limits FROM documents WHERE key = ? AND config = ?", (key, config_hash))
-        return "" if row is None else str(row[0])
+        return None if row is None else (self._to_result(row[1:]), str(row[0]))
 
     def data(self, key: str, config_hash: str) -> bytes | None:
         """The restored bytes of a document; None if it is unchanged."""
@@ -234,19 +226,26 @@ class Ledger:
             (os.fsencode(target), pending_sha256),
         )
 
-    def complete(self, target: str, record: WrittenFile, entries: Iterable[DocumentEntry]) -> None:
-        """Record that an output file is complete, and its documents."""
-        encoded_target, config_hash = os.fsencode(target), record.config_hash
+    def note(self, target: str, number: int, item: Item) -> None:
+        """Note a document of an output file until the file is complete; the notes are on disk."""
+        key = item.key if item.data is not None else f"{item.key}-"  # a document without data has no result
+        row = (os.fsencode(target), number, display_text(item.name), item.size, key, display_text(item.problem))
+        self._run("INSERT INTO noted VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def forget(self, target: str) -> None:
+        """Delete the notes about the documents of an output file."""
+        self._run("DELETE FROM noted WHERE target = ?", (os.fsencode(target),))
+
+    def complete(self, target: str, record: WrittenFile) -> None:
+        """Record that an output file is complete, and its documents, which were noted."""
+        encoded_target = os.fsencode(target)
         self._run("BEGIN IMMEDIATE")
         try:
             self._run("DELETE FROM places WHERE target = ?", (encoded_target,))
-            for number, entry in enumerate(entries):
-                name, problem = display_text(entry.name), display_text(entry.problem)
-                row = (encoded_target, number, name, entry.size, entry.key, config_hash, problem)
-                self._run("INSERT INTO places VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-            query = "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, NULL)"
-            values = (encoded_target, record.source_sha256, config_hash, record.gave_up_under, record.written_sha256)
-            self._run(query, values)
+            query = "INSERT INTO places SELECT target, number, name, size, key, ?, problem FROM noted WHERE target = ?"
+            self._run(query, (record.config_hash, encoded_target))
+            self._run("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", (encoded_target, *record))
+            self.forget(target)
         except BaseException:
             with suppress(sqlite3.Error):  # after some errors SQLite has rolled back already
                 self.connection.execute("ROLLBACK")
@@ -282,7 +281,7 @@ class Ledger:
             is_valid = isinstance(target, bytes) and isinstance(size, int) and isinstance(problem, str)
             self._check(is_valid and isinstance(name, str), "places")
             missing = values[0] is None
-            result = DocumentResult(COPIED, reason=problem or CHANGED) if missing else self._to_result(values)
+            result = DocumentResult(COPIED, reason=problem) if missing else self._to_result(values)
             yield {"document": name, "target": os.fsdecode(target), "bytes": size, "result": result}
 
     def _to_result(self, row: Sequence[Any]) -> DocumentResult:
@@ -307,15 +306,8 @@ class Ledger:
 
 def display_text(text: str) -> str:
     """Replace invalid Unicode and control characters, so that a name or message can be displayed."""
-    unpaired = _has_unpaired_surrogate(text)
-    valid = ascii(text) if unpaired else text.encode(errors="surrogateescape").decode(errors="replace")
-    return "".join(character if character.isprintable() else "\ufffd" for character in valid)
-
-
-def _has_unpaired_surrogate(text: str) -> bool:
-    """Whether a text has a surrogate that does not encode a byte of a file name."""
     try:
-        text.encode(errors="surrogateescape")
-    except UnicodeEncodeError:
-        return True
-    return False
+        valid = text.encode(errors="surrogateescape").decode(errors="replace")
+    except UnicodeEncodeError:  # a surrogate that does not encode a byte of a file name
+        valid = ascii(text)
+    return "".join(character if character.isprintable() else "\ufffd" for character in valid)

@@ -5,12 +5,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO, cast
 
-from conservator.batch.items import hash_file
+from conservator.batch.items import OutputFile, hash_file
 from conservator.batch.ledger import Ledger
 from conservator.errors import ConservatorError
 from conservator.system.files import make_folder
@@ -64,81 +62,14 @@ def remove_leftovers(folder: Path, name: str = PARTS) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-class UnwritableError(ConservatorError):
-    """An output file cannot be written."""
-
-
 class ProtectedFileError(ConservatorError):
     """An output file was not written, because the existing file belongs to the user."""
-
-
-class HashingWriter:
-    """A binary file that computes the SHA-256 of everything written to it."""
-
-    def __init__(self, handle: BinaryIO) -> None:
-        """Wrap an open file."""
-        self.handle, self.digest = handle, hashlib.sha256()
-
-    def write(self, data: bytes) -> int:
-        """Write bytes and add them to the hash."""
-        self.digest.update(data)
-        with self._as_unwritable():
-            return self.handle.write(data)
-
-    def tell(self) -> int:
-        """Return the number of written bytes."""
-        return self.handle.tell()
-
-    def flush(self) -> None:
-        """Flush the buffer."""
-        with self._as_unwritable():
-            self.handle.flush()
-
-    @contextmanager
-    def _as_unwritable(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise UnwritableError(f"cannot write {self.handle.name}: {error.strerror}") from error
-
-    def close(self) -> None:
-        """Do nothing: the caller closes the wrapped file."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether the wrapped file is closed."""
-        return self.handle.closed
-
-    def writable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readable(self) -> bool:
-        """Return False."""
-        return False
-
-    def seekable(self) -> bool:
-        """Return False."""
-        return False
-
-
-@dataclass(frozen=True)
-class PartialFile:
-    """An output file before it is moved into place.
-
-    Attributes:
-        handle: the open file.
-        path: its temporary path.
-    """
-
-    handle: BinaryIO
-    path: Path
 
 
 @contextmanager
 def atomic_output(
     folder: Path, target: str, ledger: Ledger, mode_from: Path | None = None, *, force: bool
-) -> Iterator[PartialFile]:
+) -> Iterator[OutputFile]:
     """Write an output file: to a temporary path, then mark it as pending in the ledger, then move it into place.
 
     Args:
@@ -152,8 +83,8 @@ def atomic_output(
     partial, path = parts / hashlib.sha256(target.encode(errors="surrogateescape")).hexdigest(), folder / target
     try:
         with partial.open("wb") as handle:
-            writer = HashingWriter(handle)
-            yield PartialFile(cast(BinaryIO, writer), partial)
+            output = OutputFile(handle)
+            yield output
             handle.flush()
             os.fsync(handle.fileno())
         if mode_from is not None:
@@ -163,7 +94,7 @@ def atomic_output(
             raise ProtectedFileError(
                 f"{path} was created or changed during the run and was not overwritten; --force overwrites files"
             )
-        ledger.mark_pending(target, writer.digest.hexdigest())
+        ledger.mark_pending(target, output.sha256)
         make_folder(path.parent)
         partial.replace(path)
     except OSError as error:

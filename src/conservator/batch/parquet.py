@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from io import BufferedReader
+from typing import Any, ClassVar
 
 from conservator.batch.items import (
     DamagedInputError,
     InputFile,
     Item,
     Lookup,
+    OutputFile,
     as_damaged_input,
     content_key,
     oversize_problem,
@@ -36,30 +38,31 @@ class ParquetFile(InputFile):
         field: the column that holds the text.
     """
 
+    random_access: ClassVar[bool] = True
     field: str
 
-    def count(self) -> int:
-        """Count the rows."""
-        with self._open() as table:
+    def inspect(self) -> int:
+        """Check the schema and count the rows; only the metadata at the end of the file is read."""
+        with as_damaged_input(self.path), self.path.open("rb") as source, self._open(source) as table:
             return int(table.metadata.num_rows)
 
-    def items(self) -> Iterator[Item]:
+    def items(self, source: BufferedReader) -> Iterator[Item]:
         """Yield the rows of the column."""
         number = 0
-        with self._open() as table, as_damaged_input(self.path):
+        with self._open(source) as table, as_damaged_input(self.path):
             for group in range(table.metadata.num_row_groups):
                 for batch in self._batches(table, group, [self.field]):
                     for data in column_bytes(batch.column(0)):
                         number += 1
                         yield self._item(data, number)
 
-    def write(self, handle: BinaryIO, restored: Lookup) -> None:
+    def write(self, source: BufferedReader, output: OutputFile, restored: Lookup) -> None:
         """Write the table with restored rows; at most one row group is in memory."""
         from pyarrow import Table, parquet
 
-        with self._open() as table, as_damaged_input(self.path):
+        with self._open(source) as table, as_damaged_input(self.path):
             schema = table.schema_arrow
-            with parquet.ParquetWriter(handle, schema, compression=compression_of(table.metadata)) as writer:
+            with parquet.ParquetWriter(output, schema, compression=compression_of(table.metadata)) as writer:
                 for group in range(table.metadata.num_row_groups):
                     batches, size = list[Any](), 0
                     for batch in self._batches(table, group, None):
@@ -118,7 +121,7 @@ class ParquetFile(InputFile):
         rows = min(MAX_ROWS, max(1, MAX_BATCH_BYTES // max(1, max_row_bytes)))
         yield from table.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False)
 
-    def _open(self) -> Any:
+    def _open(self, source: BufferedReader) -> Any:
         """Open the table; raise a ConservatorError if the column is missing or not text."""
         try:
             from pyarrow import parquet, types
@@ -126,7 +129,7 @@ class ParquetFile(InputFile):
             problem = f'{self.path}: {error.name} is not installed; install it with pip install "conservator[batch]"'
             raise ConservatorError(problem) from error
         with as_damaged_input(self.path):
-            table = parquet.ParquetFile(self.path, buffer_size=2**16, pre_buffer=False)  # reads one page at a time
+            table = parquet.ParquetFile(source, buffer_size=2**16, pre_buffer=False)  # reads one page at a time
         schema = table.schema_arrow
         index = schema.get_field_index(self.field)
         if index < 0:

@@ -94,7 +94,7 @@ def _read_all(
         yield from ((name, text.encode()) for name, text in read_texts(path))
     for input_file in input_files:
         try:
-            for item in input_file.items():
+            for item in input_file.read():
                 if item.data is None:
                     continue
                 try:

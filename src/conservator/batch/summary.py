@@ -3,8 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
+from itertools import islice
 from typing import Any, BinaryIO
 
 from conservator.batch.engine import DocumentResult
@@ -64,17 +64,5 @@ def write_summary(handle: BinaryIO, ledger: Ledger) -> None:
     arrow_types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
     schema = arrow.schema([(name, arrow_types[kind]) for name, kind in COLUMNS.items()])
     with parquet.ParquetWriter(handle, schema) as writer:
-        for batch in batched(rows, ROWS_PER_WRITE):
+        while batch := list(islice(rows, ROWS_PER_WRITE)):
             writer.write_table(arrow.Table.from_pylist(batch, schema))
-
-
-def batched(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Yield lists of ``size`` rows; the last one may be shorter."""
-    batch = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -3,13 +3,17 @@
 import bz2
 import copy
 import gzip
+import hashlib
+import json
 import lzma
+import sys
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from io import BufferedReader, BytesIO
 from itertools import zip_longest
-from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from conservator.batch.items import (
@@ -18,10 +22,10 @@ from conservator.batch.items import (
     InputFile,
     Item,
     Lookup,
+    OutputFile,
     as_damaged_input,
     content_key,
     gzip_writer,
-    hash_handle,
     oversize_problem,
 )
 from conservator.errors import ConservatorError
@@ -77,7 +81,7 @@ class Member(NamedTuple):
     """
 
     info: tarfile.TarInfo
-    content: BinaryIO | None
+    content: BufferedReader | None
     start: int
     stop: int
 
@@ -86,119 +90,161 @@ class Member(NamedTuple):
 class TarFile(InputFile):
     """A ``.tar``, ``.tar.gz`` or ``.tgz`` file; see ``InputFile``. Only restored members change."""
 
-    def count(self) -> int:
-        """Count the regular files."""
-        return sum(member.info.isfile() for member in self._members())
+    def inspect(self) -> int | None:
+        """Read the archive up to the first regular file."""
+        with as_damaged_input(self.path), self.path.open("rb") as source, open_archive(source) as archive:
+            return None if any(member.content is not None for member in self._members(archive)) else 0
 
-    def items(self) -> Iterator[Item]:
+    def items(self, source: BufferedReader) -> Iterator[Item]:
         """Yield the regular files."""
-        with as_damaged_input(self.path):
-            for member in self._members():
+        with as_damaged_input(self.path), open_archive(source) as archive:
+            for member in self._members(archive):
                 if member.content is not None:
                     yield self._item(member.info, member.content)
+            self._check_end(archive)
 
-    def write(self, handle: BinaryIO, restored: Lookup) -> None:
-        """Write the archive with restored files."""
-        with as_damaged_input(self.path), self._open() as original, self._open_output(handle) as out:
-            for member in self._members():
-                data = self._restored(member, restored)
-                if data is None:
-                    copy_up_to(member.stop, original, out)
-                    continue
-                copy_up_to(member.start, original, out)  # global headers, which also apply to later members
-                copy_up_to(member.stop, original, None)
-                out.write(header_of(member.info, len(data)))
-                out.write(data + bytes(-len(data) % tarfile.BLOCKSIZE))
-            while rest := original.read(CHUNK_BYTES):
-                out.write(rest)
+    def write(self, source: BufferedReader, output: OutputFile, restored: Lookup) -> None:
+        """Write the archive with restored files; then compare every member of the result with the expected one."""
+        with as_damaged_input(self.path), TemporaryFile("w+", dir=output.path.parent, encoding="utf-8") as expected:
+            with compressed_like(source, output) as out:
+                copier = Copier(out)
+                with open_archive(source, copier.read_from) as archive:
+                    for member in self._members(archive):
+                        print(self._write_member(member, copier, restored), file=expected)
+                    copier.pass_up_to(sys.maxsize)
+                    self._check_end(archive)
+            output.flush()
+            expected.seek(0)
+            with output.path.open("rb") as written, open_archive(written) as archive:
+                for line, member in zip_longest(expected, self._members(archive)):
+                    actual = None if member is None else describe(member.info, self._key(member))
+                    if line is None or line.rstrip("\n") != actual:
+                        raise ConservatorError(
+                            f"cannot write {self.path} with restored files: the member "
+                            f"{json.loads(line or actual or '')[0]!r} would be damaged"
+                        )
+                self._check_end(archive)
 
-    def check(self, written: Path, restored: Lookup) -> None:
-        """Compare every member of a written archive with the expected one."""
-        output = replace(self, path=written)
-        with as_damaged_input(self.path):
-            for old, new in zip_longest(self._members(), output._members()):
-                if old is None or new is None or not self._is_same(old, new, restored):
-                    name = (old or new).info.name
-                    raise ConservatorError(
-                        f"cannot write {self.path} with restored files: the member {name!r} would be damaged"
-                    )
+    def _write_member(self, member: Member, copier: "Copier", restored: Lookup) -> str:
+        """Write a member; return its description."""
+        is_large = member.info.size > self.max_bytes
+        if is_large:
+            copier.pass_up_to(member.stop)  # before it is read, because it may not fit into memory
+        key = self._key(member)
+        data = None if key is None or is_large else restored(key)
+        if data is None:
+            copier.pass_up_to(member.stop)
+            return describe(member.info, key)
+        copier.pass_up_to(member.start)  # global headers, which also apply to later members
+        copier.out.write(header_of(member.info, len(data)))
+        copier.out.write(data + bytes(-len(data) % tarfile.BLOCKSIZE))
+        copier.pass_up_to(member.stop, is_copied=False)
+        return describe(member.info, content_key(data), tarfile.REGTYPE, len(data))
 
-    def _is_same(self, old: Member, new: Member, restored: Lookup) -> bool:
-        """Whether a written member equals the input member or its restored version."""
-        before, after = old.info, new.info
-        if (before.name, before.linkname) != (after.name, after.linkname):
-            return False
-        data = self._restored(old, restored)
-        if data is not None and new.content is not None:
-            return after.type == tarfile.REGTYPE and new.content.read() == data
-        return (before.type, before.size) == (after.type, after.size)
+    def _key(self, member: Member) -> str | None:
+        """Key of a regular file; None for other members."""
+        return None if member.content is None else self._item(member.info, member.content).key
 
-    def _restored(self, member: Member, restored: Lookup) -> bytes | None:
-        """The restored content of a member; None if it is unchanged."""
-        if member.content is None or member.info.size > self.max_bytes:
-            return None
-        return restored(self._item(member.info, member.content).key)
-
-    def _item(self, info: tarfile.TarInfo, content: BinaryIO) -> Item:
+    def _item(self, info: tarfile.TarInfo, content: BufferedReader) -> Item:
         name = f"{self.path}!{info.name}"
         if info.size > self.max_bytes:
             # The holes of a sparse file may be larger than any disk, so they are not read.
-            key = content_key(name.encode(errors="surrogateescape")) if info.issparse() else hash_handle(content)
+            hashed = BytesIO(name.encode(errors="surrogateescape")) if info.issparse() else content
+            key = hashlib.file_digest(hashed, "sha256").hexdigest()
             return Item(name, info.size, key, None, problem=oversize_problem(info.size, self.max_bytes))
         data = content.read()
         return Item(name, len(data), content_key(data), data)
 
-    def _members(self) -> Iterator[Member]:
-        """Yield the members; raise a DamagedInputError if the archive is incomplete."""
+    def _members(self, archive: tarfile.TarFile) -> Iterator[Member]:
+        """Yield the members; raise an error if the archive is damaged."""
         sparse_bytes = 0
-        with self._open() as handle, tarfile.open(fileobj=handle, mode="r|", tarinfo=StrictHeader) as archive:
-            for info in archive:
-                if info.issparse() and info.size <= self.max_bytes:
-                    sparse_bytes += info.size
-                if sparse_bytes > MAX_SPARSE_BYTES:
-                    raise DamagedInputError(
-                        f"cannot read {self.path}: its sparse files have more than {MAX_SPARSE_BYTES:,} bytes with "
-                        "their holes; extract the archive and restore the folder"
-                    )
-                content = cast(BinaryIO, archive.extractfile(info)) if info.isfile() else None
-                yield Member(info, content, info.offset, archive.offset)
-                archive.members.clear()  # type: ignore[attr-defined]  # the list would grow with the archive
-            while chunk := cast(BinaryIO, archive.fileobj).read(CHUNK_BYTES):  # verifies the checksum
-                if chunk.count(0) < len(chunk):  # a second archive, or an overwritten header
-                    raise DamagedInputError(
-                        f"cannot read {self.path}: data after the end of the archive; extract it and restore the folder"
-                    )
+        for info in archive:
+            if info.issparse() and info.size <= self.max_bytes:
+                sparse_bytes += info.size
+            if sparse_bytes > MAX_SPARSE_BYTES:
+                raise DamagedInputError(
+                    f"cannot read {self.path}: its sparse files have more than {MAX_SPARSE_BYTES:,} bytes with "
+                    "their holes; extract the archive and restore the folder"
+                )
+            content = cast(BufferedReader, archive.extractfile(info)) if info.isfile() else None
+            yield Member(info, content, info.offset, archive.offset)
+            archive.members.clear()  # type: ignore[attr-defined]  # the list would grow with the archive
 
-    @contextmanager
-    def _open(self) -> Iterator[BinaryIO]:
-        """Open the archive for reading, uncompressed."""
-        with as_damaged_input(self.path), self._opener()(self.path, "rb") as handle:
-            yield handle
-
-    def _open_output(self, handle: BinaryIO) -> AbstractContextManager[BinaryIO]:
-        """Wrap a file so that its content is compressed like this archive."""
-        opener = self._opener()
-        if opener in (open, gzip.open):
-            return gzip_writer(handle, compress=opener is gzip.open)
-        return cast(BinaryIO, opener(handle, "wb"))
-
-    def _opener(self) -> Opener:
-        """The function that opens files with the compression of this archive."""
-        with as_damaged_input(self.path), self.path.open("rb") as handle:
-            start = handle.read(max(map(len, OPENERS)))
-        return next((opener for magic, opener in OPENERS.items() if start.startswith(magic)), open)
+    def _check_end(self, archive: tarfile.TarFile) -> None:
+        """Read the rest of an archive, which verifies its checksum; raise a DamagedInputError if it has data."""
+        while chunk := cast(BinaryIO, archive.fileobj).read(CHUNK_BYTES):
+            if chunk.count(0) < len(chunk):  # a second archive, or an overwritten header
+                raise DamagedInputError(
+                    f"cannot read {self.path}: data after the end of the archive; extract it and restore the folder"
+                )
 
 
-def copy_up_to(stop: int, original: BinaryIO, out: BinaryIO | None) -> None:
-    """Copy bytes of an archive up to an offset, or skip them if ``out`` is None; raise a ReadError at its end."""
-    while remaining := stop - original.tell():
-        if remaining < 0:
-            raise tarfile.ReadError("members overlap")
-        chunk = original.read(min(CHUNK_BYTES, remaining))
-        if not chunk:
-            raise tarfile.ReadError("unexpected end of data")
-        if out is not None:
-            out.write(chunk)
+class Copier:
+    """Reads an archive for ``tarfile``, and copies it to an output, except for skipped parts.
+
+    Bytes that have been read are held until ``pass_up_to`` is called for their offset.
+    """
+
+    def __init__(self, out: BinaryIO) -> None:
+        """Copy to an uncompressed archive."""
+        self.out = out
+        self._held, self._offset = bytearray(), 0  # the offset is that of the first byte that is held
+        self._stop, self._is_copied = 0, True
+
+    def read_from(self, original: BinaryIO) -> "Copier":
+        """Copy from an uncompressed archive."""
+        self._original = original
+        return self
+
+    def read(self, size: int) -> bytes:
+        """Read bytes of the archive."""
+        data = self._original.read(size)
+        self._held += data
+        self.pass_up_to(self._stop, is_copied=self._is_copied)
+        return data
+
+    def pass_up_to(self, stop: int, *, is_copied: bool = True) -> None:
+        """Copy or skip the bytes up to an offset, including those that will be read later."""
+        self._stop, self._is_copied = max(stop, self._offset), is_copied
+        size = min(len(self._held), self._stop - self._offset)
+        if is_copied:
+            self.out.write(self._held[:size])
+        del self._held[:size]
+        self._offset += size
+
+
+def opener_of(source: BufferedReader) -> Opener:
+    """The function that opens files with the compression of an archive."""
+    start = source.peek(max(map(len, OPENERS)))
+    return next((opener for magic, opener in OPENERS.items() if start.startswith(magic)), open)
+
+
+@contextmanager
+def open_archive(
+    source: BufferedReader, wrap: Callable[[BinaryIO], Any] = lambda original: original
+) -> Iterator[tarfile.TarFile]:
+    """Read an archive as a stream; ``wrap`` replaces its uncompressed content."""
+    opener = opener_of(source)
+    with (
+        nullcontext(source) if opener is open else opener(source, "rb") as original,
+        tarfile.open(fileobj=wrap(original), mode="r|", tarinfo=StrictHeader) as archive,
+    ):
+        yield archive
+
+
+def compressed_like(source: BufferedReader, output: OutputFile) -> AbstractContextManager[BinaryIO]:
+    """Wrap an output so that its content is compressed like an archive."""
+    opener = opener_of(source)
+    if opener in (open, gzip.open):
+        return gzip_writer(cast(BinaryIO, output), compress=opener is gzip.open)
+    return cast(BinaryIO, opener(output, "wb"))
+
+
+def describe(info: tarfile.TarInfo, key: str | None, kind: bytes = b"", size: int | None = None) -> str:
+    """Describe a member for a comparison, with another type and size if its content is restored."""
+    return json.dumps(
+        [info.name, info.linkname, (kind or info.type).decode("latin-1"), info.size if size is None else size, key]
+    )
 
 
 def header_of(member: tarfile.TarInfo, size: int) -> bytes:
