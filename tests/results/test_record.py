@@ -226,8 +226,7 @@ def test_a_mutated_record_is_refused_or_valid(name):
         mutated = mutate(original, generator)
         try:
             record = Record.from_dict(mutated)
-        except ConservatorError as error:
-            assert str(error)
+        except ConservatorError:
             refused += 1
         else:
             assert Record.from_json(record.to_json()) == record
