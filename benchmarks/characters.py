@@ -25,8 +25,13 @@ import numpy as np
 import torch
 
 from conservator import Restorer
-from conservator.documents import damage, read_damaged
+from conservator.document import Document
+from conservator.documents import damage
 from conservator.evaluation.provenance import commit, versions
+from conservator.experts import Meter
+from conservator.pipelines.lost_bytes import read_damage
+from conservator.pipelines.lost_characters import detect_lost_characters
+from conservator.pipelines.task import PipelineTask
 from conservator.system.files import write_atomically
 
 MAX_CHARACTERS = 1500  # characters per text
@@ -44,8 +49,9 @@ def read(path: Path) -> Iterable[dict[str, Any]]:
 
 def detect_lost_unit(restorer: Restorer, document: str | bytes) -> str:
     """Detect whether the marks of a document stand for bytes or for characters."""
-    text = restorer.detect_lost_characters(read_damaged(document), restorer.options, is_uncertain=False)
-    return "bytes" if text is None else "characters"
+    data = document.encode() if isinstance(document, str) else document
+    task = PipelineTask(Document(data), restorer.options, restorer.models, restorer.references, (), Meter())
+    return "bytes" if detect_lost_characters(task, read_damage(task)) is None else "characters"
 
 
 def restore(restorer: Restorer, truth: str) -> list[LabelledConfidence]:

@@ -27,7 +27,7 @@ from conservator.pipelines.correction.confidence import CALIBRATION, KIND_BIAS, 
 from conservator.pipelines.correction.corrector import apply_changes, shift_change, split_lines
 from conservator.pipelines.correction.coverage import Coverage
 from conservator.pipelines.correction.protection import is_code, is_name, token_span
-from conservator.pipelines.references import char_ngram_prior
+from conservator.pipelines.references import ReferenceTexts
 
 KINDS = list(KIND_BIAS)
 FOREIGN = ("hipe2026_impresso-snippets_fr", "hipe2026_impresso-snippets_de")
@@ -41,7 +41,7 @@ def main() -> None:
     options = parser.parse_args()
     channel = as_edit_channel("ocr")
     assert channel is not None
-    corrector = Corrector(channel, char_ngram_prior([]))
+    corrector = Corrector(channel, ReferenceTexts().char_ngram_prior)
     splits = {split: label(corrector, documents(options, split)) for split in ("train", "eval")}
     rows = splits["train"]
     model = LogisticRegression(C=100, max_iter=1000).fit([features(*row[:2]) for row in rows], [row[2] for row in rows])

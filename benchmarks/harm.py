@@ -207,11 +207,12 @@ def measure(restorer: Restorer, pairs: list[tuple[str, str]], name: str) -> dict
         total["characters"] += len(truth)
         total["before"] += before
         total["after"] += after
-        total["changed"] += sum(max(len(change.seen), len(change.text)) for change in restoration.changes)
+        counts = restoration.record.correction
+        total["changed"] += counts.changed if counts else 0
         total["better"] += after < before
         total["worse"] += after > before
         total["left"] += any(notice.kind == "unknown_language" for notice in restoration.notices)
-        expected_correct += sum(change.probability for change in restoration.changes)
+        expected_correct += sum(edit.probability for edit in restoration.edits)
     return {**total, "changes_stated_right": round(expected_correct, 1)}
 
 

@@ -129,7 +129,7 @@ def test_predicted_bytes_are_filled_and_others_are_unfilled(document, limits):
         whole = run(document)[0]
     except ConservatorError:  # invalid UTF-8 for any lost bytes
         return
-    damaged = read_damaged(document)
+    damaged = read_damaged(whole.observed)
     before = len(damaged.lost)
     for seconds in [*limits, UNLIMITED]:
         try:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from conservator import Restorer, restore
 from conservator.cli.restore import summary
-from conservator.document import open_document
+from conservator.document import Document
 from conservator.documents import compare_documents, damage, read_damaged
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts import Meter
@@ -51,9 +51,8 @@ def decoded(text):
 
 def lost_characters(restorer, document):
     """Return whether the marks of a document are detected as characters."""
-    task = PipelineTask(
-        open_document(document), restorer.options, restorer.models, restorer.references, fixed=(), meter=Meter()
-    )
+    data = document.encode() if isinstance(document, str) else document
+    task = PipelineTask(Document(data), restorer.options, restorer.models, restorer.references, (), Meter())
     return detect_lost_characters(task, read_damage(task)) is not None
 
 
