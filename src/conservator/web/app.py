@@ -140,7 +140,7 @@ def create_app(config: ServerConfig, queue: RestorationQueue) -> Guard:
     def write(request: WriteRequest) -> File:
         """Convert a text to an encoding, or to UTF-8 if the encoding lacks one of its characters."""
         data, encoding = encode_text(request.text, check_encoding(request.encoding))
-        return File(data=base64.b64encode(data).decode(), encoding=encoding)
+        return File(data=base64.b64encode(data).decode(), encoding=encoding, format=None)
 
     @app.post("/v1/report", response_class=Response, responses={200: {"content": {"text/html": {}}}})
     def report(request: ReportRequest) -> Response:
