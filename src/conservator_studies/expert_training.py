@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def train_missing(recipes: Sequence[Recipe], cache: Path, track: Track) -> dict[
     folders = {recipe.name: recipe.folder(cache) for recipe in recipes}
     missing = [(recipe, folder) for recipe in recipes if not is_finished(folder := folders[recipe.name])]
     if missing:
-        with WorkerPool(FACTORY, None, min(available_cores(), len(missing))) as pool:
+        with closing(WorkerPool(FACTORY, None, min(available_cores(), len(missing)))) as pool:
             trained = pool.run(missing)
             for _ in track(range(len(missing)), f"training {', '.join(recipe.name for recipe, _ in missing)}"):
                 next(trained).result()

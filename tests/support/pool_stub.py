@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 from conservator.errors import Advice, ConservatorError, OptionError
@@ -18,9 +19,11 @@ def make(config):
         raise OptionError("mark", "a bad mark")
     if config == "dead":
         os._exit(7)
-    if isinstance(config, Path) and (config / "broken").exists():  # removed by the test, or by the first attempt
-        (config / "broken").unlink()
-        os._exit(8)
+    if isinstance(config, Path) and (config / "failures").exists():  # a character for each failure
+        failures = (config / "failures").read_text()
+        (config / "failures").write_text(failures[1:])
+        if failures:
+            os._exit(8)
 
     def handle(task, on_progress):
         name, argument = task if isinstance(task, tuple) else (task, None)
@@ -59,6 +62,6 @@ def make(config):
 
 
 if __name__ == "__main__":  # a parent process to be killed: it writes the process of its worker
-    with WorkerPool(FACTORY, None) as pool:
+    with closing(WorkerPool(FACTORY, None)) as pool:
         print(pool.submit("process").result(), flush=True)
         pool.submit(sys.argv[1]).result()

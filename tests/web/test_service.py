@@ -121,7 +121,7 @@ def test_a_restoration_is_cancelled_when_its_client_disconnects(hold):
     async def work(restorations):
         first, second = Client(restorations, "HOLD"), Client(restorations, f"a{MARK}")
         await first.until({"doing": "decoding", "share": 0.5})
-        process = restorations.pool.live_workers[0].process.pid
+        process = restorations.pool._live[0].process.pid
         await first.disconnect()
         assert await second.task == {"text": "ax", "process": process}  # the worker was not killed
 
@@ -135,7 +135,7 @@ def test_a_worker_that_does_not_stop_is_killed(hold, monkeypatch):
         first, second = Client(restorations, "DEAF"), Client(restorations, f"a{MARK}")
         while not (hold / "begun").exists():
             await asyncio.sleep(0.005)
-        process = restorations.pool.live_workers[0].process.pid
+        process = restorations.pool._live[0].process.pid
         await first.disconnect()
         assert (await second.task)["process"] != process
 
@@ -165,7 +165,7 @@ def test_a_worker_that_dies_is_replaced(capfd):
         after = (await restore(restorations, "a"))["process"]
         assert after != before
         os.kill(after, signal.SIGKILL)  # while it is idle
-        restorations.pool.live_workers[0].process.join()
+        restorations.pool._live[0].process.join()
         assert (await restore(restorations, "a"))["process"] != after
 
     with_queue(work)
@@ -173,7 +173,7 @@ def test_a_worker_that_dies_is_replaced(capfd):
 
 
 def test_errors_of_loading_experts_are_raised():
-    for experts, problem in (("bad", "these experts are bad"), ("dead", "could not start: exit code 7")):
+    for experts, problem in (("bad", "these experts are bad"), ("dead", r"stopped during start-up \(exit code 7\)")):
         with pytest.raises(ConservatorError, match=problem):
             RestorationQueue(ServerConfig(factory=STUB, experts=experts))
 

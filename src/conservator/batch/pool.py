@@ -1,11 +1,12 @@
 """The engines of a batch: worker pools on this machine and on a Ray cluster."""
 
+import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 
 from conservator.batch.engine import COPIED, DocumentResult, Results, Task, WorkerConfig
-from conservator.errors import ConservatorError
-from conservator.execution import CrashError, RayPool, StartupError, TaskError, WorkerPool
+from conservator.execution import CrashError, RayPool, TaskError, WorkerPool
 
 
 @dataclass
@@ -59,17 +60,12 @@ class RayEngine:
 
 def run_tasks(make_pool: Callable[[], WorkerPool], tasks: Iterable[Task]) -> Results:
     """Run tasks in a pool; a document that was not finished is copied."""
-    with make_pool() as pool:
+    with closing(make_pool()) as pool:
         for call in pool.run(tasks):
             try:
                 result = call.result()
-            except StartupError as error:
-                raise ConservatorError(
-                    f"{pool.max_startup_failures} workers in a row stopped during start-up ({error.cause}); "
-                    "fewer --jobs need less memory"
-                ) from error
             except TaskError as error:
-                is_crash = isinstance(error, CrashError)
+                is_crash, seconds = isinstance(error, CrashError), time.monotonic() - call.start_time
                 reason = f"{call.crashes} workers crashed on this document: {error}" if is_crash else str(error)
-                result = DocumentResult(COPIED, reason=reason, gave_up=True, seconds=call.seconds)
+                result = DocumentResult(COPIED, reason=reason, gave_up=True, seconds=seconds)
             yield call.task.number, result

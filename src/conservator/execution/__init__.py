@@ -1,6 +1,6 @@
 """Execution of tasks by a pool of worker processes or Ray actors."""
 
-from conservator.execution.pool import Call, ClosedError, CrashError, StartupError, TimeLimitError, WorkerPool
+from conservator.execution.pool import Call, ClosedError, CrashError, TimeLimitError, WorkerPool
 from conservator.execution.ray import RayPool
 from conservator.execution.worker import OnProgress, TaskError, find_factory, memory_of
 
@@ -10,7 +10,6 @@ __all__ = [
     "CrashError",
     "OnProgress",
     "RayPool",
-    "StartupError",
     "TaskError",
     "TimeLimitError",
     "WorkerPool",

@@ -8,22 +8,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from itertools import islice
 from queue import SimpleQueue
-from typing import Any, Protocol, Self
+from typing import Any
 
 from conservator.errors import ConservatorError
-from conservator.execution.worker import (
-    ERROR,
-    PROGRESS,
-    RESULT,
-    STOP,
-    STOPPED,
-    TASK,
-    Message,
-    OnProgress,
-    TaskError,
-    Worker,
-    WorkerExitError,
-)
+from conservator.execution.worker import ERROR, PROGRESS, RESULT, STOP, STOPPED, TASK, OnProgress, TaskError, Worker
 
 MAX_CRASHES = 3  # crashes: workers that may crash on one task; one or two may be accidental [safety limit]
 MAX_STARTUP_FAILURES = 5  # workers: give up after this many start-up failures in a row [safety limit]
@@ -42,36 +30,22 @@ class ClosedError(TaskError):
     """The pool was closed."""
 
 
-class StartupError(ConservatorError):
-    """A worker exited during start-up.
-
-    Attributes:
-        cause: description of the exit.
-    """
-
-    def __init__(self, cause: str) -> None:
-        """Store the cause."""
-        super().__init__(f"the worker process could not start: {cause}")
-        self.cause = cause
-
-
 class Call(Future[Any]):
     """A submitted task and its future result. The future can be cancelled before the task is started.
 
     Attributes:
         task: the task.
         on_progress: called in another thread with the stage and the fraction of it that is done.
-        seconds: time of the last attempt, when the call is done.
+        start_time: when the last attempt was started, by ``time.monotonic``.
         crashes: number of workers that crashed on the task.
-        was_returned: whether its worker had exited before it received the task.
         is_stopped: whether ``stop`` was called.
     """
 
-    def __init__(self, task: Any, on_progress: OnProgress | None = None) -> None:
+    def __init__(self, task: Any, on_progress: OnProgress = lambda stage, fraction: None) -> None:
         """Store the arguments."""
         super().__init__()
         self.task, self.on_progress = task, on_progress
-        self.seconds, self.crashes, self.was_returned, self.is_stopped = 0.0, 0, False, False
+        self.start_time, self.crashes, self.is_stopped = 0.0, 0, False
 
     def stop(self) -> None:
         """Stop the task; the call is done when its worker has stopped or was killed."""
@@ -79,31 +53,9 @@ class Call(Future[Any]):
         self.cancel()
 
 
-class PoolWorker(Protocol):
-    """A worker of a pool: a process (``Worker``) or a Ray actor."""
-
-    def send(self, kind: str, value: Any = None) -> None:
-        """Send a message."""
-
-    def receive(self, timeout: float) -> Message | None:
-        """Return the next message, or None after ``timeout`` seconds."""
-
-    def is_alive(self) -> bool:
-        """Whether it has not exited."""
-
-    def memory(self) -> int:
-        """Memory in bytes; 0 if it is unknown."""
-
-    def kill(self) -> None:
-        """Kill it; may be called in any thread."""
-
-    def end(self) -> str:
-        """Kill it if it runs, wait for its exit, and describe the exit."""
-
-
 @dataclass
 class WorkerPool:
-    """Processes that each handle one task at a time. Leaving the ``with`` block ends them.
+    """Processes that each handle one task at a time; ``close`` ends them.
 
     A worker that exits, exceeds a limit or does not stop is replaced. Each worker has a thread, which starts it, sends
     it tasks and checks the limits.
@@ -117,7 +69,6 @@ class WorkerPool:
         memory_limit: memory limit for a worker, in bytes; None for no limit.
         stop_seconds: time in which a worker must stop a task before it is killed.
         max_crashes: number of workers that may crash on a task.
-        max_startup_failures: number of workers in a row that may exit during start-up.
     """
 
     factory: str
@@ -128,27 +79,12 @@ class WorkerPool:
     memory_limit: float | None = None
     stop_seconds: float = 1.0
     max_crashes: int = MAX_CRASHES
-    max_startup_failures: int = MAX_STARTUP_FAILURES
     _calls: SimpleQueue[Call | None] = field(default_factory=SimpleQueue, init=False)
     _threads: list[threading.Thread] = field(default_factory=list, init=False)
-    _live: list[PoolWorker] = field(default_factory=list, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)  # for the following, and for _live
+    _live: list[Worker] = field(default_factory=list, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)  # for _live and the following
     _is_closed: bool = field(default=False, init=False)
     _startup_failures: int = field(default=0, init=False)
-
-    def __enter__(self) -> Self:
-        """Return the pool."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End all workers."""
-        self.close()
-
-    @property
-    def live_workers(self) -> tuple[PoolWorker, ...]:
-        """The workers that were started and have not been ended."""
-        with self._lock:
-            return tuple(self._live)
 
     def start(self) -> Any:
         """Start all workers, wait until they are ready, and return the information of a handler."""
@@ -157,10 +93,10 @@ class WorkerPool:
             information = ready.result()
         return information
 
-    def submit(self, task: Any, on_progress: OnProgress | None = None) -> Call:
+    def submit(self, task: Any, on_progress: OnProgress = lambda stage, fraction: None) -> Call:
         """Queue a task. The call fails with a TaskError, or with the error of the handler or of the start-up."""
         if self._is_closed:
-            raise ClosedError("the pool is closed")
+            raise ClosedError
         call = Call(task, on_progress)
         self._calls.put(call)
         if len(self._threads) < self.workers:
@@ -195,7 +131,7 @@ class WorkerPool:
         self._calls.put(None)
         self._take()
 
-    def start_worker(self) -> PoolWorker:
+    def start_worker(self) -> Worker:
         """Start a worker; ``receive`` returns whether it is ready."""
         return Worker.start(self.factory, self.config, self.threads)
 
@@ -207,33 +143,27 @@ class WorkerPool:
         return ready
 
     def _serve(self, ready: Future[Any]) -> None:
-        """Run tasks until the pool is closed, with a worker that is replaced if necessary."""
-        worker: PoolWorker | None = None
-        while True:
-            error: Exception | None = None
-            if worker is None:
-                try:
-                    worker, information = self._start_ready_worker()
-                    if not ready.done():
-                        ready.set_result(information)
-                except Exception as startup_error:
-                    error = startup_error
-                    if not ready.done():
-                        ready.set_exception(error)
-            call = self._take()
-            if call is None:
-                break
-            if worker is None:  # the next task starts another attempt
-                call.set_exception(error)
-            elif not worker.is_alive() and not call.was_returned:
-                call.was_returned = True
-                self._calls.put(call)
+        """Run tasks until the pool is closed; the worker is replaced if necessary."""
+        while not self._is_closed:
+            worker, call = None, None
+            try:
+                worker = self.start_worker()
+                with self._lock:
+                    self._live.append(worker)
+                information = self._wait_until_ready(worker)
+                if not ready.done():
+                    ready.set_result(information)
+                while (call := self._take()) is not None:
+                    self._run(worker, call)
                 self._end(worker)
-                worker = None
-            elif not self._run(worker, call):
-                worker = None
-        if worker is not None:
-            self._end(worker)
+            except Exception as exception:
+                error = self._error_of(exception, call, "" if worker is None else self._end(worker))
+                if error is not None:
+                    if call is None and not ready.done():
+                        ready.set_exception(error)
+                    call = call or self._take()  # a failed start-up fails the next call, which starts another attempt
+                    if call is not None:
+                        call.set_exception(error)
 
     def _take(self) -> Call | None:
         """Return the next call, or None if the pool is closed."""
@@ -241,84 +171,66 @@ class WorkerPool:
             if call.running() or call.set_running_or_notify_cancel():
                 if not self._is_closed:
                     return call
-                call.set_exception(ClosedError("the pool was closed"))
+                call.set_exception(ClosedError())
         return None
 
-    def _start_ready_worker(self) -> tuple[PoolWorker, Any]:
-        """Start a worker and wait until it is ready; return it and the information of its handler."""
-        while True:
-            worker = self.start_worker()
-            with self._lock:
-                self._live.append(worker)
-            try:
-                message = None
-                while message is None and not self._is_closed:
-                    message = worker.receive(POLL_SECONDS)
-                if message is None:
-                    raise ClosedError("the pool was closed")
+    def _wait_until_ready(self, worker: Worker) -> Any:
+        """Wait until a worker is ready; return the information of its handler."""
+        while not self._is_closed:
+            message = worker.receive(POLL_SECONDS)
+            if message is not None:
                 if message[0] == ERROR:
                     raise message[1]
                 self._startup_failures = 0
-                return worker, message[1]
-            except WorkerExitError:
-                cause = self._end(worker)
-                with self._lock:
-                    self._startup_failures += 1
-                    if self._startup_failures >= self.max_startup_failures or self._is_closed:
-                        raise StartupError(cause) from None
-            except BaseException:
-                self._end(worker)
-                raise
+                return message[1]
+        raise ClosedError
 
-    def _run(self, worker: PoolWorker, call: Call) -> bool:
-        """Run a task; return whether the worker can run another one, and end it otherwise."""
-        start_time = time.monotonic()
+    def _run(self, worker: Worker, call: Call) -> None:
+        """Run a task; raise an error if the worker must be replaced, an EOFError if it exited."""
+        call.start_time, is_stopped = time.monotonic(), False
+        deadline = call.start_time + (math.inf if self.time_limit is None else self.time_limit)
         try:
-            kind, value = self._exchange(worker, call)
-            call.seconds = time.monotonic() - start_time
-            (call.set_result if kind == RESULT else call.set_exception)(value)
-            return True
-        except WorkerExitError:
-            cause = self._end(worker)
-            call.crashes += 1
-            if self._is_closed:
-                error: Exception = ClosedError("the pool was closed")
-            elif call.is_stopped or call.crashes >= self.max_crashes:
-                error = CrashError(cause)
-            else:
-                self._calls.put(call)
-                return False
-        except Exception as other:  # a limit, or a defect of a callback or of a message
-            self._end(worker)
-            error = other
-        call.seconds = time.monotonic() - start_time
-        call.set_exception(error)
-        return False
-
-    def _exchange(self, worker: PoolWorker, call: Call) -> Message:
-        """Send a task, and return the last message about it."""
-        deadline = time.monotonic() + (math.inf if self.time_limit is None else self.time_limit)
-        is_stopped = False
-        worker.send(TASK, call.task)
+            worker.send(TASK, call.task)
+        except EOFError:
+            call.crashes -= 1  # the worker exited before this task
+            raise
         while True:
             message = worker.receive(POLL_SECONDS)
-            if message is not None and message[0] != PROGRESS:
-                return message
-            if message is not None and call.on_progress is not None:
-                call.on_progress(*message[1])
+            if message is not None:
+                kind, value = message
+                if kind != PROGRESS:
+                    return call.set_result(value) if kind == RESULT else call.set_exception(value)
+                call.on_progress(*value)
             if call.is_stopped and not is_stopped:
                 worker.send(STOP)
                 deadline, is_stopped = min(deadline, time.monotonic() + self.stop_seconds), True
+            if time.monotonic() > deadline and is_stopped:
+                raise TaskError(STOPPED)
             if time.monotonic() > deadline:
-                raise (
-                    TaskError(STOPPED)
-                    if is_stopped
-                    else TimeLimitError(f"took longer than the time limit of {self.time_limit:g} s")
-                )
+                raise TimeLimitError(f"took longer than the time limit of {self.time_limit:g} s")
             if self.memory_limit is not None and worker.memory() > self.memory_limit:
                 raise TaskError(f"used more memory than the limit of {self.memory_limit / 2**20:g} MB")
 
-    def _end(self, worker: PoolWorker) -> str:
+    def _error_of(self, exception: Exception, call: Call | None, exit_description: str) -> Exception | None:
+        """Return the error of a call, or of a start-up without one; None if it is tried again."""
+        with self._lock:
+            if self._is_closed:
+                return ClosedError()
+            if not isinstance(exception, EOFError):
+                return exception
+            if call is None:
+                self._startup_failures += 1
+                if self._startup_failures < MAX_STARTUP_FAILURES:
+                    return None
+                problem = f"{MAX_STARTUP_FAILURES} workers in a row stopped during start-up ({exit_description})"
+                return ConservatorError(f"{problem}; fewer workers need less memory")
+            call.crashes += 1
+            if call.is_stopped or call.crashes >= self.max_crashes:
+                return CrashError(exit_description)
+            self._calls.put(call)
+            return None
+
+    def _end(self, worker: Worker) -> str:
         """End a worker, and describe its exit."""
         with self._lock:
             self._live.remove(worker)

@@ -7,7 +7,7 @@ from typing import Any
 
 from conservator.errors import ConservatorError
 from conservator.execution.pool import WorkerPool
-from conservator.execution.worker import TASK, Message, TaskRunner, WorkerExitError, thread_environment
+from conservator.execution.worker import TASK, Message, TaskRunner, Worker, thread_environment
 
 CONNECT_TIMEOUT = 10.0  # seconds: for a connection to the cluster [untuned]
 OBJECT_STORE_BYTES = 2**28  # bytes: for tasks and results in transfer, if Ray is started on this machine [untuned]
@@ -59,20 +59,19 @@ class RayPool(WorkerPool):
         super().close()
         self.ray.shutdown()
 
-    def start_worker(self) -> "RayWorker":
+    def start_worker(self) -> Worker:
         """Start an actor."""
         environment = {"env_vars": thread_environment(self.threads)}
         actor_class = self.ray.remote(num_cpus=1, num_gpus=self.gpus, runtime_env=environment)(TaskRunner)
         return RayWorker(self.ray, actor_class.remote(self.factory, self.config))
 
 
-class RayWorker:
+class RayWorker(Worker):
     """An actor and its current call."""
 
     def __init__(self, ray: Any, actor: Any) -> None:
         """Make the handler of the actor."""
-        self.ray, self.actor, self.exit_description = ray, actor, "killed"
-        self.call = actor.start.remote()
+        self.ray, self.actor, self.call, self.exit_description = ray, actor, actor.start.remote(), "killed"
 
     def send(self, kind: str, value: Any = None) -> None:
         """Send a task; other messages cannot be sent."""
@@ -81,21 +80,14 @@ class RayWorker:
 
     def receive(self, timeout: float) -> Message | None:
         """Return the result of the current call, or None after ``timeout`` seconds."""
-        if not self.ray.wait([self.call], timeout=timeout)[0]:
-            return None
         try:
-            message: Message = self.ray.get(self.call)
-            return message
+            return self.ray.get(self.call) if self.ray.wait([self.call], timeout=timeout)[0] else None
         except self.ray.exceptions.RayError as error:
             self.exit_description = str(error).strip().splitlines()[-1].strip()
-            raise WorkerExitError from None
-
-    def is_alive(self) -> bool:
-        """Return True; the next call detects that an actor has exited."""
-        return True
+            raise EOFError from None
 
     def memory(self) -> int:
-        """Return 0, because Ray does not report the memory."""
+        """Return 0: Ray does not report the memory."""
         return 0
 
     def kill(self) -> None:

@@ -38,10 +38,6 @@ class TaskError(Exception):
     """A task was not finished; the message states why."""
 
 
-class WorkerExitError(Exception):
-    """The worker has exited; ``end`` describes how."""
-
-
 class StoppedError(BaseException):
     """The pool asks to stop the task. Handlers do not catch it, as they may catch ``Exception``."""
 
@@ -65,22 +61,18 @@ class Worker:
         return cls(process, parent_end)
 
     def send(self, kind: str, value: Any = None) -> None:
-        """Send a message."""
+        """Send a message; raise an EOFError if the worker has exited."""
         try:
             self.connection.send((kind, value))
         except OSError:
-            raise WorkerExitError from None
+            raise EOFError from None
 
     def receive(self, timeout: float) -> Message | None:
-        """Return the next message, or None after ``timeout`` seconds."""
+        """Return the next message, or None after ``timeout`` seconds; raise an EOFError if the worker has exited."""
         try:
             return self.connection.recv() if self.connection.poll(timeout) else None
-        except (EOFError, OSError):
-            raise WorkerExitError from None
-
-    def is_alive(self) -> bool:
-        """Whether the process runs."""
-        return not wait([self.process.sentinel], 0)
+        except OSError:
+            raise EOFError from None
 
     def memory(self) -> int:
         """Memory of the process in bytes."""

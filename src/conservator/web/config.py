@@ -20,7 +20,7 @@ class ServerConfig:
         queue_size: number of restorations that may wait for a worker; further requests are refused.
         max_references: largest number of references of a document.
         threads: number of threads of a worker.
-        factory: ``module:function`` that a worker calls with this configuration to get its ``RequestHandler``.
+        factory: ``module:function`` that a worker calls with this configuration to get its handler (``Responder``).
     """
 
     experts: str = ",".join(EXPERTS)

@@ -17,7 +17,7 @@ from conservator.web.worker import dump
 
 
 class RestoreHandler:
-    """The experts of a server, loaded once; implements ``RequestHandler``."""
+    """The experts of a server, loaded once; handles requests."""
 
     def __init__(self, config: ServerConfig) -> None:
         """Load the experts."""

@@ -5,9 +5,9 @@ import math
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from conservator.errors import ConservatorError
 from conservator.execution import ClosedError, CrashError, TimeLimitError, WorkerPool
@@ -31,7 +31,6 @@ class QueueConfig:
     cancel_seconds: float = 1.0  # seconds: time in which a worker must stop a cancelled request [untuned]
     overtime_factor: float = 0.25  # fraction of max_seconds: time beyond the limit before a worker is killed [untuned]
     overtime_seconds: float = 5.0  # seconds: time beyond the limit before a worker is killed [untuned]
-    max_startup_failures: int = 2  # workers: start-up failures in a row before a request is refused [untuned]
     initial_duration: float = 1.0  # seconds: assumed duration of a restoration before the first [untuned]
     duration_smoothing: float = 0.2  # weight: new duration in the moving average of durations [untuned]
     max_retry_seconds: int = 60  # seconds: largest Retry-After [untuned]
@@ -40,7 +39,7 @@ class QueueConfig:
 CONFIG = QueueConfig()
 
 
-class RestorationQueue:
+class RestorationQueue(AbstractContextManager["RestorationQueue"]):
     """A pool of workers, and the queue of requests that wait for one. Leaving the ``with`` block ends all workers.
 
     Attributes:
@@ -67,17 +66,12 @@ class RestorationQueue:
             time_limit=(1 + CONFIG.overtime_factor) * config.max_seconds + CONFIG.overtime_seconds,
             stop_seconds=CONFIG.cancel_seconds,
             max_crashes=1,
-            max_startup_failures=CONFIG.max_startup_failures,
         )
         try:
             self.expert_info: ExpertInfo = self.pool.start()
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        """Return the queue; its workers are ready."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """End the workers."""

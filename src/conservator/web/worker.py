@@ -2,7 +2,7 @@
 
 import json
 import traceback
-from typing import Any, Protocol
+from typing import Any
 
 from conservator.errors import ConservatorError, TooSlowError
 from conservator.execution import OnProgress, find_factory
@@ -12,32 +12,23 @@ from conservator.web.requests import RefusedError, RestoreRequest
 ExpertInfo = list[dict[str, Any]]  # name, maximal input length and number of parameters of each expert
 
 
-class RequestHandler(Protocol):
-    """Handler of the requests of a worker; ``ServerConfig.factory`` names its class."""
-
-    expert_info: ExpertInfo
-
-    def warm_up(self) -> None:
-        """Prepare for the first request, so that it is as fast as later ones."""
-        ...
-
-    def __call__(self, request: RestoreRequest, on_progress: OnProgress) -> bytes:
-        """Return the response as a line of JSON; exceptions of ``on_progress`` stop the work."""
-        ...
-
-
 class Responder:
-    """Calls a ``RequestHandler``, and returns its errors as RefusedErrors; ``information`` lists its experts."""
+    """Calls the handler of ``ServerConfig.factory``, and returns its errors as RefusedErrors.
+
+    The handler returns the response to a request as a line of JSON, and has ``expert_info`` and ``warm_up``.
+    """
 
     def __init__(self, config: ServerConfig) -> None:
         """Make the handler."""
-        self.handler: RequestHandler = find_factory(config.factory)(config)
-        self.information, self.warm_up = self.handler.expert_info, self.handler.warm_up
+        self.handler = find_factory(config.factory)(config)
+        self.information: ExpertInfo = self.handler.expert_info
+        self.warm_up = self.handler.warm_up
 
     def __call__(self, request: RestoreRequest, on_progress: OnProgress) -> bytes | RefusedError:
         """Return the response to a request, or a RefusedError."""
         try:
-            return self.handler(request, on_progress)
+            response: bytes = self.handler(request, on_progress)
+            return response
         except RefusedError as error:
             return error
         except ConservatorError as error:
