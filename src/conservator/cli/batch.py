@@ -194,7 +194,7 @@ def run_with_progress(run: "Batch") -> "Totals":
 
 
 @contextmanager
-def progress_bar() -> "Iterator[Callable[[int, int], None]]":
+def progress_bar() -> "Iterator[Callable[[int, int | None], None]]":
     """Show a bar with speed and remaining time on standard error, if that is a terminal."""
     columns = (
         TextColumn("{task.description}"),
@@ -209,7 +209,7 @@ def progress_bar() -> "Iterator[Callable[[int, int], None]]":
     with Progress(*columns, console=messages, transient=True, disable=hidden) as bar:
         task, start = bar.add_task("restoring documents", total=None, rate=""), time.monotonic()
 
-        def update(done: int, total: int) -> None:
+        def update(done: int, total: int | None) -> None:
             rate = done / max(1e-9, time.monotonic() - start)
             bar.update(task, completed=done, total=total, rate=f"{rate:.3g}/s")
 
