@@ -1,6 +1,6 @@
 """Conversion between dataclasses and plain values, as in JSON, with validation."""
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
@@ -59,7 +59,7 @@ def _convert(kind: Any, value: Any, path: str) -> Any:
     if origin is dict and isinstance(value, dict) and all(isinstance(name, str) for name in value):
         return {name: _convert(arguments[1], item, f"{path}.{name}") for name, item in value.items()}
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is float and is_number and math.isfinite(value):
+    if kind is float and is_number and abs(value) <= sys.float_info.max:  # also excludes NaN and infinity
         return float(value)
     if kind in (int, str, bool) and type(value) is kind:
         return value
