@@ -21,6 +21,7 @@ LAYERS = [
     {"training", "field"},
     {"decoders", "alignment"},
     {"results", "reference"},
+    {"document"},
     {"pipelines"},
     {"restorer"},
     {"web", "batch"},
