@@ -169,7 +169,7 @@ def test_later_iterations_are_skipped_and_every_byte_is_filled():
             assert any("decoded in one step, with lower accuracy" in line for line in summary(result))
         if result.unfilled.any():
             message = f"time limit reached while decoding: {result.summary.unfilled} byte"
-            assert next(line for line in summary(result) if "unfilled" in line).startswith(message)
+            assert next(line for line in summary(result) if "unfilled" in line).startswith(f"warning: {message}")
         outcomes.append((result.summary.unfilled, result.out_of_time))
     unfilled = [count for count, _ in outcomes]
     assert unfilled == sorted(unfilled, reverse=True)
@@ -320,7 +320,7 @@ def test_finished_lines_keep_their_corrections():
     shown = as_restoration(reached[0], Document(observed.encode()), Cost())
     assert shown.record.out_of_time == "correcting"
     assert [notice.kind for notice in shown.record.notices] == ["time_limit"]
-    assert "time limit reached while correcting: lines that were not reached are unchanged" in summary(shown)
+    assert "warning: time limit reached while correcting: lines that were not reached are unchanged" in summary(shown)
 
 
 def test_without_rescoring_the_result_is_that_of_the_character_models():
@@ -381,7 +381,7 @@ def test_the_command(tmp_path):
     done = call("restore", "damaged.txt", "--experts", "prose", "--max-seconds", "1e-9", cwd=tmp_path)
     assert done.returncode == 3
     assert (
-        "nothing was restored within 1e-09 s: the time limit was reached while inferring weights; allow more time"
+        "nothing was restored within 1e-09 s: the time limit was reached while inferring expert weights; allow more time"
         in done.stderr
     )
     assert done.stdout == ""
@@ -409,7 +409,7 @@ def test_the_command_reports_that_nothing_was_changed_in_time(tmp_path):
             if "nothing to correct" in done.stderr:
                 break
     assert set(codes) == {0, 3}
-    message = "page.txt is unchanged; time limit reached while correcting: lines that were not reached are unchanged"
+    message = "page.txt: time limit reached while correcting: lines that were not reached are unchanged"
     assert message in codes[0].stderr
     assert codes[0].stdout == text
 

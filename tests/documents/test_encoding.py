@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conservator import restore
+from conservator import RestoreOptions, open_document, restore
 from conservator.documents import read_input, write_text
 from conservator.documents.codepages import guess_codepage
 from conservator.documents.encoding import detect_encoding
@@ -125,7 +125,7 @@ def test_the_error_names_the_file_type(data, file_type):
         read_input(data, name="photo.txt")
     assert f"photo.txt is {file_type}, not text" in str(error.value)
     with pytest.raises(NotTextError, match="the document is "):
-        restore(data, [FakeExpert()], lost="invalid")
+        open_document(data, RestoreOptions(lost="invalid"), read_scans=False)
 
 
 @pytest.mark.parametrize(
