@@ -1,6 +1,7 @@
 """The driver of a batch: reads documents, sends them to the engine, records results and writes finished files."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -146,10 +147,7 @@ class Batch:
                 )
             if owner == Owner.USER and not self.force:
                 record = ledger.file(input_file.target)
-                if record is None or (record.source_sha256, record.config_hash) != (
-                    hash_file(input_file.path),
-                    self.config_hash,
-                ):
+                if record is None or record[:2] != (hash_file(input_file.path), self.config_hash):
                     conflicts.append(path)
             count = self._count(input_file)
             has_documents |= count != 0
@@ -230,7 +228,9 @@ class Batch:
             return None
         if record.written_sha256 is None or (owner == Owner.USER and not self.force):
             return record
-        return record if owner == Owner.BATCH and is_settled(record, self.out / target) else None
+        if owner != Owner.BATCH or (record.pending_sha256 and hash_file(self.out / target) != record.written_sha256):
+            return None
+        return record
 
     def _needs_work(self, ledger: Ledger, file: OpenFile, item: Item) -> bool:
         """Whether a document must be sent to the engine. If it was sent already, its file waits for the result."""
@@ -292,11 +292,10 @@ class Batch:
         try:
             if not file.problem:
                 try:
-                    return self._write(ledger, file, file.input_file)
+                    return self._write(ledger, file)
                 except UnreadableInputError as error:
                     file.problem = str(error)
-            source = file.input_file
-            return self._write(ledger, file, TextFile(source.path, source.target, source.from_folder, max_bytes=-1))
+            return self._write(ledger, file, is_copy=True)
         except UnreadableInputError as error:
             file.problem, file.excluded = str(error), True
             return None
@@ -305,14 +304,18 @@ class Batch:
             file.problem = str(error)
             return NOT_WRITTEN
 
-    def _write(self, ledger: Ledger, file: OpenFile, input_file: InputFile) -> str:
-        """Write an output file and return its hash; ``input_file`` may be another view of the same input."""
-        with atomic_output(self.out, input_file.target, ledger, input_file.path, force=self.force) as output:
+    def _write(self, ledger: Ledger, file: OpenFile, *, is_copy: bool = False) -> str:
+        """Write the restored file, or a copy of the input; return the hash of the output file."""
+        path, target = file.input_file.path, file.input_file.target
+        with atomic_output(self.out, target, ledger, path, force=self.force) as output:
             try:
-                with InputReader(input_file.path.open("rb", buffering=0)) as reader:
-                    if input_file.random_access:
-                        reader.spool(self.out / PARTS)
-                    input_file.write(reader.source, output, lambda key: ledger.data(key, self.config_hash))
+                with InputReader(path.open("rb", buffering=0)) as reader:
+                    if is_copy:
+                        shutil.copyfileobj(reader.source, output)
+                    else:
+                        if file.input_file.random_access:
+                            reader.spool(self.out / PARTS)
+                        file.input_file.write(reader.source, output, lambda key: ledger.data(key, self.config_hash))
                     is_changed = reader.sha256() != file.source_sha256
             except (UnwritableError, LedgerError):
                 raise
@@ -320,7 +323,7 @@ class Batch:
                 raise UnreadableInputError(str(error)) from error
             if is_changed:
                 file.source_sha256 = ""  # the next run restores the file
-                if not file.problem:
+                if not is_copy:
                     raise UnreadableInputError(CHANGED)
         return output.sha256
 
@@ -338,8 +341,3 @@ class Batch:
 
 class UnreadableInputError(ConservatorError):
     """An input cannot be read while its output is written, or the output would be wrong."""
-
-
-def is_settled(record: WrittenFile, path: Path) -> bool:
-    """Whether an output file is the version that was recorded as complete."""
-    return record.pending_sha256 is None or hash_file(path) == record.written_sha256

@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from conservator.batch.engine import COPIED, Engine, Task
@@ -41,11 +42,9 @@ def estimate_cost(
     """Read all documents and restore a sample of the damaged ones: those with the smallest hashes."""
     cost, sample = CostEstimate(), list[tuple[int, Item]]()
     for input_file in input_files:
-        try:
+        with suppress(ConservatorError):  # a damaged archive, which a batch copies
             for item in input_file.read():
                 _add_document(cost, item, options, sample)
-        except ConservatorError:
-            continue  # a damaged archive, which a batch copies
     tasks = [Task(number, item.data or b"", item.is_text) for number, (_, item) in enumerate(sample)]
     seconds = size = 0.0
     for number, result in make_engine().run(tasks) if tasks else ():

@@ -69,11 +69,7 @@ class InputFile(ABC):
 
     @abstractmethod
     def inspect(self) -> int | None:
-        """Check the start of the file, or the metadata of a table, before any work.
-
-        Returns:
-            The number of documents; None if there are some, but only reading the whole file would tell how many.
-        """
+        """Check the start or the metadata of the file; count the documents; None if that needs a full read."""
 
     @abstractmethod
     def items(self, source: io.BufferedReader) -> Iterator[Item]:
@@ -81,11 +77,7 @@ class InputFile(ABC):
 
     @abstractmethod
     def write(self, source: io.BufferedReader, output: "OutputFile", restored: Lookup) -> None:
-        """Write the open file with restored documents; everything else is unchanged.
-
-        Raises:
-            ConservatorError: if the input cannot be read, or the output would be wrong.
-        """
+        """Write the open file with restored documents; everything else is unchanged."""
 
     def read(self) -> Iterator[Item]:
         """Open the file and yield its documents."""
@@ -210,12 +202,8 @@ def as_damaged_input(path: Path) -> Iterator[None]:
     except ConservatorError:
         raise
     except Exception as error:  # readers of damaged archives and tables raise many types of errors
-        raise DamagedInputError(f"cannot read {path}: {first_line(error)}") from error
-
-
-def first_line(error: Exception) -> str:
-    """The first line of the message of an error, or the name of its type."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DamagedInputError(f"cannot read {path}: {first_line}") from error
 
 
 def gzip_writer(handle: BinaryIO, *, compress: bool) -> AbstractContextManager[BinaryIO]:

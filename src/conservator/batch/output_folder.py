@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
 
@@ -36,12 +36,10 @@ def locked(folder: Path) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise ConservatorError(f"cannot use {folder}: {error.strerror}") from error
-    try:
+    with ExitStack() as stack:
         try:
+            handle = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, handle)
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ConservatorError(
@@ -50,8 +48,6 @@ def locked(folder: Path) -> Iterator[None]:
         except OSError as error:
             raise ConservatorError(f"cannot lock {folder}: {error.strerror}") from error
         yield
-    finally:
-        os.close(handle)
 
 
 def remove_leftovers(folder: Path, name: str = PARTS) -> None:

@@ -54,19 +54,10 @@ TEMPLATE = """<!doctype html>
 </body>
 </html>
 """
-HEAD = (
-    "document",
-    "outcome",
-    "bytes",
-    "lost",
-    "restored",
-    "confident",
-    "unfilled",
-    "expected accuracy",
-    "expert weights",
-    "seconds",
-)
-NUMERIC_COLUMNS = (2, 3, 4, 5, 6, 7, 9)  # indices into HEAD
+NUMERIC = "value"  # class of the cells of a column of numbers
+HEAD = {"document": "", "outcome": ""}  # title of a column -> class of its cells
+HEAD |= dict.fromkeys(("bytes", "lost", "restored", "confident", "unfilled", "expected accuracy"), NUMERIC)
+HEAD |= {"expert weights": "", "seconds": NUMERIC}
 
 
 def write_overview(handle: BinaryIO, ledger: Ledger) -> None:
@@ -85,10 +76,7 @@ def write_overview(handle: BinaryIO, ledger: Ledger) -> None:
         style=style,
         cards="".join(f"<div class='card'><dt>{name}</dt><dd>{value}</dd></div>" for name, value in _cards(totals)),
         heading=heading,
-        head="".join(
-            f"<th class='{'value' if column in NUMERIC_COLUMNS else ''}'>{title}</th>"
-            for column, title in enumerate(HEAD)
-        ),
+        head="".join(f"<th class='{kind}'>{title}</th>" for title, kind in HEAD.items()),
         rows="\n".join(rows),
     )
     handle.write(text.encode())

@@ -4,7 +4,7 @@ import hashlib
 import json
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,21 +92,15 @@ def _read_all(
 ) -> Iterator[tuple[str, bytes]]:
     for path in references:
         yield from ((name, text.encode()) for name, text in read_texts(path))
+    marks = (options.mark, options.gap)
     for input_file in input_files:
-        try:
+        with suppress(ConservatorError):  # a damaged archive: the driver copies it
             for item in input_file.read():
-                if item.data is None:
-                    continue
-                try:
-                    marks = (options.mark, options.gap)
+                with suppress(ConservatorError):  # not text: the driver copies it
                     source = read_input(
-                        item.data, options.encoding, markers=marks, allow_invalid_utf8=options.allow_invalid_utf8
+                        item.data or b"", options.encoding, markers=marks, allow_invalid_utf8=options.allow_invalid_utf8
                     )
-                except ConservatorError:
-                    continue  # not text: the driver copies it
-                yield item.name, source.data.removeprefix(BOM_UTF8)
-        except ConservatorError:
-            continue  # a damaged archive: the driver copies it
+                    yield item.name, source.data.removeprefix(BOM_UTF8)
 
 
 def build_references(texts: Texts, mark: str, folder: Path) -> None:

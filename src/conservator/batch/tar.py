@@ -106,9 +106,9 @@ class TarFile(InputFile):
     def write(self, source: BufferedReader, output: OutputFile, restored: Lookup) -> None:
         """Write the archive with restored files; then compare every member of the result with the expected one."""
         with as_damaged_input(self.path), TemporaryFile("w+", dir=output.path.parent, encoding="utf-8") as expected:
-            with compressed_like(source, output) as out:
-                copier = Copier(out)
-                with open_archive(source, copier.read_from) as archive:
+            with compressed_like(source, output) as out, decompressed(source) as original:
+                copier = Copier(original, out)
+                with tarfile.open(fileobj=cast(Any, copier), mode="r|", tarinfo=StrictHeader) as archive:
                     for member in self._members(archive):
                         print(self._write_member(member, copier, restored), file=expected)
                     copier.pass_up_to(sys.maxsize)
@@ -117,7 +117,7 @@ class TarFile(InputFile):
             expected.seek(0)
             with output.path.open("rb") as written, open_archive(written) as archive:
                 for line, member in zip_longest(expected, self._members(archive)):
-                    actual = None if member is None else describe(member.info, self._key(member))
+                    actual = member and describe(info := member.info, info.type, info.size, self._key(member))
                     if line is None or line.rstrip("\n") != actual:
                         raise ConservatorError(
                             f"cannot write {self.path} with restored files: the member "
@@ -134,12 +134,12 @@ class TarFile(InputFile):
         data = None if key is None or is_large else restored(key)
         if data is None:
             copier.pass_up_to(member.stop)
-            return describe(member.info, key)
+            return describe(member.info, member.info.type, member.info.size, key)
         copier.pass_up_to(member.start)  # global headers, which also apply to later members
         copier.out.write(header_of(member.info, len(data)))
         copier.out.write(data + bytes(-len(data) % tarfile.BLOCKSIZE))
         copier.pass_up_to(member.stop, is_copied=False)
-        return describe(member.info, content_key(data), tarfile.REGTYPE, len(data))
+        return describe(member.info, tarfile.REGTYPE, len(data), content_key(data))
 
     def _key(self, member: Member) -> str | None:
         """Key of a regular file; None for other members."""
@@ -185,20 +185,15 @@ class Copier:
     Bytes that have been read are held until ``pass_up_to`` is called for their offset.
     """
 
-    def __init__(self, out: BinaryIO) -> None:
-        """Copy to an uncompressed archive."""
-        self.out = out
+    def __init__(self, original: BinaryIO, out: BinaryIO) -> None:
+        """Copy from one uncompressed archive to another."""
+        self.original, self.out = original, out
         self._held, self._offset = bytearray(), 0  # the offset is that of the first byte that is held
         self._stop, self._is_copied = 0, True
 
-    def read_from(self, original: BinaryIO) -> "Copier":
-        """Copy from an uncompressed archive."""
-        self._original = original
-        return self
-
     def read(self, size: int) -> bytes:
         """Read bytes of the archive."""
-        data = self._original.read(size)
+        data = self.original.read(size)
         self._held += data
         self.pass_up_to(self._stop, is_copied=self._is_copied)
         return data
@@ -220,16 +215,19 @@ def opener_of(source: BufferedReader) -> Opener:
 
 
 @contextmanager
-def open_archive(
-    source: BufferedReader, wrap: Callable[[BinaryIO], Any] = lambda original: original
-) -> Iterator[tarfile.TarFile]:
-    """Read an archive as a stream; ``wrap`` replaces its uncompressed content."""
-    opener = opener_of(source)
+def open_archive(source: BufferedReader) -> Iterator[tarfile.TarFile]:
+    """Read an archive as a stream."""
     with (
-        nullcontext(source) if opener is open else opener(source, "rb") as original,
-        tarfile.open(fileobj=wrap(original), mode="r|", tarinfo=StrictHeader) as archive,
+        decompressed(source) as original,
+        tarfile.open(fileobj=original, mode="r|", tarinfo=StrictHeader) as archive,
     ):
         yield archive
+
+
+def decompressed(source: BufferedReader) -> AbstractContextManager[BinaryIO]:
+    """Read the uncompressed content of an archive."""
+    opener = opener_of(source)
+    return nullcontext(source) if opener is open else cast(BinaryIO, opener(source, "rb"))
 
 
 def compressed_like(source: BufferedReader, output: OutputFile) -> AbstractContextManager[BinaryIO]:
@@ -240,11 +238,9 @@ def compressed_like(source: BufferedReader, output: OutputFile) -> AbstractConte
     return cast(BinaryIO, opener(output, "wb"))
 
 
-def describe(info: tarfile.TarInfo, key: str | None, kind: bytes = b"", size: int | None = None) -> str:
-    """Describe a member for a comparison, with another type and size if its content is restored."""
-    return json.dumps(
-        [info.name, info.linkname, (kind or info.type).decode("latin-1"), info.size if size is None else size, key]
-    )
+def describe(info: tarfile.TarInfo, kind: bytes, size: int, key: str | None) -> str:
+    """Describe a member on one line, for a comparison."""
+    return json.dumps([info.name, info.linkname, kind.decode("latin-1"), size, key])
 
 
 def header_of(member: tarfile.TarInfo, size: int) -> bytes:

@@ -27,13 +27,7 @@ MAX_JSON_BYTES = 2**28  # bytes: size of a config, a model card or a tokenizer [
 CHUNK_BYTES = 2**20  # bytes: read at once [untuned]
 TEMP_PREFIX = ".conservator.tmp."  # temporary file names: this prefix and eight characters of tempfile
 TEMP_NAME = re.compile(re.escape(TEMP_PREFIX) + "[a-z0-9_]{8}")
-ASCII_ESCAPES = (
-    "idna",
-    "punycode",
-    "raw-unicode-escape",
-    "unicode-escape",
-    "utf-7",
-)  # codecs that escape text as ASCII
+ASCII_ESCAPES = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")  # codecs that write ASCII
 
 
 def cache_home() -> Path:
