@@ -158,13 +158,16 @@ def restore(
     fixed: Sequence[FixedText] = (),
     ocr_confidence: OcrConfidence | None = None,
     progress: Progress | None = None,
-    language_models: Sequence[CausalExpert] | None = None,
+    language_models: str | Sequence[CausalExpert] | None = None,
     **options: Any,
 ) -> Restoration:
     """Restore one damaged document.
 
     The arguments are those of ``Restorer`` and of ``Restorer.restore``; ``options`` are fields of ``RestoreOptions``.
+    ``language_models`` may be either: names, or models.
     """
+    if isinstance(language_models, str):
+        options["language_models"], language_models = language_models, None
     restorer = Restorer(
         experts, with_changes(RestoreOptions(), options), engine, references, language_models=language_models
     )

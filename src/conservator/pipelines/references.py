@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -62,8 +62,11 @@ class ReferenceTexts:
     @cached_property
     def char_ngram_prior(self) -> CharNgramMixture:
         """The built-in character n-gram models and, if there are references, a model of these."""
-        models = [CharNgramModel.of(REFERENCES, (text for _, text in self.texts))] if self.texts else []
-        return CharNgramMixture.of([*load_char_ngram_models(), *models])
+        if not self.texts:
+            return load_char_ngram_prior()
+        return CharNgramMixture.of(
+            [*load_char_ngram_models(), CharNgramModel.of(REFERENCES, (text for _, text in self.texts))]
+        )
 
     @cached_property
     def tokens(self) -> frozenset[str]:
@@ -82,6 +85,12 @@ class ReferenceTexts:
     def memory_texts(self, damaged: DamagedDocument) -> list[NDArray[np.int16]]:
         """Return the texts that the memory copies from: the document, the references and the common phrases."""
         return [damaged.tokens, *([self.index.index.text] if self.index else []), load_phrases().text]
+
+
+@cache
+def load_char_ngram_prior() -> CharNgramMixture:
+    """Return the mixture of the built-in character n-gram models."""
+    return CharNgramMixture.of(load_char_ngram_models())
 
 
 def find_tokens(texts: Iterable[str]) -> frozenset[str]:

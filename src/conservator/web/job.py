@@ -35,8 +35,8 @@ class RestoreHandler:
     def __call__(self, request: RestoreRequest, on_progress: OnProgress) -> bytes:
         """Restore a document; with a previous record, only the surroundings of fixed texts that changed.
 
-        The response is the record with the text and, if the request has bytes, ``data``: the restored document in the
-        format and the encoding of the request.
+        The response is the record with the text and ``data``, the restored document in the format and the encoding of
+        the request.
         """
         config, previous, fixed = self.config, request.previous_record, request.fixed_texts()
         renewal = None if previous is None else plan_renewal(previous, fixed)
@@ -55,9 +55,6 @@ class RestoreHandler:
         record = restoration.record
         if previous is not None and renewal is not None:
             record = renew(previous, record, renewal)
-        response = record.to_dict()
-        if request.data is not None:
-            # Spans that were not restored again may be unfilled in the record, but are fixed in the restoration.
-            data = document.encode(restoration) if renewal is None else encode_text(record.text, document.encoding)[0]
-            response["data"] = base64.b64encode(data).decode()
-        return dump(response)
+        # Spans that were not restored again may be unfilled in the record, but are fixed in the restoration.
+        data = document.encode(restoration) if renewal is None else encode_text(record.text, document.encoding)[0]
+        return dump({**record.to_dict(), "data": base64.b64encode(data).decode()})
