@@ -380,10 +380,8 @@ def test_the_command(tmp_path):
     (tmp_path / "damaged.txt").write_text(f"The low h{MARK}ll.", encoding="utf-8")
     done = call("restore", "damaged.txt", "--experts", "prose", "--max-seconds", "1e-9", cwd=tmp_path)
     assert done.returncode == 3
-    assert (
-        "nothing was restored within 1e-09 s: the time limit was reached while inferring expert weights; allow more time"
-        in done.stderr
-    )
+    assert "nothing was restored within 1e-09 s" in done.stderr
+    assert "the time limit was reached while inferring expert weights; allow more time" in done.stderr
     assert done.stdout == ""
     done = call("restore", "damaged.txt", "--experts", "prose", "--max-seconds", "0", cwd=tmp_path)
     assert done.returncode == 2

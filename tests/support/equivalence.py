@@ -304,8 +304,4 @@ def restore_by_batch(name, options, folder, *flags):
 def counts_of(record):
     """The counts of a record, under the names of the batch summary."""
     summary = record["summary"]
-    counts = {name: summary[name] for name in ("lost", "restored", "confident", "unfilled")}
-    if "correction" in record:
-        changes = record["correction"]
-        counts |= {"lost": changes["changes"], "restored": changes["changes"], "confident": changes["confident"]}
-    return counts
+    return {name: summary[name] for name in ("lost", "restored", "confident", "unfilled")}
