@@ -36,6 +36,7 @@ class Option:
     max: float | None = None
     is_positive: bool = False  # 0 is not valid
     limits: Mapping[str, int] = field(default_factory=dict)  # surface -> maximum of the value, or of its length
+    max_item_chars: int | None = None  # maximum length of each text of a sequence
     choices: tuple[str, ...] = ()
     web_pattern: str | None = None  # regular expression of the values in web requests
     metavar: str | None = None  # placeholder for the value on the command line
@@ -51,6 +52,11 @@ class Option:
     default: Any = None
     type: Any = str
     is_optional: bool = False  # None is valid
+
+    @property
+    def is_sequence(self) -> bool:
+        """Whether the value is a sequence of texts."""
+        return self.type not in (str, bool, *NUMBER_NOUNS)
 
     def upper_bound(self, surface: str) -> float | None:
         """Return the maximum of the value, or of its length, on a surface."""
@@ -72,18 +78,26 @@ class Option:
         elif self.type in (str, bool):
             valid = isinstance(value, self.type) and value != "" and (not self.choices or value in self.choices)
         else:
-            valid = isinstance(value, list | tuple) and all(isinstance(item, str) and item for item in value)
+            valid = isinstance(value, list | tuple)
+            invalid = [item for item in value if not self.is_valid_item(item)] if valid else []
+            if invalid:  # the message has one item only, because a sequence may be long
+                raise OptionError(self.name, f"must be {self.describe_values()}, got the item {invalid[0]!r}")
         if not valid:
             raise OptionError(self.name, f"must be {self.describe_values()}, got {value!r}")
+
+    def is_valid_item(self, item: Any) -> bool:
+        """Return whether an item of a sequence is valid."""
+        is_text = isinstance(item, str) and item.strip() != ""
+        return is_text and (self.max_item_chars is None or len(item) <= self.max_item_chars)
 
     def describe_values(self) -> str:
         """Describe the valid values."""
         noun = NUMBER_NOUNS.get(self.type)
         if noun is None:
             nouns = {bool: "true or false", str: "a text of at least one character"}
-            values = (
-                f"one of {', '.join(self.choices)}" if self.choices else nouns.get(self.type, "a sequence of texts")
-            )
+            limit = f" of at most {self.max_item_chars} characters each" if self.max_item_chars else ""
+            values = nouns.get(self.type, f"a sequence of texts{limit}")
+            values = f"one of {', '.join(self.choices)}" if self.choices else values
         elif self.max is None and (self.is_positive or self.min == 0):
             values = f"a {'positive' if self.is_positive else 'non-negative'} {noun}"
         else:
