@@ -44,6 +44,7 @@ INVALID = {
     "alternatives": (-1, "-1"),
     "effort": ("most", "most"),
     "language_models": ("a,,b", "a,,b"),
+    "words": ("Smith", "missing.txt"),
     "memory": ("perhaps", None),
     "max_seconds": (0, "0"),
     "evidence_radius": (-1, "-1"),

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
+from unicodedata import category
 
-from conservator.errors import OptionError
-from conservator.system.files import check_encoding
+from conservator.errors import ConservatorError, OptionError
+from conservator.system.files import check_encoding, display_name, read_file
 
 if TYPE_CHECKING:
     from conservator.channels import Channel, EditChannel
@@ -23,6 +24,9 @@ MAX_GAP_BYTES = 256  # bytes: upper bound of max_gap on the command line and the
 MAX_TEXT_CHARS = 64  # characters: length of a mark or a name in a web request [safety limit]
 REPORT_ALTERNATIVES = 4  # candidates per gap: default number of alternatives in a report [untuned]
 MAX_SEED = 10**12  # seed: upper bound [safety limit]
+MAX_WORDS = 10_000  # words: in a web request [safety limit]
+MAX_WORD_CHARS = 200  # characters: length of a word or phrase [safety limit]
+MAX_WORDS_BYTES = 2**20  # bytes: size of a file of words [safety limit]
 NAME_LIMITS = {"web": MAX_TEXT_CHARS}
 NUMBER_NOUNS = {int: "integer", float: "number"}
 
@@ -136,6 +140,30 @@ def integer_or_none(text: str) -> int | str | None:
         return text
 
 
+def read_words(name: str) -> tuple[str, ...]:
+    """Read a file of words: one word or phrase per line, in UTF-8; blank lines and lines with # are ignored."""
+    try:
+        lines = read_file(Path(name), MAX_WORDS_BYTES).decode("utf-8-sig").splitlines()
+    except ConservatorError as error:
+        raise OptionError("words", error.problem) from error
+    except UnicodeDecodeError as error:
+        problem = f"{display_name(name)} must be a text file in UTF-8, but byte {error.start} is invalid"
+        raise OptionError("words", problem) from error
+    words = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+    for word in words:
+        if not is_word(word):
+            problem = (
+                f"each line of {display_name(name)} must be a word or phrase of at most {MAX_WORD_CHARS} characters"
+            )
+            raise OptionError("words", f"{problem}, got {word[:MAX_WORD_CHARS]!r}")
+    return words
+
+
+def is_word(text: str) -> bool:
+    """Return whether a text can be a word or phrase: it has no control characters and is not too long."""
+    return len(text) <= MAX_WORD_CHARS and not any(category(character) in ("Cc", "Cs") for character in text)
+
+
 @dataclass(frozen=True)
 class RestoreOptions:
     """Options of a restoration."""
@@ -231,6 +259,16 @@ class RestoreOptions:
         is_rejected_alone=True,
         excluded={"web": "a request must not name files of the server"},
     )
+    words: tuple[str, ...] = option(
+        (),
+        "Words and phrases to prefer where they match, such as names and jargon. On the command line a text file with "
+        "one word or phrase per line; lines that start with # are ignored.",
+        metavar="FILE",
+        cli_parse=read_words,
+        default_text="none",
+        limits={"web": MAX_WORDS},
+        max_item_chars=MAX_WORD_CHARS,
+    )
     memory: bool = option(True, "Copy text from other parts of the document or from references.")
     max_seconds: float | None = option(
         None,
@@ -260,6 +298,9 @@ class RestoreOptions:
         if self.gap == self.mark:
             raise OptionError("gap", f"the mark and the gap marker must differ, both are {self.gap!r}")
         _check_lost(self.lost)
+        for word in self.words:
+            if not is_word(word):
+                raise OptionError("words", f"must be words and phrases without control characters, got {word!r}")
         if self.encoding is not None:
             check_encoding(self.encoding)
         if not all(name.strip() for name in self.language_models.split(",")):
