@@ -8,10 +8,11 @@ import re
 from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
+from string import Template
 
 import pytest
 import typer
-from pydantic import ValidationError
+from pydantic import ValidationError, create_model
 from typer.testing import CliRunner
 
 from conservator.cli import app
@@ -19,9 +20,9 @@ from conservator.cli.batch import batch
 from conservator.cli.options import flag_of, with_options
 from conservator.cli.restore import restore
 from conservator.errors import OptionError
-from conservator.options import DEFAULTS, OPTIONS, SURFACES, RestoreOptions, option
-from conservator.web.app import PAGE_VALUES
-from conservator.web.requests import FIELDS, RestoreRequest
+from conservator.options import DEFAULTS, OPTIONS, SURFACES, RestoreOptions, option, options_of
+from conservator.web.app import PAGE_VALUES, sequence_input
+from conservator.web.requests import FIELDS, RestoreRequest, option_field
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "options.md"
 NAMES = [item.name for item in fields(RestoreOptions)]
@@ -43,6 +44,7 @@ INVALID = {
     "alternatives": (-1, "-1"),
     "effort": ("most", "most"),
     "language_models": ("a,,b", "a,,b"),
+    "words": ("Smith", "missing.txt"),
     "memory": ("perhaps", None),
     "max_seconds": (0, "0"),
     "evidence_radius": (-1, "-1"),
@@ -137,18 +139,21 @@ def test_a_flag_has_the_default_the_bounds_and_the_description(name, surface):
 @pytest.mark.parametrize("name", FIELDS)
 def test_a_field_of_a_request_has_the_default_the_bounds_and_the_description(name):
     declared, schema = OPTIONS[name], RestoreRequest.model_json_schema()["properties"][name]
-    assert schema["default"] == (None if "web" in declared.automatic else declared.default)
+    default = list(declared.default) if declared.is_sequence else declared.default
+    assert schema["default"] == (None if "web" in declared.automatic else default)
     assert declared.help in schema["description"]
     variant = schema["anyOf"][0] if "anyOf" in schema else schema
     assert ("anyOf" in schema) == (schema["default"] is None or declared.is_optional)
     assert variant.get("minimum") == declared.min
-    assert variant.get("maximum", variant.get("maxLength")) == declared.upper_bound("web")
+    bounds = [variant[key] for key in ("maximum", "maxLength", "maxItems") if key in variant]
+    assert bounds == ([] if declared.upper_bound("web") is None else [declared.upper_bound("web")])
+    assert variant.get("items", {}).get("maxLength") == declared.max_item_chars
     assert tuple(variant.get("enum", ())) == declared.choices
     assert variant.get("pattern") == declared.web_pattern
 
 
 def test_the_page_has_an_input_for_each_option():
-    page = (files("conservator.web") / "index.html").read_text()
+    page = Template((files("conservator.web") / "index.html").read_text()).safe_substitute(PAGE_VALUES)
     names = set(re.findall(r'id="[\w-]+" name="(\w+)"', page))
     assert names | {"encoding", "channel"} == set(FIELDS)  # the type of damage is lost or channel
     assert PAGE_VALUES["max_gap_max"] == OPTIONS["max_gap"].limits["web"]
@@ -203,7 +208,13 @@ def read_lines(name):
 @dataclass(frozen=True)
 class WordOptions:
     words: tuple[str, ...] = option(
-        (), "Words of the document.", metavar="FILE", cli_parse=read_lines, default_text="no"
+        (),
+        "Words & names.",
+        metavar="FILE",
+        cli_parse=read_lines,
+        default_text="no",
+        limits={"web": 2},
+        max_item_chars=5,
     )
     loud: bool = option(True, "Print the words.")
 
@@ -221,6 +232,23 @@ def test_a_flag_can_be_converted(tmp_path):
     assert CliRunner().invoke(program, ["--words", str(tmp_path / "words.txt"), "--no-loud"]).exit_code == 0
     assert CliRunner().invoke(program, []).exit_code == 0
     assert received == [(WordOptions(("some", "words"), False), {"words", "loud"}), (WordOptions(), frozenset())]
+
+
+def test_an_option_can_be_a_sequence_of_texts():
+    declared = options_of(WordOptions)["words"]
+    declared.check(["some", "words"])
+    for value in ("words", [""], ["\n"], [1], ["longer"]):
+        with pytest.raises(OptionError, match=r"must be a sequence of texts of at most 5 characters each, got"):
+            declared.check(value)
+    request = create_model("Request", words=option_field(declared))
+    assert request.model_validate({"words": ["some", "words"]}).words == ("some", "words")
+    assert request.model_validate({}).words == ()
+    for value in ("words", ["a"] * 3, [""], ["longer"]):
+        with pytest.raises(ValidationError):
+            request.model_validate({"words": value})
+    assert sequence_input(declared) == (
+        '<label>Words &amp; names; one per line<textarea id="words" name="words" rows="3"></textarea></label>'
+    )
 
 
 if __name__ == "__main__":

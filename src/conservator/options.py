@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
+from unicodedata import category
 
-from conservator.errors import OptionError
-from conservator.system.files import check_encoding
+from conservator.errors import ConservatorError, OptionError
+from conservator.system.files import check_encoding, display_name, read_file
 
 if TYPE_CHECKING:
     from conservator.channels import Channel, EditChannel
@@ -23,6 +24,9 @@ MAX_GAP_BYTES = 256  # bytes: upper bound of max_gap on the command line and the
 MAX_TEXT_CHARS = 64  # characters: length of a mark or a name in a web request [safety limit]
 REPORT_ALTERNATIVES = 4  # candidates per gap: default number of alternatives in a report [untuned]
 MAX_SEED = 10**12  # seed: upper bound [safety limit]
+MAX_WORDS = 10_000  # words: in a web request [safety limit]
+MAX_WORD_CHARS = 200  # characters: length of a word or phrase [safety limit]
+MAX_WORDS_BYTES = 2**20  # bytes: size of a file of words [safety limit]
 NAME_LIMITS = {"web": MAX_TEXT_CHARS}
 NUMBER_NOUNS = {int: "integer", float: "number"}
 
@@ -36,6 +40,7 @@ class Option:
     max: float | None = None
     is_positive: bool = False  # 0 is not valid
     limits: Mapping[str, int] = field(default_factory=dict)  # surface -> maximum of the value, or of its length
+    max_item_chars: int | None = None  # maximum length of each text of a sequence
     choices: tuple[str, ...] = ()
     web_pattern: str | None = None  # regular expression of the values in web requests
     metavar: str | None = None  # placeholder for the value on the command line
@@ -51,6 +56,11 @@ class Option:
     default: Any = None
     type: Any = str
     is_optional: bool = False  # None is valid
+
+    @property
+    def is_sequence(self) -> bool:
+        """Whether the value is a sequence of texts."""
+        return self.type not in (str, bool, *NUMBER_NOUNS)
 
     def upper_bound(self, surface: str) -> float | None:
         """Return the maximum of the value, or of its length, on a surface."""
@@ -72,18 +82,26 @@ class Option:
         elif self.type in (str, bool):
             valid = isinstance(value, self.type) and value != "" and (not self.choices or value in self.choices)
         else:
-            valid = isinstance(value, list | tuple) and all(isinstance(item, str) and item for item in value)
+            valid = isinstance(value, list | tuple)
+            invalid = [item for item in value if not self.is_valid_item(item)] if valid else []
+            if invalid:  # the message has one item only, because a sequence may be long
+                raise OptionError(self.name, f"must be {self.describe_values()}, got the item {invalid[0]!r}")
         if not valid:
             raise OptionError(self.name, f"must be {self.describe_values()}, got {value!r}")
+
+    def is_valid_item(self, item: Any) -> bool:
+        """Return whether an item of a sequence is valid."""
+        is_text = isinstance(item, str) and item.strip() != ""
+        return is_text and (self.max_item_chars is None or len(item) <= self.max_item_chars)
 
     def describe_values(self) -> str:
         """Describe the valid values."""
         noun = NUMBER_NOUNS.get(self.type)
         if noun is None:
             nouns = {bool: "true or false", str: "a text of at least one character"}
-            values = (
-                f"one of {', '.join(self.choices)}" if self.choices else nouns.get(self.type, "a sequence of texts")
-            )
+            limit = f" of at most {self.max_item_chars} characters each" if self.max_item_chars else ""
+            values = nouns.get(self.type, f"a sequence of texts{limit}")
+            values = f"one of {', '.join(self.choices)}" if self.choices else values
         elif self.max is None and (self.is_positive or self.min == 0):
             values = f"a {'positive' if self.is_positive else 'non-negative'} {noun}"
         else:
@@ -120,6 +138,30 @@ def integer_or_none(text: str) -> int | str | None:
         return None if text == "none" else int(text)
     except ValueError:
         return text
+
+
+def read_words(name: str) -> tuple[str, ...]:
+    """Read a file of words: one word or phrase per line, in UTF-8; blank lines and lines with # are ignored."""
+    try:
+        lines = read_file(Path(name), MAX_WORDS_BYTES).decode("utf-8-sig").splitlines()
+    except ConservatorError as error:
+        raise OptionError("words", error.problem) from error
+    except UnicodeDecodeError as error:
+        problem = f"{display_name(name)} must be a text file in UTF-8, but byte {error.start} is invalid"
+        raise OptionError("words", problem) from error
+    words = tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+    for word in words:
+        if not is_word(word):
+            problem = (
+                f"each line of {display_name(name)} must be a word or phrase of at most {MAX_WORD_CHARS} characters"
+            )
+            raise OptionError("words", f"{problem}, got {word[:MAX_WORD_CHARS]!r}")
+    return words
+
+
+def is_word(text: str) -> bool:
+    """Return whether a text can be a word or phrase: it has no control characters and is not too long."""
+    return len(text) <= MAX_WORD_CHARS and not any(category(character) in ("Cc", "Cs") for character in text)
 
 
 @dataclass(frozen=True)
@@ -217,6 +259,16 @@ class RestoreOptions:
         is_rejected_alone=True,
         excluded={"web": "a request must not name files of the server"},
     )
+    words: tuple[str, ...] = option(
+        (),
+        "Words and phrases to prefer where they match, such as names and jargon. On the command line a text file with "
+        "one word or phrase per line; lines that start with # are ignored.",
+        metavar="FILE",
+        cli_parse=read_words,
+        default_text="none",
+        limits={"web": MAX_WORDS},
+        max_item_chars=MAX_WORD_CHARS,
+    )
     memory: bool = option(True, "Copy text from other parts of the document or from references.")
     max_seconds: float | None = option(
         None,
@@ -246,6 +298,9 @@ class RestoreOptions:
         if self.gap == self.mark:
             raise OptionError("gap", f"the mark and the gap marker must differ, both are {self.gap!r}")
         _check_lost(self.lost)
+        for word in self.words:
+            if not is_word(word):
+                raise OptionError("words", f"must be words and phrases without control characters, got {word!r}")
         if self.encoding is not None:
             check_encoding(self.encoding)
         if not all(name.strip() for name in self.language_models.split(",")):

@@ -68,7 +68,7 @@ class Restorer:
         self.models = Models(expert_names(experts), selects, engine, language_models, rescorer)
         if experts is not None or as_edit_channel(self.options.channel) is None:
             self.models.check()
-        self.references = ReferenceTexts.of(references, self.options.mark)
+        self.references = ReferenceTexts.of(references, self.options.mark, self.options.words)
 
     @property
     def experts(self) -> list[AnyExpert]:
@@ -112,7 +112,7 @@ class Restorer:
         if ocr_confidence is not None:
             document = replace(document, ocr_confidence=ocr_confidence)
         options = document.select_channel(options)
-        texts = self.references if references is None else ReferenceTexts.of(references, options.mark)
+        texts = ReferenceTexts.of(self.references if references is None else references, options.mark, options.words)
         task = PipelineTask(document, options, self.models, texts, fixed, meter)
         try:
             with threads_for(estimate_bytes_read(document, options)):

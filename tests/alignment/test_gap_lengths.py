@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conservator.alignment import choose_lengths
-from conservator.alignment.gap_lengths import length_prior, possible_lengths, reference_lengths
+from conservator.alignment.gap_lengths import length_prior, possible_lengths, reference_lengths, word_lengths
 from conservator.documents import LOST, GapContext, read_damaged
 from conservator.errors import ConservatorError
 from conservator.experts import Team
@@ -102,4 +102,20 @@ def test_references_decide_between_equally_likely_lengths():
     references = [np.frombuffer(b"one two three four five six seven", dtype=np.uint8).astype(np.int16)]
     team = Team([FakeExpert(0, 64, sharpness=0.01)])
     assert choose_lengths(team, damaged, 12, torch.Generator().manual_seed(0), references)[0] == [4]
+    assert choose_lengths(team, damaged, 12, torch.Generator().manual_seed(0))[0] == [1]
+
+
+def test_words_decide_the_length_of_a_gap_within_them():
+    words = ("van der Berg", "Bergmann")
+    for text, lengths in (
+        ("to van de[...]rg, and", {4: 1}),
+        ("to Be[...]nn.", {4: 1}),
+        ("to Berg[...]", {4: 1}),
+        ("to B[...]g", {}),
+        ("to Ber[...]x", {}),
+    ):
+        assert word_lengths(read_damaged(text, gap="[...]").around_gap(0, [], 64), words)[0] == lengths
+    damaged = read_damaged("one two van de[...]rg five", gap="[...]")
+    team = Team([FakeExpert(0, 64, sharpness=0.01)])
+    assert choose_lengths(team, damaged, 12, torch.Generator().manual_seed(0), words=words)[0] == [4]
     assert choose_lengths(team, damaged, 12, torch.Generator().manual_seed(0))[0] == [1]

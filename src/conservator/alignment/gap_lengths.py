@@ -30,6 +30,8 @@ class GapConfig:
     # bytes: matched on either side of a gap in references, with the weight of the lengths found there in the prior: the
     # measured fraction of such lengths that are correct [LOG: gap-lengths]
     reference_weights: tuple[tuple[int, float], ...] = ((16, 0.9), (12, 0.6), (8, 0.4), (6, 0.2))
+    min_word_bytes: int = 4  # bytes: visible at the two ends of a word of the user [untuned]
+    word_weight: float = 0.9  # weight: in the prior, of the lengths of such words [untuned]
 
 
 CONFIG = GapConfig()
@@ -43,15 +45,16 @@ def choose_lengths(
     max_length: int,
     generator: torch.Generator,
     references: Sequence[NDArray[np.integer[Any]]] = (),
+    words: Sequence[str] = (),
 ) -> tuple[list[int], list[float]]:
     """Choose the number of lost bytes of each gap, from the first to the last, with its probability.
 
         argmax over n of  log p(visible text around the gap | n bytes are missing) + log p(n)
 
     The first term is the composite evidence with the field integrated out. The second is the prior: geometric, mixed
-    with the lengths in ``references`` if the text on both sides of the gap occurs there. Lengths for which the document
-    cannot be valid UTF-8 are excluded. If whole words are missing, the evidence excludes short lengths, but hardly
-    distinguishes the others. Then the prior decides, and the length may be off by a few bytes.
+    with the lengths in ``references`` or ``words`` if the text on both sides of the gap occurs there. Lengths for which
+    the document cannot be valid UTF-8 are excluded. If whole words are missing, the evidence excludes short lengths,
+    but hardly distinguishes the others. Then the prior decides, and the length may be off by a few bytes.
 
     Args:
         team: m experts over bytes.
@@ -59,6 +62,7 @@ def choose_lengths(
         max_length: the largest length of a gap, in bytes.
         generator: draws the visible bytes that are hidden together.
         references: texts (n,) as bytes, with other numbers at unknown bytes.
+        words: words and phrases of the user.
     """
     if max_length < 1:
         raise ConservatorError(f"the maximum length of a gap must be at least 1, got {max_length}")
@@ -71,7 +75,10 @@ def choose_lengths(
         if not lengths:
             offset = damaged.spans[damaged.gaps[number], 0]
             raise ConservatorError(f"no length up to {max_length} makes the gap at byte {offset} valid UTF-8")
-        prior = length_prior(lengths, *reference_lengths(context, texts, max_length))
+        counts, weight = word_lengths(context, words)
+        if not any(counts[length] for length in lengths):
+            counts, weight = reference_lengths(context, texts, max_length)
+        prior = length_prior(lengths, counts, weight)
         length, length_probability = _most_likely_length(
             team, context.tokens, context.position, lengths, prior, generator
         )
@@ -103,6 +110,19 @@ def reference_lengths(context: GapContext, texts: list[bytes], max_length: int) 
         if counts:
             return counts, weight
     return Counter(), 0.0
+
+
+def word_lengths(context: GapContext, words: Sequence[str]) -> tuple[Counter[int], float]:
+    """Count the lengths of a gap with which the text around it is a word or phrase; values as ``reference_lengths``."""
+    left, right = as_bytes(context.tokens[: context.position]), as_bytes(context.tokens[context.position :])
+    before, after = re.findall(rb"[^\s\xfe]*$", left)[0], re.findall(rb"^[^\s\xfe.,;:!?)]*", right)[0]
+    visible = len(before) + len(after)
+    if visible < CONFIG.min_word_bytes:
+        return Counter(), 0.0
+    encoded = (f" {word}".encode() for word in words)
+    matches = (word for word in encoded if b" " + before in word and word.endswith(after))
+    lengths = (len(word) - word.index(b" " + before) - 1 - visible for word in matches)
+    return Counter(length for length in lengths if length > 0), CONFIG.word_weight
 
 
 def length_prior(lengths: list[int], reference_counts: Counter[int], weight: float) -> NDArray[np.float64]:

@@ -85,6 +85,8 @@ def read_damage(task: PipelineTask) -> Damage:
     damaged = read_damaged(task.document.data, mark=options.mark, gap=options.gap, fixed=task.fixed)
     if task.references.index is not None and not options.memory:
         raise OptionError("references", "references have no effect without the memory; set memory=True")
+    if options.words and not options.memory:
+        raise OptionError("words", "words have no effect on lost bytes without the memory; set memory=True")
     is_uncertain = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.UNCERTAIN).any())
     if is_uncertain and options.alternatives:
         raise OptionError("alternatives", "alternatives need marked gaps; with this channel any byte may change")
@@ -218,7 +220,8 @@ def choose_gap_lengths(
     valid = damaged.check_utf8("invalid") if is_uncertain else damaged
     texts = task.references.memory_texts(damaged) if task.options.memory else []
     with task.meter.stage("lengths"):
-        lengths = choose_lengths(Team(experts, task.meter), valid, task.options.max_gap, task.generator, texts)
+        team, options = Team(experts, task.meter), task.options
+        lengths = choose_lengths(team, valid, options.max_gap, task.generator, texts, options.words)
     return damaged.with_lengths(*lengths)
 
 

@@ -148,7 +148,7 @@ def restore_characters(task: PipelineTask, text: CharacterText) -> Restoration:
     options = task.options
     lost_unit = "characters" if options.lost == "auto" else options.lost
     with task.meter.measure() as spent:
-        lexicon = Lexicon(texts=task.references.indexed_texts, vocabulary=vocabulary_for(lost_unit))
+        lexicon = Lexicon(texts=task.references.lexicon_texts, vocabulary=vocabulary_for(lost_unit))
         expert = lexicon.condition(text.observe())
         decoding = None
         if len(text.damaged.positions):

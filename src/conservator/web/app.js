@@ -18,11 +18,12 @@
   const labelOf = (name) => {
     const label = $(String(name).replaceAll("_", "-"))?.closest("label");
     const text = [...(label?.childNodes ?? [])].find((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
-    return text?.data.split(/[:,]/)[0].trim() ?? { experts: "Experts", references: "Reference files" }[name];
+    return text?.data.split(/[:;,]/)[0].trim() ?? { experts: "Experts", references: "Reference files" }[name];
   };
   /** Values of the settings, by the names of the options; an empty field with a placeholder is null. */
   const settings = () => Object.fromEntries([...$("settings").querySelectorAll("[name]")].map(({ name, type, value, checked, placeholder }) => {
     if (type === "checkbox") return [name, checked];
+    if (type === "textarea") return [name, value.split("\n").map((line) => line.trim()).filter(Boolean)];
     if (!value && placeholder) return [name, null];
     return [name, type === "range" ? value / 100 : type === "number" ? +value : value];
   }));

@@ -2,7 +2,9 @@
 
 import asyncio
 import base64
+import html
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from importlib.resources import files
@@ -17,7 +19,7 @@ import conservator
 from conservator.document import open_document
 from conservator.documents import damage, encode_text
 from conservator.errors import ConservatorError
-from conservator.options import OPTIONS, REPORT_ALTERNATIVES, RestoreOptions
+from conservator.options import OPTIONS, REPORT_ALTERNATIVES, Option, RestoreOptions
 from conservator.results import Record
 from conservator.results.html import as_page
 from conservator.system.files import check_encoding
@@ -25,6 +27,7 @@ from conservator.web.config import ServerConfig
 from conservator.web.guard import Guard
 from conservator.web.queue import RestorationQueue
 from conservator.web.requests import (
+    FIELDS,
     MAX_NAME_CHARS,
     SURFACE,
     DamageRequest,
@@ -49,6 +52,14 @@ FILES = {
     "static/view.js": ("conservator.results", "view.js", "text/javascript; charset=utf-8"),
     "static/view.css": ("conservator.results", "view.css", "text/css; charset=utf-8"),
 }
+
+
+def sequence_input(option: Option) -> str:
+    """Return the input of an option that is a sequence of texts: a text area with one text per line."""
+    label, identifier = html.escape(re.split(r"\.(?: |$)", option.help)[0]), option.name.replace("_", "-")
+    return f'<label>{label}; one per line<textarea id="{identifier}" name="{option.name}" rows="3"></textarea></label>'
+
+
 # Values of the placeholders in index.html: the default and the bounds of each option, and others.
 PAGE_VALUES = {
     **{name: option.default for name, option in OPTIONS.items()},
@@ -57,6 +68,7 @@ PAGE_VALUES = {
     "min_gap_percent": round(100 * OPTIONS["min_gap_confidence"].default),
     "alternatives": REPORT_ALTERNATIVES,
     "max_name_chars": MAX_NAME_CHARS,
+    "sequences": "\n".join(sequence_input(OPTIONS[name]) for name in FIELDS if OPTIONS[name].is_sequence),
 }
 # JSON needs up to six bytes per byte of a document, and a record is several times as large as its document.
 REQUEST_BYTES_PER_BYTE = 16  # ratio: size of a request over that of its document [safety limit]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, create_model, model_validator
 
@@ -101,6 +101,8 @@ class FixedText(BaseModel):
 def option_field(option: Option) -> tuple[Any, Any]:
     """Return the type and the ``pydantic.Field`` of an option in a request."""
     value_type: Any = Literal[option.choices] if option.choices else option.type
+    if option.is_sequence:
+        value_type = tuple[Annotated[str, Field(min_length=1, max_length=option.max_item_chars)], ...]
     default = None if SURFACE in option.automatic else option.default
     shown_default = option.describe_default(SURFACE)
     description = option.help if shown_default == str(option.default) else f"{option.help} Default: {shown_default}."

@@ -21,6 +21,7 @@ from conservator.experts.char_ngram.trie import (
 from conservator.numerics import compiled
 
 REFERENCES = "references"  # name of the model that is counted on the reference texts
+WORDS = "words"  # name of the model that is counted on the words of the user
 
 
 def code_points(text: str) -> Ints:
@@ -81,6 +82,14 @@ class CharNgramMixture:
         """Select models by index, with equal weights."""
         names, weights = tuple(self.names[index] for index in indices), np.full(len(indices), 1 / len(indices))
         return replace(self, names=names, roots=self.roots[list(indices)], weights=weights)
+
+    def add(self, other: "CharNgramMixture", weight: float) -> "CharNgramMixture":
+        """Add the models of a mixture with the same trie; ``weight``: the sum of their weights."""
+        roots, weights = (
+            np.append(self.roots, other.roots),
+            np.append((1 - weight) * self.weights, weight * other.weights),
+        )
+        return replace(self, names=self.names + other.names, roots=roots, weights=weights)
 
     @cached_property
     def alphabet(self) -> str:

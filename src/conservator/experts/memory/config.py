@@ -13,6 +13,7 @@ class MemoryConfig:
     max_matches: int = 32  # positions: matches per context of a byte [untuned]
     uniform_votes: float = 1024.0  # votes: pseudo-count of the uniform distribution [untuned]
     uniform_mix: float = 2.0**-12  # probability: minimum mass of the uniform distribution [untuned]
+    word_weight: float = 0.1  # ratio: vote of a word of the user relative to the document [LOG: words-of-the-user]
     reference_weight: float = 0.01  # ratio: vote of another text relative to the document [LOG: memory-expert]
 
 

@@ -1,5 +1,6 @@
 """The memory expert: predicts bytes from matching contexts in the document, in references and in common phrases."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,11 +36,13 @@ class Memory:
     Attributes:
         references: further texts to retrieve from, or None.
         phrases: whether to retrieve from the shipped phrases too.
+        words: words of the user, or None.
     """
 
     references: References | None = None
     phrases: bool = True
     spec: ExpertSpec = SPEC
+    words: References | None = None
 
     def condition(self, document: Observation) -> "MemoryExpert":
         """Index the visible bytes of a document (1, L)."""
@@ -48,7 +51,8 @@ class Memory:
                 f"the memory needs one complete document of shape (1, L), got {tuple(document.tokens.shape)}"
             )
         text = document.readable[0].masked_fill(document.hidden[0], UNKNOWN).numpy().astype(np.int16)
-        return MemoryExpert(build_index(text, SHAPES), self.references, load_phrases() if self.phrases else None)
+        phrases = load_phrases() if self.phrases else None
+        return MemoryExpert(build_index(text, SHAPES), self.references, phrases, words=self.words)
 
 
 @dataclass(frozen=True)
@@ -65,12 +69,24 @@ class MemoryExpert:
         index: index of the document.
         references: further texts, or None.
         phrases: index of the common phrases, or None.
+        words: words of the user, or None.
     """
 
     index: Index
     references: References | None = None
     phrases: Index | None = None
     spec: ExpertSpec = field(default=SPEC)
+    words: References | None = None
+
+    @property
+    def other_texts(self) -> Iterator[tuple[Index, References | None, float]]:
+        """Yield the texts besides the document: index, the names of the texts if there are any, weight of a vote."""
+        if self.references is not None:
+            yield self.references.index, self.references, CONFIG.reference_weight
+        if self.phrases is not None:
+            yield self.phrases, None, CONFIG.reference_weight
+        if self.words is not None:
+            yield self.words.index, self.words, CONFIG.word_weight
 
     def predict(self, context: Context, at: At) -> Tensor:
         """Compute log p(v) at the positions ``at``: (n, V)."""
@@ -79,10 +95,8 @@ class MemoryExpert:
         window_of, targets = at[0].numpy(), at[1].numpy()
         votes = np.zeros((len(targets), BYTES.size))
         count_votes(self.index, windows, starts, window_of, targets, 1.0, votes)
-        for other in (self.references.index if self.references else None, self.phrases):
-            if other is not None:
-                elsewhere = np.full_like(starts, -1)
-                count_votes(other, windows, elsewhere, window_of, targets, CONFIG.reference_weight, votes)
+        for index, _, weight in self.other_texts:
+            count_votes(index, windows, np.full_like(starts, -1), window_of, targets, weight, votes)
         uniform_votes, uniform_mix = CONFIG.uniform_votes, CONFIG.uniform_mix
         probs = (votes + uniform_votes / BYTES.size) / (votes.sum(axis=1, keepdims=True) + uniform_votes)
         probs = (1 - uniform_mix) * probs + uniform_mix / BYTES.size
@@ -101,13 +115,10 @@ class MemoryExpert:
             MemorySource(None, line) if position >= 0 else None
             for position, line in zip(best.tolist(), lines.tolist(), strict=True)
         ]
-        references = self.references
-        for index, texts in ((references.index if references else None, references), (self.phrases, None)):
-            if index is None:
-                continue
+        for index, texts, weight in self.other_texts:
             best, other_votes = best_positions(index, windows, start - 1, window_of, positions, tokens[positions])
-            better = np.flatnonzero(CONFIG.reference_weight * other_votes > votes)
-            votes[better] = CONFIG.reference_weight * other_votes[better]
+            better = np.flatnonzero(weight * other_votes > votes)
+            votes[better] = weight * other_votes[better]
             better_sources = texts.sources(best[better]) if texts else [None] * len(better)
             for number, source in zip(better.tolist(), better_sources, strict=True):
                 sources[number] = source

@@ -16,15 +16,15 @@ from conservator.channels.ocr_confidence import OcrConfidence
 from conservator.decoders.edits import ArcTable, Beam, Change, find_changes, find_uncertain_spans
 from conservator.decoders.edits.changes import expected_edits
 from conservator.documents import splice
-from conservator.experts.char_ngram import REFERENCES, CharNgramMixture
+from conservator.experts.char_ngram import REFERENCES, WORDS, CharNgramMixture
 from conservator.experts.meter import Meter, OutOfTimeError
 from conservator.pipelines.correction.acceptance import Acceptance
 from conservator.pipelines.correction.coverage import COVERAGE, Coverage, mean_surprisal
 from conservator.pipelines.correction.rescoring import CORRECTION_RESCORING, LineSpan, rescore_corrections
+from conservator.pipelines.references import STRAIGHT_QUOTES
 from conservator.pipelines.rescoring import Rescorer
 
 LINE_END = re.compile(r"(\r\n|[\n\r\f\v\x85\u2028\u2029])")
-STRAIGHT_QUOTES = str.maketrans("\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f", "'" * 4 + '"' * 4)
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class CorrectorConfig:
     max_rate: float = 4.0  # ratio: upper bound of it [untuned]
     prior_edits: float = 0.2  # edits: pseudo-count at the rate of the channel [untuned]
     min_model_weight: float = 0.05  # weight: models with a smaller mean weight are not used [untuned]
+    word_weight: float = 0.1  # weight: of the words of the user, if there are any [LOG: words-of-the-user]
     fit_sample: int = 20_000  # characters: sample for the mean weights of the models [untuned]
 
 
@@ -90,7 +91,8 @@ class Corrector:
 
         Args:
             channel: The OCR errors.
-            prior: Character models; each text uses those that predict it well.
+            prior: Character models; each text uses those that predict it well. A model WORDS is always used, with a
+                fixed weight, and does not count for coverage.
             beam: The search over a line.
             min_log_odds: Minimum log-odds of a change, in nats.
             min_confidence: Minimum probability of a change.
@@ -99,7 +101,9 @@ class Corrector:
             reference_tokens: Tokens of reference texts; changes of numbers, addresses and identifiers must result in
                 one of them.
         """
-        self.channel, self.prior, self.beam = channel, prior, beam or Beam()
+        others = [index for index, name in enumerate(prior.names) if name != WORDS]
+        self.words = prior.subset([prior.names.index(WORDS)]) if WORDS in prior.names else None
+        self.channel, self.prior, self.beam = channel, prior.subset(others), beam or Beam()
         self.min_log_odds, self.min_confidence, self.mark, self.rescorer = min_log_odds, min_confidence, mark, rescorer
         self.reference_tokens = reference_tokens
 
@@ -130,8 +134,10 @@ class Corrector:
         uncovered = coverage.uncovered_share(text)
         if not lines:
             return Correction(text, (), 0.0, (), (), uncovered)
-        rate = self.infer_rate(lines, mixture, ocr_confidence, mark, meter)
         reference_weight = float(mixture.weights[[name == REFERENCES for name in mixture.names]].sum())
+        if self.words is not None:
+            mixture = mixture.add(self.words, CORRECTOR.word_weight)
+        rate = self.infer_rate(lines, mixture, ocr_confidence, mark, meter)
         acceptance = Acceptance(
             text,
             coverage,
