@@ -204,7 +204,8 @@ def workers_of(process: int, engine: str) -> list[int]:
     if engine == "ray":
         return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if is_actor(path)]
     try:
-        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        threads = Path(f"/proc/{process}/task").glob("*/children")  # every worker was started by a thread of its own
+        children = [child for path in threads for child in path.read_text().split()]
         return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
     except OSError:
         return []
@@ -213,7 +214,7 @@ def workers_of(process: int, engine: str) -> list[int]:
 def is_actor(path: Path) -> bool:
     """Return whether a process is a Ray actor of Conservator, by its command line."""
     try:
-        return path.read_bytes().startswith(b"ray::RayWorker")
+        return path.read_bytes().startswith(b"ray::TaskRunner")
     except OSError:
         return False
 
