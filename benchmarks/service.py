@@ -138,7 +138,8 @@ class LoadTest:
 
 def children(process: int) -> list[int]:
     """Return the child processes of a process."""
-    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+    threads = Path(f"/proc/{process}/task").glob("*/children")  # every worker was started by a thread of its own
+    return [int(child) for path in threads for child in path.read_text().split()]
 
 
 def main() -> None:
