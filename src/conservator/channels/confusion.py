@@ -1,7 +1,6 @@
 """An arbitrary memoryless channel, given by its confusion matrix."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,16 +18,10 @@ class ConfusionLikelihood(Likelihood):
     """The likelihood is the column of the confusion matrix for the observed symbol.
 
     Attributes:
-        tokens: (..., L) the observed symbols.
         log_columns: (symbols, V) log matrix[v, y], a row for each symbol y.
     """
 
-    tokens: Tensor
     log_columns: Tensor
-
-    def __getitem__(self, index: Any) -> "ConfusionLikelihood":
-        """Return the likelihood at the positions ``index``."""
-        return ConfusionLikelihood(self.tokens[index], self.log_columns)
 
     @property
     def symbols(self) -> int:

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,20 +16,14 @@ class MaskLikelihood(Likelihood):
     """The likelihood is flat at a lost position, and a point mass at a visible one.
 
     Attributes:
-        tokens: (..., L) the observed tokens; V where lost.
         vocab_size: V.
         log_lost: log r.
         log_keep: log (1 - r).
     """
 
-    tokens: Tensor
     vocab_size: int
     log_lost: float
     log_keep: float
-
-    def __getitem__(self, index: Any) -> "MaskLikelihood":
-        """Return the likelihood at the positions ``index``."""
-        return MaskLikelihood(self.tokens[index], self.vocab_size, self.log_lost, self.log_keep)
 
     @property
     def symbols(self) -> int:

@@ -1,7 +1,6 @@
 """The mask channel with token-dependent rates: the erasure probability depends on the token."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,16 +16,10 @@ class TokenDependentMaskLikelihood(Likelihood):
     """The likelihood is the rate of each token at a lost position, and a point mass at a visible one.
 
     Attributes:
-        tokens: (..., L) the observed tokens; V where lost.
         rates: (V,) the erasure probability of each token.
     """
 
-    tokens: Tensor
     rates: Tensor
-
-    def __getitem__(self, index: Any) -> "TokenDependentMaskLikelihood":
-        """Return the likelihood at the positions ``index``."""
-        return TokenDependentMaskLikelihood(self.tokens[index], self.rates)
 
     @property
     def symbols(self) -> int:
