@@ -1,7 +1,6 @@
 """``conservator check``: tests whether each expert is best on its own domain."""
 
 import json as json_format
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,7 @@ from conservator.cli.options import (
     check_targets,
     load_named,
 )
-from conservator.system.files import check_folder, check_writable, write_atomically
+from conservator.system.files import check_folder, check_writable, write_atomically, write_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,10 +109,8 @@ def check(
     text = json_format.dumps(record, indent=2, allow_nan=False) + "\n"
     for path, content in zip(outputs, (text, as_markdown(result), None), strict=False):
         write_atomically(path, content.encode() if content else render(heat_map(result), "png"))
-    if json == "-":
-        sys.stdout.write(text)
-    elif json is not None:
-        write_atomically(Path(json), text.encode())
+    if json is not None:
+        write_document(json, text)
     show(result, messages if json == "-" else SafeConsole(highlight=False, markup=False))
     if not result.passed:
         raise typer.Exit(1)

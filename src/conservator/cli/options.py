@@ -57,6 +57,7 @@ Threads = Annotated[
         show_default=False,
     ),
 ]
+Mark = Annotated[str, typer.Option(help="Text that stands for one lost byte (default: U+FFFD).", show_default=False)]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")]
 Parents = Annotated[bool, typer.Option("--parents", "-p", help="Create missing folders.")]
 Device = Annotated[str, typer.Option(help="Torch device for the experts, such as cpu or cuda.")]

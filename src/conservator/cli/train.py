@@ -3,14 +3,16 @@
 import shlex
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn
 
-from conservator.cli.console import messages, printable
+from conservator.cli.console import messages, printable, show_progress
 from conservator.cli.options import Parents, Quiet, Seed, Threads
 from conservator.errors import ConservatorError
 from conservator.system.files import check_folder, display_name
@@ -134,7 +136,7 @@ def train(
         "data_sha256": corpus.fingerprint,
         "strip": strip or [],
     }
-    with Interrupt() as interrupt, TrainingBar() as bar:
+    with Interrupt() as interrupt, progress_bar() as report:
         outcome = run_training(
             plan,
             corpus,
@@ -143,7 +145,7 @@ def train(
             resume=resume,
             about=record,
             device=device,
-            report=bar.show,
+            report=report,
             stopped=interrupt.was_received,
         )
     if not outcome.finished:
@@ -228,31 +230,22 @@ class Interrupt:
         return self.received
 
 
-class TrainingBar:
-    """A progress bar with loss, speed and remaining time, if standard error is a terminal."""
+@contextmanager
+def progress_bar() -> "Iterator[Callable[[TrainingProgress], None]]":
+    """Show a bar with a moving average of the loss, speed and remaining time, if standard error is a terminal."""
+    loss: float | None = None
+    with show_progress(BarColumn(), "{task.percentage:3.0f} %  {task.description}") as bar:
+        task = bar.add_task("", total=1.0)
 
-    def __enter__(self) -> "TrainingBar":
-        """Show the bar."""
-        columns = (BarColumn(), TextColumn("{task.percentage:3.0f} %  {task.description}"))
-        self.bar = Progress(
-            *columns, console=messages, transient=True, disable=messages.quiet or not messages.is_terminal
-        )
-        self.bar.start()
-        self.task = self.bar.add_task("", total=1.0)
-        self.loss: float | None = None
-        return self
+        def update(progress: "TrainingProgress") -> None:
+            nonlocal loss
+            loss = progress.loss if loss is None else 0.95 * loss + 0.05 * progress.loss
+            minutes, seconds = divmod(round(progress.seconds_left), 60)
+            speed = f"{progress.bytes_per_second / 1000:.1f} kB/s"
+            text = f"step {progress.step}  loss {loss:.3f}  {speed}  {minutes}:{seconds:02} remaining"
+            bar.update(task, completed=progress.progress, description=text)
 
-    def __exit__(self, *_: object) -> None:
-        """Remove the bar."""
-        self.bar.stop()
-
-    def show(self, progress: "TrainingProgress") -> None:
-        """Update the bar after a step; the loss is an exponential moving average."""
-        self.loss = progress.loss if self.loss is None else 0.95 * self.loss + 0.05 * progress.loss
-        minutes, seconds = divmod(round(progress.seconds_left), 60)
-        speed = f"{progress.bytes_per_second / 1000:.1f} kB/s"
-        text = f"step {progress.step}  loss {self.loss:.3f}  {speed}  {minutes}:{seconds:02} remaining"
-        self.bar.update(self.task, completed=progress.progress, description=text)
+        yield update
 
 
 def check_device(device: str) -> None:
