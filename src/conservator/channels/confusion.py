@@ -75,4 +75,4 @@ class ConfusionChannel(Channel):
 
     def likelihood(self, tokens: Tensor) -> ConfusionLikelihood:
         """Return the column of each observed symbol."""
-        return ConfusionLikelihood(tokens, self._log_columns)
+        return ConfusionLikelihood(tokens, self.vocab_size, self._log_columns)

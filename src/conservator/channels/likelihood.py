@@ -19,11 +19,18 @@ class Likelihood(ABC):
 
     Attributes:
         tokens: (..., L) the observed symbols; V where a token is lost.
+        vocab_size: V.
         symbols: the number of output symbols, if the likelihood depends on the symbol alone, so that observations can
             be counted by symbol instead of scored one by one; else 0.
     """
 
     tokens: Tensor
+    vocab_size: int
+
+    @property
+    def lost(self) -> Tensor:
+        """(..., L) True at the symbol V, which stands for a lost token unless the channel has it as an output."""
+        return self.tokens == self.vocab_size
 
     @property
     def symbols(self) -> int:

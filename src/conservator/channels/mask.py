@@ -16,12 +16,10 @@ class MaskLikelihood(Likelihood):
     """The likelihood is flat at a lost position, and a point mass at a visible one.
 
     Attributes:
-        vocab_size: V.
         log_lost: log r.
         log_keep: log (1 - r).
     """
 
-    vocab_size: int
     log_lost: float
     log_keep: float
 
@@ -29,11 +27,6 @@ class MaskLikelihood(Likelihood):
     def symbols(self) -> int:
         """V tokens and the mask."""
         return self.vocab_size + 1
-
-    @property
-    def lost(self) -> Tensor:
-        """(..., L) True where the token is lost."""
-        return self.tokens == self.vocab_size
 
     def table(self) -> Tensor:
         """Return log c_l(v): log r everywhere at a lost position, log (1 - r) at the token of a visible one."""

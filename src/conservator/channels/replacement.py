@@ -16,22 +16,15 @@ class ReplacementLikelihood(Likelihood):
     """The likelihood is high at the observed token and low at all others; flat where nothing was observed.
 
     Attributes:
-        vocab_size: V.
         rate: r, the replacement probability.
     """
 
-    vocab_size: int
     rate: float
 
     @property
     def symbols(self) -> int:
         """V tokens."""
         return self.vocab_size
-
-    @property
-    def lost(self) -> Tensor:
-        """(..., L) True where nothing was observed."""
-        return self.tokens == self.vocab_size
 
     @property
     def log_other(self) -> float:

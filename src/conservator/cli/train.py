@@ -136,7 +136,7 @@ def train(
         "data_sha256": corpus.fingerprint,
         "strip": strip or [],
     }
-    with Interrupt() as interrupt, progress_bar() as report:
+    with record_interrupts() as interrupted, progress_bar() as report:
         outcome = run_training(
             plan,
             corpus,
@@ -146,7 +146,7 @@ def train(
             about=record,
             device=device,
             report=report,
-            stopped=interrupt.was_received,
+            stopped=interrupted,
         )
     if not outcome.finished:
         messages.print(
@@ -202,32 +202,25 @@ def choose_filters(values: list[str], data: list[Path]) -> "dict[Path, Filter]":
     return filters
 
 
-class Interrupt:
-    """Context manager that records the first SIGINT or SIGTERM; the second one raises KeyboardInterrupt."""
+@contextmanager
+def record_interrupts() -> Iterator[Callable[[], bool]]:
+    """Record the first SIGINT or SIGTERM in a ``with`` block; the second one raises KeyboardInterrupt.
 
-    def __init__(self) -> None:
-        """Start without a signal."""
-        self.received = False
+    The yielded function returns whether a signal was received. A message would disturb the progress bar.
+    """
+    received: list[int] = []
 
-    def __enter__(self) -> "Interrupt":
-        """Install the signal handlers."""
-        self.handlers = {number: signal.signal(number, self.handle) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Restore the previous signal handlers."""
-        for number, handler in self.handlers.items():
-            signal.signal(number, handler)
-
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        """Record the first signal without a message, which would disturb the progress bar; raise on the second."""
-        if self.received:
+    def handle(number: int, frame: FrameType | None) -> None:
+        if received:
             raise KeyboardInterrupt
-        self.received = True
+        received.append(number)
 
-    def was_received(self) -> bool:
-        """Whether the training should stop."""
-        return self.received
+    handlers = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(received)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -106,13 +106,19 @@ def find_slot(keys: Ints, key: int) -> int:
 
 
 @compiled
+def insert(keys: Ints, values: Ints | Floats, key: int, value: float) -> None:
+    """Insert a key with its value into a hash table, or replace its value."""
+    slot = find_slot(keys, key)
+    keys[slot] = key
+    values[slot] = value
+
+
+@compiled
 def rehash(keys: Ints, values: Ints | Floats, new_keys: Ints, new_values: Ints | Floats) -> None:
     """Copy a hash table into a larger one."""
-    for old_slot in range(len(keys)):
-        if keys[old_slot] != EMPTY:
-            slot = find_slot(new_keys, keys[old_slot])
-            new_keys[slot] = keys[old_slot]
-            new_values[slot] = values[old_slot]
+    for slot in range(len(keys)):
+        if keys[slot] != EMPTY:
+            insert(new_keys, new_values, keys[slot], values[slot])
 
 
 @compiled
