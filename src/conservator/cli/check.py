@@ -134,23 +134,18 @@ def grids(result: "Check") -> dict[str, list[list[str]]]:
     def make_grid(value_of: "Callable[[Cell], Estimate]") -> list[list[str]]:
         grid = [["domain", *names]]
         for domain in result.counts:
-            grid.append([domain, *(format_estimate(value_of(cell)) for cell in result.cells if cell.domain == domain)])
+            grid.append([domain, *(str(value_of(cell)) for cell in result.cells if cell.domain == domain)])
         return grid
 
     energies = make_grid(lambda cell: cell.energy)
     energies[0].append("margin")
     for row in energies[1:]:
-        row.append(format_estimate(result.margins[row[0]]) if row[0] in result.margins else "")
+        row.append(str(result.margins.get(row[0], "")))
     return {
         "Energy: loss in nats per byte, over all positions": energies,
         "Loss: nats per masked byte": make_grid(lambda cell: cell.per_hidden_byte),
         "Upper bound: bits per byte": make_grid(lambda cell: cell.bits_per_byte),
     }
-
-
-def format_estimate(estimate: "Estimate") -> str:
-    """Format a value with its interval."""
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
 def verdicts(result: "Check") -> list[str]:

@@ -83,18 +83,14 @@ class ProgressBars:
 
     def track(self, items: Iterable[Any], title: str) -> Iterable[Any]:
         """Iterate over ``items`` with a progress bar on standard error, if that is a terminal."""
-        if self.display is not None:
-            yield from self._track_on(self.display, items, title)
+        if self.display is None:
+            with show_counts() as self.display:
+                try:
+                    yield from self.track(items, title)
+                finally:
+                    self.display = None
             return
-        with show_counts() as self.display:
-            try:
-                yield from self._track_on(self.display, items, title)
-            finally:
-                self.display = None
-
-    def _track_on(self, display: Progress, items: Iterable[Any], title: str) -> Iterable[Any]:
-        """Iterate over ``items`` with a bar on an open display; remove the bar at the end."""
-        item_list = list(items)
+        display, item_list = self.display, list(items)
         task = display.add_task(title, total=len(item_list))
         try:
             for item in item_list:

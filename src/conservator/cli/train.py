@@ -158,11 +158,8 @@ def train(
     print(f"{printable(display_name(out))}: {outcome.step} steps, {outcome.seconds / 60:.1f} minutes")
     if outcome.held_out is not None:
         loss, bound = outcome.held_out.per_hidden_byte(), outcome.held_out.bits_per_byte()
-        per = loss_unit(learner.source)
-        print(
-            f"held-out loss: {loss.value:.3f} [{loss.low:.3f}, {loss.high:.3f}] nats per {per} (mean over noise levels)"
-        )
-        print(f"               at most {bound.value:.3f} [{bound.low:.3f}, {bound.high:.3f}] bits per byte")
+        print(f"held-out loss: {loss} nats per {loss_unit(learner.source)} (mean over noise levels)")
+        print(f"               at most {bound} bits per byte")
 
 
 def choose_target(

@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import zlib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from conservator.experts.char_ngram.trie import BITS, DISCOUNT, EMPTY, Trie, ins
 from conservator.numerics import compiled
 from conservator.system.files import read_document
 
+BUILTIN_FOLDER = Path(__file__).parent / "builtin"  # written by conservator.training.characters
 FORMAT = "conservator character model 1"
 MAX_BYTES = 2**28  # bytes: total size of the arrays of a file [safety limit]
 LEVELS_PER_OCTAVE = 6  # levels: quantisation of counts, per factor of two [definition]
@@ -89,6 +91,12 @@ def read_model(path: Path) -> CharNgramModel:
         return CharNgramModel(str(header["name"]), build(arrays, int(header["order"])))
     except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error) as error:
         raise ConservatorError(f"{path} is not a character n-gram model: {error}") from error
+
+
+@cache
+def load_char_ngram_models() -> tuple[CharNgramModel, ...]:
+    """Load the shipped models, sorted by file name. The result is cached for the process."""
+    return tuple(read_model(path) for path in sorted(BUILTIN_FOLDER.glob("*.gz")))
 
 
 def build(arrays: dict[str, Ints], order: int) -> Trie:
