@@ -213,16 +213,14 @@ class ModelArguments:
         return load_named(names, self.device, self.precision, trust_remote_code=self.trust_remote_code)
 
 
-def read_text(
-    name: str, encoding: str | None = None, *, marks: tuple[str | None, ...], allow_invalid_utf8: bool = False
-) -> "InputText":
+def read_text(name: str, encoding: str | None = None, *, marks: tuple[str | None, ...]) -> "InputText":
     """Read the text of a file or of standard input; raise a NotTextError for other files."""
     data = read_document(name)
 
     from conservator.documents import read_input
 
     shown_name = "standard input" if name == "-" else display_name(name)
-    return read_input(data, encoding, name=shown_name, markers=marks, allow_invalid_utf8=allow_invalid_utf8)
+    return read_input(data, encoding, name=shown_name, markers=marks)
 
 
 def load_named(

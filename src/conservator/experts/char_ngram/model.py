@@ -6,13 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
+from conservator.arrays import Floats, Ints
 from conservator.experts.char_ngram.trie import (
     BITS,
     CONFIG,
     EMPTY,
     ORDER,
-    Floats,
-    Ints,
     Trie,
     find_contexts,
     insert,

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.errors import ConservatorError
 from conservator.experts.char_ngram.model import CharNgramModel
 from conservator.experts.char_ngram.trie import BITS, DISCOUNT, EMPTY, Trie, insert
@@ -28,9 +29,6 @@ MAX_UNPRUNED_LENGTH = 3  # characters: n-grams up to this length are never prune
 MAX_CODE_POINT = 0xFFFF  # code point: the largest that the file format can store [definition]
 # name of an array in the file -> data type
 ARRAYS = {"extended": "<u2", "before": "<u2", "grams": "<u2", "rests": "<u1", "after": "<u2", "counts": "<u1"}
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def write_model(model: CharNgramModel, min_count: int) -> bytes:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.numerics import compiled
 
 
@@ -38,9 +38,6 @@ UNIFORM = 1 / 0x110000  # probability: of each code point in the empty model [de
 BITS = 21  # bits: size of a code point in a key [definition]
 MAX_LOAD = 0.6  # fraction: of the slots of a hash table that may be used [numerical]
 EMPTY = -1  # key: marks an unused slot [definition]
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Trie(NamedTuple):
