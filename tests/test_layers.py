@@ -12,7 +12,7 @@ LIBRARY, STUDIES = ROOT / "src" / "conservator", ROOT / "src" / "conservator_stu
 # From the bottom to the top; modules of the same layer do not import each other.
 LAYERS = [
     {"errors"},
-    {"numerics", "system"},
+    {"arrays", "numerics", "system"},
     {"execution"},
     {"vocabularies"},
     {"documents", "channels"},

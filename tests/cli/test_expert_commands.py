@@ -7,7 +7,7 @@ import signal
 import pytest
 import torch
 
-from conservator.cli.train import Interrupt
+from conservator.cli.train import record_interrupts
 from conservator.experts import load_expert, save_expert
 from conservator.training.trainer import Trainer
 from support.commands import call
@@ -208,11 +208,11 @@ def test_a_check_that_passes_has_exit_code_0(texts):
 
 
 def test_a_second_interrupt_is_raised():
-    handler, interrupt = signal.getsignal(signal.SIGINT), Interrupt()  # a background job may ignore it
-    with interrupt:
-        assert not interrupt.was_received()
+    handler = signal.getsignal(signal.SIGINT)  # a background job may ignore it
+    with record_interrupts() as interrupted:
+        assert not interrupted()
         signal.raise_signal(signal.SIGTERM)
-        assert interrupt.was_received()
+        assert interrupted()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is handler

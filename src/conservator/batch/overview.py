@@ -1,7 +1,5 @@
 """The overview of a batch: one HTML file without scripts, sorted by need for review."""
 
-import base64
-import hashlib
 import html
 from itertools import islice
 from typing import Any, BinaryIO
@@ -9,7 +7,7 @@ from typing import Any, BinaryIO
 from conservator.batch.engine import COPIED, RESTORED, DocumentResult
 from conservator.batch.ledger import Ledger
 from conservator.batch.totals import Totals, sum_results
-from conservator.results.html import asset
+from conservator.results.html import asset, make_page
 
 OVERVIEW = "overview.html"
 MAX_ROWS = 500  # documents: listed in the overview [untuned]
@@ -32,28 +30,13 @@ STYLE = """
 .list .value { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .list .copied { color: var(--poor); } .note { color: var(--soft); font-size: .84rem; }
 """
-TEMPLATE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {source}; base-uri 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Batch: {documents} documents</title>
-<style>{style}</style>
-</head>
-<body class="report">
-<header class="masthead"><p class="brand">Conservator</p><h1>Batch: {documents} documents</h1></header>
-<main>
+BODY = """<main>
 <dl class="cards">{cards}</dl>
 <section class="panel"><header><h2>{heading}</h2></header><div class="list">
 <table><thead><tr>{head}</tr></thead><tbody>
 {rows}
 </tbody></table></div></section>
-</main>
-</body>
-</html>
-"""
+</main>"""
 NUMERIC = "value"  # class of the cells of a column of numbers
 HEAD = {"document": "", "outcome": ""}  # title of a column -> class of its cells
 HEAD |= dict.fromkeys(("bytes", "lost", "restored", "confident", "unfilled", "expected accuracy"), NUMERIC)
@@ -64,22 +47,17 @@ def write_overview(handle: BinaryIO, ledger: Ledger) -> None:
     """Write the overview."""
     totals = sum_results(ledger.rows())
     rows = [_row(row) for row in islice(ledger.rows(WORST_FIRST), MAX_ROWS)]
-    style = asset("view.css") + STYLE
-    style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     documents = totals.documents + totals.excluded
     heading = "All documents, by need for review"
     if documents > MAX_ROWS:
         heading = f"{MAX_ROWS} of {documents} documents, by need for review"
-    text = TEMPLATE.format(
-        source=html.escape(f"'sha256-{style_hash}'"),
-        documents=totals.documents,
-        style=style,
+    body = BODY.format(
         cards="".join(f"<div class='card'><dt>{name}</dt><dd>{value}</dd></div>" for name, value in _cards(totals)),
         heading=heading,
         head="".join(f"<th class='{kind}'>{title}</th>" for title, kind in HEAD.items()),
         rows="\n".join(rows),
     )
-    handle.write(text.encode())
+    handle.write(make_page(f"Batch: {totals.documents} documents", body, asset("view.css") + STYLE).encode())
 
 
 def _cards(totals: Totals) -> list[tuple[str, str]]:

@@ -1,7 +1,6 @@
 """An arbitrary memoryless channel, given by its confusion matrix."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,16 +18,10 @@ class ConfusionLikelihood(Likelihood):
     """The likelihood is the column of the confusion matrix for the observed symbol.
 
     Attributes:
-        tokens: (..., L) the observed symbols.
         log_columns: (symbols, V) log matrix[v, y], a row for each symbol y.
     """
 
-    tokens: Tensor
     log_columns: Tensor
-
-    def __getitem__(self, index: Any) -> "ConfusionLikelihood":
-        """Return the likelihood at the positions ``index``."""
-        return ConfusionLikelihood(self.tokens[index], self.log_columns)
 
     @property
     def symbols(self) -> int:
@@ -82,4 +75,4 @@ class ConfusionChannel(Channel):
 
     def likelihood(self, tokens: Tensor) -> ConfusionLikelihood:
         """Return the column of each observed symbol."""
-        return ConfusionLikelihood(tokens, self._log_columns)
+        return ConfusionLikelihood(tokens, self.vocab_size, self._log_columns)

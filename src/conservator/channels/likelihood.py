@@ -1,13 +1,15 @@
 """The local likelihood of a token v at each position of an observation: c_l(v) = p_c(y_l | x_l = v)."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 
+@dataclass(frozen=True)
 class Likelihood(ABC):
     """log c_l(v) at every position of an observation.
 
@@ -16,9 +18,19 @@ class Likelihood(ABC):
     the table.
 
     Attributes:
+        tokens: (..., L) the observed symbols; V where a token is lost.
+        vocab_size: V.
         symbols: the number of output symbols, if the likelihood depends on the symbol alone, so that observations can
             be counted by symbol instead of scored one by one; else 0.
     """
+
+    tokens: Tensor
+    vocab_size: int
+
+    @property
+    def lost(self) -> Tensor:
+        """(..., L) True at the symbol V, which stands for a lost token unless the channel has it as an output."""
+        return self.tokens == self.vocab_size
 
     @property
     def symbols(self) -> int:
@@ -30,9 +42,9 @@ class Likelihood(ABC):
         """Whether the likelihood at an erased position depends on the token; by default it does not."""
         return False
 
-    @abstractmethod
-    def __getitem__(self, index: Any) -> "Likelihood":
+    def __getitem__(self, index: Any) -> Self:
         """Return the likelihood at the positions ``index``."""
+        return replace(self, tokens=self.tokens[index])
 
     @abstractmethod
     def table(self) -> Tensor:

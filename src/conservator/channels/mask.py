@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,30 +16,17 @@ class MaskLikelihood(Likelihood):
     """The likelihood is flat at a lost position, and a point mass at a visible one.
 
     Attributes:
-        tokens: (..., L) the observed tokens; V where lost.
-        vocab_size: V.
         log_lost: log r.
         log_keep: log (1 - r).
     """
 
-    tokens: Tensor
-    vocab_size: int
     log_lost: float
     log_keep: float
-
-    def __getitem__(self, index: Any) -> "MaskLikelihood":
-        """Return the likelihood at the positions ``index``."""
-        return MaskLikelihood(self.tokens[index], self.vocab_size, self.log_lost, self.log_keep)
 
     @property
     def symbols(self) -> int:
         """V tokens and the mask."""
         return self.vocab_size + 1
-
-    @property
-    def lost(self) -> Tensor:
-        """(..., L) True where the token is lost."""
-        return self.tokens == self.vocab_size
 
     def table(self) -> Tensor:
         """Return log c_l(v): log r everywhere at a lost position, log (1 - r) at the token of a visible one."""

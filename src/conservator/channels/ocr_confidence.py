@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from conservator.arrays import Floats
+
 OcrAlternative = tuple[str, float]  # an alternative character, and its probability if the observed one is wrong
 MIN_PROB = 1e-12  # probability: lower bound before a logarithm [numerical]
 

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,28 +16,15 @@ class ReplacementLikelihood(Likelihood):
     """The likelihood is high at the observed token and low at all others; flat where nothing was observed.
 
     Attributes:
-        tokens: (..., L) the observed tokens; V where lost.
-        vocab_size: V.
         rate: r, the replacement probability.
     """
 
-    tokens: Tensor
-    vocab_size: int
     rate: float
-
-    def __getitem__(self, index: Any) -> "ReplacementLikelihood":
-        """Return the likelihood at the positions ``index``."""
-        return ReplacementLikelihood(self.tokens[index], self.vocab_size, self.rate)
 
     @property
     def symbols(self) -> int:
         """V tokens."""
         return self.vocab_size
-
-    @property
-    def lost(self) -> Tensor:
-        """(..., L) True where nothing was observed."""
-        return self.tokens == self.vocab_size
 
     @property
     def log_other(self) -> float:

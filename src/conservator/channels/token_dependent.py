@@ -1,7 +1,6 @@
 """The mask channel with token-dependent rates: the erasure probability depends on the token."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,35 +16,24 @@ class TokenDependentMaskLikelihood(Likelihood):
     """The likelihood is the rate of each token at a lost position, and a point mass at a visible one.
 
     Attributes:
-        tokens: (..., L) the observed tokens; V where lost.
         rates: (V,) the erasure probability of each token.
     """
 
-    tokens: Tensor
     rates: Tensor
-
-    def __getitem__(self, index: Any) -> "TokenDependentMaskLikelihood":
-        """Return the likelihood at the positions ``index``."""
-        return TokenDependentMaskLikelihood(self.tokens[index], self.rates)
 
     @property
     def symbols(self) -> int:
         """V tokens and the mask."""
-        return len(self.rates) + 1
+        return self.vocab_size + 1
 
     @property
     def erasure_is_informative(self) -> bool:
         """True: the rates differ between tokens."""
         return True
 
-    @property
-    def lost(self) -> Tensor:
-        """(..., L) True where the token is lost."""
-        return self.tokens == len(self.rates)
-
     def table(self) -> Tensor:
         """Return log c_l(v): log r(v) at a lost position, log (1 - r(v)) at the token v of a visible one."""
-        same = self.tokens[..., None] == torch.arange(len(self.rates), device=self.tokens.device)
+        same = self.tokens[..., None] == torch.arange(self.vocab_size, device=self.tokens.device)
         table = torch.where(same, torch.log1p(-self.rates), -torch.inf)
         return torch.where(self.lost[..., None], self.rates.log(), table)
 
@@ -85,4 +73,4 @@ class TokenDependentMaskChannel(Channel):
 
     def likelihood(self, tokens: Tensor) -> TokenDependentMaskLikelihood:
         """Return the rates at masked tokens, and a point mass at others."""
-        return TokenDependentMaskLikelihood(tokens, self.rates)
+        return TokenDependentMaskLikelihood(tokens, self.vocab_size, self.rates)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from conservator.cli.console import messages
+from conservator.cli.console import messages, show_counts
 from conservator.cli.options import Force, ModelArguments, Parents, Quiet, as_usage_errors, with_options
 from conservator.errors import ConservatorError, OptionError
 from conservator.options import RestoreOptions, expert_names
@@ -196,17 +195,7 @@ def run_with_progress(run: "Batch") -> "Totals":
 @contextmanager
 def progress_bar() -> "Iterator[Callable[[int, int | None], None]]":
     """Show a bar with speed and remaining time on standard error, if that is a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("remaining"),
-        TimeRemainingColumn(),
-    )
-    hidden = messages.quiet or not messages.is_terminal
-    with Progress(*columns, console=messages, transient=True, disable=hidden) as bar:
+    with show_counts("{task.fields[rate]}") as bar:
         task, start = bar.add_task("restoring documents", total=None, rate=""), time.monotonic()
 
         def update(done: int, total: int | None) -> None:

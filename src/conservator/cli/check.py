@@ -1,7 +1,6 @@
 """``conservator check``: tests whether each expert is best on its own domain."""
 
 import json as json_format
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +19,7 @@ from conservator.cli.options import (
     check_targets,
     load_named,
 )
-from conservator.system.files import check_folder, check_writable, write_atomically
+from conservator.system.files import check_folder, check_writable, write_atomically, write_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,10 +109,8 @@ def check(
     text = json_format.dumps(record, indent=2, allow_nan=False) + "\n"
     for path, content in zip(outputs, (text, as_markdown(result), None), strict=False):
         write_atomically(path, content.encode() if content else render(heat_map(result), "png"))
-    if json == "-":
-        sys.stdout.write(text)
-    elif json is not None:
-        write_atomically(Path(json), text.encode())
+    if json is not None:
+        write_document(json, text)
     show(result, messages if json == "-" else SafeConsole(highlight=False, markup=False))
     if not result.passed:
         raise typer.Exit(1)
@@ -137,23 +134,18 @@ def grids(result: "Check") -> dict[str, list[list[str]]]:
     def make_grid(value_of: "Callable[[Cell], Estimate]") -> list[list[str]]:
         grid = [["domain", *names]]
         for domain in result.counts:
-            grid.append([domain, *(format_estimate(value_of(cell)) for cell in result.cells if cell.domain == domain)])
+            grid.append([domain, *(str(value_of(cell)) for cell in result.cells if cell.domain == domain)])
         return grid
 
     energies = make_grid(lambda cell: cell.energy)
     energies[0].append("margin")
     for row in energies[1:]:
-        row.append(format_estimate(result.margins[row[0]]) if row[0] in result.margins else "")
+        row.append(str(result.margins.get(row[0], "")))
     return {
         "Energy: loss in nats per byte, over all positions": energies,
         "Loss: nats per masked byte": make_grid(lambda cell: cell.per_hidden_byte),
         "Upper bound: bits per byte": make_grid(lambda cell: cell.bits_per_byte),
     }
-
-
-def format_estimate(estimate: "Estimate") -> str:
-    """Format a value with its interval."""
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
 def verdicts(result: "Check") -> list[str]:

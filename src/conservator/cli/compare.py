@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from conservator.cli.options import Force, Parents, check_targets, read_text
+from conservator.cli.options import Force, Mark, Parents, check_targets, read_text
 from conservator.options import DEFAULTS
 from conservator.system.files import write_document
 
@@ -22,9 +22,7 @@ def compare(
     original: Annotated[str, typer.Argument(help="The undamaged document.")],
     restored: Annotated[str, typer.Argument(help="The restored document.")],
     damaged: Annotated[str, typer.Argument(help="The damaged document.")],
-    mark: Annotated[
-        str, typer.Option(help="Text that stands for one lost byte (default: U+FFFD).", show_default=False)
-    ] = DEFAULTS.mark,
+    mark: Mark = DEFAULTS.mark,
     json: Annotated[
         str | None, typer.Option(help="Write the scores as JSON to this file; - writes to standard output.")
     ] = None,

@@ -1,12 +1,14 @@
-"""Messages and progress bars on standard error, with control characters escaped."""
+"""Messages and progress bars on standard error, with control characters escaped; signals that end a command."""
 
 import gc
+import signal
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.text import Text
 
@@ -50,6 +52,28 @@ class SafeConsole(Console):
 messages = SafeConsole(stderr=True, highlight=False, markup=False)
 
 
+@contextmanager
+def exit_on_sigterm(code: int) -> Iterator[None]:
+    """Raise SystemExit on SIGTERM in a ``with`` block, so that temporary files are removed and workers are stopped."""
+    handler = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(code))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+
+def show_progress(*columns: Any) -> Progress:
+    """Return a display of progress bars on standard error, which is hidden if that is not a terminal."""
+    hidden = messages.quiet or not messages.is_terminal
+    return Progress(*columns, console=messages, transient=True, disable=hidden)
+
+
+def show_counts(*columns: str) -> Progress:
+    """Return a display of bars that count items, with the time; further ``columns`` are between count and time."""
+    times = (TimeElapsedColumn(), "remaining", TimeRemainingColumn())
+    return show_progress("{task.description}", BarColumn(), MofNCompleteColumn(), *columns, *times)
+
+
 class ProgressBars:
     """Progress bars on one display; the bar of an inner loop is below that of the outer loop."""
 
@@ -59,29 +83,14 @@ class ProgressBars:
 
     def track(self, items: Iterable[Any], title: str) -> Iterable[Any]:
         """Iterate over ``items`` with a progress bar on standard error, if that is a terminal."""
-        if messages.quiet or not messages.is_terminal:
-            yield from items
+        if self.display is None:
+            with show_counts() as self.display:
+                try:
+                    yield from self.track(items, title)
+                finally:
+                    self.display = None
             return
-        if self.display is not None:
-            yield from self._track_on(self.display, items, title)
-            return
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("remaining"),
-            TimeRemainingColumn(),
-        )
-        with Progress(*columns, console=messages, transient=True) as self.display:
-            try:
-                yield from self._track_on(self.display, items, title)
-            finally:
-                self.display = None
-
-    def _track_on(self, display: Progress, items: Iterable[Any], title: str) -> Iterable[Any]:
-        """Iterate over ``items`` with a bar on an open display; remove the bar at the end."""
-        item_list = list(items)
+        display, item_list = self.display, list(items)
         task = display.add_task(title, total=len(item_list))
         try:
             for item in item_list:

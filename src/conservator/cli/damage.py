@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from conservator.cli.console import messages
-from conservator.cli.options import Force, Parents, Quiet, Seed, check_targets, read_text
+from conservator.cli.options import Force, Mark, Parents, Quiet, Seed, check_targets, read_text
 from conservator.options import DEFAULTS
 from conservator.system.files import write_document
 
@@ -26,9 +26,7 @@ def damage(
         str, typer.Option(help="mask: replace each lost byte by a mark. replacement: replace it by a random byte.")
     ] = "mask",
     burst: Annotated[int, typer.Option(min=1, help="Number of consecutive bytes in each damaged span.")] = 1,
-    mark: Annotated[
-        str, typer.Option(help="Text that stands for one lost byte (default: U+FFFD).", show_default=False)
-    ] = DEFAULTS.mark,
+    mark: Mark = DEFAULTS.mark,
     seed: Seed = DEFAULTS.seed,
     out: Annotated[str, typer.Option("--out", "-o", help="Output file; - writes to standard output.")] = "-",
     force: Force = False,

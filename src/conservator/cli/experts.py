@@ -3,15 +3,14 @@
 import json as json_format
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from typer.core import TyperGroup
 
-from conservator.cli.console import SafeConsole, messages
+from conservator.cli.console import SafeConsole, exit_on_sigterm, messages
 
 EXAMPLES = (
     "Examples:\n\n  conservator experts\n\n  conservator experts ./notes prose\n\n"
@@ -26,6 +25,7 @@ ADD_EXAMPLES = (
 REMOVE_EXAMPLES = (
     "Examples:\n\n  conservator experts remove smollm2\n\nExit codes: 0 removed, 2 invalid usage, 3 no such model."
 )
+TERMINATED = 128 + signal.SIGTERM  # exit code after SIGTERM
 MAX_LOSS = 1e6  # nats: larger recorded values are invalid [safety limit]
 
 
@@ -63,7 +63,7 @@ def list_experts(
 
     added = {model.name: model for model in added_models()}
     rows = [
-        describe_model(added[name]) if name in added and name not in builtin_names() else describe_expert(name)
+        asdict(added[name]) if name in added and name not in builtin_names() else describe_expert(name)
         for name in names or [*builtin_names(), *added]
     ]
     if json:
@@ -152,24 +152,13 @@ def held_out_loss(about: dict[str, Any]) -> dict[str, float] | None:
     return loss if is_valid else None
 
 
-def describe_model(model: Any) -> dict[str, Any]:
-    """Describe a language model that was added."""
-    return {
-        "name": model.name,
-        "kind": model.kind,
-        "bytes": model.bytes,
-        "licence": model.licence,
-        "sha256": model.sha256,
-    }
-
-
 @experts.command(epilog=ADD_EXAMPLES)
 def add(name: Annotated[str, typer.Argument(help="Name of the model: smollm2 or gemma3-270m.")]) -> None:
     """Download a language model into the user's cache, verify its SHA-256, and convert it."""
     from conservator.experts.language_models import add_model
 
     try:
-        with exit_on_sigterm():
+        with exit_on_sigterm(TERMINATED):
             add_model(name, lambda text: messages.print(text, soft_wrap=True), show=messages.is_terminal)
     except KeyboardInterrupt:
         messages.print("interrupted; nothing was added")
@@ -181,15 +170,5 @@ def remove(name: Annotated[str, typer.Argument(help="Name of an added model.")])
     """Remove a language model from the user's cache."""
     from conservator.experts.language_models import remove_model
 
-    with exit_on_sigterm():
+    with exit_on_sigterm(TERMINATED):
         messages.print(f"removed {remove_model(name)}", soft_wrap=True)
-
-
-@contextmanager
-def exit_on_sigterm() -> Iterator[None]:
-    """Raise SystemExit on SIGTERM in a ``with`` block, so that temporary folders are removed."""
-    handler = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, handler)

@@ -57,6 +57,7 @@ Threads = Annotated[
         show_default=False,
     ),
 ]
+Mark = Annotated[str, typer.Option(help="Text that stands for one lost byte (default: U+FFFD).", show_default=False)]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite existing files.")]
 Parents = Annotated[bool, typer.Option("--parents", "-p", help="Create missing folders.")]
 Device = Annotated[str, typer.Option(help="Torch device for the experts, such as cpu or cuda.")]
@@ -212,16 +213,14 @@ class ModelArguments:
         return load_named(names, self.device, self.precision, trust_remote_code=self.trust_remote_code)
 
 
-def read_text(
-    name: str, encoding: str | None = None, *, marks: tuple[str | None, ...], allow_invalid_utf8: bool = False
-) -> "InputText":
+def read_text(name: str, encoding: str | None = None, *, marks: tuple[str | None, ...]) -> "InputText":
     """Read the text of a file or of standard input; raise a NotTextError for other files."""
     data = read_document(name)
 
     from conservator.documents import read_input
 
     shown_name = "standard input" if name == "-" else display_name(name)
-    return read_input(data, encoding, name=shown_name, markers=marks, allow_invalid_utf8=allow_invalid_utf8)
+    return read_input(data, encoding, name=shown_name, markers=marks)
 
 
 def load_named(

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TimeElapsedColumn
 
-from conservator.cli.console import SafeConsole, messages, without_collection
+from conservator.cli.console import SafeConsole, messages, show_progress, without_collection
 from conservator.cli.description import describe_undamaged, summary
 from conservator.cli.options import (
     Force,
@@ -141,8 +141,7 @@ def progress_bar() -> "Iterator[Callable[[str, float], None]]":
     """Show a progress bar on standard error, if that is a terminal; yield the function that updates it."""
     from conservator.results.notices import STAGE_LABELS
 
-    columns = (TextColumn("{task.description:24}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
-    hidden = messages.quiet or not messages.is_terminal
-    with Progress(*columns, TimeElapsedColumn(), console=messages, transient=True, disable=hidden) as bar:
+    columns = ("{task.description:24}", BarColumn(), "{task.percentage:3.0f} %", TimeElapsedColumn())
+    with show_progress(*columns) as bar:
         task = bar.add_task("loading experts", total=1.0)
         yield lambda stage, share: bar.update(task, description=STAGE_LABELS[stage], completed=share)

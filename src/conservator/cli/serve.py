@@ -1,16 +1,13 @@
 """``conservator serve``: serves the web page and the JSON API."""
 
 import os
-import signal
 import socket
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
-from conservator.cli.console import messages
+from conservator.cli.console import exit_on_sigterm, messages
 from conservator.cli.options import Threads
 from conservator.errors import ConservatorError
 from conservator.options import DEFAULT_LANGUAGE_MODEL, EXPERTS
@@ -74,7 +71,8 @@ def serve(
         queue_size=queue_size,
         threads=worker_threads,
     )
-    with exit_on_sigterm(), listen(host, port) as listener, RestorationQueue(config) as queue:
+    # uvicorn raises SIGTERM again after it has stopped
+    with exit_on_sigterm(0), listen(host, port) as listener, RestorationQueue(config) as queue:
         server = Server(config, queue)
         url_host = f"[{host}]" if ":" in host else host
         url = f"http://{url_host}:{listener.getsockname()[1]}/"
@@ -97,13 +95,3 @@ def listen(host: str, port: int) -> socket.socket:
         reason = error.strerror if isinstance(error, OSError) else "invalid host name"
         raise ConservatorError(f"cannot listen on {host}, port {port}: {reason}") from error
     return listener
-
-
-@contextmanager
-def exit_on_sigterm() -> Iterator[None]:
-    """Exit with code 0 on SIGTERM in a ``with`` block; uvicorn raises the signal again after it has stopped."""
-    handler = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, handler)

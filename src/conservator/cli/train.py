@@ -3,14 +3,16 @@
 import shlex
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn
 
-from conservator.cli.console import messages, printable
+from conservator.cli.console import messages, printable, show_progress
 from conservator.cli.options import Parents, Quiet, Seed, Threads
 from conservator.errors import ConservatorError
 from conservator.system.files import check_folder, display_name
@@ -134,7 +136,7 @@ def train(
         "data_sha256": corpus.fingerprint,
         "strip": strip or [],
     }
-    with Interrupt() as interrupt, TrainingBar() as bar:
+    with record_interrupts() as interrupted, progress_bar() as report:
         outcome = run_training(
             plan,
             corpus,
@@ -143,8 +145,8 @@ def train(
             resume=resume,
             about=record,
             device=device,
-            report=bar.show,
-            stopped=interrupt.was_received,
+            report=report,
+            stopped=interrupted,
         )
     if not outcome.finished:
         messages.print(
@@ -156,11 +158,8 @@ def train(
     print(f"{printable(display_name(out))}: {outcome.step} steps, {outcome.seconds / 60:.1f} minutes")
     if outcome.held_out is not None:
         loss, bound = outcome.held_out.per_hidden_byte(), outcome.held_out.bits_per_byte()
-        per = loss_unit(learner.source)
-        print(
-            f"held-out loss: {loss.value:.3f} [{loss.low:.3f}, {loss.high:.3f}] nats per {per} (mean over noise levels)"
-        )
-        print(f"               at most {bound.value:.3f} [{bound.low:.3f}, {bound.high:.3f}] bits per byte")
+        print(f"held-out loss: {loss} nats per {loss_unit(learner.source)} (mean over noise levels)")
+        print(f"               at most {bound} bits per byte")
 
 
 def choose_target(
@@ -200,59 +199,43 @@ def choose_filters(values: list[str], data: list[Path]) -> "dict[Path, Filter]":
     return filters
 
 
-class Interrupt:
-    """Context manager that records the first SIGINT or SIGTERM; the second one raises KeyboardInterrupt."""
+@contextmanager
+def record_interrupts() -> Iterator[Callable[[], bool]]:
+    """Record the first SIGINT or SIGTERM in a ``with`` block; the second one raises KeyboardInterrupt.
 
-    def __init__(self) -> None:
-        """Start without a signal."""
-        self.received = False
+    The yielded function returns whether a signal was received. A message would disturb the progress bar.
+    """
+    received: list[int] = []
 
-    def __enter__(self) -> "Interrupt":
-        """Install the signal handlers."""
-        self.handlers = {number: signal.signal(number, self.handle) for number in (signal.SIGINT, signal.SIGTERM)}
-        return self
+    def handle(number: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
 
-    def __exit__(self, *_: object) -> None:
-        """Restore the previous signal handlers."""
-        for number, handler in self.handlers.items():
+    handlers = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(received)
+    finally:
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        """Record the first signal without a message, which would disturb the progress bar; raise on the second."""
-        if self.received:
-            raise KeyboardInterrupt
-        self.received = True
 
-    def was_received(self) -> bool:
-        """Whether the training should stop."""
-        return self.received
+@contextmanager
+def progress_bar() -> "Iterator[Callable[[TrainingProgress], None]]":
+    """Show a bar with a moving average of the loss, speed and remaining time, if standard error is a terminal."""
+    loss: float | None = None
+    with show_progress(BarColumn(), "{task.percentage:3.0f} %  {task.description}") as bar:
+        task = bar.add_task("", total=1.0)
 
+        def update(progress: "TrainingProgress") -> None:
+            nonlocal loss
+            loss = progress.loss if loss is None else 0.95 * loss + 0.05 * progress.loss
+            minutes, seconds = divmod(round(progress.seconds_left), 60)
+            speed = f"{progress.bytes_per_second / 1000:.1f} kB/s"
+            text = f"step {progress.step}  loss {loss:.3f}  {speed}  {minutes}:{seconds:02} remaining"
+            bar.update(task, completed=progress.progress, description=text)
 
-class TrainingBar:
-    """A progress bar with loss, speed and remaining time, if standard error is a terminal."""
-
-    def __enter__(self) -> "TrainingBar":
-        """Show the bar."""
-        columns = (BarColumn(), TextColumn("{task.percentage:3.0f} %  {task.description}"))
-        self.bar = Progress(
-            *columns, console=messages, transient=True, disable=messages.quiet or not messages.is_terminal
-        )
-        self.bar.start()
-        self.task = self.bar.add_task("", total=1.0)
-        self.loss: float | None = None
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the bar."""
-        self.bar.stop()
-
-    def show(self, progress: "TrainingProgress") -> None:
-        """Update the bar after a step; the loss is an exponential moving average."""
-        self.loss = progress.loss if self.loss is None else 0.95 * self.loss + 0.05 * progress.loss
-        minutes, seconds = divmod(round(progress.seconds_left), 60)
-        speed = f"{progress.bytes_per_second / 1000:.1f} kB/s"
-        text = f"step {progress.step}  loss {self.loss:.3f}  {speed}  {minutes}:{seconds:02} remaining"
-        self.bar.update(self.task, completed=progress.progress, description=text)
+        yield update
 
 
 def check_device(device: str) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
-from conservator.experts.weights import CONFIG, WEIGHTS, check_weights
+from conservator.experts.weights import CONFIG, WEIGHTS, set_weights
 from conservator.system.files import make_folder, read_file, read_json, write_atomically
 from conservator.vocabularies import BYTES
 
@@ -106,12 +106,7 @@ def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
         raise ConservatorError(f"{folder / WEIGHTS} is not a safetensors file: {error}") from error
     with torch.device("meta"):
         network = ByteNetwork(network_config)
-    weights = check_weights(weights, network, folder / WEIGHTS)
-    try:
-        on_device = {key: value.to(device) for key, value in weights.items()}
-    except (RuntimeError, AssertionError) as error:
-        raise ConservatorError(f"device {str(device)!r} is not available: {str(error).splitlines()[0]}") from error
-    network.load_state_dict(on_device, assign=True)
+    set_weights(network, weights, folder / WEIGHTS, device)
     return ByteExpert(network, config["name"], digest, config["about"])
 
 

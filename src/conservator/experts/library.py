@@ -9,7 +9,7 @@ from conservator.errors import ConservatorError
 from conservator.experts.byte import load_expert
 from conservator.experts.expert import Expert
 from conservator.experts.flow import is_flow, load_flow
-from conservator.experts.language_models.loading import HUB, shortened
+from conservator.experts.language_models.loading import HUB, shortened, stamp_of
 from conservator.experts.segmentation import ByteMarginalExpert
 from conservator.experts.uniform import MaskedFromUniform
 from conservator.experts.weights import CONFIG
@@ -72,7 +72,7 @@ def load_experts(
             experts.append(load_denoiser(name, precision=precision, device=device, trust_remote_code=trust_remote_code))
         else:
             folder = name if isinstance(name, Path) else expert_folder(name)
-            experts.append(_load_once(real_path(folder), _stamp(folder), device))
+            experts.append(_load_once(real_path(folder), stamp_of(folder), device))
     if not experts:
         raise ConservatorError(f"no expert named; built-in experts: {', '.join(builtin_names()) or 'none'}")
     return experts if native_tokens else [as_byte_expert(expert) for expert in experts]
@@ -90,12 +90,3 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], device: str) ->
     """Load an expert; ``stamp`` is part of the cache key, so that a changed folder is loaded again."""
     with threads_for(0):
         return load_flow(folder, device) if is_flow(folder) else load_expert(folder, device)
-
-
-def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
-    """Return modification times and sizes of the files of an expert; empty if a file cannot be read."""
-    try:
-        stats = [path.stat() for path in (folder / CONFIG, *sorted(folder.glob("*.safetensors")))]
-    except OSError:  # loading raises an error that names the file
-        return ()
-    return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)

@@ -16,17 +16,11 @@ class Source(Protocol):
 class MaskSource:
     """Noise is the mask token, so noisy positions are visible to an expert."""
 
-    @property
-    def shows_noise(self) -> bool:
-        """True."""
-        return True
+    shows_noise = True
 
 
 @dataclass(frozen=True)
 class UniformSource:
     """Noise is a uniformly random token, so noisy positions are not visible to an expert."""
 
-    @property
-    def shows_noise(self) -> bool:
-        """False."""
-        return False
+    shows_noise = False

@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from conservator.arrays import Ints
 from conservator.channels import Excerpt
 from conservator.errors import ConservatorError
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

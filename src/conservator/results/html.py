@@ -26,12 +26,13 @@ TEMPLATE = """<!doctype html>
 </head>
 <body class="report">
 <header class="masthead"><p class="brand">Conservator</p><h1>{title}</h1></header>
-<main id="view"><noscript><p>This report needs JavaScript: allow scripts to see it.</p></noscript></main>
-<script type="application/json" id="record">{record}</script>
-<script>{script}</script>
+{body}
 </body>
 </html>
 """
+BODY = """<main id="view"><noscript><p>This report needs JavaScript: allow scripts to see it.</p></noscript></main>
+<script type="application/json" id="record">{record}</script>
+<script>{script}</script>"""
 FRAME = '<iframe sandbox="allow-scripts" srcdoc="{page}" style="width:100%;height:36rem;border:0"></iframe>'
 
 
@@ -48,17 +49,24 @@ def as_page(record: Record, title: str, pictures: "Sequence[Picture]" = ()) -> s
         title: Title of the page.
         pictures: Pictures of lines with corrections.
     """
-    script, style = asset("view.js") + "\nConservatorView.start();\n", asset("view.css")
-    policy = (
-        f"default-src 'none'; script-src {_source(script)}; style-src {_source(style)}; img-src data:; base-uri 'none'"
-    )
-    return TEMPLATE.format(
-        policy=html.escape(policy),
-        title=html.escape(title),
-        style=style,
-        script=script,
-        record=_as_data({**to_plain(record), **_picture_data(record, pictures)}),
-    )
+    script = asset("view.js") + "\nConservatorView.start();\n"
+    data = _as_data({**to_plain(record), **_picture_data(record, pictures)})
+    return make_page(title, BODY.format(record=data, script=script), asset("view.css"), script)
+
+
+def make_page(title: str, body: str, style: str, script: str = "") -> str:
+    """Return an HTML page with a content security policy that allows only its style and its script.
+
+    Args:
+        title: Title of the page.
+        body: HTML below the title; it contains the script.
+        style: Style sheet.
+        script: The script, which may also show pictures of the page; "" for none.
+    """
+    scripts = f"script-src {_source(script)}; " if script else ""
+    pictures = "img-src data:; " if script else ""
+    policy = f"default-src 'none'; {scripts}style-src {_source(style)}; {pictures}base-uri 'none'"
+    return TEMPLATE.format(policy=html.escape(policy), title=html.escape(title), style=style, body=body)
 
 
 def as_frame(record: Record, title: str = "Restored document") -> str:

@@ -11,6 +11,7 @@ from conservator.experts.flow import FlowExpert, is_flow, load_flow
 from conservator.experts.flow.adapters import ADAPTER_WEIGHTS
 from conservator.system.files import read_file, write_atomically
 from conservator.training.runs import CURVE
+from conservator.training.scoring import Estimate
 
 PICTURE, CARD = "loss.png", "README.md"
 MAX_CURVE_BYTES = 2**24  # bytes: size of a loss curve [safety limit]
@@ -50,7 +51,7 @@ def _write_card(folder: Path) -> None:
     axes.legend(frameon=False)
     write_atomically(folder / PICTURE, render(figure, "png"))
 
-    loss, bound = (about["held_out"][key] for key in ("nats_per_masked_byte", "bits_per_byte"))
+    loss, bound = (Estimate(**about["held_out"][key]) for key in ("nats_per_masked_byte", "bits_per_byte"))
     rows = {
         "data": f"{', '.join(about['data'])}: {about['documents']} documents, {about['bytes']:,} bytes",
         "filter": ", ".join(about["strip"]) or "none",
@@ -60,8 +61,7 @@ def _write_card(folder: Path) -> None:
         "training": f"{about['steps']} steps of {about['batch']} windows of {about['window']} {unit}, "
         f"seed {about['seed']}, {about['minutes']} minutes",
         "command": f"`{about['command']}`",
-        "held-out documents": f"{loss['value']:.3f} [{loss['low']:.3f}, {loss['high']:.3f}] nats per {loss_per} "
-        f"(times uniform); at most {bound['value']:.3f} [{bound['low']:.3f}, {bound['high']:.3f}] bits per byte",
+        "held-out documents": f"{loss} nats per {loss_per} (times uniform); at most {bound} bits per byte",
         "fingerprint": f"`{expert.spec.fingerprint[:16]}`",
     }
     lines = [f"| {key} | {' '.join(value.replace('|', '/').split())} |" for key, value in rows.items()]

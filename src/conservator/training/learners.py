@@ -126,7 +126,18 @@ class FlowLearner:
 
     def loss(self, network: FlowNetwork, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
         """Compute the loss in nats per hidden token (mask source) or per token (uniform source)."""
-        return flow_loss(network, windows, generator, device)
+        config = network.config
+        kappa, hidden = noise(windows, generator)
+        if config.mask is not None:
+            inputs, predicted = windows.masked_fill(hidden, config.mask), hidden
+        else:
+            inputs = replace_uniformly(windows, hidden, config.tokens, generator)
+            predicted = torch.ones_like(hidden)
+        inputs, windows, predicted = inputs.to(device), windows.to(device), predicted.to(device)
+        kappa = kappa.to(device)
+        features, times = network.features(inputs, kappa), kappa[:, None].expand(inputs.shape)
+        log_probs = network.log_probs(features[predicted], inputs[predicted], times[predicted])
+        return functional.nll_loss(log_probs, windows[predicted])
 
     def freeze(self, network: FlowNetwork, name: str) -> Expert:
         """Return an expert that shares the network; it predicts without gradients."""
@@ -141,31 +152,13 @@ class FlowLearner:
         return load_flow(folder, device)
 
 
-def flow_loss(network: FlowNetwork, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
-    """Compute the cross-entropy of windows (B, l) at stratified times, at the predicted positions."""
-    config = network.config
-    kappa, hidden = noise(windows, generator)
-    if config.mask is not None:
-        inputs, predicted = windows.masked_fill(hidden, config.mask), hidden
-    else:
-        inputs = replace_uniformly(windows, hidden, config.tokens, generator)
-        predicted = torch.ones_like(hidden)
-    inputs, windows, predicted = inputs.to(device), windows.to(device), predicted.to(device)
-    kappa = kappa.to(device)
-    features, times = network.features(inputs, kappa), kappa[:, None].expand(inputs.shape)
-    log_probs = network.log_probs(features[predicted], inputs[predicted], times[predicted])
-    return functional.nll_loss(log_probs, windows[predicted])
-
-
-class AdapterLearner:
+class AdapterLearner(FlowLearner):
     """Low-rank adapter of a frozen flow-matching expert, trained with the loss of the expert."""
 
     def __init__(self, base: SharedBackbone, folder: Path, rank: int, alpha: int) -> None:
         """Configure the adapter; ``folder`` is the folder of the base."""
+        super().__init__(base.network.config, base.vocabulary, tokenizer=None)
         self.base, self.folder, self.rank, self.alpha = base, folder, rank, alpha
-        config = base.network.config
-        self.vocabulary, self.source = base.vocabulary, SOURCES[config.source]
-        self.context, self.dropout = config.context, config.dropout
 
     def make(self) -> FlowNetwork:
         """Add an adapter to the base; initially it changes nothing."""
@@ -178,7 +171,7 @@ class AdapterLearner:
     def loss(self, network: FlowNetwork, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
         """Compute the loss in nats per hidden token (mask source) or per token (uniform source)."""
         with self.base.use(TRAINING):
-            return flow_loss(network, windows, generator, device)
+            return super().loss(network, windows, generator, device)
 
     def freeze(self, network: FlowNetwork, name: str) -> Expert:
         """Return an expert that shares the network; it predicts without gradients."""
@@ -188,7 +181,3 @@ class AdapterLearner:
         """Save the adapter without the base."""
         settings = (self.rank, self.alpha, self.base.fingerprint)
         save_adapter(folder, self.folder, network, settings, name, about)
-
-    def load(self, folder: Path, device: str) -> Expert:
-        """Load the adapter; the base is already in memory."""
-        return load_flow(folder, device)

@@ -143,6 +143,10 @@ def run_training(
     def progress() -> float:
         return trainer.steps_done / plan.steps if plan.steps else seconds / 60 / (plan.minutes or 1)
 
+    def save() -> None:
+        _save_state(folder / STATE, plan, trainer, seconds, curve, recent)
+        write_atomically(folder / CURVE, format_curve(curve))
+
     def export(**facts: Any) -> None:
         settings = {"seed": plan.seed, "steps": trainer.steps_done, "batch": config.batch, "window": config.window}
         record = {**(about or {}), **settings, "minutes": round(seconds / 60, 1), **facts}
@@ -164,16 +168,12 @@ def run_training(
         report(TrainingProgress(min(progress(), 1.0), trainer.steps_done, loss, speed, left))
         stop = stopped()
         if stop or seconds - saved > CHECKPOINT_SECONDS:
-            _save_state(folder / STATE, plan, trainer, seconds, curve, recent)
-            write_atomically(folder / CURVE, format_curve(curve))
+            save()
             saved = seconds
         if stop:
             export(finished=False)
             return TrainingResult(False, trainer.steps_done, seconds, tuple(curve), None)
-    _save_state(
-        folder / STATE, plan, trainer, seconds, curve, recent
-    )  # a run that is killed from here on loses nothing
-    write_atomically(folder / CURVE, format_curve(curve))
+    save()  # a run that is killed from here on loses nothing
     export(finished=False)
     scores = score(learner.load(folder, device), held_out_windows(FINAL_WINDOWS))
     export(finished=True, held_out=summarize(scores))

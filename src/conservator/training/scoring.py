@@ -51,6 +51,10 @@ class Estimate:
     low: float
     high: float
 
+    def __str__(self) -> str:
+        """Format the value with its interval."""
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
 
 @dataclass(frozen=True)
 class Scores:

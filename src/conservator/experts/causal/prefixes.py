@@ -8,7 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conservator.vocabularies.tokens import Ints, Tokens
+from conservator.arrays import Ints
+from conservator.vocabularies.tokens import Tokens
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,15 @@ from functools import cached_property
 
 import numpy as np
 
+from conservator.arrays import Floats, Ints
 from conservator.experts.char_ngram.trie import (
     BITS,
     CONFIG,
     EMPTY,
     ORDER,
-    Floats,
-    Ints,
     Trie,
     find_contexts,
-    find_slot,
+    insert,
     probability,
 )
 from conservator.numerics import compiled
@@ -164,23 +163,23 @@ def join(tries: Sequence[Trie]) -> Trie:
 
 
 @compiled
+def move_key(key: int, root: int, shift: int) -> int:
+    """Return the key of an entry of a trie with one root in a trie in which its nodes have other numbers."""
+    node = key >> BITS
+    return ((root if node == 0 else node + shift) << BITS) | (key & ((1 << BITS) - 1))
+
+
+@compiled
 def copy_trie(old: Trie, new: Trie, root: int) -> None:
     """Add the counts of a trie with one root to another trie, below ``root``."""
     shift = new.used[0] - 1  # node 1 of the old trie becomes the first unused node
-    for old_slot in range(len(old.context_keys)):
-        if old.context_keys[old_slot] != EMPTY:
-            node = old.context_keys[old_slot] >> BITS
-            key = ((root if node == 0 else node + shift) << BITS) | (old.context_keys[old_slot] & ((1 << BITS) - 1))
-            slot = find_slot(new.context_keys, key)
-            new.context_keys[slot] = key
-            new.context_nodes[slot] = old.context_nodes[old_slot] + shift
-    for old_slot in range(len(old.gram_keys)):
-        if old.gram_keys[old_slot] != EMPTY:
-            node = old.gram_keys[old_slot] >> BITS
-            key = ((root if node == 0 else node + shift) << BITS) | (old.gram_keys[old_slot] & ((1 << BITS) - 1))
-            slot = find_slot(new.gram_keys, key)
-            new.gram_keys[slot] = key
-            new.gram_counts[slot] = old.gram_counts[old_slot]
+    for slot in range(len(old.context_keys)):
+        if old.context_keys[slot] != EMPTY:
+            key = move_key(old.context_keys[slot], root, shift)
+            insert(new.context_keys, new.context_nodes, key, old.context_nodes[slot] + shift)
+    for slot in range(len(old.gram_keys)):
+        if old.gram_keys[slot] != EMPTY:
+            insert(new.gram_keys, new.gram_counts, move_key(old.gram_keys[slot], root, shift), old.gram_counts[slot])
     for old_node in range(old.used[0]):
         node = root if old_node == 0 else old_node + shift
         new.totals[node] = old.totals[old_node]

@@ -8,17 +8,20 @@ import gzip
 import io
 import json
 import zlib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.errors import ConservatorError
 from conservator.experts.char_ngram.model import CharNgramModel
-from conservator.experts.char_ngram.trie import BITS, DISCOUNT, EMPTY, Trie, find_slot
+from conservator.experts.char_ngram.trie import BITS, DISCOUNT, EMPTY, Trie, insert
 from conservator.numerics import compiled
 from conservator.system.files import read_document
 
+BUILTIN_FOLDER = Path(__file__).parent / "builtin"  # written by conservator.training.characters
 FORMAT = "conservator character model 1"
 MAX_BYTES = 2**28  # bytes: total size of the arrays of a file [safety limit]
 LEVELS_PER_OCTAVE = 6  # levels: quantisation of counts, per factor of two [definition]
@@ -26,9 +29,6 @@ MAX_UNPRUNED_LENGTH = 3  # characters: n-grams up to this length are never prune
 MAX_CODE_POINT = 0xFFFF  # code point: the largest that the file format can store [definition]
 # name of an array in the file -> data type
 ARRAYS = {"extended": "<u2", "before": "<u2", "grams": "<u2", "rests": "<u1", "after": "<u2", "counts": "<u1"}
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def write_model(model: CharNgramModel, min_count: int) -> bytes:
@@ -91,14 +91,20 @@ def read_model(path: Path) -> CharNgramModel:
         raise ConservatorError(f"{path} is not a character n-gram model: {error}") from error
 
 
+@cache
+def load_char_ngram_models() -> tuple[CharNgramModel, ...]:
+    """Load the shipped models, sorted by file name. The result is cached for the process."""
+    return tuple(read_model(path) for path in sorted(BUILTIN_FOLDER.glob("*.gz")))
+
+
 def build(arrays: dict[str, Ints], order: int) -> Trie:
     """Build the trie from the arrays of a file."""
     nodes, grams = len(arrays["extended"]), len(arrays["after"])
     trie = Trie.empty(1, order, 1 << max(12, (2 * max(nodes, grams)).bit_length()))
     parents = np.repeat(np.arange(nodes), arrays["extended"])
-    insert_contexts(trie, parents, arrays["before"][1:])
+    insert_all(trie.context_keys, trie.context_nodes, parents, arrays["before"][1:], np.arange(1, nodes))
     contexts, counts = np.repeat(np.arange(nodes), arrays["grams"]), as_counts(arrays["counts"])
-    insert_grams(trie, contexts, arrays["after"], counts)
+    insert_all(trie.gram_keys, trie.gram_counts, contexts, arrays["after"], counts)
     trie.backoff_mass[:nodes] = as_counts(arrays["rests"])
     trie.totals[:nodes] = trie.backoff_mass[:nodes] + np.bincount(contexts, np.maximum(counts - DISCOUNT, 0.0), nodes)
     trie.used[:] = nodes, grams
@@ -152,20 +158,7 @@ def number_by_length(parents: Ints, before: Ints, depths: Ints, used: NDArray[np
 
 
 @compiled
-def insert_contexts(trie: Trie, parents: Ints, before: Ints) -> None:
-    """Insert contexts, numbered from 1, below their parents."""
-    for number in range(len(parents)):
-        key = (parents[number] << BITS) | before[number]
-        slot = find_slot(trie.context_keys, key)
-        trie.context_keys[slot] = key
-        trie.context_nodes[slot] = number + 1
-
-
-@compiled
-def insert_grams(trie: Trie, contexts: Ints, after: Ints, counts: Floats) -> None:
-    """Insert n-grams with their counts."""
+def insert_all(keys: Ints, values: Ints | Floats, contexts: Ints, characters: Ints, new_values: Ints | Floats) -> None:
+    """Insert the values of contexts with a preceding or following character into a hash table of a trie."""
     for number in range(len(contexts)):
-        key = (contexts[number] << BITS) | after[number]
-        slot = find_slot(trie.gram_keys, key)
-        trie.gram_keys[slot] = key
-        trie.gram_counts[slot] = counts[number]
+        insert(keys, values, (contexts[number] << BITS) | characters[number], new_values[number])

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.numerics import compiled
 
 
@@ -38,9 +38,6 @@ UNIFORM = 1 / 0x110000  # probability: of each code point in the empty model [de
 BITS = 21  # bits: size of a code point in a key [definition]
 MAX_LOAD = 0.6  # fraction: of the slots of a hash table that may be used [numerical]
 EMPTY = -1  # key: marks an unused slot [definition]
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Trie(NamedTuple):
@@ -106,13 +103,19 @@ def find_slot(keys: Ints, key: int) -> int:
 
 
 @compiled
+def insert(keys: Ints, values: Ints | Floats, key: int, value: float) -> None:
+    """Insert a key with its value into a hash table, or replace its value."""
+    slot = find_slot(keys, key)
+    keys[slot] = key
+    values[slot] = value
+
+
+@compiled
 def rehash(keys: Ints, values: Ints | Floats, new_keys: Ints, new_values: Ints | Floats) -> None:
     """Copy a hash table into a larger one."""
-    for old_slot in range(len(keys)):
-        if keys[old_slot] != EMPTY:
-            slot = find_slot(new_keys, keys[old_slot])
-            new_keys[slot] = keys[old_slot]
-            new_values[slot] = values[old_slot]
+    for slot in range(len(keys)):
+        if keys[slot] != EMPTY:
+            insert(new_keys, new_values, keys[slot], values[slot])
 
 
 @compiled

@@ -1,6 +1,6 @@
 """The supported families of pretrained masked models: their inputs, and how their logits are interpreted."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from conservator.errors import ConservatorError
@@ -47,6 +47,7 @@ class Family:
 
 BERT = Family(mask="[MASK]", start="[CLS]", end="[SEP]", tokenizer="BertTokenizer")
 END = "<|endoftext|>"  # the start and end token of GPT-2
+DIFFUSION = Family(start=END, end=END, length_key="model_length", tokenizer="GPT2Tokenizer", remote=True)
 FAMILIES = {  # by the model_type in config.json
     "bert": BERT,
     "distilbert": BERT,
@@ -64,24 +65,8 @@ FAMILIES = {  # by the model_type in config.json
     "llada": Family(
         "AutoModel", mask="<|mdm_mask|>", length_key="max_sequence_length", trained_length=4096, remote=True
     ),
-    "mdlm": Family(
-        mask=LAST_ROW,
-        start=END,
-        end=END,
-        time="zeros",
-        length_key="model_length",
-        tokenizer="GPT2Tokenizer",
-        remote=True,
-    ),
-    "duo": Family(
-        start=END,
-        end=END,
-        source=UniformSource(),
-        time="sigma",
-        length_key="model_length",
-        tokenizer="GPT2Tokenizer",
-        remote=True,
-    ),
+    "mdlm": replace(DIFFUSION, mask=LAST_ROW, time="zeros"),
+    "duo": replace(DIFFUSION, source=UniformSource(), time="sigma"),
 }
 # Settings that change the computation of a network, with the supported values.
 SUPPORTED_SETTINGS = {

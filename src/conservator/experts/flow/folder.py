@@ -15,7 +15,7 @@ from safetensors.torch import save as format_safetensors
 from conservator.errors import ConservatorError
 from conservator.experts.flow.expert import FlowExpert, SharedBackbone
 from conservator.experts.flow.network import SOURCES, FlowConfig, FlowNetwork
-from conservator.experts.weights import CONFIG, WEIGHTS, check_weights
+from conservator.experts.weights import CONFIG, WEIGHTS, set_weights
 from conservator.system.files import make_folder, open_file, read_json, real_path, write_atomically
 from conservator.vocabularies import BYTES, Vocabulary
 from conservator.vocabularies.hf_tokenizer import load_tokens
@@ -105,25 +105,20 @@ def read_network(folder: Path, sizes: FlowConfig, device: str | torch.device) ->
         network = FlowNetwork(sizes)
     expected = FlowNetwork(FlowConfig(1, width=sizes.width, heads=sizes.heads, layers=0)).rotary_emb.inv_freq
     stored = weights.setdefault(FREQUENCIES, expected)
-    weights = check_weights(weights, network, path)
+    set_weights(network, weights, path, device)
     if not torch.allclose(stored.float(), expected, rtol=1e-2, atol=1e-6):
         raise ConservatorError(f"{path}: {FREQUENCIES} must have the frequencies of base 10000")
-    weights[FREQUENCIES] = expected
-    try:
-        on_device = {key: value.to(device) for key, value in weights.items()}
-    except (RuntimeError, AssertionError) as error:
-        raise ConservatorError(f"device {str(device)!r} is not available: {str(error).splitlines()[0]}") from error
-    network.load_state_dict(on_device, assign=True)
+    network.rotary_emb.inv_freq = expected.to(device)
     return network.eval().requires_grad_(False)
 
 
 def is_flow(folder: Path) -> bool:
     """Whether the config in ``folder`` describes a flow-matching expert or an adapter."""
     try:
-        config = read_json(folder / CONFIG)
+        read_flow_config(folder)
     except ConservatorError:
         return False
-    return isinstance(config, dict) and str(config.get("model_type", "")).startswith(MODEL_TYPE)
+    return True
 
 
 def read_flow_config(folder: Path) -> dict[str, Any]:

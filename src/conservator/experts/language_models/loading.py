@@ -191,6 +191,9 @@ def find_start_token(tokenizer: Path, starts: tuple[str, ...]) -> int:
 
 
 def stamp_of(folder: Path) -> tuple[tuple[int, int], ...]:
-    """Return the modification times and sizes of the files of a model."""
-    stats = [path.stat() for path in sorted(folder.iterdir()) if path.is_file()]
+    """Return the modification times and sizes of the files of a model; empty if the folder cannot be read."""
+    try:
+        stats = [path.stat() for path in sorted(folder.iterdir()) if path.is_file()]
+    except OSError:  # loading raises an error that names the file
+        return ()
     return tuple((stat.st_mtime_ns, stat.st_size) for stat in stats)

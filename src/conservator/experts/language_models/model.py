@@ -41,12 +41,7 @@ class LanguageModel:
         self.config._attn_implementation = self.body.config._attn_implementation = ATTENTION
         self.start = start
         max_length = self.config.max_position_embeddings - 1
-        self._spec = CausalSpec(name, tokens, max_length, fingerprint, precision_of(network))
-
-    @property
-    def spec(self) -> CausalSpec:
-        """Specification of the expert."""
-        return self._spec
+        self.spec = CausalSpec(name, tokens, max_length, fingerprint, precision_of(network))
 
     def read(self) -> "LanguageModelTree":
         """Return an empty token tree."""

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from conservator.arrays import Ints
 from conservator.channels import Observation
 from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
@@ -14,7 +15,6 @@ from conservator.experts.memory.config import CONFIG
 from conservator.experts.memory.index import (
     UNKNOWN,
     Index,
-    Ints,
     Text,
     build_index,
     ngram_context,

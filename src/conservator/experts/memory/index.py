@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Ints
 from conservator.numerics import compiled
 
-Ints = NDArray[np.int64]
 Text = NDArray[np.int16]
 UNKNOWN = -1  # byte: marks a lost byte, and the separator of two references [definition]
 MAX_CONTEXT_BYTES = 8  # bytes: size of the largest context [definition]

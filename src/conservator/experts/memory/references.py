@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from conservator.arrays import Ints
 from conservator.errors import ConservatorError
 from conservator.experts.memory.config import CONFIG
 from conservator.experts.memory.index import (
     UNKNOWN,
     Index,
-    Ints,
     Text,
     build_index,
     ngram_context,

@@ -10,15 +10,14 @@ The index proposes the positions: at most ``max_matches`` for each context of l.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.experts.memory.config import CONFIG
-from conservator.experts.memory.index import Index, Ints, Text, context_hash
+from conservator.experts.memory.index import Index, Text, context_hash
 from conservator.numerics import compiled
 
 SLOTS = 1024  # slots: hash table of visited positions; a power of two, above the number of matches [definition]
 HASH_FACTOR = 40503  # factor: multiplicative hash of a position [definition]
-Floats = NDArray[np.float64]
 _MAX_MATCH_BYTES = CONFIG.max_match_bytes
 _MAX_HIDDEN_RUN = CONFIG.max_hidden_run
 _VOTE_EXPONENT = CONFIG.vote_exponent

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from conservator.arrays import Floats, Ints
 from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, Expert, ExpertSpec, check_context, checked_predict, copy_visible
 from conservator.experts.segmentation.config import SEGMENTATION_CONFIG
@@ -21,9 +22,6 @@ from conservator.experts.segmentation.masked_sequences import (
 )
 from conservator.experts.segmentation.spans import find_masked_spans, visible_parts
 from conservator.vocabularies import BYTES, Tokens
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class ByteMarginalExpert:

@@ -5,11 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.experts.segmentation.spans import MaskedSpan
 from conservator.vocabularies import BYTES, Tokens
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class SegmentationLattice:

@@ -4,13 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.experts.segmentation.config import SEGMENTATION_CONFIG
 from conservator.vocabularies import Tokens
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Ints
 from conservator.experts.segmentation.config import SEGMENTATION_CONFIG
 from conservator.numerics import runs
 from conservator.vocabularies import BYTES, Tokens
@@ -14,8 +15,6 @@ from conservator.vocabularies import BYTES, Tokens
 BLANK = np.array([byte in b" \t\r\n" for byte in range(BYTES.size)] + [2], dtype=np.int8)
 ALPHANUMERIC = np.array([chr(byte).isalnum() and byte < 128 for byte in range(BYTES.size)] + [False])
 PUNCTUATION = np.array([33 <= byte < 127 and not chr(byte).isalnum() for byte in range(BYTES.size)] + [False])
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.vocabularies import BYTES
 
 HIDDEN_BYTE = 0xFE  # byte: stands for a hidden byte; it does not occur in UTF-8 [definition]
@@ -25,8 +26,6 @@ MAX_OFFSET = max(map(max, LETTER_CONTEXTS))
 # bytes: a byte can change the tokens within this distance, because an apostrophe beside it joins words [definition]
 TOKEN_CHANGE_RADIUS = 2
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Bytes = NDArray[np.uint8]
 
 

@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from conservator.arrays import Floats, Ints
 from conservator.channels import Observation
 from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
@@ -29,8 +30,6 @@ from conservator.experts.word_ngram.counts import (
     UNSEEN_ID,
     Bytes,
     Dictionary,
-    Floats,
-    Ints,
     NgramTables,
     Tokens,
     WordCounts,

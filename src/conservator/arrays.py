@@ -1,0 +1,7 @@
+"""Types of numpy arrays."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
