@@ -132,6 +132,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(
-    presets=PRESETS, unit="documents", tables=TABLES, labels={}, run=run, conclude=conclude, domain="readme"
-)
+STUDY = TextStudy(presets=PRESETS, unit="documents", tables=TABLES, run=run, conclude=conclude, domain="readme")

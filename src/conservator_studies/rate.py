@@ -34,7 +34,6 @@ TABLES = [
     ),
     TableSpec("Advantage of local evidence", [Column("over_equal", "over equal weights", 3)], "tab:rate"),
 ]
-LABELS: dict[str, str] = {}
 PAPER = {
     0.1: dict(zip(BASELINES, (0.586, 0.563, 0.553, 0.523, 0.485), strict=True)) | {"over_equal": 0.101},
     0.2: dict(zip(BASELINES, (0.533, 0.515, 0.505, 0.476, 0.442), strict=True)) | {"over_equal": 0.091},
@@ -85,4 +84,4 @@ def draw(rows: list[Row]) -> Figure:
     return figure
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, run=run)

@@ -9,7 +9,7 @@ from conservator_studies.byte import OURS, interval
 from conservator_studies.corpora import read_domain
 from conservator_studies.fences import code_spans
 from conservator_studies.natural_studies import LABELS as METHOD_LABELS
-from conservator_studies.natural_studies import NaturalConfig, NaturalDomain, make_tables, restore_natural
+from conservator_studies.natural_studies import NaturalConfig, NaturalDomain
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Metrics, Row
 from conservator_studies.study import TextStudy, Track
@@ -50,10 +50,9 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     pairs = {MATCHED: README.texts(resources), DISTINCT: distinct}
     rows: list[Row] = []
     for pair, texts in pairs.items():
-        experts = list(load_or_train_adapters(resources, config.training, config.windows, texts, track).values())
-        windows = README.windows(resources, experts[0].spec.vocabulary, config, seed)
+        experts = list(load_or_train_adapters(resources, config, texts, track).values())
         title, paper = f"readme-tokens, {pair}", PAPER if pair == MATCHED else {}
-        pair_rows = restore_natural(windows, experts, config, seed, track, title, paper)
+        pair_rows = README.restore(resources, experts, config, seed, track, title, paper)
         rows += [row | {"method": f"{pair} {row['method']}"} for row in pair_rows]
         if config.training is None:
             break
@@ -78,8 +77,7 @@ def conclude(rows: list[Row]) -> str:
 
 STUDY = TextStudy(
     presets=PRESETS,
-    unit="windows",
-    tables=make_tables(README, 'tab:routers (column README), section "Naturally mixed documents"'),
+    tables=README.tables('tab:routers (column README), section "Naturally mixed documents"'),
     labels=LABELS,
     run=run,
     conclude=conclude,
