@@ -5,8 +5,8 @@ from conservator_studies.latex import math_spans
 from conservator_studies.natural_studies import LABELS, NaturalConfig, NaturalDomain
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Row
-from conservator_studies.study import TextStudy, Track
-from conservator_studies.token_experts import lacks_adapters, load_or_train_adapters
+from conservator_studies.study import Track
+from conservator_studies.token_experts import adapter_study, load_or_train_adapters
 from conservator_studies.tokens import AdapterTraining
 
 LATEX = NaturalDomain("arxiv", ("prose", "math"), math_spans)
@@ -14,6 +14,7 @@ PRESETS = {
     "laptop": NaturalConfig(windows=128, particles="natural, reduced", training=AdapterTraining(general=("readme",))),
     "paper": NaturalConfig(particle_windows=256, training=None),
 }
+TABLES = LATEX.tables("tab:arxiv")
 PAPER = {
     OURS: {"accuracy_documents": 0.691, "field_accuracy": 0.852},
     "local_particles": {"accuracy_documents": 0.691, "field_accuracy": 0.852},
@@ -42,12 +43,6 @@ def conclude(rows: list[Row]) -> str:
     return LATEX.conclude(rows) + " The paper: 0.691 and 0.682 (+0.010, p < 0.001), field accuracy 0.852."
 
 
-STUDY = TextStudy(
-    presets=PRESETS,
-    tables=LATEX.tables("tab:arxiv"),
-    labels=LABELS,
-    run=run,
-    conclude=conclude,
-    domain=LATEX.domain,
-    lacks=lacks_adapters(*LATEX.names),
+STUDY = adapter_study(
+    LATEX.names, presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain=LATEX.domain
 )

@@ -49,12 +49,7 @@ PAPER = {
     "packllm_opt": {"accuracy_documents": 0.619, "difference": 0.041, "d_z": 1.13},
     "global": {"accuracy_documents": 0.618, "difference": 0.042, "d_z": 1.18},
     "best_single_marginal": {"accuracy_documents": 0.613, "difference": 0.047, "d_z": 1.20},
-    "best_single_posterior": {
-        "accuracy_documents": 0.613,
-        "accuracy_windows": 0.612,
-        "difference": 0.047,
-        "d_z": 1.21,
-    },
+    "best_single_posterior": {"accuracy_documents": 0.613, "accuracy_windows": 0.612, "difference": 0.047, "d_z": 1.21},
     "demix": {"accuracy_documents": 0.612, "difference": 0.047, "d_z": 1.09, "field_accuracy": 0.96},
     "raw_loss": {"accuracy_documents": 0.55, "field_accuracy": 0.57},
     "equal": {"accuracy_documents": 0.564, "accuracy_windows": 0.563, "difference": 0.096, "d_z": 1.82},

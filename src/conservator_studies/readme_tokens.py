@@ -12,8 +12,8 @@ from conservator_studies.natural_studies import LABELS as METHOD_LABELS
 from conservator_studies.natural_studies import NaturalConfig, NaturalDomain
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Metrics, Row
-from conservator_studies.study import TextStudy, Track
-from conservator_studies.token_experts import lacks_adapters, load_or_train_adapters
+from conservator_studies.study import Track
+from conservator_studies.token_experts import adapter_study, load_or_train_adapters
 
 README = NaturalDomain("readme", ("prose", "code"), code_spans)
 MATCHED, DISTINCT = "matched", "distinct"
@@ -31,6 +31,7 @@ PRESETS = {
     "paper": Config(particle_windows=256, training=None),
 }
 LABELS = {f"{pair} {name}": f"{label}, {pair}" for name, label in METHOD_LABELS.items() for pair in (MATCHED, DISTINCT)}
+TABLES = README.tables('tab:routers (column README), section "Naturally mixed documents"')
 PAPER: dict[str, Metrics] = {
     OURS: {"accuracy_documents": 0.709, "field_accuracy": 0.765},
     "local_particles": {"accuracy_documents": 0.709, "field_accuracy": 0.765},
@@ -75,12 +76,6 @@ def conclude(rows: list[Row]) -> str:
     return " ".join(sentences) + " The paper: 0.709 and 0.708 with matched texts, field accuracy 0.765."
 
 
-STUDY = TextStudy(
-    presets=PRESETS,
-    tables=README.tables('tab:routers (column README), section "Naturally mixed documents"'),
-    labels=LABELS,
-    run=run,
-    conclude=conclude,
-    domain=README.domain,
-    lacks=lacks_adapters(*README.names),
+STUDY = adapter_study(
+    README.names, presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain=README.domain
 )

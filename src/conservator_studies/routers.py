@@ -18,7 +18,7 @@ TABLES = [
         "Routers: restoration and field accuracy",
         [*COMPARISON, Column("field_accuracy", "field accuracy", 3)],
         "tab:routers, column Byte",
-    ),
+    )
 ]
 BASELINES = (
     *("local_bayes", "demix", "demix_heldout", "raw_loss", "raw_loss_heldout", "hmm", "hmm_heldout"),

@@ -277,7 +277,7 @@ def measure(name: str, trial: Trial, *, scales: bool = False) -> Row:
         "method": name,
         "windows": len(trial.mixed.tokens),
         "documents": paired.count,
-        "accuracy": float(per_group(local.correct, local.documents).mean()),
+        "accuracy": local.document_accuracy,
         **paired.as_row(),
         **predicted_gain(folds, trial),
         **compare_fields(local_fields, global_fields, observation),

@@ -16,12 +16,11 @@ from conservator_studies.byte import NAMES, OURS, PAIRED_TITLE, comparison_table
 from conservator_studies.byte3 import draw
 from conservator_studies.corpora import read_domain, read_domains
 from conservator_studies.expert_training import text_corpus
-from conservator_studies.metrics import per_group
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
-from conservator_studies.token_experts import lacks_adapters, load_or_train_adapters
+from conservator_studies.study import Track
+from conservator_studies.token_experts import adapter_study, load_or_train_adapters
 from conservator_studies.tokens import (
     DECODER_STEPS,
     Method,
@@ -84,10 +83,7 @@ TABLES = [
     ),
     TableSpec(
         "Accuracy by smoothing strength, on calibration windows",
-        [
-            Column(f"{TAUS}accuracy", "accuracy", 3),
-            Column(f"{TAUS}field", "field accuracy", 3),
-        ],
+        [Column(f"{TAUS}accuracy", "accuracy", 3), Column(f"{TAUS}field", "field accuracy", 3)],
         "tab:tv, columns 1.3B",
     ),
 ]
@@ -146,10 +142,10 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
         by_rate = restore_trials(rate_trials, by_names(*RATE_METHODS), track, f"scale, rate {rate:g}")
         rows.append(rate_row(rate, by_rate, config.rate_windows))
     for decoder, paper in PAPER_DECODERS.items():
-        ours = {DECODERS + name: window_accuracy(restorations[f"{decoder} {name}"]) for name in DECODER_METHODS}
-        paper_row = dict(zip((DECODERS + name for name in DECODER_METHODS), paper, strict=True))
+        ours = {DECODERS + name: restorations[f"{decoder} {name}"].window_accuracy for name in DECODER_METHODS}
+        paper_row = dict(zip(ours, paper, strict=True))
         rows.append({"method": f"The paper's, {decoder}", "count": config.windows, **ours, "paper": paper_row})
-    ours = {DECODERS + name: window_accuracy(restorations[name]) for name in DECODER_METHODS}
+    ours = {DECODERS + name: restorations[name].window_accuracy for name in DECODER_METHODS}
     rows.append({"method": "Ours", **ours, "paper": {}})
     rows += calibrate(config, seed, track, resources, team)
     return Findings(rows, {"scale": draw(rows, LABELS)})
@@ -163,16 +159,10 @@ def find_experts(config: Config, resources: Resources, track: Track) -> dict[str
     return load_or_train_adapters(resources, config, role_texts, track, {"generalist_2x": 2})
 
 
-def window_accuracy(restored: Restored) -> float:
-    """Accuracy, mean over windows."""
-    return float(per_group(restored.correct, restored.windows).mean())
-
-
 def rate_row(rate: float, restorations: Mapping[str, Restored], windows: int) -> Row:
     """Make the row of a rate."""
-    names = [RATES + name for name in RATE_METHODS]
-    ours = dict(zip(names, (window_accuracy(restorations[name]) for name in RATE_METHODS), strict=True))
-    paper = dict(zip(names, PAPER_RATES[rate], strict=True)) if rate in PAPER_RATES else {}
+    ours = {RATES + name: restorations[name].window_accuracy for name in RATE_METHODS}
+    paper = dict(zip(ours, PAPER_RATES[rate], strict=True)) if rate in PAPER_RATES else {}
     return {"method": f"r = {rate:g}", "count": windows, **ours, "paper": paper}
 
 
@@ -189,7 +179,7 @@ def calibrate(config: Config, seed: int, track: Track, resources: Resources, tea
     names = (f"{TAUS}accuracy", f"{TAUS}field")
     rows: list[Row] = []
     for name, restored in restorations.items():
-        row: Row = {"method": name, "count": config.calibration, names[0]: window_accuracy(restored)}
+        row: Row = {"method": name, "count": config.calibration, names[0]: restored.window_accuracy}
         if restored.attributes:
             row[names[1]] = float((restored.regions == mixed.labels).double().mean())
         rows.append(row | {"paper": dict(zip(names, paper[name], strict=True)) if name in paper else {}})
@@ -229,12 +219,6 @@ def conclude(rows: list[Row]) -> str:
     return " ".join(sentences)
 
 
-STUDY = TextStudy(
-    presets=PRESETS,
-    tables=TABLES,
-    labels=LABELS,
-    run=run,
-    conclude=conclude,
-    domain="arxiv",
-    lacks=lacks_adapters(*DOMAINS, *GENERALISTS),
+STUDY = adapter_study(
+    (*DOMAINS, *GENERALISTS), presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="arxiv"
 )

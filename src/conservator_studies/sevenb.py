@@ -14,8 +14,8 @@ from conservator_studies.corpora import read_domain
 from conservator_studies.expert_training import text_corpus
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
-from conservator_studies.token_experts import lacks_adapters, load_or_train_adapters
+from conservator_studies.study import Track
+from conservator_studies.token_experts import adapter_study, load_or_train_adapters
 from conservator_studies.tokens import AdapterTraining, TokenConfig, by_names, compare_methods, mixed_windows
 
 DOMAINS = ("prose", "code")
@@ -110,12 +110,6 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(
-    presets=PRESETS,
-    tables=TABLES,
-    labels=LABELS,
-    run=run,
-    conclude=conclude,
-    domain="arxiv",
-    lacks=lacks_adapters(*DOMAINS),
+STUDY = adapter_study(
+    DOMAINS, presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="arxiv"
 )

@@ -1,8 +1,9 @@
 """Experts of the token studies: adapters of one base model, trained by the studies or named with ``--experts``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from conservator.errors import ConservatorError
 from conservator.experts import Expert
@@ -11,7 +12,7 @@ from conservator.vocabularies import BYTES
 from conservator_studies.corpora import read_domain
 from conservator_studies.expert_training import Recipe, load_all, text_corpus, train_missing
 from conservator_studies.resources import Resources
-from conservator_studies.study import Track
+from conservator_studies.study import TextStudy, Track
 from conservator_studies.tokens import AdapterTraining, TokenConfig
 
 
@@ -46,8 +47,8 @@ def load_or_train_adapters(
     return load_all(train_missing(recipes, cache, track))
 
 
-def lacks_adapters(*roles: str) -> Callable[[TokenConfig, Resources | None], str]:
-    """Make ``Study.lacks`` for a study with adapters in these roles."""
+def adapter_study(roles: Sequence[str], **options: Any) -> TextStudy[Any]:
+    """Make a study with adapters in these roles; ``options`` are the other fields of ``TextStudy``."""
 
     def lacks(config: TokenConfig, resources: Resources | None) -> str:
         missing = [role for role in roles if resources is None or not has_token_expert(resources, role)]
@@ -58,7 +59,7 @@ def lacks_adapters(*roles: str) -> Callable[[TokenConfig, Resources | None], str
             return 'adapters need an optional dependency: pip install "conservator[hf]"'
         return ""
 
-    return lacks
+    return TextStudy(lacks=lacks, **options)
 
 
 def make_base(corpora: Path, training: AdapterTraining, cache: Path, track: Track) -> Path:

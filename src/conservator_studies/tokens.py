@@ -103,7 +103,6 @@ class Trials:
         mixed: clean windows.
         observation: damaged windows.
         experts: experts that all have a mask source, or all a uniform source.
-        generalists: experts of the same kind that are not composed.
         options: options of every setting.
         seed: random seed; the seed of a window is derived from it and from the window number.
     """
@@ -111,7 +110,6 @@ class Trials:
     mixed: Mixtures
     observation: Observation
     experts: Sequence[Expert]
-    generalists: Sequence[Expert]
     options: Mapping[str, Any]
     seed: int
 
@@ -122,12 +120,10 @@ class Trials:
     def __getitem__(self, number: int) -> Trial:
         """Make the trial of a window."""
         mixed, damaged = self.mixed.between(number, number + 1), self.observation[number : number + 1]
-        seed, generalists = 1000 * (self.seed + 1) + number, self.generalists
+        seed = 1000 * (self.seed + 1) + number
         if self.experts[0].spec.source.shows_noise:
-            team = Team(self.experts)
-            return Trial(mixed, Setting(team, damaged, mixed.labels, seed, generalists=generalists, **self.options))
-        setting = UniformSetting.of(self.experts, damaged, mixed.labels, seed, generalists=generalists, **self.options)
-        return Trial(mixed, setting)
+            return Trial(mixed, Setting(Team(self.experts), damaged, mixed.labels, seed, **self.options))
+        return Trial(mixed, UniformSetting.of(self.experts, damaged, mixed.labels, seed, **self.options))
 
 
 def damage_windows(
@@ -146,8 +142,9 @@ def damage_windows(
         "iterations": particles.iterations,
         "eta": particles.eta,
         "particles": particles,
+        "generalists": generalists,
     }
-    return Trials(mixed, observation, experts, generalists, options, seed)
+    return Trials(mixed, observation, experts, options, seed)
 
 
 def by_name(name: str) -> Method:
@@ -175,12 +172,7 @@ def decode_from_noise(trial: Trial, inferred: Inferred, steps: int) -> Restored:
     """Decode from noise at lost positions; the noise is the same for all methods."""
     setting = uniform_setting(trial)
     decoded = decode_uniform(
-        setting.experts,
-        setting.observation,
-        inferred.composition,
-        setting.generator(),
-        steps=steps,
-        seed=setting.seed,
+        setting.experts, setting.observation, inferred.composition, setting.generator(), steps=steps, seed=setting.seed
     )
     correct = decoded.tokens == trial.mixed.tokens
     cost = decoded.cost + inferred.cost

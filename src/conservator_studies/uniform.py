@@ -17,8 +17,8 @@ from conservator_studies.byte import PAIRED_TITLE, comparison_tables, interval, 
 from conservator_studies.corpora import read_domain
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Row
-from conservator_studies.study import TextStudy, Track
-from conservator_studies.token_experts import lacks_adapters, load_or_train_adapters
+from conservator_studies.study import Track
+from conservator_studies.token_experts import adapter_study, load_or_train_adapters
 from conservator_studies.tokens import (
     DECODER_STEPS,
     Method,
@@ -107,12 +107,6 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(
-    presets=PRESETS,
-    tables=TABLES,
-    labels=LABELS,
-    run=run,
-    conclude=conclude,
-    domain="arxiv",
-    lacks=lacks_adapters(*DOMAINS),
+STUDY = adapter_study(
+    DOMAINS, presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="arxiv"
 )
