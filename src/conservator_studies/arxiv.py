@@ -2,24 +2,19 @@
 
 from conservator_studies.byte import OURS
 from conservator_studies.latex import math_spans
-from conservator_studies.natural_studies import (
-    LABELS,
-    NaturalConfig,
-    NaturalDomain,
-    conclude_natural,
-    make_tables,
-    restore_natural,
-)
+from conservator_studies.natural_studies import LABELS, NaturalConfig, NaturalDomain
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Row
-from conservator_studies.study import TextStudy, Track
-from conservator_studies.token_experts import AdapterTraining, lacks_adapters, load_or_train_adapters
+from conservator_studies.study import Track
+from conservator_studies.token_experts import adapter_study, load_or_train_adapters
+from conservator_studies.tokens import AdapterTraining
 
 LATEX = NaturalDomain("arxiv", ("prose", "math"), math_spans)
 PRESETS = {
     "laptop": NaturalConfig(windows=128, particles="natural, reduced", training=AdapterTraining(general=("readme",))),
     "paper": NaturalConfig(particle_windows=256, training=None),
 }
+TABLES = LATEX.tables("tab:arxiv")
 PAPER = {
     OURS: {"accuracy_documents": 0.691, "field_accuracy": 0.852},
     "local_particles": {"accuracy_documents": 0.691, "field_accuracy": 0.852},
@@ -39,24 +34,15 @@ PAPER = {
 
 def run(config: NaturalConfig, seed: int, track: Track, resources: Resources) -> Findings:
     """Train or load an expert for each kind of text, and restore documents that have both."""
-    texts = LATEX.texts(resources)
-    experts = list(load_or_train_adapters(resources, config.training, config.windows, texts, track).values())
-    windows = LATEX.windows(resources, experts[0].spec.vocabulary, config, seed)
-    return Findings(restore_natural(windows, experts, config, seed, track, "arxiv", PAPER), {})
+    experts = list(load_or_train_adapters(resources, config, LATEX.texts(resources), track).values())
+    return Findings(LATEX.restore(resources, experts, config, seed, track, "arxiv", PAPER), {})
 
 
 def conclude(rows: list[Row]) -> str:
     """Compare local weights with the global weight."""
-    return conclude_natural(rows, LATEX) + " The paper: 0.691 and 0.682 (+0.010, p < 0.001), field accuracy 0.852."
+    return LATEX.conclude(rows) + " The paper: 0.691 and 0.682 (+0.010, p < 0.001), field accuracy 0.852."
 
 
-STUDY = TextStudy(
-    presets=PRESETS,
-    unit="windows",
-    tables=make_tables(LATEX, "tab:arxiv"),
-    labels=LABELS,
-    run=run,
-    conclude=conclude,
-    domain=LATEX.domain,
-    lacks=lacks_adapters(*LATEX.names),
+STUDY = adapter_study(
+    LATEX.names, presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain=LATEX.domain
 )

@@ -3,18 +3,11 @@
 from dataclasses import dataclass
 
 from conservator.training import TrainingTarget
-from conservator.vocabularies import BYTES
 from conservator_studies.arxiv import LATEX
 from conservator_studies.expert_training import Recipe, load_all, train_missing
-from conservator_studies.natural_studies import (
-    LABELS,
-    NaturalConfig,
-    conclude_natural,
-    make_tables,
-    restore_natural,
-)
+from conservator_studies.natural_studies import LABELS, NaturalConfig
 from conservator_studies.resources import Resources
-from conservator_studies.result import Findings, Row
+from conservator_studies.result import Findings
 from conservator_studies.study import TextStudy, Track
 
 
@@ -48,21 +41,9 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
         Recipe(name, text, TrainingTarget(), steps, config.preset) for name, text in LATEX.texts(resources).items()
     ]
     experts = list(load_all(train_missing(recipes, resources.folder / "experts", track)).values())
-    windows = LATEX.windows(resources, BYTES, config, seed)
-    return Findings(restore_natural(windows, experts, config, seed, track, "arxiv-bytes", {}), {})
-
-
-def conclude(rows: list[Row]) -> str:
-    """Compare local weights with the global weight."""
-    return conclude_natural(rows, LATEX)
+    return Findings(LATEX.restore(resources, experts, config, seed, track, "arxiv-bytes", {}), {})
 
 
 STUDY = TextStudy(
-    presets=PRESETS,
-    unit="windows",
-    tables=make_tables(LATEX, ""),
-    labels=LABELS,
-    run=run,
-    conclude=conclude,
-    domain=LATEX.domain,
+    presets=PRESETS, tables=LATEX.tables(), labels=LABELS, run=run, conclude=LATEX.conclude, domain=LATEX.domain
 )

@@ -13,7 +13,7 @@ from conservator_studies.baselines import Composed, Setting, find_baseline
 from conservator_studies.mixtures import Mixtures, mix
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored, by_region, describe, restore_windows
-from conservator_studies.result import Column, Metrics, Row
+from conservator_studies.result import Column, Metrics, Row, TableSpec
 from conservator_studies.study import Track
 
 OURS = "local_bayes"
@@ -71,6 +71,25 @@ COST = [
     Column("evaluations", "evaluations per window", 0),
     Column("seconds", "seconds per window", 2),
 ]
+
+
+PAIRED_TITLE = "Restoration accuracy, mean over documents; differences on the same windows"
+
+
+def comparison_tables(
+    source: str = "", quality_source: str = "", title: str = "Restoration accuracy, mean over documents"
+) -> list[TableSpec]:
+    """Make the tables of a comparison: accuracy, quality and cost; the sources are labels of the paper's tables."""
+    return [
+        TableSpec(title, COMPARISON, source),
+        TableSpec("Quality", QUALITY, quality_source),
+        TableSpec("Cost", COST),
+    ]
+
+
+def region_table(domains: Iterable[str]) -> TableSpec:
+    """Make the table of the accuracy in the true regions of each domain."""
+    return TableSpec("Accuracy in each true region", [Column(f"accuracy_{name}", name, 3) for name in domains])
 
 
 @dataclass(frozen=True)
@@ -149,16 +168,14 @@ def restore_all(trial: Trial, names: Iterable[str], track: Track, title: str) ->
 
 
 def tabulate(
-    restorations: Mapping[str, Restored],
-    trial: Trial,
-    paper: Mapping[str, Metrics],
-    reference: Restored,
+    restorations: Mapping[str, Restored], mixed: Mixtures, paper: Mapping[str, Metrics], ours: str = OURS
 ) -> list[Row]:
-    """Make one row per method, compared with the reference on the same windows."""
+    """Make one row per method, compared with ``ours`` on the same windows; a method may restore only the first ones."""
     rows: list[Row] = []
     for name, restored in restorations.items():
-        row: Row = describe(name, restored, trial.mixed.labels, reference)
-        rows.append(row | by_region(restored, trial.mixed.names) | {"paper": dict(paper.get(name, {}))})
+        labels = mixed.unambiguous_labels[: len(restored.regions)]
+        row = describe(name, restored, labels, restorations[ours])
+        rows.append(row | by_region(restored, mixed.names) | {"paper": dict(paper.get(name, {}))})
     return rows
 
 

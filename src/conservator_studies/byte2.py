@@ -2,30 +2,14 @@
 
 from dataclasses import replace
 
-from conservator_studies.byte import (
-    COMPARISON,
-    COST,
-    NAMES,
-    OURS,
-    QUALITY,
-    ByteConfig,
-    prepare,
-    restore_all,
-    tabulate,
-)
+from conservator_studies.byte import NAMES, ByteConfig, comparison_tables, prepare, region_table, restore_all, tabulate
 from conservator_studies.resources import Resources
-from conservator_studies.result import Column, Findings, TableSpec
+from conservator_studies.result import Findings
 from conservator_studies.study import TextStudy, Track
 
 CONFIG = ByteConfig(windows=128, domains=("prose", "code"))
 PRESETS = {"laptop": CONFIG, "paper": replace(CONFIG, particles="byte")}
-TABLES = [
-    TableSpec("Restoration accuracy, mean over documents", COMPARISON, "section Byte-level experts"),
-    TableSpec("Quality", QUALITY),
-    TableSpec("Cost", COST),
-    TableSpec("Accuracy in each true region", [Column(f"accuracy_{name}", name, 3) for name in ("prose", "code")]),
-]
-LABELS = NAMES
+TABLES = [*comparison_tables("section Byte-level experts"), region_table(CONFIG.domains)]
 BASELINES = (
     *("local_bayes", "hard_label", "packllm_sim", "packllm_opt", "global", "best_single_marginal"),
     *("best_single_posterior", "demix", "demix_heldout", "hmm_heldout", "equal", "single:prose", "single:code"),
@@ -47,7 +31,7 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
     """Restore the same windows with every baseline of the section."""
     trial = prepare(config, seed, resources)
     restorations = restore_all(trial, BASELINES, track, "byte2")
-    return Findings(tabulate(restorations, trial, PAPER, restorations[OURS]), {})
+    return Findings(tabulate(restorations, trial.mixed, PAPER), {})
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=NAMES, run=run)

@@ -6,15 +6,14 @@ from matplotlib.figure import Figure
 
 from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
 from conservator_studies.byte import (
-    COMPARISON,
-    COST,
     NAMES,
     OURS,
     OURS_IN_DOMAIN,
-    QUALITY,
     ByteConfig,
+    comparison_tables,
     interval,
     prepare,
+    region_table,
     restore_all,
     tabulate,
     with_paper_particles,
@@ -26,20 +25,16 @@ from conservator_studies.study import TextStudy, Track
 from conservator_studies.window_memory import MEMORY_ONLY, WITH_MEMORY, restore_with_memory
 
 PRESETS = {"laptop": ByteConfig(particle_windows=24), "paper": with_paper_particles(ByteConfig())}
+ACCURACY_TABLE, *QUALITY_TABLES = comparison_tables("tab:byte3", "tab:decoder, tab:fieldmetrics, tab:routers")
 TABLES = [
-    TableSpec("Restoration accuracy, mean over documents", COMPARISON, "tab:byte3"),
+    ACCURACY_TABLE,
     TableSpec(
         "Ours with in-domain context: text is hidden from an expert where its weight is below 0.05",
         [Column("own_difference", "in-domain context minus method [95 %]", 3), Column("own_p", "p", 4)],
     ),
-    TableSpec("Quality", QUALITY, "tab:decoder, tab:fieldmetrics, tab:routers"),
-    TableSpec("Cost", COST),
-    TableSpec(
-        "Accuracy in each true region",
-        [Column(f"accuracy_{name}", name, 3) for name in ("prose", "code", "config")],
-    ),
+    *QUALITY_TABLES,
+    region_table(ByteConfig().domains),
 ]
-LABELS = NAMES
 BASELINES = (
     *("local_bayes", "local_bayes_own", "local_map", "local_eg", "hard_label", "hard_label_own"),
     *("packllm_sim", "packllm_opt", "global", "field_average", "best_single_marginal", "best_single_posterior"),
@@ -54,12 +49,7 @@ PAPER = {
     "packllm_opt": {"accuracy_documents": 0.619, "difference": 0.041, "d_z": 1.13},
     "global": {"accuracy_documents": 0.618, "difference": 0.042, "d_z": 1.18},
     "best_single_marginal": {"accuracy_documents": 0.613, "difference": 0.047, "d_z": 1.20},
-    "best_single_posterior": {
-        "accuracy_documents": 0.613,
-        "accuracy_windows": 0.612,
-        "difference": 0.047,
-        "d_z": 1.21,
-    },
+    "best_single_posterior": {"accuracy_documents": 0.613, "accuracy_windows": 0.612, "difference": 0.047, "d_z": 1.21},
     "demix": {"accuracy_documents": 0.612, "difference": 0.047, "d_z": 1.09, "field_accuracy": 0.96},
     "raw_loss": {"accuracy_documents": 0.55, "field_accuracy": 0.57},
     "equal": {"accuracy_documents": 0.564, "accuracy_windows": 0.563, "difference": 0.096, "d_z": 1.82},
@@ -78,19 +68,16 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
     for name in track((WITH_MEMORY, MEMORY_ONLY), "byte3, memory"):
         restorations[name] = restore_with_memory(trial, memory_only=name == MEMORY_ONLY)
     particle_trial = trial.first(min(config.particle_windows, config.windows))
-    by_particles = restore_all(particle_trial, PARTICLE_METHODS, track, "byte3, particles")
-    reference = restorations[OURS]
-    rows = tabulate(restorations, trial, PAPER, reference)
-    rows += tabulate(by_particles, particle_trial, PAPER, reference)
-    all_restorations = restorations | by_particles
+    restorations |= restore_all(particle_trial, PARTICLE_METHODS, track, "byte3, particles")
+    rows = tabulate(restorations, trial.mixed, PAPER)
     for row in rows:
         if row["method"] != OURS_IN_DOMAIN:
             in_domain = restorations[OURS_IN_DOMAIN].first(row["windows"])
-            row |= difference(in_domain, all_restorations[row["method"]]).as_row("own_")
+            row |= difference(in_domain, restorations[row["method"]]).as_row("own_")
     return Findings(rows, {"byte3": draw(rows)})
 
 
-def draw(rows: list[Row], labels: Mapping[str, str] = LABELS) -> Figure:
+def draw(rows: list[Row], labels: Mapping[str, str] = NAMES) -> Figure:
     """Plot the accuracy of ours minus each baseline, with 95 % intervals, and the paper's differences."""
     shown = sorted((row for row in rows if "difference" in row), key=lambda row: float(row["difference"]))
     figure = new_figure(8, 0.27 * len(shown) + 1.0)
@@ -142,4 +129,4 @@ def conclude(rows: list[Row]) -> str:
     return text
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=NAMES, run=run, conclude=conclude)

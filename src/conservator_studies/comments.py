@@ -7,17 +7,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.training import find_python_comments
-from conservator_studies.byte import (
-    COMPARISON,
-    NAMES,
-    OURS,
-    QUALITY,
-    ByteConfig,
-    corrupt,
-    interval,
-    restore_all,
-    tabulate,
-)
+from conservator_studies.byte import COMPARISON, NAMES, QUALITY, ByteConfig, corrupt, interval, restore_all, tabulate
 from conservator_studies.corpora import read_domain
 from conservator_studies.mixtures import Mixtures
 from conservator_studies.resources import Resources
@@ -44,7 +34,6 @@ TABLES = [
         "Accuracy in each true region", [Column("accuracy_prose", "comments", 3), Column("accuracy_code", "code", 3)]
     ),
 ]
-LABELS = NAMES
 BASELINES = ("local_bayes", "hard_label", "global", "equal", "hmm_heldout", "single:code", "single:prose")
 PAPER = {
     "local_bayes": {"accuracy_documents": 0.227},
@@ -60,7 +49,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     documents = read_domain(resources.corpora, "code", "eval", comments=True).documents
     trial = corrupt(draw_windows(documents, config, seed), config, seed, resources)
     restorations = restore_all(trial, BASELINES, track, "comments")
-    return Findings(tabulate(restorations, trial, PAPER, restorations[OURS]), {})
+    return Findings(tabulate(restorations, trial.mixed, PAPER), {})
 
 
 def conclude(rows: list[Row]) -> str:
@@ -113,4 +102,4 @@ def label_bytes(text: str) -> Tensor | None:
     return labels
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=NAMES, run=run, conclude=conclude)

@@ -10,11 +10,8 @@ from pathlib import Path
 from conservator.errors import ConservatorError
 from conservator.training import FILTERS, Corpus, hold_out, read_corpus
 
-DOMAINS = {
-    "prose": None,
-    "code": "python-comments",
-    "config": "yaml-comments",
-}  # domain -> filter that removes its comments
+# domain -> filter that removes its comments
+DOMAINS = {"prose": None, "code": "python-comments", "config": "yaml-comments"}
 CORPORA_VARIABLE = "CONSERVATOR_CORPORA"
 DEMO = Path(__file__).parent / "demo"
 

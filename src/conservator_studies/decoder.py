@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from conservator.reference import decode_iteratively
 from conservator_studies.baselines import Composed, find_baseline
 from conservator_studies.byte import NAMES, OURS, ByteConfig, Trial, interval, prepare
-from conservator_studies.metrics import per_group
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored, difference, select_positions
 from conservator_studies.result import Column, Findings, Row, TableSpec
@@ -63,9 +62,7 @@ def decode_in_steps(trial: Trial, composed: Composed, steps: int) -> Restored:
 
 def row_of(decoder: str, restorations: Mapping[str, Restored], config: Config) -> Row:
     """Make the row of a decoder: the accuracy of each method."""
-    accuracy = {
-        name: float(per_group(restored.correct, restored.windows).mean()) for name, restored in restorations.items()
-    }
+    accuracy = {name: restored.window_accuracy for name, restored in restorations.items()}
     return {"method": decoder, "windows": config.windows, **accuracy, "paper": PAPER[decoder]}
 
 
@@ -84,4 +81,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)

@@ -1,29 +1,17 @@
 """Documents of several kinds and kinds of damage, restored by the product with and without memory."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-import torch
-
 from conservator import RestoreOptions, Restorer
-from conservator.documents import damage
 from conservator.experts import Memory
 from conservator.options import EXPERTS
 from conservator_studies.corpora import find_file
-from conservator_studies.metrics import calibration_error
-from conservator_studies.readme import (
-    CONFIDENT,
-    Method,
-    Outcome,
-    by_restorer,
-    outcome_of,
-    read_documents,
-    references,
-)
-from conservator_studies.readme import Config as ReadmeConfig
+from conservator_studies.readme import CONFIDENT, read_documents, references
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.statistics import compare, summarise
+from conservator_studies.scored_documents import Method, ScoredDocuments, by_restorer, score_all
+from conservator_studies.statistics import compare
 from conservator_studies.study import TextStudy, Track
 
 METHODS = {
@@ -93,33 +81,22 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
         if training_texts and (rate, burst) == (0.1, 1):
             kind_methods["like"] = by_restorer(Restorer(experts, references=training_texts, select=True))
         name = f"{kind}, {rate:.0%} lost" + (f" in bursts of {burst}" if burst > 1 else "")
-        documents = read_documents(resources.corpora, kind, ReadmeConfig(config.documents, config.size))
-        outcomes: dict[str, list[Outcome]] = {method: [] for method in kind_methods}
-        for number, document in enumerate(track(documents, name)):
-            damaged = damage(document, rate, burst=burst, seed=seed + number)
-            for method, restore in kind_methods.items():
-                outcomes[method] += outcome_of(restore, document, damaged, seed + number)
-        rows.append(row_of(name, outcomes))
+        documents = read_documents(resources.corpora, kind, config.documents, config.size)
+        rows.append(row_of(name, score_all(kind_methods, track(documents, name), rate, seed, burst=burst)))
     return Findings(rows, {})
 
 
-def row_of(name: str, outcomes: dict[str, list[Outcome]]) -> Row:
+def row_of(name: str, scored: Mapping[str, ScoredDocuments]) -> Row:
     """Make the row of a kind of document and damage."""
-    accuracies = {
-        method: [float(outcome.correct.mean()) for outcome in method_outcomes]
-        for method, method_outcomes in outcomes.items()
-    }
-    row: Row = {"method": name, "count": len(accuracies["product"]), "paper": {}}
-    for method, values in accuracies.items():
-        row |= summarise(f"accuracy_{method}", values)
-        row.pop(f"accuracy_{method}_sd", None)  # the row has the interval instead
-    row |= compare(accuracies["product"], accuracies["plain"]).as_row()
-    confidence = np.concatenate([outcome.confidence for outcome in outcomes["product"]])
-    correct = np.concatenate([outcome.correct for outcome in outcomes["product"]])
-    row["calibration_error"] = calibration_error(torch.from_numpy(confidence), torch.from_numpy(correct))
-    row["sure_share"] = float((confidence >= CONFIDENT).mean())
-    if (confidence >= CONFIDENT).any():
-        row["sure_right"] = float(correct[confidence >= CONFIDENT].mean())
+    product = scored["product"]
+    row: Row = {"method": name, "count": len(product.restorations), "paper": {}}
+    for method, restored in scored.items():
+        row |= restored.summarise(f"accuracy_{method}")
+    row |= compare(product.accuracies, scored["plain"].accuracies).as_row()
+    confident = product.confidence >= CONFIDENT
+    row |= {"calibration_error": product.calibration_error(), "sure_share": float(confident.mean())}
+    if confident.any():
+        row["sure_right"] = float(product.correct[confident].mean())
     return row
 
 
@@ -132,6 +109,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(
-    presets=PRESETS, unit="documents", tables=TABLES, labels={}, run=run, conclude=conclude, domain="readme"
-)
+STUDY = TextStudy(presets=PRESETS, unit="documents", tables=TABLES, run=run, conclude=conclude, domain="readme")

@@ -10,38 +10,13 @@ from numpy.typing import NDArray
 from conservator import RestoreOptions, Restorer
 from conservator.decoders import DecodedText
 from conservator.decoders.rescoring import Rescored
-from conservator.documents import DamagedDocument, read_damaged
+from conservator.documents import DamagedDocument
 from conservator.experts import Expert, Meter
 from conservator.pipelines.rescoring import Rescorer, RescoringResult
 from conservator.vocabularies import BYTES
+from conservator_studies.scored_documents import ScoredRestoration
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class ScoredRestoration:
-    """Comparison of the n lost bytes of a restored document with the clean text.
-
-    Attributes:
-        correct: (n,) whether each lost byte was restored correctly.
-        confidence: (n,) confidence of each restored byte.
-        size: bytes of the document.
-        seconds: CPU time.
-    """
-
-    correct: NDArray[np.bool_]
-    confidence: NDArray[np.float64]
-    size: int
-    seconds: float
-
-    @property
-    def accuracy(self) -> float:
-        """Fraction of the lost bytes that were restored correctly."""
-        return float(self.correct.mean())
-
-    def add_seconds(self, seconds: float) -> "ScoredRestoration":
-        """Add CPU time."""
-        return replace(self, seconds=self.seconds + seconds)
 
 
 @dataclass(frozen=True)
@@ -112,15 +87,6 @@ def make_draft(experts: Sequence[Expert], damaged: bytes, seed: int) -> Draft:
     start = time.process_time()
     restorer.restore(damaged, seed=seed)
     return replace(recorder.drafts[0], seconds=time.process_time() - start)
-
-
-def score_restorer(restorer: Restorer, document: bytes, damaged: bytes, seed: int) -> ScoredRestoration:
-    """Restore ``damaged`` and compare the result with the clean ``document``."""
-    start = time.process_time()
-    restoration = restorer.restore(damaged, seed=seed)
-    seconds, lost = time.process_time() - start, read_damaged(damaged).lost
-    correct = restoration.tokens[lost] == np.frombuffer(document, dtype=np.uint8)[lost]
-    return ScoredRestoration(correct, restoration.confidence[lost], len(document), seconds)
 
 
 def score_rescorer(draft: Draft, document: bytes, rescorer: Rescorer) -> ScoredRestoration:

@@ -131,4 +131,4 @@ def plot_window(panel: Axes, labels: Tensor, field: Tensor, regions: Tensor) -> 
     panel.spines[["top", "right"]].set_visible(False)
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run)

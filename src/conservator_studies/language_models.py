@@ -5,12 +5,11 @@ with the predictions of networks and memory. Finally, two language models with s
 documents, each with a span of prose and a span of code.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from conservator import RestoreOptions, Restorer
@@ -21,14 +20,13 @@ from conservator.options import EXPERTS
 from conservator.pipelines.rescoring import Rescorer
 from conservator_studies.byte import interval
 from conservator_studies.corpora import find_file, read_domain
-from conservator_studies.drafts import Draft, ScoredRestoration, make_draft, score_rescorer, score_restorer
-from conservator_studies.metrics import calibration_error
-from conservator_studies.readme import Config as ReadmeConfig
+from conservator_studies.drafts import Draft, make_draft, score_rescorer
 from conservator_studies.readme import read_documents
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
+from conservator_studies.scored_documents import ScoredDocuments, ScoredRestoration, by_restorer, score
 from conservator_studies.shared_weights import FixedWeightRescorer, compute_evidence
-from conservator_studies.statistics import compare, summarise
+from conservator_studies.statistics import compare
 from conservator_studies.study import TextStudy, Track
 
 MODEL, OTHER = "smollm2", "gemma3-270m"
@@ -135,7 +133,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
         if find_file(resources.corpora, kind, "eval") is None:  # the demo corpora do not have all kinds
             continue
         count = config.documents * (2 if kind == "readme" else 1)
-        documents = read_documents(resources.corpora, kind, ReadmeConfig(count, config.size))
+        documents = read_documents(resources.corpora, kind, count, config.size)
         for number, document in enumerate(track(documents, kind)):
             damaged = damage(document, config.rate, seed=seed + number)
             if damaged != document:
@@ -164,7 +162,7 @@ def restore_document(
         COMPOSED: Rescorer([model]),
     }
     return {
-        "networks": score_restorer(plain, document, damaged, seed),
+        "networks": score(by_restorer(plain), document, damaged, seed),
         "memory": draft.score(document),
         **{name: score_rescorer(draft, document, rescorer) for name, rescorer in rescorers.items()},
     }
@@ -175,10 +173,7 @@ MixedResult = tuple[dict[str, ScoredRestoration], dict[str, dict[str, float]]]
 
 
 def restore_mixed(
-    document: bytes,
-    is_code: NDArray[np.bool_],
-    draft: Draft,
-    models: Sequence[CausalExpert],
+    document: bytes, is_code: NDArray[np.bool_], draft: Draft, models: Sequence[CausalExpert]
 ) -> MixedResult:
     """Restore a mixed document with each weighting of two language models; ``is_code`` (L,) marks its code."""
     evidence = compute_evidence(models, draft)
@@ -227,12 +222,8 @@ def take_span(text: bytes, size: int) -> bytes:
 def kind_rows(scored: Sequence[tuple[str, dict[str, ScoredRestoration]]]) -> list[Row]:
     """Make one row per method, over all documents and by kind."""
     rows = []
-    reference = [by_method[COMPOSED].accuracy for _, by_method in scored]
     for name in scored[0][1]:
-        restorations = [by_method[name] for _, by_method in scored]
-        row: Row = {"method": name, "count": len(restorations), "paper": {}, **summarise_restorations(restorations)}
-        if name != COMPOSED:
-            row |= compare(reference, [restoration.accuracy for restoration in restorations]).as_row()
+        row = row_of(name, [by_method for _, by_method in scored], COMPOSED)
         for kind in dict.fromkeys(kind for kind, _ in scored):
             accuracies = [by_method[name].accuracy for other, by_method in scored if other == kind]
             row[f"accuracy_{kind}"] = float(np.mean(accuracies))
@@ -243,13 +234,8 @@ def kind_rows(scored: Sequence[tuple[str, dict[str, ScoredRestoration]]]) -> lis
 def mixed_rows(results: Sequence[MixedResult]) -> list[Row]:
     """Make one row per weighting of two language models."""
     rows = []
-    reference = [scored[LOCAL].accuracy for scored, _ in results]
     for name in results[0][0]:
-        restorations = [scored[name] for scored, _ in results]
-        row: Row = {"method": name, "count": len(restorations), "paper": {}}
-        row |= summarise_restorations(restorations, "mixed_")
-        if name != LOCAL:
-            row |= compare(reference, [restoration.accuracy for restoration in restorations]).as_row("mixed_")
+        row = row_of(name, [scored for scored, _ in results], LOCAL, "mixed_")
         if name in results[0][1]:
             keys = results[0][1][name]
             row |= {key: float(np.mean([weights[name][key] for _, weights in results])) for key in keys}
@@ -257,16 +243,17 @@ def mixed_rows(results: Sequence[MixedResult]) -> list[Row]:
     return rows
 
 
-def summarise_restorations(restorations: Sequence[ScoredRestoration], prefix: str = "") -> dict[str, float]:
-    """Compute accuracy, calibration error and CPU seconds per kilobyte of a method."""
-    row = summarise(f"{prefix}accuracy", [restoration.accuracy for restoration in restorations])
-    row.pop(f"{prefix}accuracy_sd", None)  # the row has the interval instead
-    confidence = torch.from_numpy(np.concatenate([restoration.confidence for restoration in restorations]))
-    correct = torch.from_numpy(np.concatenate([restoration.correct for restoration in restorations]))
-    row[f"{prefix}calibration_error"] = calibration_error(confidence, correct, CALIBRATION_BINS)
+def row_of(name: str, scored: Sequence[Mapping[str, ScoredRestoration]], reference: str, prefix: str = "") -> Row:
+    """Make the row of a method: accuracy, calibration error, CPU seconds per kilobyte, difference from a reference."""
+    ours, restored = (ScoredDocuments([by_method[method] for by_method in scored]) for method in (reference, name))
+    row: Row = {"method": name, "count": len(scored), "paper": {}, **restored.summarise(f"{prefix}accuracy")}
+    row[f"{prefix}calibration_error"] = restored.calibration_error(CALIBRATION_BINS)
     # The median excludes compilation, which the first document includes.
-    seconds = [KILOBYTE * restoration.seconds / restoration.size for restoration in restorations]
-    return row | {f"{prefix}seconds": float(np.median(seconds))}
+    seconds = [KILOBYTE * restoration.seconds / restoration.size for restoration in restored.restorations]
+    row[f"{prefix}seconds"] = float(np.median(seconds))
+    if name != reference:
+        row |= compare(ours.accuracies, restored.accuracies).as_row(prefix)
+    return row
 
 
 def conclude(rows: list[Row]) -> str:

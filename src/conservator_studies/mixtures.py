@@ -2,7 +2,8 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -31,14 +32,14 @@ class Mixtures:
         """Labels (N, L) for region metrics; -1 where a token belongs to two regions."""
         return self.labels
 
-    def first(self, count: int) -> "Mixtures":
+    def first(self, count: int) -> Self:
         """Keep the first ``count`` windows."""
         return self.between(0, count)
 
-    def between(self, start: int, stop: int) -> "Mixtures":
+    def between(self, start: int, stop: int) -> Self:
         """Keep the windows from ``start`` up to ``stop``."""
-        selected = slice(start, stop)
-        return Mixtures(self.tokens[selected], self.labels[selected], self.documents[selected], self.names)
+        tables: dict[str, Any] = {key: table[start:stop] for key, table in vars(self).items() if key != "names"}
+        return replace(self, **tables)
 
 
 def mix(

@@ -32,17 +32,6 @@ class NaturalWindows(Mixtures):
 
     straddling: Tensor
 
-    def between(self, start: int, stop: int) -> "NaturalWindows":
-        """Keep the windows from ``start`` up to ``stop``."""
-        selected = slice(start, stop)
-        return NaturalWindows(
-            self.tokens[selected],
-            self.labels[selected],
-            self.documents[selected],
-            self.names,
-            self.straddling[selected],
-        )
-
     @property
     def unambiguous_labels(self) -> Tensor:
         """Labels (N, L); -1 for straddling tokens."""

@@ -1,21 +1,20 @@
 """Common parts of the studies of natural documents: training texts, windows, methods and tables."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from conservator.experts import Expert
 from conservator.reference import PRESETS as PARTICLES
 from conservator.training import Corpus
 from conservator.vocabularies import Vocabulary
-from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval
+from conservator_studies.byte import NAMES, OURS, comparison_tables, interval, region_table
 from conservator_studies.corpora import read_domain
 from conservator_studies.expert_training import text_corpus
 from conservator_studies.natural import NaturalWindows, Span, draw_windows, split_by_kind
 from conservator_studies.resources import Resources
-from conservator_studies.result import Column, Metrics, Row, TableSpec
+from conservator_studies.result import Metrics, Row, TableSpec
 from conservator_studies.study import Track
-from conservator_studies.token_experts import AdapterTraining
-from conservator_studies.tokens import TokenConfig, by_name, damage_windows, restore_trials, tabulate_trials
+from conservator_studies.tokens import TokenConfig, by_names, compare_methods
 
 Scanner = Callable[[bytes], Sequence[Span]]  # finds the spans of the second kind of text in a document
 BASELINES = (
@@ -37,13 +36,11 @@ class NaturalConfig(TokenConfig):
     Attributes:
         share: minimum fraction of each kind of text in a window.
         most: maximum number of windows per document.
-        training: training configuration of the experts; None if they must be named.
     """
 
     particles: str = "natural"
     share: float = 0.25
     most: int = 8
-    training: AdapterTraining | None = field(default_factory=AdapterTraining)
 
 
 @dataclass(frozen=True)
@@ -84,54 +81,46 @@ class NaturalDomain:
             seed=seed,
         )
 
+    def tables(self, source: str = "") -> list[TableSpec]:
+        """Make the tables of a study; ``source`` is the label of the paper's table."""
+        return [*comparison_tables(source, source), region_table(self.names)]
 
-def make_tables(domain: NaturalDomain, source: str) -> list[TableSpec]:
-    """Make the tables of a study; ``source`` is the label of the paper's table."""
-    return [
-        TableSpec("Restoration accuracy, mean over documents", COMPARISON, source),
-        TableSpec("Quality", QUALITY, source),
-        TableSpec("Cost", COST),
-        TableSpec("Accuracy in each true region", [Column(f"accuracy_{name}", name, 3) for name in domain.names]),
-    ]
-
-
-def restore_natural(
-    windows: NaturalWindows,
-    experts: Sequence[Expert],
-    config: NaturalConfig,
-    seed: int,
-    track: Track,
-    title: str,
-    paper: Mapping[str, Metrics],
-    generalists: Sequence[Expert] = (),
-) -> list[Row]:
-    """Restore windows with every method."""
-    names = (*BASELINES, *(expert.spec.name for expert in generalists), *(f"single:{name}" for name in windows.names))
-    trials = damage_windows(windows, experts, config, seed, generalists)
-    methods = {name: by_name(name) for name in (*names, *PARTICLE_METHODS)}
-    restorations = restore_trials(trials, methods, track, title, PARTICLE_METHODS, config.particle_windows)
-    rows = tabulate_trials(restorations, windows, paper, OURS)
-    for row in rows:
-        row |= {"switch_rate": windows.switch_rate(), "inside": float(windows.labels.double().mean())}
-    return rows
-
-
-def conclude_natural(rows: list[Row], domain: NaturalDomain) -> str:
-    """Describe the windows, and compare local weights with the global weight."""
-    by_method = {row["method"]: row for row in rows}
-    ours, global_row = by_method[OURS], by_method["global"]
-    field_accuracy = f", field accuracy {ours['field_accuracy']:.3f}" if "field_accuracy" in ours else ""
-    text = (
-        f"{ours['windows']} windows of {ours['documents']} documents; fraction of {domain.names[1]} tokens "
-        f"{ours['inside']:.2f}, switch rate {ours['switch_rate']:.3f}. Accuracy with local evidence: "
-        f"{ours['accuracy_documents']:.3f}{field_accuracy}; with a global weight: "
-        f"{global_row['accuracy_documents']:.3f} (difference {interval(global_row)}, p = {global_row['p']:.4f})."
-    )
-    if "local_particles" in by_method:
-        paper = by_method["local_particles"]
-        text += (
-            f" The paper's particles on {paper['windows']} windows: {paper['evaluations']:.0f} evaluations per window "
-            f"(ours: {ours['evaluations']:.0f}) and {paper['seconds'] / ours['seconds']:.0f} times our time. The "
-            f"paper's settings need {PAPER_EVALUATIONS} evaluations of complete windows."
+    def restore(
+        self,
+        resources: Resources,
+        experts: Sequence[Expert],
+        config: NaturalConfig,
+        seed: int,
+        track: Track,
+        title: str,
+        paper: Mapping[str, Metrics],
+    ) -> list[Row]:
+        """Restore windows of evaluation documents with every method."""
+        windows = self.windows(resources, experts[0].spec.vocabulary, config, seed)
+        methods = by_names(*BASELINES, *(f"single:{name}" for name in self.names), *PARTICLE_METHODS)
+        rows = compare_methods(
+            windows, experts, methods, config, seed, track, title, particle_methods=PARTICLE_METHODS, paper=paper
         )
-    return text
+        for row in rows:
+            row |= {"switch_rate": windows.switch_rate(), "inside": float(windows.labels.double().mean())}
+        return rows
+
+    def conclude(self, rows: list[Row]) -> str:
+        """Describe the windows, and compare local weights with the global weight."""
+        by_method = {row["method"]: row for row in rows}
+        ours, global_row = by_method[OURS], by_method["global"]
+        field_accuracy = f", field accuracy {ours['field_accuracy']:.3f}" if "field_accuracy" in ours else ""
+        text = (
+            f"{ours['windows']} windows of {ours['documents']} documents; fraction of {self.names[1]} tokens "
+            f"{ours['inside']:.2f}, switch rate {ours['switch_rate']:.3f}. Accuracy with local evidence: "
+            f"{ours['accuracy_documents']:.3f}{field_accuracy}; with a global weight: "
+            f"{global_row['accuracy_documents']:.3f} (difference {interval(global_row)}, p = {global_row['p']:.4f})."
+        )
+        if "local_particles" in by_method:
+            paper = by_method["local_particles"]
+            text += (
+                f" The paper's particles on {paper['windows']} windows: {paper['evaluations']:.0f} evaluations per "
+                f"window (ours: {ours['evaluations']:.0f}) and {paper['seconds'] / ours['seconds']:.0f} times our "
+                f"time. The paper's settings need {PAPER_EVALUATIONS} evaluations of complete windows."
+            )
+        return text

@@ -6,27 +6,16 @@ from dataclasses import replace
 from conservator.field import Bayes, Inferred
 from conservator.reference import Ascent
 from conservator_studies.baselines import Composed, Setting
-from conservator_studies.byte import (
-    COMPARISON,
-    COST,
-    QUALITY,
-    ByteConfig,
-    interval,
-    prepare,
-    tabulate,
-    with_paper_particles,
-)
+from conservator_studies.byte import ByteConfig, comparison_tables, interval, prepare, tabulate, with_paper_particles
 from conservator_studies.resources import Resources
-from conservator_studies.result import Findings, Row, TableSpec
+from conservator_studies.result import Findings, Row
 from conservator_studies.study import TextStudy, Track
 
 CONFIG = ByteConfig(windows=128, particle_windows=16)
 PRESETS = {"laptop": CONFIG, "paper": with_paper_particles(ByteConfig())}
-TABLES = [
-    TableSpec("With and without the prior term; differences from the same engine with the prior term", COMPARISON),
-    TableSpec("Quality", QUALITY),
-    TableSpec("Cost", COST),
-]
+TABLES = comparison_tables(
+    title="With and without the prior term; differences from the same engine with the prior term"
+)
 ENGINES = {"bayes": "Bayes", "eg": "The paper's update", "particles": "The paper's particles"}
 LABELS = {engine: f"{text}, both terms" for engine, text in ENGINES.items()} | {
     f"{engine}_posterior": f"{text}, posterior term only" for engine, text in ENGINES.items()
@@ -65,7 +54,7 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
             )
             for prior_term in (True, False)
         )
-        rows += tabulate({engine: both, f"{engine}_posterior": posterior_only}, engine_trial, {}, both)
+        rows += tabulate({engine: both, f"{engine}_posterior": posterior_only}, engine_trial.mixed, {}, engine)
     return Findings(rows, {})
 
 
@@ -87,4 +76,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)

@@ -7,10 +7,9 @@ from matplotlib.figure import Figure
 
 from conservator.evaluation.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, new_figure
 from conservator_studies.byte import NAMES, ByteConfig, prepare, restore_all
-from conservator_studies.metrics import per_group
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.statistics import summarise
+from conservator_studies.statistics import Measurements
 from conservator_studies.study import TextStudy, Track, untracked
 
 
@@ -34,34 +33,25 @@ TABLES = [
     ),
     TableSpec("Advantage of local evidence", [Column("over_equal", "over equal weights", 3)], "tab:rate"),
 ]
-LABELS: dict[str, str] = {}
 PAPER = {
-    0.1: dict(zip(BASELINES, (0.586, 0.563, 0.553, 0.523, 0.485), strict=True)) | {"over_equal": 0.101},
-    0.2: dict(zip(BASELINES, (0.533, 0.515, 0.505, 0.476, 0.442), strict=True)) | {"over_equal": 0.091},
-    0.3: dict(zip(BASELINES, (0.479, 0.463, 0.456, 0.430, 0.401), strict=True)) | {"over_equal": 0.078},
+    "r = 0.1": dict(zip(BASELINES, (0.586, 0.563, 0.553, 0.523, 0.485), strict=True)) | {"over_equal": 0.101},
+    "r = 0.2": dict(zip(BASELINES, (0.533, 0.515, 0.505, 0.476, 0.442), strict=True)) | {"over_equal": 0.091},
+    "r = 0.3": dict(zip(BASELINES, (0.479, 0.463, 0.456, 0.430, 0.401), strict=True)) | {"over_equal": 0.078},
 }
 
 
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
     """Restore the same windows at every rate, with different lost bytes for each corruption seed."""
     points = [(rate, number) for rate in config.rates for number in range(config.seeds)]
-    measured: dict[float, dict[str, list[float]]] = {rate: {} for rate in config.rates}
+    measured = Measurements()
     for rate, number in track(points, "rate"):
         trial = prepare(replace(config, rate=rate), seed, resources, corruption=seed + number)
         restorations = restore_all(trial, BASELINES, untracked, "")
-        accuracy = {
-            name: float(per_group(restored.correct, restored.documents).mean())
-            for name, restored in restorations.items()
-        }
-        accuracy["over_equal"] = accuracy["local_bayes"] - accuracy["equal"]
-        for name, value in accuracy.items():
-            measured[rate].setdefault(name, []).append(value)
-    rows: list[Row] = []
-    for rate, metrics in measured.items():
-        row: Row = {"method": f"r = {rate:g}", "rate": rate, "windows": config.windows, "count": config.seeds}
-        for name, values in metrics.items():
-            row |= summarise(name, values)
-        rows.append(row | {"paper": PAPER.get(rate, {})})
+        accuracy = {name: restored.document_accuracy for name, restored in restorations.items()}
+        measured.add(f"r = {rate:g}", accuracy | {"over_equal": accuracy["local_bayes"] - accuracy["equal"]})
+    rows = measured.rows(PAPER)
+    for rate, row in zip(config.rates, rows, strict=True):
+        row |= {"rate": rate, "windows": config.windows}
     return Findings(rows, {"rate": draw(rows)})
 
 
@@ -85,4 +75,4 @@ def draw(rows: list[Row]) -> Figure:
     return figure
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, run=run)

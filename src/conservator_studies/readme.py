@@ -5,21 +5,19 @@ document is truncated to its first bytes, a fraction of the bytes is erased, and
 The methods differ in their experts and in the weights of the experts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from conservator import RestoreOptions, Restorer
 from conservator.channels import MaskChannel, Observation
 from conservator.decoders import decode_text
-from conservator.documents import MARK, damage, read_damaged
+from conservator.documents import MARK, read_damaged
 from conservator.evaluation.figures import new_figure
 from conservator.experts import Expert, Memory, Team, make_references
 from conservator.field import GLOBAL, Engine, Folds, Inferred
@@ -27,26 +25,14 @@ from conservator.options import EXPERTS
 from conservator.vocabularies import BYTES
 from conservator_studies.byte import NAMES, interval
 from conservator_studies.corpora import find_file, read_domain
-from conservator_studies.metrics import calibration_error
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.statistics import compare, summarise
+from conservator_studies.scored_documents import Filled, Method, ScoredDocuments, by_restorer, score_all
+from conservator_studies.statistics import compare
 from conservator_studies.study import TextStudy, Track
 
 PRODUCT, WITH_REFERENCES = "product", "product_like"
-EDGES = (
-    0.0,
-    0.1,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-    0.9,
-    1.0,
-)  # confidence: bin edges of the reliability curve [untuned]
+EDGES = [tenths / 10 for tenths in range(11)]  # confidence: bin edges of the reliability curve [untuned]
 CONFIDENT = 0.9  # probability: bytes with at least this confidence are confident [definition]
 
 
@@ -104,30 +90,17 @@ LABELS = NAMES | {
 }
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Restored bytes of a document: whether each byte is correct (n,), and its confidence (n,)."""
-
-    correct: NDArray[np.bool_]
-    confidence: NDArray[np.float64]
-
-
 def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
     """Restore every document with every method."""
     training_texts = references(resources.corpora, "readme")
     methods = make_methods(resources.choose(config.domains), resources.generalists(), training_texts)
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in methods}
-    for number, document in enumerate(track(read_documents(resources.corpora, "readme", config), "readme")):
-        damaged = damage(document, config.rate, seed=seed + number)
-        for name, method in methods.items():
-            outcomes[name] += outcome_of(method, document, damaged, seed + number)
-    rows = [*accuracy_rows(outcomes), calibration_row(outcomes[PRODUCT])]
-    reliability = reliability_rows(outcomes[PRODUCT])
-    return Findings([*rows, *reliability], {"reliability": draw(reliability)})
-
-
-Filled = tuple[NDArray[np.integer[Any]], NDArray[np.float64]]  # bytes of a document, and their confidence
-Method = Callable[[bytes, int], Filled]  # arguments: a damaged document and a seed
+    documents = read_documents(resources.corpora, "readme", config.documents, config.size)
+    scored = score_all(methods, track(documents, "readme"), config.rate, seed)
+    product = scored[PRODUCT]
+    calibration: Row = {"method": "calibration", "count": len(product.correct), "paper": {}}
+    calibration["calibration_error"] = product.calibration_error()
+    reliability = reliability_rows(product)
+    return Findings([*accuracy_rows(scored), calibration, *reliability], {"reliability": draw(reliability)})
 
 
 def make_methods(
@@ -153,16 +126,6 @@ def make_methods(
         methods[WITH_REFERENCES] = by_restorer(Restorer(experts, references=training_texts, select=True))
         methods["memory_like_alone"] = by_restorer(Restorer([Memory(make_references(reference_bytes))]))
     return methods
-
-
-def by_restorer(restorer: Restorer) -> Method:
-    """Make a method from a restorer."""
-
-    def method(damaged: bytes, seed: int) -> Filled:
-        restoration = restorer.restore(damaged, seed=seed)
-        return restoration.tokens, restoration.confidence
-
-    return method
 
 
 def with_engine(engine: Engine, experts: Sequence[Expert], *, memory: bool = False) -> Method:
@@ -191,15 +154,6 @@ def equal_weights(team: Team, observation: Observation, generator: torch.Generat
     return Inferred.given(torch.full((*observation.tokens.shape, len(team)), 1 / len(team), dtype=torch.float64))
 
 
-def outcome_of(method: Method, document: bytes, damaged: bytes, seed: int) -> list[Outcome]:
-    """Restore a document; the list is empty if the document has no lost byte."""
-    truth, lost = np.frombuffer(document, dtype=np.uint8), read_damaged(damaged).lost
-    if not len(lost):
-        return []
-    tokens, confidence = method(damaged, seed)
-    return [Outcome(tokens[lost] == truth[lost], confidence[lost])]
-
-
 def references(corpora: Path, domain: str) -> list[tuple[str, str]]:
     """Read the training texts of a domain, with names and comments; empty if the domain has no training texts."""
     if find_file(corpora, domain, "train") is None:
@@ -208,41 +162,28 @@ def references(corpora: Path, domain: str) -> list[tuple[str, str]]:
     return [(f"{domain} {number}", text.decode()) for number, text in enumerate(documents)]
 
 
-def read_documents(corpora: Path, domain: str, config: Config) -> list[bytes]:
-    """Read documents, truncated between characters; documents that contain the mark are excluded."""
+def read_documents(corpora: Path, domain: str, count: int, size: int) -> list[bytes]:
+    """Read documents, truncated to ``size`` bytes between characters; documents that contain the mark are excluded."""
     documents = read_domain(corpora, domain, "eval", comments=True).documents
     unmarked = [text for text in documents if MARK.encode() not in text]
-    return [text[: config.size].decode(errors="ignore").encode() for text in unmarked[: config.documents]]
+    return [text[:size].decode(errors="ignore").encode() for text in unmarked[:count]]
 
 
-def accuracy_rows(outcomes: dict[str, list[Outcome]]) -> list[Row]:
+def accuracy_rows(scored: Mapping[str, ScoredDocuments]) -> list[Row]:
     """Make rows of the mean accuracy over documents, and of the paired difference of the product and each method."""
-    accuracies = {
-        name: [float(outcome.correct.mean()) for outcome in method_outcomes]
-        for name, method_outcomes in outcomes.items()
-    }
     rows: list[Row] = []
-    for name, values in accuracies.items():
-        row: Row = {"method": name, "count": len(values), **summarise("accuracy", values), "paper": {}}
-        row.pop("accuracy_sd", None)  # the row has the interval instead
+    for name, restored in scored.items():
+        count = len(restored.restorations)
+        row: Row = {"method": name, "count": count, **restored.summarise("accuracy"), "paper": {}}
         if name != PRODUCT:
-            row |= compare(accuracies[PRODUCT], values).as_row()
+            row |= compare(scored[PRODUCT].accuracies, restored.accuracies).as_row()
         rows.append(row)
     return rows
 
 
-def calibration_row(outcomes: list[Outcome]) -> Row:
-    """Make the row of the calibration error over all restored bytes."""
-    confidence = torch.from_numpy(np.concatenate([outcome.confidence for outcome in outcomes]))
-    correct = torch.from_numpy(np.concatenate([outcome.correct for outcome in outcomes]))
-    error = calibration_error(confidence, correct)
-    return {"method": "calibration", "count": len(correct), "calibration_error": error, "paper": {}}
-
-
-def reliability_rows(outcomes: list[Outcome]) -> list[Row]:
+def reliability_rows(restored: ScoredDocuments) -> list[Row]:
     """Make one row per confidence bin; the last row has all bytes with a confidence of at least CONFIDENT."""
-    confidence = np.concatenate([outcome.confidence for outcome in outcomes])
-    correct = np.concatenate([outcome.correct for outcome in outcomes])
+    confidence, correct = restored.confidence, restored.correct
     bins = [(f"{low:.1f} to {high:.1f}", (confidence >= low) & (confidence < high)) for low, high in pairwise(EDGES)]
     bins[-1] = (f"at least {CONFIDENT}", confidence >= CONFIDENT)
     rows: list[Row] = []

@@ -9,11 +9,11 @@ from conservator_studies.byte import OURS, interval
 from conservator_studies.corpora import read_domain
 from conservator_studies.fences import code_spans
 from conservator_studies.natural_studies import LABELS as METHOD_LABELS
-from conservator_studies.natural_studies import NaturalConfig, NaturalDomain, make_tables, restore_natural
+from conservator_studies.natural_studies import NaturalConfig, NaturalDomain
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Metrics, Row
-from conservator_studies.study import TextStudy, Track
-from conservator_studies.token_experts import lacks_adapters, load_or_train_adapters
+from conservator_studies.study import Track
+from conservator_studies.token_experts import adapter_study, load_or_train_adapters
 
 README = NaturalDomain("readme", ("prose", "code"), code_spans)
 MATCHED, DISTINCT = "matched", "distinct"
@@ -31,6 +31,7 @@ PRESETS = {
     "paper": Config(particle_windows=256, training=None),
 }
 LABELS = {f"{pair} {name}": f"{label}, {pair}" for name, label in METHOD_LABELS.items() for pair in (MATCHED, DISTINCT)}
+TABLES = README.tables('tab:routers (column README), section "Naturally mixed documents"')
 PAPER: dict[str, Metrics] = {
     OURS: {"accuracy_documents": 0.709, "field_accuracy": 0.765},
     "local_particles": {"accuracy_documents": 0.709, "field_accuracy": 0.765},
@@ -50,10 +51,9 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     pairs = {MATCHED: README.texts(resources), DISTINCT: distinct}
     rows: list[Row] = []
     for pair, texts in pairs.items():
-        experts = list(load_or_train_adapters(resources, config.training, config.windows, texts, track).values())
-        windows = README.windows(resources, experts[0].spec.vocabulary, config, seed)
+        experts = list(load_or_train_adapters(resources, config, texts, track).values())
         title, paper = f"readme-tokens, {pair}", PAPER if pair == MATCHED else {}
-        pair_rows = restore_natural(windows, experts, config, seed, track, title, paper)
+        pair_rows = README.restore(resources, experts, config, seed, track, title, paper)
         rows += [row | {"method": f"{pair} {row['method']}"} for row in pair_rows]
         if config.training is None:
             break
@@ -76,13 +76,6 @@ def conclude(rows: list[Row]) -> str:
     return " ".join(sentences) + " The paper: 0.709 and 0.708 with matched texts, field accuracy 0.765."
 
 
-STUDY = TextStudy(
-    presets=PRESETS,
-    unit="windows",
-    tables=make_tables(README, 'tab:routers (column README), section "Naturally mixed documents"'),
-    labels=LABELS,
-    run=run,
-    conclude=conclude,
-    domain=README.domain,
-    lacks=lacks_adapters(*README.names),
+STUDY = adapter_study(
+    README.names, presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain=README.domain
 )

@@ -38,7 +38,6 @@ TABLES = [
         [Column("mae", "field MAE", 4), Column("divergence", "measured KL", 2)],
     )
 ]
-LABELS: dict[str, str] = {}
 
 
 def run(config: Config, seed: int, track: Track) -> Findings:
@@ -106,4 +105,4 @@ def draw(rows: list[Row]) -> Figure:
     return figure
 
 
-STUDY = SimulatedStudy(presets=PRESETS, unit="repeats", tables=TABLES, labels=LABELS, run=run)
+STUDY = SimulatedStudy(presets=PRESETS, unit="repeats", tables=TABLES, run=run)

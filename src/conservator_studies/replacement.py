@@ -160,4 +160,4 @@ def conclude(rows: list[Row]) -> str:
     return "**Correction under replacement, and its dependence on the composition.** " + " ".join(sentences)
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)

@@ -11,16 +11,8 @@ from conservator.errors import ConservatorError
 from conservator.experts import Expert, builtin_names, load_experts
 from conservator_studies.corpora import find_corpora, read_domains
 
-ROLES = (
-    "prose",
-    "code",
-    "config",
-    "markdown",
-    "math",
-    "generalist",
-    "generalist_2x",
-    "generalist_3x",
-)  # names of experts in studies
+# names of experts in studies
+ROLES = ("prose", "code", "config", "markdown", "math", "generalist", "generalist_2x", "generalist_3x")
 
 
 @dataclass(frozen=True)

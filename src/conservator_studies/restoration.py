@@ -44,17 +44,20 @@ class Restored:
 
     def first(self, count: int) -> "Restored":
         """Keep the first ``count`` windows; the cost remains the cost of all windows."""
-        selected = self.windows < count
-        return replace(
-            self,
-            correct=self.correct[selected],
-            confidence=self.confidence[selected],
-            log_likelihood=None if self.log_likelihood is None else self.log_likelihood[selected],
-            documents=self.documents[selected],
-            windows=self.windows[selected],
-            labels=self.labels[selected],
-            regions=self.regions[:count],
-        )
+        names = ("correct", "confidence", "log_likelihood", "documents", "windows", "labels")
+        tables = {name: table for name in names if (table := getattr(self, name)) is not None}
+        selected = {name: table[self.windows < count] for name, table in tables.items()}
+        return replace(self, **selected, regions=self.regions[:count])
+
+    @property
+    def document_accuracy(self) -> float:
+        """Accuracy, mean over documents."""
+        return float(per_group(self.correct, self.documents).mean())
+
+    @property
+    def window_accuracy(self) -> float:
+        """Accuracy, mean over windows."""
+        return float(per_group(self.correct, self.windows).mean())
 
     @property
     def attributes(self) -> bool:
@@ -142,8 +145,8 @@ def describe(name: str, restored: Restored, labels: Tensor, reference: Restored 
         "windows": windows,
         "documents": len(restored.documents.unique()),
         "accuracy": float(restored.correct.double().mean()),
-        "accuracy_windows": float(per_group(restored.correct, restored.windows).mean()),
-        "accuracy_documents": float(per_group(restored.correct, restored.documents).mean()),
+        "accuracy_windows": restored.window_accuracy,
+        "accuracy_documents": restored.document_accuracy,
         "calibration_error": calibration_error(restored.confidence, restored.correct),
         "evaluations": restored.cost.evaluations / windows,
         "seconds": seconds / windows,

@@ -18,9 +18,8 @@ TABLES = [
         "Routers: restoration and field accuracy",
         [*COMPARISON, Column("field_accuracy", "field accuracy", 3)],
         "tab:routers, column Byte",
-    ),
+    )
 ]
-LABELS = NAMES
 BASELINES = (
     *("local_bayes", "demix", "demix_heldout", "raw_loss", "raw_loss_heldout", "hmm", "hmm_heldout"),
     *("equal", "global", "packllm_opt"),
@@ -39,7 +38,7 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
     """Restore the same windows with every router."""
     trial = prepare(config, seed, resources)
     restorations = restore_all(trial, BASELINES, track, "routers")
-    rows = tabulate(restorations, trial, PAPER, restorations[OURS])
+    rows = tabulate(restorations, trial.mixed, PAPER)
     return Findings(rows, {"routers": draw(rows)})
 
 
@@ -54,7 +53,7 @@ def draw(rows: list[Row]) -> Figure:
             axes.axhline(row["accuracy_documents"], color=GREY, linewidth=1, linestyle=":")
             label_position = (0.005, row["accuracy_documents"])
             axes.annotate(
-                LABELS[row["method"]],
+                NAMES[row["method"]],
                 label_position,
                 xycoords=("axes fraction", "data"),
                 fontsize=8,
@@ -67,7 +66,7 @@ def draw(rows: list[Row]) -> Figure:
         point = (row["field_accuracy"], row["accuracy_documents"])
         axes.plot(*point, "o", color=colour, mfc=filled, ms=7)
         axes.annotate(
-            LABELS[row["method"]],
+            NAMES[row["method"]],
             point,
             xytext=(1.03, next(label_heights)),
             textcoords=("axes fraction", "data"),
@@ -113,4 +112,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=NAMES, run=run, conclude=conclude)

@@ -277,7 +277,7 @@ def measure(name: str, trial: Trial, *, scales: bool = False) -> Row:
         "method": name,
         "windows": len(trial.mixed.tokens),
         "documents": paired.count,
-        "accuracy": float(per_group(local.correct, local.documents).mean()),
+        "accuracy": local.document_accuracy,
         **paired.as_row(),
         **predicted_gain(folds, trial),
         **compare_fields(local_fields, global_fields, observation),
@@ -457,6 +457,4 @@ def conclude(rows: list[Row]) -> str:
     return text
 
 
-STUDY = TextStudy(
-    presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="readme"
-)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="readme")

@@ -4,7 +4,7 @@ The study also has the paper's other results on these experts: corruption rates,
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from conservator.experts import Expert
@@ -12,30 +12,29 @@ from conservator.field import Inferred
 from conservator.reference import PRESETS as PARTICLES
 from conservator.reference import PerColumn
 from conservator_studies.baselines import UniformSetting
-from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval
+from conservator_studies.byte import NAMES, OURS, PAIRED_TITLE, comparison_tables, interval, region_table, tabulate
 from conservator_studies.byte3 import draw
 from conservator_studies.corpora import read_domain, read_domains
 from conservator_studies.expert_training import text_corpus
-from conservator_studies.metrics import per_group
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
-from conservator_studies.token_experts import AdapterTraining, lacks_adapters, load_or_train_adapters
+from conservator_studies.study import Track
+from conservator_studies.token_experts import adapter_study, load_or_train_adapters
 from conservator_studies.tokens import (
     DECODER_STEPS,
     Method,
     TokenConfig,
     by_field,
     by_name,
+    by_names,
     by_noise_decoding,
     damage_windows,
     mixed_windows,
     restore_trials,
-    tabulate_trials,
 )
 
-DOMAINS = ("prose", "code")
+DOMAINS, GENERALISTS = ("prose", "code"), ("generalist", "generalist_2x")
 
 
 @dataclass(frozen=True)
@@ -47,14 +46,12 @@ class Config(TokenConfig):
         rate_windows: number of windows for each of ``rates``.
         taus: smoothing strengths, measured on calibration windows.
         calibration: number of calibration windows, from texts that no other table uses.
-        training: training configuration of the experts; None if they must be named.
     """
 
     rates: tuple[float, ...] = (0.5, 0.7)
     rate_windows: int = 64
     taus: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.6, 1.0, 2.0)
     calibration: int = 32
-    training: AdapterTraining | None = field(default_factory=AdapterTraining)
 
 
 PRESETS = {
@@ -72,10 +69,8 @@ DECODER_METHODS = (OURS, "hard_label", "best_single_marginal", "equal")
 PAPER_EVALUATIONS = PARTICLES["1.3B"].evaluations(len(DOMAINS))
 RATES, DECODERS, TAUS = "rate_", "decoder_", "tau_"  # prefixes of metrics
 TABLES = [
-    TableSpec("Restoration accuracy, mean over documents; differences on the same windows", COMPARISON, "tab:scale"),
-    TableSpec("Quality", QUALITY, "tab:scale, tab:routers (column 1.3B)"),
-    TableSpec("Cost", COST),
-    TableSpec("Accuracy in each true region", [Column(f"accuracy_{name}", name, 3) for name in DOMAINS]),
+    *comparison_tables("tab:scale", "tab:scale, tab:routers (column 1.3B)", PAIRED_TITLE),
+    region_table(DOMAINS),
     TableSpec(
         "Accuracy by fraction of lost tokens, mean over windows",
         [Column(RATES + name, NAMES[name], 3) for name in RATE_METHODS],
@@ -88,10 +83,7 @@ TABLES = [
     ),
     TableSpec(
         "Accuracy by smoothing strength, on calibration windows",
-        [
-            Column(f"{TAUS}accuracy", "accuracy", 3),
-            Column(f"{TAUS}field", "field accuracy", 3),
-        ],
+        [Column(f"{TAUS}accuracy", "accuracy", 3), Column(f"{TAUS}field", "field accuracy", 3)],
         "tab:tv, columns 1.3B",
     ),
 ]
@@ -134,27 +126,26 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     """Train or load the experts, and measure all methods on the same windows."""
     experts = find_experts(config, resources, track)
     team = [experts[name] for name in DOMAINS]
-    generalists = [experts[name] for name in ("generalist", "generalist_2x")]
+    generalists = [experts[name] for name in GENERALISTS]
     texts = {name: resources.evaluation[name] for name in DOMAINS}
     mixed = mixed_windows(texts, team[0].spec.vocabulary, config, seed)
-    methods = {name: by_name(name) for name in (*BASELINES, *PARTICLE_METHODS)}
+    methods = by_names(*BASELINES, *PARTICLE_METHODS)
     for decoder, steps in (("one-step", 1), ("iterative", DECODER_STEPS)):
         methods |= {f"{decoder} {name}": by_noise_decoding(name, steps) for name in DECODER_METHODS}
     trials = damage_windows(mixed, team, config, seed, generalists)
     restorations = restore_trials(trials, methods, track, "scale", PARTICLE_METHODS, config.particle_windows)
     main = {name: restored for name, restored in restorations.items() if name in (*BASELINES, *PARTICLE_METHODS)}
-    rows = tabulate_trials(main, mixed, PAPER, OURS)
+    rows = tabulate(main, mixed, PAPER)
     rows += [rate_row(config.rate, restorations, config.windows)]
     for rate in config.rates:
         rate_trials = damage_windows(mixed.first(config.rate_windows), team, replace(config, rate=rate), seed)
-        rate_methods = {name: by_name(name) for name in RATE_METHODS}
-        by_rate = restore_trials(rate_trials, rate_methods, track, f"scale, rate {rate:g}")
+        by_rate = restore_trials(rate_trials, by_names(*RATE_METHODS), track, f"scale, rate {rate:g}")
         rows.append(rate_row(rate, by_rate, config.rate_windows))
     for decoder, paper in PAPER_DECODERS.items():
-        ours = {DECODERS + name: window_accuracy(restorations[f"{decoder} {name}"]) for name in DECODER_METHODS}
-        paper_row = dict(zip((DECODERS + name for name in DECODER_METHODS), paper, strict=True))
+        ours = {DECODERS + name: restorations[f"{decoder} {name}"].window_accuracy for name in DECODER_METHODS}
+        paper_row = dict(zip(ours, paper, strict=True))
         rows.append({"method": f"The paper's, {decoder}", "count": config.windows, **ours, "paper": paper_row})
-    ours = {DECODERS + name: window_accuracy(restorations[name]) for name in DECODER_METHODS}
+    ours = {DECODERS + name: restorations[name].window_accuracy for name in DECODER_METHODS}
     rows.append({"method": "Ours", **ours, "paper": {}})
     rows += calibrate(config, seed, track, resources, team)
     return Findings(rows, {"scale": draw(rows, LABELS)})
@@ -164,20 +155,14 @@ def find_experts(config: Config, resources: Resources, track: Track) -> dict[str
     """Load or train adapters for prose, for code, and two generalists with the steps of one and of two adapters."""
     texts = {name: read_domain(resources.corpora, name, "train") for name in DOMAINS}
     union = text_corpus([document for corpus in texts.values() for document in corpus.documents])
-    role_texts = {**texts, "generalist": union, "generalist_2x": union}
-    return load_or_train_adapters(resources, config.training, config.windows, role_texts, track, {"generalist_2x": 2})
-
-
-def window_accuracy(restored: Restored) -> float:
-    """Accuracy, mean over windows."""
-    return float(per_group(restored.correct, restored.windows).mean())
+    role_texts = texts | dict.fromkeys(GENERALISTS, union)
+    return load_or_train_adapters(resources, config, role_texts, track, {"generalist_2x": 2})
 
 
 def rate_row(rate: float, restorations: Mapping[str, Restored], windows: int) -> Row:
     """Make the row of a rate."""
-    names = [RATES + name for name in RATE_METHODS]
-    ours = dict(zip(names, (window_accuracy(restorations[name]) for name in RATE_METHODS), strict=True))
-    paper = dict(zip(names, PAPER_RATES[rate], strict=True)) if rate in PAPER_RATES else {}
+    ours = {RATES + name: restorations[name].window_accuracy for name in RATE_METHODS}
+    paper = dict(zip(ours, PAPER_RATES[rate], strict=True)) if rate in PAPER_RATES else {}
     return {"method": f"r = {rate:g}", "count": windows, **ours, "paper": paper}
 
 
@@ -186,15 +171,15 @@ def calibrate(config: Config, seed: int, track: Track, resources: Resources, tea
     texts = {name: read_domains(resources.corpora, "train", held_out=True)[name] for name in DOMAINS}
     mixed = mixed_windows(texts, team[0].spec.vocabulary, replace(config, windows=config.calibration), seed)
     methods: dict[str, Method] = {f"tau = {tau:g}": by_field(partial(smoothed_update, tau=tau)) for tau in config.taus}
-    methods |= {"Ours, tau by evidence": by_name(OURS), NAMES["global"]: by_name("global")}
-    methods |= {NAMES["best_single_marginal"]: by_name("best_single_marginal")}
+    compared = {"Ours, tau by evidence": OURS} | {NAMES[name]: name for name in ("global", "best_single_marginal")}
+    methods |= {label: by_name(name) for label, name in compared.items()}
     trials = damage_windows(mixed, team, config, seed)
     restorations = restore_trials(trials, methods, track, "scale, smoothing")
     paper = {f"tau = {tau:g}": values for tau, values in PAPER_TAUS.items()}
     names = (f"{TAUS}accuracy", f"{TAUS}field")
     rows: list[Row] = []
     for name, restored in restorations.items():
-        row: Row = {"method": name, "count": config.calibration, names[0]: window_accuracy(restored)}
+        row: Row = {"method": name, "count": config.calibration, names[0]: restored.window_accuracy}
         if restored.attributes:
             row[names[1]] = float((restored.regions == mixed.labels).double().mean())
         rows.append(row | {"paper": dict(zip(names, paper[name], strict=True)) if name in paper else {}})
@@ -217,7 +202,7 @@ def conclude(rows: list[Row]) -> str:
     ]
     if "field_accuracy" in ours:
         sentences.append(f"Field accuracy {ours['field_accuracy']:.3f} (paper 0.995).")
-    for name in ("generalist", "generalist_2x"):
+    for name in GENERALISTS:
         row = by_method[name]
         sentences.append(
             f"{LABELS[name]}: {row['accuracy_documents']:.3f} (ours minus generalist {interval(row)}, "
@@ -234,13 +219,6 @@ def conclude(rows: list[Row]) -> str:
     return " ".join(sentences)
 
 
-STUDY = TextStudy(
-    presets=PRESETS,
-    unit="windows",
-    tables=TABLES,
-    labels=LABELS,
-    run=run,
-    conclude=conclude,
-    domain="arxiv",
-    lacks=lacks_adapters(*DOMAINS, "generalist", "generalist_2x"),
+STUDY = adapter_study(
+    (*DOMAINS, *GENERALISTS), presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="arxiv"
 )

@@ -13,7 +13,6 @@ from conservator.training import PRESETS as TRAINING
 from conservator.training import Check, Corpus, Trainer, TrainingConfig, as_stream, check_specialisation
 from conservator_studies.byte import NAMES, OURS, ByteConfig, prepare, restore_all
 from conservator_studies.corpora import read_domain
-from conservator_studies.metrics import per_group
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
@@ -87,10 +86,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
         )
         trial = prepare(config, seed, Resources(resources.corpora, experts, resources.folder))
         restorations = restore_all(trial, BASELINES, track, f"seeds, {pair}")
-        accuracy = {
-            name: float(per_group(restored.correct, restored.documents).mean())
-            for name, restored in restorations.items()
-        }
+        accuracy = {name: restored.document_accuracy for name, restored in restorations.items()}
         regions = trial.setting.bayes.regions.argmax(-1)
         field_accuracy = float((regions == trial.mixed.labels).double().mean())
         row: Row = {"method": pair, "windows": config.windows, "field_accuracy": field_accuracy, **accuracy}
@@ -139,4 +135,4 @@ def conclude(rows: list[Row]) -> str:
     return " ".join(sentences)
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)

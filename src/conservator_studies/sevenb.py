@@ -9,21 +9,14 @@ a lower loss on code. With
 from dataclasses import dataclass, field
 
 from conservator.training import Check, check_specialisation
-from conservator_studies.byte import COMPARISON, COST, NAMES, OURS, QUALITY, interval
+from conservator_studies.byte import NAMES, OURS, PAIRED_TITLE, comparison_tables, interval
 from conservator_studies.corpora import read_domain
 from conservator_studies.expert_training import text_corpus
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
-from conservator_studies.token_experts import AdapterTraining, lacks_adapters, load_or_train_adapters
-from conservator_studies.tokens import (
-    TokenConfig,
-    by_name,
-    damage_windows,
-    mixed_windows,
-    restore_trials,
-    tabulate_trials,
-)
+from conservator_studies.study import Track
+from conservator_studies.token_experts import adapter_study, load_or_train_adapters
+from conservator_studies.tokens import AdapterTraining, TokenConfig, by_names, compare_methods, mixed_windows
 
 DOMAINS = ("prose", "code")
 
@@ -34,7 +27,6 @@ class Config(TokenConfig):
 
     Attributes:
         checked: number of windows of each domain for the specialisation check.
-        training: training configuration of the experts; None if they must be named.
     """
 
     windows: int = 64
@@ -51,9 +43,7 @@ BASELINES = (
 )
 PARTICLE_METHODS = ("local_particles", "best_single_posterior")
 TABLES = [
-    TableSpec("Restoration accuracy, mean over documents; differences on the same windows", COMPARISON, "tab:sevenb"),
-    TableSpec("Quality", QUALITY, "tab:sevenb"),
-    TableSpec("Cost", COST),
+    *comparison_tables("tab:sevenb", "tab:sevenb", PAIRED_TITLE),
     TableSpec(
         "Specialisation check: energy in nats per byte (paper: per token)",
         [Column(f"energy_{name}", f"{name} expert", 3) for name in DOMAINS],
@@ -84,14 +74,15 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     code = read_domain(resources.corpora, "code", "train")
     union = [*read_domain(resources.corpora, "prose", "train").documents, *code.documents]
     texts = {"prose": text_corpus(union), "code": code}
-    team = list(load_or_train_adapters(resources, config.training, config.windows, texts, track).values())
+    team = list(load_or_train_adapters(resources, config, texts, track).values())
     held_out = {name: resources.evaluation[name] for name in DOMAINS}
     check = check_specialisation(team, held_out, windows=config.checked, length=config.length, seed=seed)
     mixed = mixed_windows(held_out, team[0].spec.vocabulary, config, seed)
-    methods = {name: by_name(name) for name in (*BASELINES, *PARTICLE_METHODS)}
-    trials = damage_windows(mixed, team, config, seed)
-    restorations = restore_trials(trials, methods, track, "sevenb", PARTICLE_METHODS, config.particle_windows)
-    return Findings(tabulate_trials(restorations, mixed, PAPER, OURS) + check_rows(check), {})
+    methods = by_names(*BASELINES, *PARTICLE_METHODS)
+    rows = compare_methods(
+        mixed, team, methods, config, seed, track, "sevenb", particle_methods=PARTICLE_METHODS, paper=PAPER
+    )
+    return Findings(rows + check_rows(check), {})
 
 
 def check_rows(check: Check) -> list[Row]:
@@ -119,13 +110,6 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(
-    presets=PRESETS,
-    unit="windows",
-    tables=TABLES,
-    labels=LABELS,
-    run=run,
-    conclude=conclude,
-    domain="arxiv",
-    lacks=lacks_adapters(*DOMAINS),
+STUDY = adapter_study(
+    DOMAINS, presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="arxiv"
 )

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert, byte_conditionals
 from conservator.field import constant, infer_causal_field, simplex_grid
 from conservator.pipelines.rescoring import Rescorer
-from conservator_studies.baselines.constant import GRID, TEMPERATURE
+from conservator_studies.baselines.constant import TEMPERATURE, greedy_weights
 from conservator_studies.drafts import Draft
 
 GRID_RESOLUTION = 10  # parts: resolution of the weight grid [untuned]
@@ -70,26 +71,27 @@ class CausalEvidence:
 
     def packllm_sim(self) -> Floats:
         """PackLLM, softmax variant: weights proportional to exp(-mean loss of visible bytes / T)."""
-        losses = torch.tensor([self.loss(vertex) for vertex in np.eye(len(self.log_probs))], dtype=torch.float64)
-        weights: Floats = torch.softmax(-losses / TEMPERATURE, dim=0).numpy()
+        weights: Floats = torch.softmax(-self.model_losses / TEMPERATURE, dim=0).numpy()
         return weights
 
     def packllm_opt(self) -> Floats:
         """PackLLM, greedy variant: add the models in order of loss, each with a weight from a line search."""
-        vertices = np.eye(len(self.log_probs))
-        order = np.argsort([self.loss(vertex) for vertex in vertices], kind="stable")
-        weights: Floats = vertices[order[0]]
-        for vertex in vertices[order[1:]]:
-            mixtures = [(1 - step) * weights + step * vertex for step in GRID.tolist()]
-            losses = [self.loss(mixture) for mixture in mixtures]
-            weights = mixtures[max(number for number, loss in enumerate(losses) if loss == min(losses))]
+        order = self.model_losses.argsort(stable=True)[None]
+        weights: Floats = greedy_weights(order, self.losses)[0].numpy()
         return weights
 
-    def loss(self, weights: Floats) -> float:
+    @cached_property
+    def model_losses(self) -> Tensor:
+        """Mean loss (m,) of visible bytes for each model."""
+        return self.losses(torch.eye(len(self.log_probs), dtype=torch.float64))
+
+    def losses(self, weights: Tensor) -> Tensor:
+        """Mean loss (k,) of visible bytes under the pools with ``weights`` (k, m)."""
+        return torch.tensor([self.loss(row) for row in weights.tolist()], dtype=torch.float64)
+
+    def loss(self, weights: Sequence[float]) -> float:
         """Mean loss of visible bytes under the pool with ``weights`` (m,)."""
-        pool = sum(
-            float(weight) * log_probs.double() for weight, log_probs in zip(weights, self.log_probs, strict=True)
-        )
+        pool = sum(weight * log_probs.double() for weight, log_probs in zip(weights, self.log_probs, strict=True))
         true_tokens = torch.from_numpy(self.tokens)[:, None]
         log_probs = torch.log_softmax(torch.as_tensor(pool), dim=1).gather(1, true_tokens)[:, 0]
         return -float(log_probs.numpy()[self.visible].mean())

@@ -82,7 +82,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
         restorations[name] = trial.restore(Composed(as_inferred(posteriors, weights), setting.team))
         evidences[name] = float(np.mean([posterior.log_evidence for posterior in posteriors]))
     restorations |= restore_all(trial, ("best_single_marginal", "global", "equal"), untracked, "")
-    rows = tabulate(restorations, trial, PAPER, restorations[SELECTED])
+    rows = tabulate(restorations, trial.mixed, PAPER, SELECTED)
     for row in rows:
         if row["method"] in evidences:
             row["log_evidence"] = evidences[row["method"]]
@@ -174,4 +174,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(presets=PRESETS, unit="windows", tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)

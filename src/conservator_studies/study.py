@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -61,9 +61,9 @@ class Study(ABC, Generic[Config]):
     needs_resources: ClassVar[bool] = False
 
     presets: Mapping[str, Config]
-    unit: str
     tables: Sequence[TableSpec]
-    labels: Mapping[str, str]
+    unit: str = "windows"
+    labels: Mapping[str, str] = field(default_factory=dict)
     conclude: Callable[[list[Row]], str] = no_conclusion
     domain: str | None = None
     split: str = "eval"

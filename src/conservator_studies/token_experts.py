@@ -1,10 +1,9 @@
 """Experts of the token studies: adapters of one base model, trained by the studies or named with ``--experts``."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from conservator.errors import ConservatorError
 from conservator.experts import Expert
@@ -13,48 +12,13 @@ from conservator.vocabularies import BYTES
 from conservator_studies.corpora import read_domain
 from conservator_studies.expert_training import Recipe, load_all, text_corpus, train_missing
 from conservator_studies.resources import Resources
-from conservator_studies.study import Track
-
-FULL_TRAINING_WINDOWS = 64  # windows: a study with fewer windows trains for fewer steps [untuned]
-BASE_DOMAINS = ("readme", "arxiv")  # training texts of the base model; not the domains of its adapters
-
-
-@dataclass(frozen=True)
-class AdapterTraining:
-    """Training configuration of a base model and its adapters.
-
-    Attributes:
-        source: ``uniform`` or ``mask``.
-        tokens: vocabulary size.
-        base: training steps of the base model.
-        steps: training steps of an adapter.
-        general: domains of the training texts of the base model.
-    """
-
-    source: str = "uniform"
-    tokens: int = 1024
-    base: int = 2000
-    steps: int = 600
-    general: tuple[str, ...] = BASE_DOMAINS
-
-    def for_windows(self, count: int) -> "AdapterTraining":
-        """Reduce the steps for a study with few windows, so that a quick trial trains quickly."""
-        fraction = min(1.0, count / FULL_TRAINING_WINDOWS)
-        return replace(self, base=max(1, round(fraction * self.base)), steps=max(1, round(fraction * self.steps)))
-
-
-class HasAdapterTraining(Protocol):
-    """Configuration of a study with adapters."""
-
-    @property
-    def training(self) -> AdapterTraining | None:
-        """Training configuration of the adapters; None if they must be named."""
+from conservator_studies.study import TextStudy, Track
+from conservator_studies.tokens import AdapterTraining, TokenConfig
 
 
 def load_or_train_adapters(
     resources: Resources,
-    training: AdapterTraining | None,
-    windows: int,
+    config: TokenConfig,
     texts: Mapping[str, Corpus],
     track: Track,
     step_factors: Mapping[str, int] | None = None,
@@ -63,8 +27,7 @@ def load_or_train_adapters(
 
     Args:
         resources: named token experts are returned if every role has one.
-        training: training configuration; None if the experts must be named.
-        windows: number of windows of the study.
+        config: configuration of the study.
         texts: role -> training corpus of its adapter.
         track: shows progress.
         step_factors: role -> factor on the training steps; 1 by default.
@@ -72,10 +35,10 @@ def load_or_train_adapters(
     named = {role: resources.experts[role] for role in texts if has_token_expert(resources, role)}
     if len(named) == len(texts):
         return named
-    if training is None:
+    if config.training is None:
         missing = ", ".join(role for role in texts if role not in named)
         raise ConservatorError(f"no token expert for {missing}; name one with --experts ROLE=NAME")
-    cache, training = resources.folder / "experts", training.for_windows(windows)
+    cache, training = resources.folder / "experts", config.training.for_windows(config.windows)
     base = make_base(resources.corpora, training, cache, track)
     recipes = [
         Recipe(role, corpus, TrainingTarget(base=base), training.steps * (step_factors or {}).get(role, 1))
@@ -84,10 +47,10 @@ def load_or_train_adapters(
     return load_all(train_missing(recipes, cache, track))
 
 
-def lacks_adapters(*roles: str) -> Callable[[HasAdapterTraining, Resources | None], str]:
-    """Make ``Study.lacks`` for a study with adapters in these roles."""
+def adapter_study(roles: Sequence[str], **options: Any) -> TextStudy[Any]:
+    """Make a study with adapters in these roles; ``options`` are the other fields of ``TextStudy``."""
 
-    def lacks(config: HasAdapterTraining, resources: Resources | None) -> str:
+    def lacks(config: TokenConfig, resources: Resources | None) -> str:
         missing = [role for role in roles if resources is None or not has_token_expert(resources, role)]
         if missing and config.training is None:
             options = " ".join(f"--experts {role}=NAME" for role in missing)
@@ -96,7 +59,7 @@ def lacks_adapters(*roles: str) -> Callable[[HasAdapterTraining, Resources | Non
             return 'adapters need an optional dependency: pip install "conservator[hf]"'
         return ""
 
-    return lacks
+    return TextStudy(lacks=lacks, **options)
 
 
 def make_base(corpora: Path, training: AdapterTraining, cache: Path, track: Track) -> Path:

@@ -1,7 +1,7 @@
 """Common parts of the token studies: windows of tokens, one trial per window, and methods."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -14,15 +14,41 @@ from conservator.reference import PRESETS as PARTICLES
 from conservator.reference import decode_uniform
 from conservator.vocabularies import Vocabulary
 from conservator_studies.baselines import Composed, Setting, UniformSetting, find_baseline
-from conservator_studies.byte import Trial
+from conservator_studies.byte import OURS, Trial, tabulate
 from conservator_studies.mixtures import Mixtures, mix
-from conservator_studies.restoration import Restored, by_region, describe, join, select_positions
+from conservator_studies.restoration import Restored, join, select_positions
 from conservator_studies.result import Metrics, Row
 from conservator_studies.study import Track
 
 MAX_DOCUMENT_BYTES = 2**15  # bytes: part of a document that is tokenized [safety limit]
 DECODER_STEPS = 6  # steps: of the iterative decoder [untuned]
+FULL_TRAINING_WINDOWS = 64  # windows: a study with fewer windows trains for fewer steps [untuned]
+BASE_DOMAINS = ("readme", "arxiv")  # training texts of the base model; not the domains of its adapters
 Method = Callable[[Trial], Restored]
+
+
+@dataclass(frozen=True)
+class AdapterTraining:
+    """Training configuration of a base model and its adapters.
+
+    Attributes:
+        source: ``uniform`` or ``mask``.
+        tokens: vocabulary size.
+        base: training steps of the base model.
+        steps: training steps of an adapter.
+        general: domains of the training texts of the base model.
+    """
+
+    source: str = "uniform"
+    tokens: int = 1024
+    base: int = 2000
+    steps: int = 600
+    general: tuple[str, ...] = BASE_DOMAINS
+
+    def for_windows(self, count: int) -> "AdapterTraining":
+        """Reduce the steps for a study with few windows, so that a quick trial trains quickly."""
+        fraction = min(1.0, count / FULL_TRAINING_WINDOWS)
+        return replace(self, base=max(1, round(fraction * self.base)), steps=max(1, round(fraction * self.steps)))
 
 
 @dataclass(frozen=True)
@@ -36,6 +62,7 @@ class TokenConfig:
         rate: fraction of tokens that are lost.
         particles: name of the settings of Algorithm 1; routers use the same smoother and step size.
         particle_windows: number of windows on which Algorithm 1 runs.
+        training: training configuration of the experts; None if they must be named.
     """
 
     windows: int = 256
@@ -44,6 +71,7 @@ class TokenConfig:
     rate: float = 0.3
     particles: str = "1.3B"
     particle_windows: int = 2
+    training: AdapterTraining | None = field(default_factory=AdapterTraining)
 
 
 def tokenize_documents(texts: Mapping[str, Sequence[bytes]], vocabulary: Vocabulary) -> dict[str, list[list[int]]]:
@@ -75,7 +103,6 @@ class Trials:
         mixed: clean windows.
         observation: damaged windows.
         experts: experts that all have a mask source, or all a uniform source.
-        generalists: experts of the same kind that are not composed.
         options: options of every setting.
         seed: random seed; the seed of a window is derived from it and from the window number.
     """
@@ -83,7 +110,6 @@ class Trials:
     mixed: Mixtures
     observation: Observation
     experts: Sequence[Expert]
-    generalists: Sequence[Expert]
     options: Mapping[str, Any]
     seed: int
 
@@ -94,12 +120,10 @@ class Trials:
     def __getitem__(self, number: int) -> Trial:
         """Make the trial of a window."""
         mixed, damaged = self.mixed.between(number, number + 1), self.observation[number : number + 1]
-        seed, generalists = 1000 * (self.seed + 1) + number, self.generalists
+        seed = 1000 * (self.seed + 1) + number
         if self.experts[0].spec.source.shows_noise:
-            team = Team(self.experts)
-            return Trial(mixed, Setting(team, damaged, mixed.labels, seed, generalists=generalists, **self.options))
-        setting = UniformSetting.of(self.experts, damaged, mixed.labels, seed, generalists=generalists, **self.options)
-        return Trial(mixed, setting)
+            return Trial(mixed, Setting(Team(self.experts), damaged, mixed.labels, seed, **self.options))
+        return Trial(mixed, UniformSetting.of(self.experts, damaged, mixed.labels, seed, **self.options))
 
 
 def damage_windows(
@@ -118,14 +142,20 @@ def damage_windows(
         "iterations": particles.iterations,
         "eta": particles.eta,
         "particles": particles,
+        "generalists": generalists,
     }
-    return Trials(mixed, observation, experts, generalists, options, seed)
+    return Trials(mixed, observation, experts, options, seed)
 
 
 def by_name(name: str) -> Method:
     """Make a method from a baseline, decoded in one step."""
     baseline = find_baseline(name)
     return lambda trial: trial.restore(baseline(trial.setting))
+
+
+def by_names(*names: str) -> dict[str, Method]:
+    """Make methods from baselines, decoded in one step."""
+    return {name: by_name(name) for name in names}
 
 
 def by_field(infer: Callable[[UniformSetting], Inferred]) -> Method:
@@ -142,12 +172,7 @@ def decode_from_noise(trial: Trial, inferred: Inferred, steps: int) -> Restored:
     """Decode from noise at lost positions; the noise is the same for all methods."""
     setting = uniform_setting(trial)
     decoded = decode_uniform(
-        setting.experts,
-        setting.observation,
-        inferred.composition,
-        setting.generator(),
-        steps=steps,
-        seed=setting.seed,
+        setting.experts, setting.observation, inferred.composition, setting.generator(), steps=steps, seed=setting.seed
     )
     correct = decoded.tokens == trial.mixed.tokens
     cost = decoded.cost + inferred.cost
@@ -179,13 +204,20 @@ def restore_trials(
     return {name: join(method_parts) for name, method_parts in parts.items() if method_parts}
 
 
-def tabulate_trials(
-    restorations: Mapping[str, Restored], mixed: Mixtures, paper: Mapping[str, Metrics], ours: str
+def compare_methods(
+    mixed: Mixtures,
+    experts: Sequence[Expert],
+    methods: Mapping[str, Method],
+    config: TokenConfig,
+    seed: int,
+    track: Track,
+    title: str,
+    *,
+    particle_methods: Collection[str],
+    paper: Mapping[str, Metrics] | None = None,
+    ours: str = OURS,
 ) -> list[Row]:
-    """Make one row per method, compared with ours on the same windows."""
-    rows: list[Row] = []
-    for name, restored in restorations.items():
-        labels = mixed.unambiguous_labels[: len(restored.regions)]
-        row = describe(name, restored, labels, restorations[ours])
-        rows.append(row | by_region(restored, mixed.names) | {"paper": dict(paper.get(name, {}))})
-    return rows
+    """Erase tokens of windows, restore them with every method, and make one row per method."""
+    trials = damage_windows(mixed, experts, config, seed)
+    restorations = restore_trials(trials, methods, track, title, particle_methods, config.particle_windows)
+    return tabulate(restorations, mixed, paper or {}, ours)

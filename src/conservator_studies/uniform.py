@@ -5,7 +5,6 @@ identity in the same algorithm, and with cavity evidence, which needs neither pa
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 
 from conservator.errors import ConservatorError
@@ -14,12 +13,12 @@ from conservator.field import Bayes, Inferred
 from conservator.reference import sampled_energies, uniform_denoising_score
 from conservator_studies.baselines import UniformSetting
 from conservator_studies.baselines.uniform import Score
-from conservator_studies.byte import COMPARISON, COST, QUALITY, interval
+from conservator_studies.byte import PAIRED_TITLE, comparison_tables, interval, region_table
 from conservator_studies.corpora import read_domain
 from conservator_studies.resources import Resources
-from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
-from conservator_studies.token_experts import AdapterTraining, lacks_adapters, load_or_train_adapters
+from conservator_studies.result import Findings, Row
+from conservator_studies.study import Track
+from conservator_studies.token_experts import adapter_study, load_or_train_adapters
 from conservator_studies.tokens import (
     DECODER_STEPS,
     Method,
@@ -27,10 +26,8 @@ from conservator_studies.tokens import (
     by_field,
     by_name,
     by_noise_decoding,
-    damage_windows,
+    compare_methods,
     mixed_windows,
-    restore_trials,
-    tabulate_trials,
 )
 
 DOMAINS = ("prose", "code")
@@ -47,29 +44,11 @@ LABELS = {
     "iterative": "Ours, with the iterative decoder",
 }
 SCORES: dict[str, Score] = {HEURISTIC: uniform_denoising_score, IDENTITY: partial(sampled_energies, latest=MAX_KAPPA)}
-
-
-@dataclass(frozen=True)
-class Config(TokenConfig):
-    """Configuration of the study.
-
-    Attributes:
-        training: training configuration of the experts; None if they must be named.
-    """
-
-    training: AdapterTraining | None = field(default_factory=AdapterTraining)
-
-
 PRESETS = {
-    "laptop": Config(windows=64, length=128, least=32, particles="reduced", particle_windows=8),
-    "paper": Config(particle_windows=256, training=None),
+    "laptop": TokenConfig(windows=64, length=128, least=32, particles="reduced", particle_windows=8),
+    "paper": TokenConfig(particle_windows=256, training=None),
 }
-TABLES = [
-    TableSpec("Restoration accuracy, mean over documents; differences on the same windows", COMPARISON),
-    TableSpec("Quality", QUALITY),
-    TableSpec("Cost", COST),
-    TableSpec("Accuracy in each true region", [Column(f"accuracy_{name}", name, 3) for name in DOMAINS]),
-]
+TABLES = [*comparison_tables(title=PAIRED_TITLE), region_table(DOMAINS)]
 
 
 def folds(setting: UniformSetting) -> Inferred:
@@ -94,10 +73,10 @@ METHODS: dict[str, Method] = {
 }
 
 
-def run(config: Config, seed: int, track: Track, resources: Resources) -> Findings:
+def run(config: TokenConfig, seed: int, track: Track, resources: Resources) -> Findings:
     """Restore the same windows with every method; only the first windows with Algorithm 1."""
     corpora = {name: read_domain(resources.corpora, name, "train") for name in DOMAINS}
-    experts = list(load_or_train_adapters(resources, config.training, config.windows, corpora, track).values())
+    experts = list(load_or_train_adapters(resources, config, corpora, track).values())
     for name, expert in zip(DOMAINS, experts, strict=True):
         if expert.spec.source.shows_noise:
             raise ConservatorError(
@@ -106,9 +85,8 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
             )
     texts = {name: resources.evaluation[name] for name in DOMAINS}
     mixed = mixed_windows(texts, experts[0].spec.vocabulary, config, seed)
-    trials = damage_windows(mixed, experts, config, seed)
-    restorations = restore_trials(trials, METHODS, track, "uniform", SCORES, config.particle_windows)
-    return Findings(tabulate_trials(restorations, mixed, {}, OURS), {})
+    rows = compare_methods(mixed, experts, METHODS, config, seed, track, "uniform", particle_methods=SCORES, ours=OURS)
+    return Findings(rows, {})
 
 
 def conclude(rows: list[Row]) -> str:
@@ -129,13 +107,6 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(
-    presets=PRESETS,
-    unit="windows",
-    tables=TABLES,
-    labels=LABELS,
-    run=run,
-    conclude=conclude,
-    domain="arxiv",
-    lacks=lacks_adapters(*DOMAINS),
+STUDY = adapter_study(
+    DOMAINS, presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="arxiv"
 )

@@ -9,6 +9,7 @@ import pytest
 from conservator import ConservatorError
 from conservator_studies import readme
 from conservator_studies.resources import Resources
+from conservator_studies.scored_documents import ScoredDocuments, ScoredRestoration
 from conservator_studies.study import untracked
 from support.fakes import FakeExpert, TextExpert
 
@@ -48,8 +49,8 @@ def test_every_method_is_measured_on_every_document(corpora):
 
 
 def test_confidence_is_binned():
-    outcome = readme.Outcome(np.array([True, False, True, True]), np.array([0.95, 0.15, 1.0, 0.55]))
-    rows = readme.reliability_rows([outcome])
+    outcome = ScoredRestoration(np.array([True, False, True, True]), np.array([0.95, 0.15, 1.0, 0.55]), 4, 0.0)
+    rows = readme.reliability_rows(ScoredDocuments([outcome]))
     assert [(row["method"], row["count"], row["right"]) for row in rows] == [
         ("0.1 to 0.2", 1, 0.0),
         ("0.5 to 0.6", 1, 1.0),
@@ -65,4 +66,4 @@ def test_without_training_texts_there_are_no_references(tmp_path):
 
 def test_a_missing_corpus_is_an_error(tmp_path):
     with pytest.raises(ConservatorError, match="readme"):
-        readme.read_documents(tmp_path, "readme", readme.Config())
+        readme.read_documents(tmp_path, "readme", 1, 100)

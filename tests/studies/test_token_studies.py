@@ -20,8 +20,8 @@ from conservator_studies.expert_training import Recipe, text_corpus, train_missi
 from conservator_studies.resources import Resources
 from conservator_studies.result import Result
 from conservator_studies.study import untracked
-from conservator_studies.token_experts import AdapterTraining, load_or_train_adapters
-from conservator_studies.tokens import by_noise_decoding, damage_windows, mixed_windows
+from conservator_studies.token_experts import load_or_train_adapters
+from conservator_studies.tokens import AdapterTraining, TokenConfig, by_noise_decoding, damage_windows, mixed_windows
 from support.fakes import FakeExpert
 from support.flows import VOCABULARY
 from support.token_experts import MaskedTokens
@@ -79,7 +79,7 @@ def run(study, config, resources):
 def conclusion_of(name, rows, study):
     """Make the tables, the record and the conclusion; return the conclusion."""
     assert tables(name, rows)
-    conclusion = study.conclude(rows)
+    conclusion = study.STUDY.conclude(rows)
     assert "nan" not in conclusion
     Result(name, "laptop", 0, {}, 0.0, rows).to_json()
     return conclusion
@@ -181,11 +181,12 @@ def test_a_base_and_its_adapters_are_trained_once(corpora, tmp_path, monkeypatch
     monkeypatch.setattr(expert_training, "WorkerPool", ThisProcess)
     monkeypatch.setattr(runs, "FINAL_WINDOWS", 2)
     monkeypatch.setattr(runs, "CURVE_WINDOWS", 2)
-    training = AdapterTraining(tokens=300, base=128, steps=64).for_windows(1)
-    assert (training.base, training.steps) == (2, 1)
+    config = TokenConfig(windows=1, training=AdapterTraining(tokens=300, base=128, steps=64))
+    reduced = config.training.for_windows(config.windows)
+    assert (reduced.base, reduced.steps) == (2, 1)
     resources = Resources(corpora, {}, tmp_path)
     texts = {name: text_corpus([PROSE.encode() * 60 + extra] * 1) for name, extra in (("prose", b"."), ("code", b"!"))}
-    arguments = (resources, AdapterTraining(tokens=300, base=128, steps=64), 1, texts, untracked)
+    arguments = (resources, config, texts, untracked)
     first = load_or_train_adapters(*arguments, {"code": 2})
     assert [expert.spec.name for expert in first.values()] == ["prose", "code"]
     assert not first["prose"].spec.source.shows_noise

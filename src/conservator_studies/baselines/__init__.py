@@ -2,9 +2,9 @@
 
 from conservator.decoders import ContextPolicy
 from conservator.errors import ConservatorError
-from conservator_studies.baselines import constant, local, privileged, routers, shuffled
-from conservator_studies.baselines.composed import Baseline, Composed, composing
-from conservator_studies.baselines.setting import Setting
+from conservator.reference import Maximum
+from conservator_studies.baselines import constant, privileged, routers, shuffled
+from conservator_studies.baselines.setting import Baseline, Composed, Setting, composing
 from conservator_studies.baselines.single import generalist, single
 from conservator_studies.baselines.uniform import UniformSetting
 
@@ -14,16 +14,16 @@ __all__ = ["BASELINES", "Baseline", "Composed", "Setting", "UniformSetting", "fi
 IN_DOMAIN_CONTEXT = ContextPolicy(domain_threshold=0.05)
 
 BASELINES: dict[str, Baseline] = {
-    "local_bayes": composing(local.bayes),
-    "local_bayes_own": composing(local.bayes, IN_DOMAIN_CONTEXT),
-    "local_map": composing(local.maximum),
-    "local_eg": composing(local.ascent),
+    "local_bayes": composing(lambda setting: setting.bayes),
+    "local_bayes_own": composing(lambda setting: setting.bayes, IN_DOMAIN_CONTEXT),
+    "local_map": composing(lambda setting: Maximum()(setting.team, setting.observation, setting.generator())),
+    "local_eg": composing(lambda setting: setting.ascent(setting.smoother)),
     "local_particles": composing(lambda setting: setting.algorithm_1()),
     "hard_label": composing(privileged.hard_label),
     "hard_label_own": composing(privileged.hard_label, IN_DOMAIN_CONTEXT),
     "packllm_sim": composing(constant.packllm_sim),
     "packllm_opt": composing(constant.packllm_opt),
-    "global": composing(constant.shared_weight),
+    "global": composing(lambda setting: setting.shared),
     "global_particles": composing(lambda setting: setting.algorithm_1(shared=True)),
     "field_average": composing(constant.field_average),
     "best_single_marginal": composing(constant.best_single_marginal),

@@ -1,5 +1,8 @@
 """Weights that are the same at every position of a window."""
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -22,11 +25,6 @@ def equal(setting: Setting) -> Inferred:
     return Inferred.given(torch.full(setting.shape, 1 / len(setting.team), dtype=torch.float64))
 
 
-def shared_weight(setting: Setting) -> Inferred:
-    """Posterior of one global weight per window."""
-    return setting.shared
-
-
 def packllm_sim(setting: Setting) -> Inferred:
     """PackLLM, softmax variant: weights proportional to exp(-mean score / T)."""
     scores = setting.plain_scores
@@ -38,18 +36,23 @@ def packllm_opt(setting: Setting) -> Inferred:
 
     Candidate weights are scored by the cross-entropy of the decoder's logarithmic pool on the same noised tokens.
     """
-    experts = len(setting.team)
     order = setting.plain_scores.mean().argsort(dim=-1, stable=True)
-    corners = torch.eye(experts, dtype=torch.float64)
+    weights = greedy_weights(order, partial(pool_loss, setting))
+    return everywhere(weights, setting, setting.noised_predictions.cost)
+
+
+def greedy_weights(order: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
+    """Add experts in ``order`` (N, m), each by line search; ``loss`` (N,) is a function of weights (N, m)."""
+    corners = torch.eye(order.shape[1], dtype=torch.float64)
     weights = corners[order[:, 0]]
-    for rank in range(1, experts):
-        added = corners[order[:, rank]]
-        losses = torch.stack([pool_loss(setting, (1 - a) * weights + a * added) for a in GRID])
+    for column in order.T[1:]:
+        added = corners[column]
+        losses = torch.stack([loss((1 - a) * weights + a * added) for a in GRID])
         # Ties are broken towards the largest weight of the added expert.
         best = len(GRID) - 1 - losses.flip(0).argmin(dim=0)
         added_weight = GRID[best][:, None]
         weights = (1 - added_weight) * weights + added_weight * added
-    return everywhere(weights, setting, setting.noised_predictions.cost)
+    return weights
 
 
 def pool_loss(setting: Setting, weights: Tensor) -> Tensor:

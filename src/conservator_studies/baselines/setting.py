@@ -1,6 +1,9 @@
-"""Input of all baselines: the same experts, windows and noise. Shared intermediate results are computed once."""
+"""Input and result of all baselines.
 
-from collections.abc import Sequence
+All baselines have the same experts, windows and noise. Shared intermediate results are computed once.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -8,6 +11,7 @@ import torch
 from torch import Tensor
 
 from conservator.channels import Observation
+from conservator.decoders import ContextPolicy
 from conservator.experts import Cost, Expert, Predictions, Team
 from conservator.field import DEFAULT, GLOBAL, Bayes, Inferred, grid_evidence, hide
 from conservator.reference import PRESETS, Ascent, Particles, PerColumn, Smoother
@@ -151,3 +155,26 @@ class Setting:
             fields.append(inferred.field)
             cost += inferred.cost
         return Inferred.given(torch.cat(fields), cost)
+
+
+@dataclass(frozen=True)
+class Composed:
+    """Input of a decoder, as a baseline returns it.
+
+    Attributes:
+        inferred: composition of the team, and the cost of inference.
+        team: the experts that are composed.
+        context_policy: text that each expert conditions on during decoding; None for all visible text.
+    """
+
+    inferred: Inferred
+    team: Team
+    context_policy: ContextPolicy | None = None
+
+
+Baseline = Callable[[Setting], Composed]
+
+
+def composing(infer: Callable[[Setting], Inferred], context_policy: ContextPolicy | None = None) -> Baseline:
+    """Make a baseline that composes the team of a setting with the weights that ``infer`` returns."""
+    return lambda setting: Composed(infer(setting), setting.team, context_policy)

@@ -7,8 +7,7 @@ import torch
 from conservator.errors import ConservatorError
 from conservator.experts import Expert, Team
 from conservator.field import Inferred
-from conservator_studies.baselines.composed import Baseline, Composed
-from conservator_studies.baselines.setting import Setting
+from conservator_studies.baselines.setting import Baseline, Composed, Setting
 
 
 def single(name: str) -> Baseline:
