@@ -1,15 +1,19 @@
 """Three byte-level experts and all baselines on mixed windows: table "byte3"."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from matplotlib.figure import Figure
 
 from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
+from conservator.experts import Memory, Team
+from conservator.field import Bayes
 from conservator_studies.byte import (
     NAMES,
     OURS,
     OURS_IN_DOMAIN,
     ByteConfig,
+    Trial,
     comparison_tables,
     interval,
     prepare,
@@ -19,10 +23,9 @@ from conservator_studies.byte import (
     with_paper_particles,
 )
 from conservator_studies.resources import Resources
-from conservator_studies.restoration import difference
+from conservator_studies.restoration import Restored, difference, join, restore_windows
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.study import TextStudy, Track
-from conservator_studies.window_memory import MEMORY_ONLY, WITH_MEMORY, restore_with_memory
 
 PRESETS = {"laptop": ByteConfig(particle_windows=24), "paper": with_paper_particles(ByteConfig())}
 ACCURACY_TABLE, *QUALITY_TABLES = comparison_tables("tab:byte3", "tab:decoder, tab:fieldmetrics, tab:routers")
@@ -41,6 +44,7 @@ BASELINES = (
     *("demix", "demix_heldout", "raw_loss", "raw_loss_heldout", "hmm", "hmm_heldout", "hmm_heldout_own"),
     *("equal", "single:prose", "single:code", "single:config", "shuffled_within", "shuffled_across"),
 )
+WITH_MEMORY, MEMORY_ONLY = "local_bayes_memory", "memory_alone"
 PARTICLE_METHODS = ("local_particles", "global_particles")
 PAPER = {
     "local_bayes": {"accuracy_documents": 0.660, "accuracy_windows": 0.658, "field_accuracy": 0.976},
@@ -75,6 +79,23 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
             in_domain = restorations[OURS_IN_DOMAIN].first(row["windows"])
             row |= difference(in_domain, restorations[row["method"]]).as_row("own_")
     return Findings(rows, {"byte3": draw(rows)})
+
+
+def restore_with_memory(trial: Trial, *, memory_only: bool) -> Restored:
+    """Restore each window in one step, with the experts and the memory, or with the memory only.
+
+    Each window is a document, and the memory also has common phrases.
+    """
+    setting, parts = trial.setting, []
+    generator, meter = setting.generator(), setting.team.meter
+    with meter.measure() as spent:
+        for number in range(len(trial.mixed.tokens)):
+            observation = setting.observation[number : number + 1]
+            memory = Memory().condition(observation)
+            team = Team([memory] if memory_only else [*setting.team.experts, memory], meter)
+            inferred = Bayes()(team, observation, generator)
+            parts.append(restore_windows(team, trial.mixed.between(number, number + 1), observation, inferred))
+    return replace(join(parts), cost=spent.cost)
 
 
 def draw(rows: list[Row], labels: Mapping[str, str] = NAMES) -> Figure:

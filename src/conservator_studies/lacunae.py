@@ -21,7 +21,6 @@ from conservator_studies.result import Row
 MARKED_RADIUS = 300  # characters: dots within this distance of a selected word are marks, too [untuned]
 OTHER_DOT = "\u25cb"  # replaces all other dots, which are not restored
 RESAMPLES = 2000  # resamples: of the bootstrap [untuned]
-CALIBRATION_BINS = 15  # bins: of equal width, for the calibration error [untuned]
 # dots: minimum and maximum number of dots in the words of each group [definition]
 GROUPS = {"lone": (1, 1), "two": (2, 2), "more": (3, 99), "all": (1, 99)}
 
@@ -207,7 +206,7 @@ def summarise_words(results: FilledWords, seed: int = 0) -> Row:
         confidence = torch.tensor([value for word in words for value in word.confidence], dtype=torch.float64)
         correct = torch.tensor([value for word in words for value in word.correct], dtype=torch.bool)
         if len(correct):
-            row[name] = calibration_error(confidence, correct, CALIBRATION_BINS)
+            row[name] = calibration_error(confidence, correct)
     return row | {"seconds": results.seconds / max(1, len(results.filled))}
 
 

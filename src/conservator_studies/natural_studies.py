@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from conservator.experts import Expert
 from conservator.reference import PRESETS as PARTICLES
 from conservator.training import Corpus
-from conservator.vocabularies import Vocabulary
 from conservator_studies.byte import NAMES, OURS, comparison_tables, interval, region_table
 from conservator_studies.corpora import read_domain
 from conservator_studies.expert_training import text_corpus
-from conservator_studies.natural import NaturalWindows, Span, draw_windows, split_by_kind
+from conservator_studies.natural import Span, draw_windows, split_by_kind
 from conservator_studies.resources import Resources
 from conservator_studies.result import Metrics, Row, TableSpec
 from conservator_studies.study import Track
@@ -66,21 +65,6 @@ class NaturalDomain:
             for name, texts in zip(self.names, kind_texts, strict=True)
         }
 
-    def windows(self, resources: Resources, vocabulary: Vocabulary, config: NaturalConfig, seed: int) -> NaturalWindows:
-        """Draw windows of evaluation documents."""
-        documents = read_domain(resources.corpora, self.domain, "eval").documents
-        return draw_windows(
-            documents,
-            [self.scan(document) for document in documents],
-            vocabulary,
-            config.windows,
-            names=self.names,
-            length=config.length,
-            min_fraction=config.share,
-            max_per_document=config.most,
-            seed=seed,
-        )
-
     def tables(self, source: str = "") -> list[TableSpec]:
         """Make the tables of a study; ``source`` is the label of the paper's table."""
         return [*comparison_tables(source, source), region_table(self.names)]
@@ -95,8 +79,19 @@ class NaturalDomain:
         title: str,
         paper: Mapping[str, Metrics],
     ) -> list[Row]:
-        """Restore windows of evaluation documents with every method."""
-        windows = self.windows(resources, experts[0].spec.vocabulary, config, seed)
+        """Draw windows of evaluation documents and restore them with every method."""
+        documents = read_domain(resources.corpora, self.domain, "eval").documents
+        windows = draw_windows(
+            documents,
+            [self.scan(document) for document in documents],
+            experts[0].spec.vocabulary,
+            config.windows,
+            names=self.names,
+            length=config.length,
+            min_fraction=config.share,
+            max_per_document=config.most,
+            seed=seed,
+        )
         methods = by_names(*BASELINES, *(f"single:{name}" for name in self.names), *PARTICLE_METHODS)
         rows = compare_methods(
             windows, experts, methods, config, seed, track, title, particle_methods=PARTICLE_METHODS, paper=paper

@@ -5,13 +5,10 @@ The study also has the paper's other results on these experts: corruption rates,
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 from conservator.experts import Expert
-from conservator.field import Inferred
 from conservator.reference import PRESETS as PARTICLES
 from conservator.reference import PerColumn
-from conservator_studies.baselines import UniformSetting
 from conservator_studies.byte import NAMES, OURS, PAIRED_TITLE, comparison_tables, interval, region_table, tabulate
 from conservator_studies.byte3 import draw
 from conservator_studies.corpora import read_domain, read_domains
@@ -166,11 +163,16 @@ def rate_row(rate: float, restorations: Mapping[str, Restored], windows: int) ->
     return {"method": f"r = {rate:g}", "count": windows, **ours, "paper": paper}
 
 
+def by_smoothing(tau: float) -> Method:
+    """Make a method from the paper's update on cavity evidence, with total variation of strength ``tau``."""
+    return by_field(lambda setting: setting.ascent(PerColumn(tau)))
+
+
 def calibrate(config: Config, seed: int, track: Track, resources: Resources, team: list[Expert]) -> list[Row]:
     """Run the paper's update with every smoothing strength, on windows of held-out training documents."""
     texts = {name: read_domains(resources.corpora, "train", held_out=True)[name] for name in DOMAINS}
     mixed = mixed_windows(texts, team[0].spec.vocabulary, replace(config, windows=config.calibration), seed)
-    methods: dict[str, Method] = {f"tau = {tau:g}": by_field(partial(smoothed_update, tau=tau)) for tau in config.taus}
+    methods = {f"tau = {tau:g}": by_smoothing(tau) for tau in config.taus}
     compared = {"Ours, tau by evidence": OURS} | {NAMES[name]: name for name in ("global", "best_single_marginal")}
     methods |= {label: by_name(name) for label, name in compared.items()}
     trials = damage_windows(mixed, team, config, seed)
@@ -184,11 +186,6 @@ def calibrate(config: Config, seed: int, track: Track, resources: Resources, tea
             row[names[1]] = float((restored.regions == mixed.labels).double().mean())
         rows.append(row | {"paper": dict(zip(names, paper[name], strict=True)) if name in paper else {}})
     return rows
-
-
-def smoothed_update(setting: UniformSetting, tau: float) -> Inferred:
-    """Run the paper's update on cavity evidence, with total variation of strength ``tau``."""
-    return setting.ascent(PerColumn(tau))
 
 
 def conclude(rows: list[Row]) -> str:

@@ -31,16 +31,6 @@ def untracked(items: Iterable[Item], title: str) -> Iterable[Item]:
     return items
 
 
-def no_conclusion(rows: list[Row]) -> str:
-    """Return no conclusion."""
-    return ""
-
-
-def lacks_nothing(config: Any, resources: Resources | None) -> str:
-    """State that no input is missing."""
-    return ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Study(ABC, Generic[Config]):
     """Reproduction of a table or a figure of the paper.
@@ -64,10 +54,10 @@ class Study(ABC, Generic[Config]):
     tables: Sequence[TableSpec]
     unit: str = "windows"
     labels: Mapping[str, str] = field(default_factory=dict)
-    conclude: Callable[[list[Row]], str] = no_conclusion
+    conclude: Callable[[list[Row]], str] = lambda rows: ""
     domain: str | None = None
     split: str = "eval"
-    lacks: Callable[[Config, Resources | None], str] = lacks_nothing
+    lacks: Callable[[Config, Resources | None], str] = lambda config, resources: ""
 
     @abstractmethod
     def findings(self, config: Config, seed: int, track: Track, resources: Resources | None) -> Findings:

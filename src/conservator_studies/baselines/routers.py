@@ -4,8 +4,6 @@ Each router has two versions: with plain scores, as in the paper, and with held-
 the experts when it is scored.
 """
 
-from functools import partial
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -42,18 +40,13 @@ def responsibilities(scores: ExpertScores, setting: Setting) -> Inferred:
 
 def raw_loss(scores: ExpertScores, setting: Setting) -> Inferred:
     """The paper's update and smoothing, with minus the score as the gradient: no prior term and no imputation."""
-    fields = []
-    for gradient in -scores.values.nan_to_num():
+
+    def ascend_by(gradient: Tensor) -> Tensor:
         shape = (len(gradient), len(setting.team))
-        fields.append(
-            ascend(partial(_constant_gradient, gradient), shape, setting.iterations, setting.eta, setting.smoother)[0]
-        )
+        return ascend(lambda _: gradient, shape, setting.iterations, setting.eta, setting.smoother)[0]
+
+    fields = [ascend_by(gradient) for gradient in -scores.values.nan_to_num()]
     return Inferred.given(torch.stack(fields), scores.cost)
-
-
-def _constant_gradient(gradient: Tensor, _: Tensor) -> Tensor:
-    """Return ``gradient`` for every field."""
-    return gradient
 
 
 def markov(scores: ExpertScores, setting: Setting) -> Inferred:
