@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from conservator import ConservatorError
 from conservator.experts.causal import ROOT
-from conservator.experts.language_models import LanguageModel, load_language_model
+from conservator.experts.language_models import load_language_model
+from conservator.experts.language_models.model import LanguageModel
 from support.tiny import STARTS, WINDOW, save_tiny
 
 FAMILIES = sorted(STARTS)
