@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator import RestoreOptions, Restorer
+from conservator.arrays import Ints
 from conservator.decoders import DecodedText
 from conservator.decoders.rescoring import Rescored
 from conservator.documents import DamagedDocument
@@ -15,8 +16,6 @@ from conservator.experts import Expert, Meter
 from conservator.pipelines.rescoring import Rescorer, RescoringResult
 from conservator.vocabularies import BYTES
 from conservator_studies.scored_documents import ScoredRestoration
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from conservator.arrays import Floats
 from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert, byte_conditionals
 from conservator.field import constant, infer_causal_field, simplex_grid
@@ -18,7 +19,6 @@ from conservator_studies.baselines.constant import TEMPERATURE, greedy_weights
 from conservator_studies.drafts import Draft
 
 GRID_RESOLUTION = 10  # parts: resolution of the weight grid [untuned]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

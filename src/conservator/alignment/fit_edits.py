@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
+from conservator.arrays import Floats, Ints
 from conservator.channels.edits import MAX_EDIT_CHARS, Edit, EditChannel
 from conservator.errors import ConservatorError
 from conservator.experts.meter import Progress
@@ -33,8 +33,6 @@ class FitConfig:
 CONFIG = FitConfig()
 SHAPES = [shape for shape in product(range(MAX_EDIT_CHARS + 1), repeat=2) if shape != (0, 0)]
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Pair = tuple[str, str]  # observed text, clean text
 Node = tuple[int, int]  # position in the clean text, position in the observed text
 

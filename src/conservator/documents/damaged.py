@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.errors import Advice, ConservatorError, OptionError
 from conservator.vocabularies import BYTES
 
@@ -18,8 +19,6 @@ LOST = BYTES.mask
 # bytes: assumed length of a gap before its length is chosen; where a longer gap is valid UTF-8, four bytes are, because
 # three can end a character and one can start the next [definition]
 ASSUMED_GAP_BYTES = 4
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 FixedText = tuple[int, int, str]  # a half-open range of bytes of the document, and the text for it
 # A complete character of UTF-8. The search may start at any byte: no match starts inside a character.
 CHARACTER = re.compile(

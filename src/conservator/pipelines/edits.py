@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Ints
 from conservator.decoders import Candidate
 from conservator.documents import DamagedDocument
 from conservator.experts import MemorySource
 from conservator.results import Edit, Gap
 
-Ints = NDArray[np.int64]
 NO_POSITIONS = np.empty(0, dtype=np.int64)
 NO_CONFIDENCE = np.empty(0)
 

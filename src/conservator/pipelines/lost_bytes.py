@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from conservator.alignment import choose_lengths
+from conservator.arrays import Floats, Ints
 from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
 from conservator.decoders import Candidate, DecodedText, best_candidates, decode_text
 from conservator.decoders.alternatives import MAX_WINDOW_POSITIONS
@@ -25,8 +26,6 @@ from conservator.results import Notice, Restoration
 from conservator.results.notices import domain_notice, time_limit_notice
 from conservator.vocabularies import BYTES
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 MIN_MEMORY_WEIGHT = 0.25  # weight: from here on the memory counts as the provenance of a byte [untuned]
 
 

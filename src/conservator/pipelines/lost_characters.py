@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from conservator.arrays import Ints
 from conservator.channels import MaskChannel, Observation, as_channel
 from conservator.documents import DamagedDocument
 from conservator.errors import Advice, ConservatorError, OptionError
@@ -37,7 +38,6 @@ from conservator.results.notices import LANGUAGE_MODELS_UNUSED, mostly_lost_noti
 from conservator.vocabularies import CHARACTERS, CharacterVocabulary
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz'"  # characters that a lost byte of a word may have been
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

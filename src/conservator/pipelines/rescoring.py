@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from conservator.arrays import Floats, Ints
 from conservator.decoders import Candidate, DecodedText
 from conservator.decoders.rescoring import CHUNK_BYTES, ITERATIONS, Rescored, SpanPosterior, rescore
 from conservator.documents import DamagedDocument
@@ -17,9 +18,6 @@ from conservator.experts.causal import CausalExpert, byte_conditionals
 from conservator.field import infer_causal_field
 from conservator.numerics import runs
 from conservator.vocabularies import BYTES
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Bools, Floats, Ints
 from conservator.decoders import DecodedText
 from conservator.documents import DamagedDocument
 from conservator.options import RestoreOptions
 from conservator.results.notices import Notice, lost_characters_notice, mostly_lost_notice
 from conservator.vocabularies import BYTES
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Tokens = NDArray[np.int16]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Bools, Floats, Ints
 from conservator.decoders import Candidate
 from conservator.documents import UTF8, encode_text, splice
 from conservator.experts import Cost, MemorySource
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from conservator.results.record import Record
 
 ENCODINGS = ("windows-1252", "windows-1250", "windows-1254", "windows-1257")  # candidates of ``find_encoding``
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)

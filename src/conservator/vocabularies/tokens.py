@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Ints
 from conservator.errors import ConservatorError
 from conservator.vocabularies.bytes import BYTES
 from conservator.vocabularies.vocabulary import Encoded
 
 MAX_TOKEN_BYTES = 16  # bytes: longer tokens are not proposed for damaged text [untuned]
 PRIVATE_USE = "\ue000\uf8ff\U000f0000\U0010fffd"  # characters for private use, which are very rare in text
-
-Ints = NDArray[np.int64]
 
 
 class Tokens:

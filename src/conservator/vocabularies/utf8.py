@@ -15,11 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from conservator.arrays import Floats, Ints
 from conservator.errors import ConservatorError
 from conservator.numerics import compiled, runs
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Tokens = NDArray[Any]
 
 LOST = 256  # token: stands for a lost byte, the first number that is not a byte [definition]

@@ -13,15 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.channels.edits import MAX_EDIT_CHARS, EditChannel
 from conservator.channels.ocr_confidence import MIN_PROB, OcrConfidence
 from conservator.experts.char_ngram.model import code_points
 
 MAX_CLEAN_STRINGS = 24  # strings: clean strings per observed string, most frequent edits first [LOG: ocr-correction]
 MARK_START, MARK_INSIDE = 1, 2  # labels: characters of a mark, see ``find_marks`` [definition]
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class LineArcs(NamedTuple):

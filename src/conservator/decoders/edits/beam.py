@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.channels.edits import MAX_EDIT_CHARS
 from conservator.decoders.edits.arcs import LineArcs
 from conservator.experts.char_ngram.model import CharNgramMixture, code_points, find_all_contexts, mix
@@ -24,9 +24,6 @@ from conservator.numerics import add_logs, compiled
 
 MAX_MISSING = 2  # arcs: in a row that insert missing characters [untuned]
 _HASH_FACTOR = 1000003  # factor: of the hash of a history [definition]
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Lattice(NamedTuple):

@@ -4,17 +4,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from conservator.arrays import Floats
 from conservator.decoders.rescoring.score_texts import score_texts
 from conservator.decoders.rescoring.search import PrefixTree
 from conservator.decoders.rescoring.spans import CONFIG, Span, begins_word, next_character_start
 from conservator.errors import ConservatorError
 from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class CandidateSpan(NamedTuple):

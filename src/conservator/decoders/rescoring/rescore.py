@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from conservator.arrays import Floats, Ints
 from conservator.decoders.rescoring.score_texts import score_texts
 from conservator.decoders.rescoring.search import LogPotentials, PrefixTree, SearchLimits, search
 from conservator.decoders.rescoring.spans import Chunk, Span, find_chunks, find_spans
@@ -27,8 +27,6 @@ class RescoreConfig:
 CONFIG = RescoreConfig()
 ITERATIONS = CONFIG.iterations
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 CandidateProbs = dict[bytes, float]  # candidate -> its probability
 CandidateScores = dict[bytes, float]  # candidate -> its unnormalised log-probability
 

@@ -8,6 +8,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Floats
 from conservator.decoders.rescoring.spans import Span
 from conservator.experts import Meter
 from conservator.experts.causal import ROOT, CausalExpert
@@ -17,7 +18,6 @@ BATCH_NODES = 200  # nodes: whose conditionals are computed at once [LOG: ocr-co
 MAX_CACHED_TOKENS = 1000  # tokens: longer lists of matching tokens are not cached [safety limit]
 MAX_CHECKED_TOKENS = 64  # tokens: with more matching tokens, a continuation is assumed to exist [untuned]
 
-Floats = NDArray[np.float64]
 LogPotentials = Mapping[int, Floats]  # position -> (V,) added to the score of each byte
 
 

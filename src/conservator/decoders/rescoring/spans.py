@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from conservator.arrays import Ints
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,6 @@ class SpanConfig:
 
 CONFIG = SpanConfig()
 CHUNK_BYTES = CONFIG.chunk_bytes
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.arrays import Floats
 from conservator.experts.char_ngram import CharNgramMixture
 from conservator.numerics import compiled
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

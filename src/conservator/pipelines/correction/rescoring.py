@@ -6,16 +6,14 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from conservator.arrays import Floats
 from conservator.decoders.edits import Change
 from conservator.decoders.edits.arcs import LineArcs
 from conservator.decoders.edits.scoring import CandidateSpan, rescore_spans
 from conservator.decoders.edits.spans import SpanText, UncertainSpan
 from conservator.experts import Meter
 from conservator.pipelines.rescoring import Rescorer
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
