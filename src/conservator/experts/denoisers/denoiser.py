@@ -78,6 +78,11 @@ class Denoiser:
         self._head = output_layer_of(network)
         self._lock = threading.Lock()  # the positions that the head computes are set for one pass at a time
 
+    @property
+    def parameters(self) -> int:
+        """The number of weights."""
+        return sum(weight.numel() for weight in self.network.parameters())
+
     @torch.no_grad()
     def predict(self, context: Context, at: At) -> Tensor:
         """Return log p(x_l = v | input tokens) at the positions ``at``: (n, V), float32."""
