@@ -175,7 +175,7 @@ def restore(
 
 
 def estimate_bytes_read(document: Document, options: RestoreOptions) -> int:
-    """Estimate how many bytes the experts read; with language models, which are much slower, at least SINGLE_THREAD_BYTES."""
+    """Estimate how many bytes the experts read; language models are slow, so at least SINGLE_THREAD_BYTES."""
     size = len(document.data)
     if options.effort == "best":
         return max(SINGLE_THREAD_BYTES, size)
