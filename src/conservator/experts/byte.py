@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
-from conservator.experts.weights import CONFIG, WEIGHTS, set_weights
+from conservator.experts.weights import CONFIG, WEIGHTS, check_sizes, set_weights
 from conservator.system.files import make_folder, read_file, read_json, write_atomically
 from conservator.vocabularies import BYTES
 
@@ -91,7 +91,6 @@ def save_expert(folder: Path, network: ByteNetwork, name: str, about: dict[str, 
 def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
     """Load an expert that ``save_expert`` wrote; raise a ConservatorError if the files are missing or damaged."""
     config = read_config(folder)
-    network_config = NetworkConfig(**config["network"])
     data = read_file(folder / WEIGHTS, MAX_WEIGHTS_BYTES)
     digest = hashlib.sha256(data).hexdigest()
     if digest != config["weights"]["sha256"]:
@@ -105,7 +104,7 @@ def load_expert(folder: Path, device: str | torch.device = "cpu") -> ByteExpert:
     except (SafetensorError, KeyError, ValueError) as error:
         raise ConservatorError(f"{folder / WEIGHTS} is not a safetensors file: {error}") from error
     with torch.device("meta"):
-        network = ByteNetwork(network_config)
+        network = ByteNetwork(NetworkConfig(**config["network"]))
     set_weights(network, weights, folder / WEIGHTS, device)
     return ByteExpert(network, config["name"], digest, config["about"])
 
@@ -121,23 +120,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     valid = isinstance(digest, str) and type(size) is int and 0 <= size <= MAX_WEIGHTS_BYTES
     if not valid or not isinstance(name, str) or not name or not isinstance(config.get("about"), dict):
         raise ConservatorError(f"{path} is incomplete: expected name, network, weights (bytes, sha256) and about")
-    _check_network(config.get("network"), path)
+    sizes, maxima = config.get("network"), asdict(MAX_SIZES)
+    if not isinstance(sizes, dict) or sizes.keys() != maxima.keys():
+        raise ConservatorError(f"{path}: network must have exactly the keys {', '.join(maxima)}")
+    check_sizes(sizes, maxima, path)
     return config
-
-
-def _check_network(values: Any, path: Path) -> None:
-    """Raise a ConservatorError unless every size of the network is given and within bounds."""
-    names = [field.name for field in fields(NetworkConfig)]
-    if not isinstance(values, dict) or sorted(values) != sorted(names):
-        raise ConservatorError(f"{path}: network must have exactly the keys {', '.join(names)}")
-    for name in names:
-        value, maximum = values[name], getattr(MAX_SIZES, name)
-        minimum = 0 if name in ("convolutions", "reach", "memory", "dropout") else 1
-        types = (int, float) if isinstance(maximum, float) else (int,)
-        if type(value) not in types or not minimum <= value <= maximum:
-            raise ConservatorError(f"{path}: {name} must be a number from {minimum} to {maximum}, got {value!r}")
-    if values["width"] % (2 * values["heads"]):
-        raise ConservatorError(
-            f"{path}: width must be a multiple of twice the number of heads ({2 * values['heads']}), "
-            f"got {values['width']}"
-        )

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conservator.errors import ConservatorError
-from conservator.experts.byte import load_expert
+from conservator.experts.byte import ByteExpert, load_expert
 from conservator.experts.expert import Expert
-from conservator.experts.flow import is_flow, load_flow
+from conservator.experts.flow import FlowExpert, is_flow, load_flow
 from conservator.experts.language_models.loading import HUB, shortened, stamp_of
 from conservator.experts.segmentation import ByteMarginalExpert
 from conservator.experts.uniform import MaskedFromUniform
@@ -89,4 +89,9 @@ def as_byte_expert(expert: Expert) -> Expert:
 def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], device: str) -> Expert:
     """Load an expert; ``stamp`` is part of the cache key, so that a changed folder is loaded again."""
     with threads_for(0):
-        return load_flow(folder, device) if is_flow(folder) else load_expert(folder, device)
+        return load_trained(folder, device)
+
+
+def load_trained(folder: Path, device: str = "cpu") -> ByteExpert | FlowExpert:
+    """Load an expert that ``conservator train`` wrote."""
+    return load_flow(folder, device) if is_flow(folder) else load_expert(folder, device)

@@ -1,14 +1,31 @@
-"""Load the weights in a file into the network that a config describes."""
+"""Networks in files: bounds of the sizes in a config, and weights that fit the config."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from conservator.errors import ConservatorError
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
+CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.json"
+MAY_BE_ZERO = ("convolutions", "dropout", "memory", "reach")  # sizes of a network
+
+
+def check_sizes(values: Mapping[str, Any], maxima: Mapping[str, float], path: Path) -> None:
+    """Raise a ConservatorError unless the sizes of a network in the config at ``path`` are valid."""
+    for name, maximum in maxima.items():
+        value, minimum = values[name], 0 if name in MAY_BE_ZERO else 1
+        types = (int, float) if isinstance(maximum, float) else (int,)
+        if type(value) not in types or not minimum <= value <= maximum:
+            raise ConservatorError(f"{path}: {name} must be a number from {minimum} to {maximum}, got {value!r}")
+    step = 2 * values["heads"]
+    if values["width"] % step:
+        raise ConservatorError(
+            f"{path}: width must be a multiple of twice the number of heads ({step}), got {values['width']}"
+        )
 
 
 def set_weights(network: nn.Module, weights: dict[str, Tensor], path: Path, device: str | torch.device) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from conservator.errors import ConservatorError
 from conservator.evaluation.figures import BLUE, GREY, new_figure, render
-from conservator.experts import CONFIG, WEIGHTS, ByteExpert, Source, load_expert
-from conservator.experts.flow import FlowExpert, is_flow, load_flow
+from conservator.experts import CONFIG, WEIGHTS, ByteExpert, Source
+from conservator.experts.flow import FlowExpert
 from conservator.experts.flow.adapters import ADAPTER_WEIGHTS
+from conservator.experts.library import load_trained
 from conservator.system.files import read_file, write_atomically
 from conservator.training.runs import CURVE
 from conservator.training.scoring import Estimate
@@ -30,7 +31,7 @@ def write_card(folder: Path) -> None:
 
 
 def _write_card(folder: Path) -> None:
-    expert = load_flow(folder) if is_flow(folder) else load_expert(folder)
+    expert = load_trained(folder)
     about, loss_per, weights = expert.about, loss_unit(expert.spec.source), WEIGHTS
     config = expert.network.config if isinstance(expert, ByteExpert) else expert.base.network.config
     network = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in vars(config).items())

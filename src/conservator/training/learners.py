@@ -1,54 +1,25 @@
-"""Trainable models: byte experts, flow-matching experts over any vocabulary, and adapters."""
+"""Trainable models: byte experts, flow-matching experts over any vocabulary, and adapters.
+
+A learner makes the network, computes the loss in nats per predicted token, and saves the expert. It has a vocabulary, a
+source, a maximum window length in tokens (``context``), and a dropout probability; above 0, a step draws from the global
+generator of torch.
+"""
 
 import copy
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from conservator.experts import ByteExpert, Expert, MaskSource, Source, load_expert, save_expert
-from conservator.experts.flow import SOURCES, FlowConfig, FlowExpert, FlowNetwork, SharedBackbone, load_flow, save_flow
+from conservator.experts import ByteExpert, Expert, MaskSource, Source, save_expert
+from conservator.experts.flow import SOURCES, FlowConfig, FlowExpert, FlowNetwork, SharedBackbone, save_flow
 from conservator.experts.flow.adapters import TRAINING, save_adapter, start_adapter
 from conservator.experts.flow.network import FlowBlock
 from conservator.experts.network import HIDDEN, ByteNetwork, NetworkConfig
 from conservator.training.path import noise, replace_uniformly
 from conservator.vocabularies import BYTES, Vocabulary
-
-
-class Learner(Protocol):
-    """A trainable model: initialisation, loss and storage.
-
-    Attributes:
-        vocabulary: vocabulary of inputs and predictions.
-        source: source distribution of the path.
-        context: maximum window length in tokens.
-        dropout: dropout probability; above 0, a step draws from the global generator of torch.
-    """
-
-    vocabulary: Vocabulary
-    source: Source
-    context: int
-    dropout: float
-
-    def make(self) -> nn.Module:
-        """Create the network with weights from the global generator; those that need a gradient are trained."""
-
-    def inner(self, name: str) -> bool:
-        """Return whether the weights of this name are a hidden matrix, which Muon may train."""
-
-    def loss(self, network: Any, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
-        """Compute the loss on windows (B, l), in nats per predicted token."""
-
-    def freeze(self, network: Any, name: str) -> Expert:
-        """Return an expert with the current weights; training may continue."""
-
-    def save(self, folder: Path, network: Any, name: str, about: dict[str, Any]) -> None:
-        """Save the expert."""
-
-    def load(self, folder: Path, device: str) -> Expert:
-        """Load a saved expert."""
 
 
 class ByteLearner:
@@ -75,7 +46,7 @@ class ByteLearner:
         return network
 
     def inner(self, name: str) -> bool:
-        """Return True for all weights except the embedding and the head."""
+        """Return whether Muon may train the weights of this name: all except the embedding and the head."""
         return not name.startswith(("embed.", "head."))
 
     def loss(self, network: ByteNetwork, windows: Tensor, generator: torch.Generator, device: torch.device) -> Tensor:
@@ -92,10 +63,6 @@ class ByteLearner:
     def save(self, folder: Path, network: ByteNetwork, name: str, about: dict[str, Any]) -> None:
         """Save the expert."""
         save_expert(folder, network, name, about)
-
-    def load(self, folder: Path, device: str) -> Expert:
-        """Load the expert."""
-        return load_expert(folder, device)
 
 
 class FlowLearner:
@@ -116,7 +83,7 @@ class FlowLearner:
         return network
 
     def inner(self, name: str) -> bool:
-        """Return True for the matrices of attention and perceptrons, without time conditioning."""
+        """Return whether Muon may train the weights of this name: attention and perceptrons, not time conditioning."""
         return (
             name.startswith(("blocks.", "near."))
             and "adaLN" not in name
@@ -146,10 +113,6 @@ class FlowLearner:
     def save(self, folder: Path, network: FlowNetwork, name: str, about: dict[str, Any]) -> None:
         """Save the expert."""
         save_flow(folder, network, self.tokenizer, name, about)
-
-    def load(self, folder: Path, device: str) -> Expert:
-        """Load the expert."""
-        return load_flow(folder, device)
 
 
 class AdapterLearner(FlowLearner):
@@ -181,3 +144,6 @@ class AdapterLearner(FlowLearner):
         """Save the adapter without the base."""
         settings = (self.rank, self.alpha, self.base.fingerprint)
         save_adapter(folder, self.folder, network, settings, name, about)
+
+
+Learner = ByteLearner | FlowLearner

@@ -16,6 +16,7 @@ from safetensors.torch import save as format_safetensors
 from conservator.errors import ConservatorError
 from conservator.experts import CONFIG, read_config
 from conservator.experts.flow import is_flow, read_flow_config
+from conservator.experts.library import load_trained
 from conservator.system.files import make_folder, open_file, real_path, write_atomically
 from conservator.training.corpus import Corpus, as_stream, draw_blocks, hold_out
 from conservator.training.learners import Learner
@@ -175,7 +176,7 @@ def run_training(
             return TrainingResult(False, trainer.steps_done, seconds, tuple(curve), None)
     save()  # a run that is killed from here on loses nothing
     export(finished=False)
-    scores = score(learner.load(folder, device), held_out_windows(FINAL_WINDOWS))
+    scores = score(load_trained(folder, device), held_out_windows(FINAL_WINDOWS))
     export(finished=True, held_out=summarize(scores))
     (folder / STATE).unlink(missing_ok=True)
     return TrainingResult(True, trainer.steps_done, seconds, tuple(curve), scores)

@@ -105,9 +105,8 @@ def save_adapter(
         "about": about,
     }
     write_atomically(folder / ADAPTER_WEIGHTS, format_safetensors(weights))
-    lora_config = dict(lora.to_dict())
-    write_atomically(folder / ADAPTER_CONFIG, (json.dumps(lora_config, indent=2, default=list) + "\n").encode())
-    write_atomically(folder / CONFIG, (json.dumps(config, indent=2) + "\n").encode())
+    for file, content in ((ADAPTER_CONFIG, lora.to_dict()), (CONFIG, config)):
+        write_atomically(folder / file, json.dumps(content, indent=2, default=list) + "\n")
 
 
 def load_adapter(folder: Path, device: str | torch.device = "cpu") -> FlowExpert:
@@ -150,9 +149,10 @@ def insert_adapter(
     base: SharedBackbone, name: str, settings: tuple[int, int], weights: dict[str, Tensor], path: Path
 ) -> None:
     """Add an adapter with ``weights`` that were read from ``path`` to a base."""
-    shapes = {
-        f"{key}.{part}.weight": shape for key, pair in adapter_shapes(base, settings[0]).items() for part, shape in pair
-    }
+    with torch.device("meta"):
+        network = FlowNetwork(base.network.config)
+        add_adapter(network, name, *settings)
+    shapes = {key: value.shape for key, value in adapter_weights(network, name).items()}
     for key in shapes.keys() | weights.keys():
         shape, expected = weights[key].shape if key in weights else "missing", shapes.get(key, "no such tensor")
         if shape != expected:
@@ -167,18 +167,6 @@ def insert_adapter(
         add_adapter(network, name, *settings)
         set_peft_model_state_dict(network, weights, adapter_name=name)
         base.adapters.add(name)
-
-
-def adapter_shapes(base: SharedBackbone, rank: int) -> dict[str, list[tuple[str, torch.Size]]]:
-    """Return the names of the adapted layers, with the shapes of the two matrices of each."""
-    width, layers = base.network.config.width, base.network.config.layers
-    sizes = {f"{name}w": (width, width) for name in "qkv"}
-    sizes |= {"attn_out": (width, width), "mlp.0": (width, 4 * width), "mlp.2": (4 * width, width)}
-    return {
-        f"blocks.{number}.{name}": [("lora_A", torch.Size([rank, inputs])), ("lora_B", torch.Size([outputs, rank]))]
-        for number in range(layers)
-        for name, (inputs, outputs) in sizes.items()
-    }
 
 
 def read_lora_config(path: Path) -> tuple[int, int]:

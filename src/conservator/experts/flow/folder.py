@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,16 +15,24 @@ from safetensors.torch import save as format_safetensors
 from conservator.errors import ConservatorError
 from conservator.experts.flow.expert import FlowExpert, SharedBackbone
 from conservator.experts.flow.network import SOURCES, FlowConfig, FlowNetwork
-from conservator.experts.weights import CONFIG, WEIGHTS, set_weights
+from conservator.experts.weights import CONFIG, TOKENIZER, WEIGHTS, check_sizes, set_weights
 from conservator.system.files import make_folder, open_file, read_json, real_path, write_atomically
 from conservator.vocabularies import BYTES, Vocabulary
 from conservator.vocabularies.hf_tokenizer import load_tokens
 
 MODEL_TYPE = "conservator_flow"
-TOKENIZER = "tokenizer.json"
 FREQUENCIES = "rotary_emb.inv_freq"
 # Upper bounds of the sizes of a network, larger than any usable one. A config that exceeds one is rejected.
-MAX_SIZES = FlowConfig(2**20, "", 2**16, 2**14, 2**8, 2**8, 2**14, 0.9, 2**4)
+MAX_SIZES = {
+    "vocab_size": 2**20,
+    "context": 2**16,
+    "width": 2**14,
+    "layers": 2**8,
+    "heads": 2**8,
+    "conditioning": 2**14,
+    "dropout": 0.9,
+    "reach": 2**4,
+}
 # Bases in memory, by fingerprint, sizes, vocabulary and device.
 _bases: WeakValueDictionary[tuple[object, ...], SharedBackbone] = WeakValueDictionary()
 
@@ -135,8 +143,7 @@ def read_flow_config(folder: Path) -> dict[str, Any]:
 def sizes_of(config: dict[str, Any], path: Path) -> FlowConfig:
     """Return the sizes of the network that a config describes; raise a ConservatorError if they are invalid."""
     config = {"reach": FlowConfig.reach, "apart": FlowConfig.apart, **config}  # public models do not have them
-    names = {field.name: "vocab_size" if field.name == "tokens" else field.name for field in fields(FlowConfig)}
-    missing = [key for key in names.values() if key not in config]
+    missing = [key for key in ("source", *MAX_SIZES) if key not in config]
     if missing:
         raise ConservatorError(f"{path} lacks the keys {', '.join(missing)}")
     if config["source"] not in SOURCES:
@@ -145,19 +152,12 @@ def sizes_of(config: dict[str, Any], path: Path) -> FlowConfig:
         raise ConservatorError(
             f"{path}: apart must be a boolean, and false without a uniform source, got {config['apart']!r}"
         )
-    for name, key in names.items():
-        value, maximum = config[key], getattr(MAX_SIZES, name)
-        minimum, types = (0, (int, float)) if name == "dropout" else (int(name != "reach"), (int,))
-        if name not in ("source", "apart") and (type(value) not in types or not minimum <= value <= maximum):
-            raise ConservatorError(f"{path}: {key} must be a number from {minimum} to {maximum}, got {value!r}")
-    sizes = FlowConfig(**{name: config[key] for name, key in names.items()})
+    check_sizes(config, MAX_SIZES, path)
+    values = {key: config[key] for key in ("source", "apart", *MAX_SIZES)}
+    sizes = FlowConfig(values.pop("vocab_size"), **values)
     if config.get("mask_token_id") != sizes.mask:
         raise ConservatorError(
             f"{path}: mask_token_id must be {sizes.mask} with a {sizes.source} source of {sizes.tokens} tokens, got "
             f"{config.get('mask_token_id')}"
-        )
-    if sizes.width % (2 * sizes.heads):
-        raise ConservatorError(
-            f"{path}: width must be a multiple of twice the number of heads ({2 * sizes.heads}), got {sizes.width}"
         )
     return sizes
