@@ -1,8 +1,8 @@
 """Trainable models: byte experts, flow-matching experts over any vocabulary, and adapters.
 
 A learner makes the network, computes the loss in nats per predicted token, and saves the expert. It has a vocabulary, a
-source, a maximum window length in tokens (``context``), and a dropout probability; above 0, a step draws from the global
-generator of torch.
+source, a maximum window length in tokens (``context``), and a dropout probability; above 0, a step draws from the
+global generator of torch.
 """
 
 import copy

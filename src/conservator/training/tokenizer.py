@@ -7,7 +7,7 @@ from pathlib import Path
 from conservator.errors import ConservatorError
 from conservator.system.files import MAX_JSON_BYTES, read_file, read_json
 from conservator.vocabularies import BYTES, Tokens
-from conservator.vocabularies.hf_tokenizer import byte_characters, make_tokens
+from conservator.vocabularies.hf_tokenizer import byte_characters, make_tokens, token_ids
 
 NAME = "tokenizer.json"
 END = "<|endoftext|>"  # special token of GPT-2
@@ -71,7 +71,6 @@ def tokens_of(tokenizer: bytes) -> Tokens:
     """Create the vocabulary of a ``tokenizer.json``; its size is the largest token id plus one."""
     try:
         content = json.loads(tokenizer)
-        ids = [*content["model"]["vocab"].values(), *(token["id"] for token in content["added_tokens"])]
-        return make_tokens(content, max(ids) + 1)
+        return make_tokens(content, max(token_ids(content).values()) + 1)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConservatorError(f"{NAME} is not a byte-pair tokenizer: {error!r}") from error

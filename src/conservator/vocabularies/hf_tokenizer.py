@@ -30,6 +30,12 @@ def read_tokenizer(path: Path) -> dict[str, Any]:
     return config if isinstance(config, dict) else {}
 
 
+def token_ids(config: dict[str, Any]) -> dict[str, int]:
+    """Return the id of each token in the content of a ``tokenizer.json``."""
+    added = {token["content"]: token["id"] for token in config.get("added_tokens", [])}
+    return {**config["model"]["vocab"], **added}
+
+
 def make_tokens(config: dict[str, Any], size: int) -> Tokens:
     """Return the tokens of a byte-pair tokenizer, with b"".join(token_bytes of tokenize(text)) == text.encode().
 

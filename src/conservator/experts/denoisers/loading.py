@@ -16,12 +16,13 @@ from conservator.experts.language_models.loading import (
     HUB,
     WEIGHTS,
     find_repository,
+    load_network,
     missing_extra_error,
     shortened,
     stamp_of,
 )
 from conservator.system.files import check_files, is_folder, open_file, read_json, real_path
-from conservator.vocabularies.hf_tokenizer import make_tokens, read_tokenizer
+from conservator.vocabularies.hf_tokenizer import make_tokens, read_tokenizer, token_ids
 
 if TYPE_CHECKING:
     from conservator.experts.language_models.precision import Precision
@@ -38,20 +39,19 @@ def load_denoiser(
     precision: "Precision | None" = None,
     device: str = "cpu",
     trust_remote_code: bool = False,
-    fetch: bool = False,
 ) -> Expert:
     """Load a masked model of a supported family as an expert over its tokens. Pickled weights are not loaded.
 
     Loaded models are cached until their files change.
 
     Args:
-        name: ``hf:OWNER/NAME``, ``hf:FOLDER`` or a folder, with config.json, a tokenizer and safetensors.
+        name: ``hf:OWNER/NAME`` in the Hugging Face cache, ``hf:FOLDER`` or a folder, with config.json, a tokenizer and
+            safetensors.
         precision: number format of the network; by default the result of ``choose_precision``.
         device: torch device of the network.
         trust_remote_code: whether code in the folder may run, which Dream, LLaDA, MDLM and DUO need.
-        fetch: whether ``hf:`` may download; otherwise the model must be in the cache of the hub.
     """
-    folder = find_denoiser(name, fetch=fetch)
+    folder = find_denoiser(name)
     if precision is not None and precision not in BYTES_PER_WEIGHT:
         raise ConservatorError(f"precision must be one of {', '.join(BYTES_PER_WEIGHT)}, got {precision!r}")
     try:
@@ -65,7 +65,7 @@ def load_denoiser(
         raise ConservatorError(f"{folder}: {error}") from error
 
 
-def find_denoiser(name: str | Path, *, fetch: bool = False) -> Path:
+def find_denoiser(name: str | Path) -> Path:
     """Return the folder of a model with safetensors; see ``load_denoiser`` for names."""
     given = str(name).removeprefix(HUB)
     folder = Path(given)
@@ -74,7 +74,7 @@ def find_denoiser(name: str | Path, *, fetch: bool = False) -> Path:
             raise ConservatorError(
                 f"no model {shortened(str(name))!r}: there is no such folder; expected hf:OWNER/NAME or hf:FOLDER"
             )
-        folder = find_repository(given, (CONFIG_FILE, *TOKENIZER_FILES, *WEIGHTS, "*.py"), fetch=fetch, extra="hf")
+        folder = find_repository(given, (CONFIG_FILE, *TOKENIZER_FILES, *WEIGHTS, "*.py"), extra="hf")
     if not (folder / CONFIG_FILE).is_file():
         raise ConservatorError(f"no model in {folder}: it has no {CONFIG_FILE}")
     if not any(folder.glob(WEIGHTS[0])):
@@ -143,7 +143,17 @@ def _load_once(
         )
     from conservator.experts.denoisers.denoiser import Denoiser
 
-    network = load_network(folder, family, precision)
+    try:
+        network, loading = load_network(
+            folder, network_class(folder, family), precision, check_settings, trust_remote_code=family.remote
+        )
+    except ConservatorError:
+        raise
+    except Exception as error:  # errors of json, safetensors, transformers and code in the folder
+        raise ConservatorError(f"cannot load the model: {error}") from error
+    missing = sorted(loading["missing_keys"])
+    if missing:
+        raise ConservatorError(f"the weights lack {', '.join(missing[:3])}; all layers of the network must be present")
     try:
         network.to(device)
     except (RuntimeError, AssertionError) as error:
@@ -162,36 +172,6 @@ def _load_once(
         name=folder.name,
         fingerprint=hash_files(sorted(folder.glob(WEIGHTS[0]))),
     )
-
-
-def load_network(folder: Path, family: Family, precision: "Precision") -> Any:
-    """Load the network of a family; raise a ConservatorError if some of its weights are missing."""
-    import torch
-    import transformers
-
-    from conservator.experts.language_models.convert import quietly
-
-    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": family.remote}
-    try:
-        with quietly():
-            config = transformers.AutoConfig.from_pretrained(str(folder), **local)
-            check_settings(config)
-            network, loading = network_class(folder, family).from_pretrained(
-                str(folder),
-                config=config,
-                dtype=getattr(torch, precision),
-                use_safetensors=True,
-                output_loading_info=True,
-                **local,
-            )
-    except ConservatorError:
-        raise
-    except Exception as error:  # errors of json, safetensors, transformers and code in the folder
-        raise ConservatorError(f"cannot load the model: {error}") from error
-    missing = sorted(loading["missing_keys"])
-    if missing:
-        raise ConservatorError(f"the weights lack {', '.join(missing[:3])}; all layers of the network must be present")
-    return network
 
 
 def network_class(folder: Path, family: Family) -> Any:
@@ -242,11 +222,10 @@ def token_id_of(tokenizer: dict[str, Any], token: str, size: int) -> int | None:
     """Return the id of a token; raise a ConservatorError unless it is below ``size``. None for an empty token."""
     if not token:
         return None
-    added = {entry["content"]: entry["id"] for entry in tokenizer.get("added_tokens", [])}
-    vocab = tokenizer["model"]["vocab"]
-    if token not in added and token not in vocab:
+    ids = token_ids(tokenizer)
+    if token not in ids:
         raise ConservatorError(f"the tokenizer must have the token {token}, which the model family needs")
-    token_id = int(added.get(token, vocab.get(token)))
+    token_id = int(ids[token])
     if token_id >= size:
         raise ConservatorError(f"the id of {token} must be below the {size} tokens of the network, got {token_id}")
     return token_id

@@ -1,6 +1,6 @@
 """Load language models: installed models by name, others from folders, GGUF files and the Hugging Face cache."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from conservator.experts.language_models.installed import (
     model_folder,
 )
 from conservator.system.files import check_files, is_file, is_folder, real_path
-from conservator.vocabularies.hf_tokenizer import read_tokenizer
+from conservator.vocabularies.hf_tokenizer import load_tokens, read_tokenizer, token_ids
 
 if TYPE_CHECKING:
     from conservator.experts.language_models.model import LanguageModel
@@ -25,18 +25,15 @@ HUB = "hf:"
 WEIGHTS = ("*.safetensors", "*.safetensors.index.json")
 
 
-def load_language_model(
-    name: str | Path, precision: "Precision | None" = None, *, fetch: bool = False
-) -> "LanguageModel":
+def load_language_model(name: str | Path, precision: "Precision | None" = None) -> "LanguageModel":
     """Load a language model of a supported family. Remote code and pickled weights are never loaded.
 
     Args:
-        name: name of an installed model (``conservator experts add``), ``hf:OWNER/NAME``, a folder with config.json,
-            tokenizer.json and safetensors, or a ``.gguf`` file, which is converted once.
+        name: name of an installed model (``conservator experts add``), ``hf:OWNER/NAME`` in the Hugging Face cache, a
+            folder with config.json, tokenizer.json and safetensors, or a ``.gguf`` file, which is converted once.
         precision: number format of the computation; None for ``choose_precision()``.
-        fetch: whether ``hf:`` may download; else the model must be in the Hugging Face cache.
     """
-    folder = find_model(name, fetch=fetch)
+    folder = find_model(name)
     try:
         from conservator.experts.language_models.precision import choose_precision
 
@@ -50,11 +47,11 @@ def missing_extra_error(error: ImportError, extra: str = "lm") -> ConservatorErr
     return ConservatorError(f'{error.name} is not installed; install it with: pip install "conservator[{extra}]"')
 
 
-def find_model(name: str | Path, *, fetch: bool = False) -> Path:
+def find_model(name: str | Path) -> Path:
     """Return the folder of a model, given as in ``load_language_model``."""
     given = str(name)
     if given.startswith(HUB):
-        folder = find_repository(given.removeprefix(HUB), (*REQUIRED_FILES, *WEIGHTS), fetch=fetch)
+        folder = find_repository(given.removeprefix(HUB), (*REQUIRED_FILES, *WEIGHTS))
         if not is_model(folder):
             raise ConservatorError(f"{given} must contain {', '.join(REQUIRED_FILES)} and *.safetensors")
         return folder
@@ -85,77 +82,88 @@ def shortened(name: str, max_length: int = 80) -> str:
     return name if len(name) <= max_length else f"{name[:max_length]}..."
 
 
-def find_repository(repository: str, patterns: Sequence[str], *, fetch: bool = False, extra: str = "lm") -> Path:
-    """Return the folder of a repository in the Hugging Face cache.
+def find_repository(repository: str, patterns: Sequence[str], extra: str = "lm") -> Path:
+    """Return the folder of a repository ``OWNER/NAME`` in the Hugging Face cache, with files that match ``patterns``.
 
-    Args:
-        repository: ``OWNER/NAME``.
-        patterns: glob patterns of the files to download.
-        fetch: whether files may be downloaded; else they must be in the cache.
-        extra: extra that contains the required packages.
+    ``extra`` is the extra that contains the required packages.
     """
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise missing_extra_error(error, extra) from error
     try:
-        return Path(snapshot_download(repository, allow_patterns=list(patterns), local_files_only=not fetch))
-    except Exception as error:  # errors of the hub, of the network, and of invalid names
-        advice = "the download failed" if fetch else f"run: hf download {repository}"
+        return Path(snapshot_download(repository, allow_patterns=list(patterns), local_files_only=True))
+    except Exception as error:  # errors of the hub, and of invalid names
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ConservatorError(f"{HUB}{repository} is not in the Hugging Face cache; {advice} ({reason})") from error
+        raise ConservatorError(
+            f"{HUB}{repository} is not in the Hugging Face cache; run: hf download {repository} ({reason})"
+        ) from error
 
 
 @lru_cache(maxsize=2)
 def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Precision") -> "LanguageModel":
     """Load a model. ``stamp`` is part of the cache key, so that a changed folder is loaded again."""
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
 
-    from conservator.experts.language_models.convert import quietly
     from conservator.experts.language_models.families import family_of
     from conservator.experts.language_models.model import LanguageModel
-    from conservator.vocabularies.hf_tokenizer import load_tokens
 
-    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     check_files(folder)
     try:
-        with quietly():
-            config = AutoConfig.from_pretrained(str(folder), **local)
-            family = family_of(config)
-            network, loading = AutoModelForCausalLM.from_pretrained(
-                str(folder),
-                config=config,
-                dtype=getattr(torch, precision),
-                use_safetensors=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # check_loaded rejects them with an error that names the tensors
-                **local,
-            )
-            check_loaded(loading)
+        # check_loaded rejects mismatched sizes with an error that names the tensors
+        network, loading = load_network(
+            folder, AutoModelForCausalLM, precision, family_of, ignore_mismatched_sizes=True
+        )
+        check_loaded(loading)
     except ConservatorError as error:
         raise ConservatorError(f"{folder}: {error}") from error
     except Exception as error:  # errors of json, safetensors and transformers
         raise ConservatorError(f"cannot load the language model in {folder}: {error}") from error
     tokenizer = folder / "tokenizer.json"
     tokens = load_tokens(tokenizer, network.get_output_embeddings().weight.shape[0])
-    start = find_start_token(tokenizer, family.starts)
-    return LanguageModel(
-        network, tokens, start, folder.name, fingerprint=hash_files(sorted(folder.glob("*.safetensors")))
-    )
+    start = find_start_token(tokenizer, family_of(network.config).starts)
+    return LanguageModel(network, tokens, start, folder.name, hash_files(sorted(folder.glob("*.safetensors"))))
+
+
+def load_network(
+    folder: Path, network_class: Any, precision: "Precision", check: Callable[[Any], object], **options: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Load a network with transformers; return it with the loading report.
+
+    Args:
+        folder: folder of the model.
+        network_class: class of transformers, or of code in the folder.
+        precision: number format of the weights.
+        check: raises a ConservatorError if the config is not supported.
+        options: further arguments of ``from_pretrained``.
+    """
+    import torch
+    from transformers import AutoConfig
+
+    from conservator.experts.language_models.convert import quietly
+
+    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False} | options
+    with quietly():
+        config = AutoConfig.from_pretrained(str(folder), **local)
+        check(config)
+        loaded: tuple[Any, dict[str, Any]] = network_class.from_pretrained(
+            str(folder),
+            config=config,
+            dtype=getattr(torch, precision),
+            use_safetensors=True,
+            output_loading_info=True,
+            **local,
+        )
+    return loaded
 
 
 def check_loaded(
     loading: dict[str, Any],
     fix: str = "copy all *.safetensors files of the model, and its config.json, into the folder",
 ) -> None:
-    """Raise a ConservatorError if missing, mismatched or unexpected tensors were reported.
+    """Raise a ConservatorError with the advice ``fix`` if missing, mismatched or unexpected tensors were reported.
 
     transformers initialises missing and mismatched tensors at random. Tied weights do not count as missing.
-
-    Args:
-        loading: loading report of transformers.
-        fix: advice for the user.
     """
     missing = sorted(loading["missing_keys"])
     if missing:
@@ -182,8 +190,7 @@ def _first_names(names: Sequence[str], max_count: int = 3) -> str:
 
 def find_start_token(tokenizer: Path, starts: tuple[str, ...]) -> int:
     """Return the id of the first of ``starts`` in the vocabulary of a tokenizer."""
-    content = read_tokenizer(tokenizer)
-    ids = content["model"]["vocab"] | {token["content"]: token["id"] for token in content["added_tokens"]}
+    ids = token_ids(read_tokenizer(tokenizer))
     for start in starts:
         if start in ids:
             return int(ids[start])
