@@ -30,7 +30,7 @@ def seeded(seed=0):
 JOINT = torch.randn([SIZE] * LENGTH, generator=seeded())
 EXPERTS = {
     "enumerated": EnumeratedExpert(JOINT),
-    "uniform source": MaskedFromUniform(EnumeratedExpert(JOINT, UniformSource(), "uniform source"), seed=3, draws=2),
+    "uniform source": MaskedFromUniform(EnumeratedExpert(JOINT, UniformSource(), "uniform source"), seed=3),
     "categorical": CategoricalExpert(torch.randn(LENGTH, SIZE, generator=seeded())),
     "bigram": BigramExpert.random(SIZE, 1.0, seeded()),
     "untrained denoiser": Denoiser(SIZE, LENGTH, 16, seeded(), "untrained"),

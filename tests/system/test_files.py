@@ -166,7 +166,7 @@ def test_temporary_files_of_a_killed_process_are_removed_and_those_of_a_running_
     other = tmp_path / ".other"
     other.write_bytes(b"")
     with locked.open("wb") as handle:
-        files._lock(handle)
+        files.lock_file(handle)
         files._cleaned.clear()
         write_atomically(tmp_path / "file", b"whole")
         assert sorted(path.name for path in tmp_path.iterdir()) == [locked.name, ".other", "file"]
@@ -210,7 +210,7 @@ def test_a_temporary_file_that_is_removed_before_it_is_locked_is_created_again(t
             os.unlink(handle.name)  # noqa: PTH108
         return True
 
-    monkeypatch.setattr(files, "_lock", lock)
+    monkeypatch.setattr(files, "lock_file", lock)
     write_atomically(tmp_path / "file", b"whole")
     assert (tmp_path / "file").read_bytes() == b"whole"
     assert len(list(tmp_path.iterdir())) == len(removed) == 1

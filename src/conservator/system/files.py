@@ -241,7 +241,7 @@ def _temporary_in(folder: Path) -> Iterator[IO[bytes]]:
     while True:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=TEMP_PREFIX, delete=False) as handle:
             try:
-                _lock(handle)
+                lock_file(handle)
                 if not os.fstat(handle.fileno()).st_nlink:  # removed by another process before it was locked: try again
                     continue
                 yield handle
@@ -267,11 +267,11 @@ def _remove_stale(folder: Path) -> None:
         ]
     for path in paths:
         with suppress(OSError, ConservatorError), open_file(path) as handle:
-            if _lock(handle):
+            if lock_file(handle):
                 path.unlink(missing_ok=True)
 
 
-def _lock(handle: Any) -> bool:
+def lock_file(handle: Any) -> bool:
     """Lock a file until it is closed or the process ends; return False if it is locked, or locks are unsupported."""
     try:
         fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -6,8 +6,8 @@ from conservator.training.learners import ByteLearner
 from conservator.training.path import noise
 from conservator.training.presets import TrainingTarget
 from conservator.training.runs import Plan, TrainingProgress, is_finished, is_resumable, run_training
-from conservator.training.scoring import Estimate, ratio
-from conservator.training.specialisation import Cell, Check, check_specialisation
+from conservator.training.scoring import ratio
+from conservator.training.specialisation import Check, check_specialisation
 from conservator.training.strip import FILTERS, Filter, find_python_comments
 from conservator.training.trainer import PRESETS, Trainer, TrainingConfig
 
@@ -15,10 +15,8 @@ __all__ = [
     "FILTERS",
     "PRESETS",
     "ByteLearner",
-    "Cell",
     "Check",
     "Corpus",
-    "Estimate",
     "Filter",
     "Plan",
     "Trainer",

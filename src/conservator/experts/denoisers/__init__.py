@@ -2,13 +2,10 @@
 
 from conservator.experts.denoisers.convert import convert_checkpoint
 from conservator.experts.denoisers.denoiser import Denoiser
-from conservator.experts.denoisers.families import FAMILIES, Family
 from conservator.experts.denoisers.loading import describe_denoiser, find_denoiser, load_denoiser, size_of
 
 __all__ = [
-    "FAMILIES",
     "Denoiser",
-    "Family",
     "convert_checkpoint",
     "describe_denoiser",
     "find_denoiser",

@@ -1,14 +1,10 @@
 """Pretrained language models as causal experts. Loading a model needs the extra ``lm``; listing models does not."""
 
-from conservator.experts.language_models.catalogue import CATALOGUE, KnownModel
 from conservator.experts.language_models.fetching import add_model, remove_model
-from conservator.experts.language_models.installed import AddedModel, added_models, model_folder
+from conservator.experts.language_models.installed import added_models, model_folder
 from conservator.experts.language_models.loading import load_language_model
 
 __all__ = [
-    "CATALOGUE",
-    "AddedModel",
-    "KnownModel",
     "add_model",
     "added_models",
     "load_language_model",

@@ -26,14 +26,12 @@ def convert_gguf(path: Path, folder: Path) -> None:
 
     Quantised weights become float16 or bfloat16, whichever is closer.
     """
-    from gguf import GGUFReader
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-    check_gguf(path)
+    pre = str(check_gguf(path).get("tokenizer.ggml.pre", ""))
     source: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True, "trust_remote_code": False}
     try:
         with quietly():
-            fields = GGUFReader(str(path)).fields
             family_of(AutoConfig.from_pretrained(str(path.parent), **source))
             tokenizer = AutoTokenizer.from_pretrained(str(path.parent), **source)
             tokenizer_json = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -45,7 +43,6 @@ def convert_gguf(path: Path, folder: Path) -> None:
                 **source,
             )
             check_loaded(loading, "download or export the file again")
-            pre = str(fields["tokenizer.ggml.pre"].contents()) if "tokenizer.ggml.pre" in fields else ""
     except Exception as error:  # gguf and transformers raise arbitrary exceptions for unexpected values
         reason = str(error) if isinstance(error, ConservatorError) else f"{type(error).__name__}: {error}"
         raise ConservatorError(f"cannot read {path}: {reason}") from error

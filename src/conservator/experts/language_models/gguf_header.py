@@ -83,21 +83,21 @@ class _Header:
         return None
 
 
-def check_gguf(path: Path) -> None:
-    """Raise a ConservatorError unless a file is a well-formed and complete GGUF file."""
+def check_gguf(path: Path) -> dict[str, Any]:
+    """Return the settings of a GGUF file, None for arrays; raise a ConservatorError unless the file is complete."""
     with open_file(path) as handle:
         if not path.stat().st_size:
             raise ConservatorError(f"cannot read {path}: expected a GGUF file, got an empty file")
         with mmap(handle.fileno(), 0, access=ACCESS_READ) as data:
             try:
-                _check(data)
+                return _check(data)
             except ValueError as error:
                 raise ConservatorError(
                     f"cannot read {path}: it is not a complete GGUF file ({error}); download or export it again"
                 ) from error
 
 
-def _check(data: mmap) -> None:
+def _check(data: mmap) -> dict[str, Any]:
     header = _Header(data)
     magic, version = header.take(4), header.number("I")
     if magic != MAGIC:
@@ -108,6 +108,7 @@ def _check(data: mmap) -> None:
     settings = _read_settings(header, pairs)
     sizes = _check_tensors(header, tensors, settings.get("general.alignment", DEFAULT_ALIGNMENT))
     _check_settings(settings, sizes)
+    return settings
 
 
 def _read_settings(header: _Header, pairs: int) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts.causal import CausalSpec
-from conservator.experts.language_models.append_buffer import AppendBuffer
-from conservator.experts.language_models.cache import ATTENTION, TreeCache
+from conservator.experts.language_models.cache import ATTENTION, AppendBuffer, TreeCache
 from conservator.experts.language_models.families import family_of
 from conservator.experts.language_models.precision import precision_of
 from conservator.vocabularies import Tokens

@@ -1,23 +1,18 @@
 """Temporary folders beside the models. The folder of a killed process is removed by the next process that needs one.
 
 A work folder is recognised by the pattern of its name and by its lock file. Its process holds a lock on that file,
-which the operating system releases when the process ends.
+which the operating system releases when the process ends. Windows has no such lock: stale folders remain there.
 """
 
+import os
 import re
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
-from conservator.system.files import make_folder
-
-try:
-    import fcntl
-except ImportError:  # Windows, where stale folders are not removed
-    fcntl = None  # type: ignore[assignment]
+from conservator.system.files import lock_file, make_folder
 
 PREFIX = ".conservator-work."
 PATTERN = re.compile(rf"{re.escape(PREFIX)}[a-z0-9_]{{8}}")  # names of tempfile.mkdtemp
@@ -30,11 +25,11 @@ def work_folder(home: Path) -> Iterator[Path]:
     remove_stale(make_folder(home))
     folder = Path(tempfile.mkdtemp(dir=home, prefix=PREFIX))
     with (folder / LOCK).open("wb") as lock:
-        _lock(lock)
+        lock_file(lock)
         try:
             yield folder
         finally:
-            if fcntl is None:
+            if os.name == "nt":
                 lock.close()  # Windows cannot remove an open file
             _remove(folder)
 
@@ -43,7 +38,7 @@ def remove_stale(home: Path) -> None:
     """Remove the work folders in ``home`` whose processes have ended."""
     for folder in [path for path in home.iterdir() if PATTERN.fullmatch(path.name) and not path.is_symlink()]:
         with suppress(OSError), (folder / LOCK).open("rb") as lock:
-            if _lock(lock):
+            if lock_file(lock):
                 _remove(folder)
 
 
@@ -55,12 +50,3 @@ def _remove(folder: Path) -> None:
         elif path.name != LOCK:
             path.unlink()
     shutil.rmtree(folder)
-
-
-def _lock(handle: IO[bytes]) -> bool:
-    """Lock a file until it is closed; return False if another process holds the lock, or locks are unsupported."""
-    try:
-        fcntl.flock(handle.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (OSError, AttributeError):
-        return False
-    return True

@@ -1,6 +1,5 @@
 """Uniform-source experts as mask-source experts, so that a team accepts them."""
 
-import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -40,22 +39,18 @@ class LeaveOneOut:
     Attributes:
         expert: an expert with a uniform source.
         seed: seed of the source. The noise at a position of a document is the same in every window.
-        draws: number of samples of the source; their probabilities are averaged.
     """
 
     expert: Expert
     seed: int = 0
-    draws: int = 1
 
     def __post_init__(self) -> None:
-        """Check the source of the expert and the number of draws."""
+        """Check the source of the expert."""
         if self.expert.spec.source.shows_noise:
             raise ConservatorError(
                 f"expert {self.expert.spec.name!r} must have a uniform source, got a mask source; a team accepts it as "
                 "it is"
             )
-        if self.draws < 1:
-            raise ConservatorError(f"draws must be at least 1, got {self.draws}")
 
     @property
     def spec(self) -> ExpertSpec:
@@ -63,17 +58,10 @@ class LeaveOneOut:
         return replace(self.expert.spec, source=MaskSource())
 
     def predict(self, context: Context, at: At) -> Tensor:
-        """Return log p(x_l = v | the other tokens), averaged over the draws, at the positions ``at``: (n, V)."""
+        """Return log p(x_l = v | the other tokens) at the positions ``at``: (n, V)."""
         check_context(self.spec, context)
         kappa = context.kappa.clamp(max=MAX_KAPPA)
-        log_probs = self._cavities(context, at, kappa, 0)
-        for draw in range(1, self.draws):
-            log_probs = torch.logaddexp(log_probs, self._cavities(context, at, kappa, draw))
-        return log_probs - math.log(self.draws) if self.draws > 1 else log_probs
-
-    def _cavities(self, context: Context, at: At, kappa: Tensor, draw: int) -> Tensor:
-        """(n, V) cavity distributions at the positions ``at``, with one draw of the source."""
-        state = filled(context, self.spec.vocabulary.size, self.seed, draw)
+        state = filled(context, self.spec.vocabulary.size, self.seed)
         noisy = Context(state, torch.zeros_like(context.hidden), kappa, context.start)
         return cavity(checked_predict(self.expert, noisy, at), state[at].clamp_min(0), kappa[at[0]])
 
@@ -99,9 +87,9 @@ class MaskedFromUniform(LeaveOneOut):
         return copy_visible(log_probs, Context(context.tokens, hidden), at)
 
 
-def filled(context: Context, vocab_size: int, seed: int, draw: int = 0) -> Tensor:
+def filled(context: Context, vocab_size: int, seed: int) -> Tensor:
     """(B, L) the tokens of a context, with tokens of the source at hidden positions; padding is unchanged."""
     start = torch.zeros(len(context.tokens), dtype=torch.long) if context.start is None else context.start
     positions = start[:, None] + torch.arange(context.tokens.shape[1])
-    noise = source_tokens(positions, vocab_size, seed, draw)
+    noise = source_tokens(positions, vocab_size, seed)
     return torch.where(context.hidden & context.real, noise, context.tokens)

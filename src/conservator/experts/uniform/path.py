@@ -24,15 +24,14 @@ def noised(tokens: Tensor, kappa: Tensor, vocab_size: int, generator: torch.Gene
     return torch.where(keep | (tokens == PAD), tokens, noise)
 
 
-def source_tokens(positions: Tensor, vocab_size: int, seed: int, draw: int = 0) -> Tensor:
+def source_tokens(positions: Tensor, vocab_size: int, seed: int) -> Tensor:
     """Return tokens of the source at absolute ``positions`` of a document, in the shape of ``positions``.
 
-    A token is a pure function of seed, position and draw, so every window of a document has the same noise.
+    A token is a pure function of seed and position, so every window of a document has the same noise.
     """
     with np.errstate(over="ignore"):
         state = splitmix64(np.full(1, seed & 0xFFFFFFFFFFFFFFFF, dtype=np.uint64))
-        state = splitmix64(state + np.uint64(draw))
-        state = splitmix64(state + positions.numpy().astype(np.uint64))
+        state = splitmix64(splitmix64(state) + positions.numpy().astype(np.uint64))
     return torch.from_numpy((state >> np.uint64(11)).astype(np.int64) % vocab_size)
 
 
