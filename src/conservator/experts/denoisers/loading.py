@@ -143,10 +143,12 @@ def _load_once(
         )
     from conservator.experts.denoisers.denoiser import Denoiser
 
+    def choose_class(config: Any) -> Any:
+        check_settings(config)
+        return network_class(folder, family)
+
     try:
-        network, loading = load_network(
-            folder, network_class(folder, family), precision, check_settings, trust_remote_code=family.remote
-        )
+        network, loading = load_network(folder, choose_class, precision, trust_remote_code=family.remote)
     except ConservatorError:
         raise
     except Exception as error:  # errors of json, safetensors, transformers and code in the folder

@@ -108,12 +108,14 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
     from conservator.experts.language_models.families import family_of
     from conservator.experts.language_models.model import LanguageModel
 
+    def choose_class(config: Any) -> Any:
+        family_of(config)  # raises if it is not supported
+        return AutoModelForCausalLM
+
     check_files(folder)
     try:
         # check_loaded rejects mismatched sizes with an error that names the tensors
-        network, loading = load_network(
-            folder, AutoModelForCausalLM, precision, family_of, ignore_mismatched_sizes=True
-        )
+        network, loading = load_network(folder, choose_class, precision, ignore_mismatched_sizes=True)
         check_loaded(loading)
     except ConservatorError as error:
         raise ConservatorError(f"{folder}: {error}") from error
@@ -126,15 +128,14 @@ def _load_once(folder: Path, stamp: tuple[tuple[int, int], ...], precision: "Pre
 
 
 def load_network(
-    folder: Path, network_class: Any, precision: "Precision", check: Callable[[Any], object], **options: Any
+    folder: Path, choose_class: Callable[[Any], Any], precision: "Precision", **options: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Load a network with transformers; return it with the loading report.
 
     Args:
         folder: folder of the model.
-        network_class: class of transformers, or of code in the folder.
+        choose_class: returns the class of the network for a config; raises a ConservatorError if it is not supported.
         precision: number format of the weights.
-        check: raises a ConservatorError if the config is not supported.
         options: further arguments of ``from_pretrained``.
     """
     import torch
@@ -145,8 +146,7 @@ def load_network(
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False} | options
     with quietly():
         config = AutoConfig.from_pretrained(str(folder), **local)
-        check(config)
-        loaded: tuple[Any, dict[str, Any]] = network_class.from_pretrained(
+        loaded: tuple[Any, dict[str, Any]] = choose_class(config).from_pretrained(
             str(folder),
             config=config,
             dtype=getattr(torch, precision),
