@@ -12,7 +12,7 @@ from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, has_visible, iterations_for
 from conservator.field.folds import DEFAULT, Folds
 from conservator.reference.evidence.composite import CompositeEvidence
-from conservator.reference.smoothing import PerColumn, Smoother
+from conservator.reference.smoothing.smoother import PerColumn, Smoother
 from conservator.reference.solvers.maximum import maximise
 from conservator.reference.solvers.smoothed_ascent import ascend
 

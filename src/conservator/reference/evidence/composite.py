@@ -67,7 +67,7 @@ class CompositeEvidence:
         return cls(predictions, observation, len(team), folds.repeats, prior_term=prior_term)
 
     @classmethod
-    def by_cavity(cls, team: Team, observation: Observation, *, prior_term: bool = True) -> "CompositeEvidence":
+    def by_cavity(cls, team: Team, observation: Observation) -> "CompositeEvidence":
         """Predict every visible position of an observation (L,) from all other positions, in one pass.
 
         The experts of the team must be ``LeaveOneOut`` experts, which have a uniform source.
@@ -77,7 +77,7 @@ class CompositeEvidence:
         predictions = SpillBuffer()
         for part in team.read(batch.readable, batch.hidden[:, None], ~batch.lost[:, None], excerpt=batch.excerpt):
             predictions.add(part)
-        return cls(predictions, observation, len(team), 1, prior_term=prior_term)
+        return cls(predictions, observation, len(team), 1)
 
     @property
     def shape(self) -> tuple[int, int]:
