@@ -29,7 +29,7 @@ from conservator_studies.byte import COMPARISON, NAMES, ByteConfig, Trial, prepa
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track, untracked
+from conservator_studies.study import Study, Track, untracked
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,6 @@ def draw(rows: list[Row]) -> Figure:
                 panel.axhline(by_method[SELECTED][metric], color=colour, linestyle="--", linewidth=1)
         panel.axhline(by_method["equal"]["accuracy_documents"], color=GREY, linestyle=":", linewidth=1)
         panel.set(xlabel=label)
-        panel.spines[["top", "right"]].set_visible(False)
         panel.grid(axis="y", color="0.92")
     panels[0].axvline(0.6, color=GREY, linewidth=1)
     panels[0].annotate(" used by the paper", (0.6, 0.12), xycoords=("data", "axes fraction"), fontsize=8, color=GREY)
@@ -174,4 +173,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)
