@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -24,7 +23,6 @@ from conservator.field import (
 )
 from conservator.reference import CompositeEvidence, PerColumn, ascend
 from conservator_studies.baselines import Composed, Setting
-from conservator_studies.baselines.uniform import evidence_gradient
 from conservator_studies.byte import COMPARISON, NAMES, ByteConfig, Trial, prepare, restore_all, tabulate
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored
@@ -105,8 +103,9 @@ def sweep(trial: Trial, config: Config, track: Track) -> Iterator[tuple[str, Res
     for window in track(range(config.windows), "smoothing"):
         evidence = CompositeEvidence.gather(setting.team, setting.observation[window], DEFAULT, generator)
         for index, tau in enumerate(config.sweep):
-            gradient = partial(evidence_gradient, evidence)
-            fields[index, window] = ascend(gradient, evidence.shape, setting.iterations, setting.eta, PerColumn(tau))[0]
+            fields[index, window], _ = ascend(
+                evidence.gradient, evidence.shape, setting.iterations, setting.eta, PerColumn(tau)
+            )
     for tau, field in zip(config.sweep, fields, strict=True):
         yield f"sweep {tau:g}", trial.restore(Composed(Inferred.given(field), setting.team))
 

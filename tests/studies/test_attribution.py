@@ -32,7 +32,7 @@ def test_a_shifted_boundary_has_the_expected_scores():
     assert metrics["field_accuracy"] == pytest.approx(37 / 40)
     assert metrics["field_accuracy_interior"] == 1
     assert metrics["field_accuracy_boundary"] == pytest.approx(13 / 16)
-    assert metrics["recall_1"] == pytest.approx(0.7)
+    assert metrics["recall_code"] == pytest.approx(0.7)
     assert (metrics["recall_prose"], metrics["recall_config"]) == (1, 1)
     assert metrics["iou"] == pytest.approx((22 / 25 + 0.7 + 1) / 3)
     assert metrics["boundary_f1"] == 1

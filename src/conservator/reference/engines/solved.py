@@ -64,13 +64,7 @@ class Ascent:
         """Infer the composition of an observation (N, L)."""
 
         def solve(evidence: CompositeEvidence) -> tuple[Tensor, Outcome]:
-            field, changes = ascend(
-                lambda lam: evidence.value_and_gradient(lam)[1],
-                evidence.shape,
-                self.iterations,
-                self.eta,
-                self.smoother,
-            )
+            field, changes = ascend(evidence.gradient, evidence.shape, self.iterations, self.eta, self.smoother)
             return field, Outcome(changes=changes)
 
         return solve_each(team, observation, generator, self.folds, solve, prior_term=self.prior_term)

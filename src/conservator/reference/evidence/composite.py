@@ -99,6 +99,10 @@ class CompositeEvidence:
             gradient.index_add_(0, position, local.detach())
         return value, gradient
 
+    def gradient(self, field: Tensor) -> Tensor:
+        """Return the gradient (L, m)."""
+        return self.value_and_gradient(field)[1]
+
     def correct_probs(self, field: Tensor) -> Tensor:
         """Return (L,) the probability, under the pool at ``field``, that the observed token is correct.
 
