@@ -4,7 +4,7 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from conservator.evaluation.figures import render
 from conservator.evaluation.provenance import commit, versions
@@ -79,13 +79,8 @@ def execute(request: Request, out: Path, track: Track, *, pdf: bool = False) -> 
     start = time.perf_counter()
     findings = request.study.run(request.config, request.seed, track, request.resources)
     seconds = time.perf_counter() - start
-    record = Record(
-        **request.inputs,
-        versions=versions(),
-        seconds=round(seconds, 3),
-        figures=list(findings.figures),
-        rows=findings.rows,
-    )
+    results = {"seconds": round(seconds, 3), "figures": list(findings.figures), "rows": findings.rows}
+    record = cast(Record, {**request.inputs, "versions": versions(), **results})
     markdown = "\n".join(as_markdown(*table) for table in tables(request.name, findings.rows))
     path = out / f"{request.name}.json"
     contents = {out / f"{request.name}.md": markdown.encode()}

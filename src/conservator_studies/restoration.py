@@ -128,8 +128,8 @@ def select_positions(
 
 def difference(ours: Restored, other: Restored, prefix: str = "") -> Metrics:
     """Compare two restorations of the same positions by their accuracy on each document, as ``compare`` does."""
-    accuracies = [per_group(restored.correct, restored.documents).tolist() for restored in (ours, other)]
-    return compare(*accuracies, prefix)
+    first, second = (per_group(restored.correct, restored.documents).tolist() for restored in (ours, other))
+    return compare(first, second, prefix)
 
 
 def describe(name: str, restored: Restored, labels: Tensor, reference: Restored | None = None) -> Row:
