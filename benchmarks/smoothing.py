@@ -26,7 +26,8 @@ from rich.table import Table
 
 from conservator.evaluation.provenance import commit, versions
 from conservator.numerics import compiled
-from conservator.reference.smoothing import PerColumn, TotalVariation, fused_lasso
+from conservator.reference import PerColumn, TotalVariation
+from conservator.reference.smoothing.fused_lasso import fused_lasso
 from conservator.system.files import write_atomically
 
 Array = NDArray[np.float64]

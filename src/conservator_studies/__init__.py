@@ -4,23 +4,8 @@
 fast.
 """
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Registry entry of a study.
-
-    Attributes:
-        module: module that defines ``STUDY``.
-        summary: content of the study, and the part of the paper that it reproduces.
-    """
-
-    module: str
-    summary: str
-
-
-SUMMARIES = {
+# name -> content of the study, and the part of the paper that it reproduces
+STUDIES = {
     "simulator": 'Recovery of a known field, with exact and with trained experts: table "toy", figure "field"',
     "recoverability": (
         'Field error as a function of observations, expert separation and corruption rate: figure "phase"'
@@ -55,8 +40,4 @@ SUMMARIES = {
     "blackdots": "Illegible letters in early English plays, restored with several methods",
 }
 MODULES = {"field": "field_quality"}  # modules that are not named after their study
-STUDIES = {
-    name: Entry(f"{__name__}.{MODULES.get(name, name.replace('-', '_'))}", summary)
-    for name, summary in SUMMARIES.items()
-}
 PRESETS = ("laptop", "paper")

@@ -8,7 +8,7 @@ from conservator_studies.expert_training import Recipe, load_all, train_missing
 from conservator_studies.natural_studies import LABELS, NaturalConfig
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,6 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     return Findings(LATEX.restore(resources, experts, config, seed, track, "arxiv-bytes", {}), {})
 
 
-STUDY = TextStudy(
+STUDY = Study(
     presets=PRESETS, tables=LATEX.tables(), labels=LABELS, run=run, conclude=LATEX.conclude, domain=LATEX.domain
 )

@@ -1,5 +1,6 @@
 """Metrics of the attribution of positions to their true regions (appendix "Quality of the recovered field")."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import nan
 
@@ -11,19 +12,20 @@ from conservator_studies.metrics import BOUNDARY_TOLERANCE, boundaries, boundary
 from conservator_studies.result import Metrics
 
 
-def attribution(weights: Tensor, labels: Tensor, lost: Tensor) -> Metrics:
+def attribution(weights: Tensor, labels: Tensor, lost: Tensor, names: Sequence[str]) -> Metrics:
     """Compare weights with the true regions.
 
     Args:
         weights: (N, L, m) weights of the experts.
         labels: (N, L) true regions.
         lost: (N, L) True where the token was lost.
+        names: names of the m regions.
 
     Returns:
         ``field_accuracy`` (``_masked``: at lost positions, ``_boundary``: within four positions of a true boundary,
-        ``_interior``: elsewhere), ``macro_auroc`` (one against the rest), ``auroc_K`` and ``recall_K`` of each region,
-        ``macro_f1``, ``iou``, ``segment_f1`` and ``boundary_f1``. Means over regions exclude regions without positions.
-        The field accuracy of a constant field is not meaningful.
+        ``_interior``: elsewhere), ``macro_auroc`` (one against the rest), ``auroc_NAME`` and ``recall_NAME`` of each
+        region, ``macro_f1``, ``iou``, ``segment_f1`` and ``boundary_f1``. Means over regions exclude regions without
+        positions. The field accuracy of a constant field is not meaningful.
     """
     try:
         from sklearn.metrics import f1_score, jaccard_score, recall_score, roc_auc_score
@@ -48,8 +50,8 @@ def attribution(weights: Tensor, labels: Tensor, lost: Tensor) -> Metrics:
         "field_accuracy_boundary": float(correct[near].mean()),
         "field_accuracy_interior": float(correct[~near].mean()),
         "macro_auroc": float(sum(aurocs) / len(classes)),
-        **{f"auroc_{label}": float(auroc) for label, auroc in zip(classes, aurocs, strict=True)},
-        **{f"recall_{label}": float(recall) for label, recall in zip(classes, recall_by_label, strict=True)},
+        **{f"auroc_{names[label]}": float(auroc) for label, auroc in zip(classes, aurocs, strict=True)},
+        **{f"recall_{names[label]}": float(recall) for label, recall in zip(classes, recall_by_label, strict=True)},
         "macro_f1": float(f1_score(y_true, y_pred, labels=classes, average="macro")),
         "iou": float(jaccard_score(y_true, y_pred, labels=classes, average="macro")),
         "segment_f1": segment_f1(predicted, labels),

@@ -52,7 +52,7 @@ from conservator_studies.language_models import lacks
 from conservator_studies.plays import DOMAIN, DOT, SPLIT, Play, clean_text, load_or_train_expert, read_plays
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 OURS, BEST = "composed", "everything"
 # exponent: candidate scales of an expert [LOG: illegible-letters-in-early-plays]
@@ -413,8 +413,6 @@ def draw(results: Mapping[str, FilledWords]) -> Figure:
     sizes = [4 + size / 4 for *_, size in points]
     right.scatter([x for x, *_ in points], [y for _, y, _ in points], s=sizes, color=BLUE)
     right.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.02), ylim=(0, 1.02), title="All composed")
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -432,7 +430,7 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(
+STUDY = Study(
     presets=PRESETS,
     unit="lacunae",
     tables=TABLES,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from conservator_studies.byte import NAMES, ByteConfig, comparison_tables, prepare, region_table, restore_all, tabulate
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 CONFIG = ByteConfig(windows=128, domains=("prose", "code"))
 PRESETS = {"laptop": CONFIG, "paper": replace(CONFIG, particles="byte")}
@@ -34,4 +34,4 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
     return Findings(tabulate(restorations, trial.mixed, PAPER), {})
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=NAMES, run=run)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=NAMES, run=run)

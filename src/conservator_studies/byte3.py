@@ -25,7 +25,7 @@ from conservator_studies.byte import (
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored, difference, join, restore_windows
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 PRESETS = {"laptop": ByteConfig(particle_windows=24), "paper": with_paper_particles(ByteConfig())}
 ACCURACY_TABLE, *QUALITY_TABLES = comparison_tables("tab:byte3", "tab:decoder, tab:fieldmetrics, tab:routers")
@@ -77,7 +77,7 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
     for row in rows:
         if row["method"] != OURS_IN_DOMAIN:
             in_domain = restorations[OURS_IN_DOMAIN].first(row["windows"])
-            row |= difference(in_domain, restorations[row["method"]]).as_row("own_")
+            row |= difference(in_domain, restorations[row["method"]], "own_")
     return Findings(rows, {"byte3": draw(rows)})
 
 
@@ -114,7 +114,6 @@ def draw(rows: list[Row], labels: Mapping[str, str] = NAMES) -> Figure:
     axes.set(
         xlabel="accuracy of local evidence minus accuracy of the method (windows in brackets)", ylim=(-0.7, len(shown))
     )
-    axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="x", color="0.92")
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     return figure
@@ -150,4 +149,4 @@ def conclude(rows: list[Row]) -> str:
     return text
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=NAMES, run=run, conclude=conclude)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=NAMES, run=run, conclude=conclude)

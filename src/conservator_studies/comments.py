@@ -12,7 +12,7 @@ from conservator_studies.corpora import read_domain
 from conservator_studies.mixtures import Mixtures
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 ATTEMPTS_PER_WINDOW = 1000  # windows: maximum number of draws per accepted window [safety limit]
 
@@ -102,4 +102,4 @@ def label_bytes(text: str) -> Tensor | None:
     return labels
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=NAMES, run=run, conclude=conclude)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=NAMES, run=run, conclude=conclude)

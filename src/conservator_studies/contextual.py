@@ -15,7 +15,7 @@ from conservator.reference import BigramExpert, EnumeratedEvidence, all_sequence
 from conservator_studies.result import Column, Findings, Metrics, TableSpec
 from conservator_studies.simulation import field_error
 from conservator_studies.statistics import Measurements
-from conservator_studies.study import SimulatedStudy, Track
+from conservator_studies.study import Study, Track
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Problem:
     observed: Observation
 
 
-def run(config: Config, seed: int, track: Track) -> Findings:
+def run(config: Config, seed: int, track: Track, resources: None = None) -> Findings:
     """Compare gradients at the uniform field, and recover the field from increasing numbers of observations."""
     measured = Measurements()
     for repeat in track(range(config.repeats), "contextual"):
@@ -212,9 +212,7 @@ def draw(measured: dict[str, dict[str, list[float]]], config: Config) -> Figure:
     right.text(counts[-1], 0.5 - config.softening, "uniform field", color=GREY, fontsize=9, ha="right", va="bottom")
     right.set(xscale="log", xlabel="observations $N$", ylabel="field mean absolute error", ylim=(0, 1))
     right.legend(frameon=False, fontsize=9)
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
-STUDY = SimulatedStudy(presets=PRESETS, unit="repeats", tables=TABLES, labels=LABELS, run=run)
+STUDY = Study(presets=PRESETS, needs_resources=False, unit="repeats", tables=TABLES, labels=LABELS, run=run)

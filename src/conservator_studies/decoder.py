@@ -9,7 +9,7 @@ from conservator_studies.byte import NAMES, OURS, ByteConfig, Trial, interval, p
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored, difference, select_positions
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def run(config: Config, seed: int, track: Track, resources: Resources) -> Findin
     rows = [row_of("one_step", one_step, config), row_of("iterative", iterative, config)]
     for name in BASELINES:
         gain = difference(iterative[name], one_step[name])
-        rows[1] |= {f"gain_{name}": gain.difference, f"gain_{name}_low": gain.low, f"gain_{name}_high": gain.high}
+        rows[1] |= {f"gain_{name}{end}": gain[f"difference{end}"] for end in ("", "_low", "_high")}
     return Findings(rows, {})
 
 
@@ -81,4 +81,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)

@@ -51,7 +51,7 @@ def degrade(image: bytes, level: str, generator: np.random.Generator) -> bytes:
     """Degrade a page; return it as PNG.
 
     Args:
-        image: page image from ``render``.
+        image: page image from ``draw``.
         level: key of LEVELS.
         generator: draws the ink spread, light, skew and noise of this page.
     """

@@ -12,7 +12,7 @@ from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.scored_documents import Method, ScoredDocuments, by_restorer, score_all
 from conservator_studies.statistics import compare
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 METHODS = {
     "product": "product [95 %]",
@@ -92,7 +92,7 @@ def row_of(name: str, scored: Mapping[str, ScoredDocuments]) -> Row:
     row: Row = {"method": name, "count": len(product.restorations), "paper": {}}
     for method, restored in scored.items():
         row |= restored.summarise(f"accuracy_{method}")
-    row |= compare(product.accuracies, scored["plain"].accuracies).as_row()
+    row |= compare(product.accuracies, scored["plain"].accuracies)
     confident = product.confidence >= CONFIDENT
     row |= {"calibration_error": product.calibration_error(), "sure_share": float(confident.mean())}
     if confident.any():
@@ -109,4 +109,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(presets=PRESETS, unit="documents", tables=TABLES, run=run, conclude=conclude, domain="readme")
+STUDY = Study(presets=PRESETS, unit="documents", tables=TABLES, run=run, conclude=conclude, domain="readme")

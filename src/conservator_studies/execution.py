@@ -4,14 +4,14 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from conservator.evaluation.figures import render
-from conservator.evaluation.provenance import commit
+from conservator.evaluation.provenance import commit, versions
 from conservator.evaluation.tables import Lines, as_markdown
 from conservator.system.files import make_folder, write_atomically
 from conservator_studies.resources import Resources
-from conservator_studies.result import Result, Row
+from conservator_studies.result import Record, Row, to_json
 from conservator_studies.study import Study, Track, load_study
 
 
@@ -34,7 +34,7 @@ class Request:
     resources: Resources | None = None
 
     @property
-    def study(self) -> Study[Any]:
+    def study(self) -> Study:
         """The study."""
         return load_study(self.name)
 
@@ -49,8 +49,8 @@ class Request:
         return {
             "name": self.name,
             "preset": self.preset,
-            "seed": self.seed,
             "commit": commit(),
+            "seed": self.seed,
             "config": json.loads(json.dumps(asdict(self.config))),
             "experts": self.resources.fingerprints if self.resources else {},
             "corpora": self.resources.fingerprint if self.resources else None,
@@ -70,38 +70,28 @@ def is_current(path: Path, request: Request) -> bool:
         return False
 
 
-def execute(request: Request, out: Path, track: Track, *, pdf: bool = False) -> tuple[Result, list[Path]]:
+def execute(request: Request, out: Path, track: Track, *, pdf: bool = False) -> tuple[Record, list[Path]]:
     """Run a study and write its record, tables and figures to ``out``.
 
     Returns:
-        The result, and the written files; the record is the first.
+        The record, and the written files; the file of the record is the first.
     """
-    config, resources = request.config, request.resources
     start = time.perf_counter()
-    findings = request.study.findings(config, request.seed, track, resources)
+    findings = request.study.run(request.config, request.seed, track, request.resources)
     seconds = time.perf_counter() - start
-    result = Result(
-        request.name,
-        request.preset,
-        request.seed,
-        asdict(config),
-        seconds,
-        findings.rows,
-        tuple(findings.figures),
-        resources.fingerprints if resources else {},
-        resources.fingerprint if resources else None,
-    )
+    results = {"seconds": round(seconds, 3), "figures": list(findings.figures), "rows": findings.rows}
+    record = cast(Record, {**request.inputs, "versions": versions(), **results})
     markdown = "\n".join(as_markdown(*table) for table in tables(request.name, findings.rows))
-    record = out / f"{request.name}.json"
+    path = out / f"{request.name}.json"
     contents = {out / f"{request.name}.md": markdown.encode()}
     for title, figure in findings.figures.items():
         for file_format in ("png", "pdf") if pdf else ("png",):
             contents[out / f"{title}.{file_format}"] = render(figure, file_format)
     make_folder(out)
-    for path, data in contents.items():
-        write_atomically(path, data)
-    write_atomically(record, result.to_json().encode())  # last: a record implies that all other files exist
-    return result, [record, *contents]
+    for content_path, data in contents.items():
+        write_atomically(content_path, data)
+    write_atomically(path, to_json(record).encode())  # last: a record implies that all other files exist
+    return record, [path, *contents]
 
 
 def tables(name: str, rows: list[Row]) -> list[tuple[str, Lines]]:

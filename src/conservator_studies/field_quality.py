@@ -1,7 +1,5 @@
 """Quality of the recovered field: table "fieldmetrics"."""
 
-from typing import TypedDict
-
 import numpy as np
 import torch
 from matplotlib.figure import Figure
@@ -15,8 +13,8 @@ from conservator_studies.byte import NAMES, OURS, ByteConfig, Trial, prepare
 from conservator_studies.metrics import boundaries
 from conservator_studies.mixtures import Mixtures
 from conservator_studies.resources import Resources
-from conservator_studies.result import Column, Findings, Metrics, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.result import Column, Findings, Row, TableSpec
+from conservator_studies.study import Study, Track
 
 PRESETS = {"laptop": ByteConfig(), "paper": ByteConfig()}
 WEIGHTS = "local_bayes_weights"
@@ -72,24 +70,6 @@ MAX_EXAMPLES = 3  # segments: number of failed segments in the conclusion [untun
 MAX_EXAMPLE_BYTES = 160  # bytes: length of an example [untuned]
 
 
-class FailedSegment(TypedDict):
-    """A segment with most positions attributed to the expert of another domain.
-
-    Attributes:
-        share: fraction of positions attributed to the label.
-        label: true domain.
-        taken: domain with the most attributed positions.
-        losses: domain -> mean loss of its expert on the hidden bytes of the segment, in nats per byte.
-        shape: anonymised text, from the function ``shape``.
-    """
-
-    share: float
-    label: str
-    taken: str
-    losses: Metrics
-    shape: str
-
-
 def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
     """Compare fields with the true regions: our regions, our weights, and the fields of baselines."""
     trial = prepare(config, seed, resources)
@@ -105,11 +85,7 @@ def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Fi
 def row_of(name: str, weights: Tensor, trial: Trial) -> Row:
     """Compute all attribution metrics of a field (N, L, m); the interval is a bootstrap over documents."""
     mixed = trial.mixed
-    metrics = attribution(weights, mixed.labels, trial.setting.observation.lost)
-    for number, region in enumerate(mixed.names):
-        for kind in ("auroc", "recall"):
-            if f"{kind}_{number}" in metrics:
-                metrics[f"{kind}_{region}"] = metrics.pop(f"{kind}_{number}")
+    metrics = attribution(weights, mixed.labels, trial.setting.observation.lost, mixed.names)
     correct = (weights.argmax(-1) == mixed.labels).flatten()
     estimate = ratio(correct, torch.ones_like(correct), mixed.documents.flatten())
     interval = {"field_accuracy_low": estimate.low, "field_accuracy_high": estimate.high}
@@ -129,7 +105,7 @@ def disagreement(trial: Trial) -> Row:
             "accuracy_ours": float(ours.correct[differs].double().mean()),
             "accuracy_label": float(label_router.correct[differs].double().mean()),
         }
-    failed: list[FailedSegment] = []
+    failed: list[Row] = []  # segments with most positions attributed to the expert of another domain
     total = 0
     losses = trial.setting.held_out_scores.values
     for window, labels in enumerate(mixed.labels):
@@ -140,10 +116,10 @@ def disagreement(trial: Trial) -> Row:
                 means = losses[window, start:stop].nanmean(dim=0).tolist()
                 failed.append(
                     {
-                        "share": fraction,
+                        "share": fraction,  # of positions attributed to the label
                         "label": mixed.names[region],
                         "taken": mixed.names[int(regions[window, start:stop].mode().values)],
-                        "losses": dict(zip(mixed.names, means, strict=True)),
+                        "losses": dict(zip(mixed.names, means, strict=True)),  # nats per hidden byte, by expert
                         "shape": shape(bytes(mixed.tokens[window, start:stop].tolist()[:MAX_EXAMPLE_BYTES])),
                     }
                 )
@@ -177,7 +153,6 @@ def draw(fields: dict[str, Tensor], mixed: Mixtures) -> Figure:
         axes.plot(distances, accuracy, color=colour, linestyle=style, label=LABELS[name])
     axes.axvline(-0.5, color="0.8", linewidth=1)
     axes.set(xlabel="position relative to a true boundary", ylabel="field accuracy", ylim=(None, 1.01))
-    axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.92")
     axes.legend(frameon=False, fontsize=8, loc="lower right")
     return figure
@@ -219,4 +194,4 @@ def conclude(rows: list[Row]) -> str:
     return text
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)

@@ -1,7 +1,5 @@
 """Recovered fields of three windows that fixed rules select: figure "flagship"."""
 
-from dataclasses import dataclass
-
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,7 +12,7 @@ from conservator_studies.metrics import per_group
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored, restore_windows
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 PRESETS = {"laptop": ByteConfig(), "paper": ByteConfig()}
 TABLES = [
@@ -37,38 +35,17 @@ LABELS = {
 COLOURS = (BLUE, ORANGE, GREEN)
 
 
-@dataclass(frozen=True)
-class SelectedWindow:
-    """A window, and the median accuracy of the windows that it was selected from."""
-
-    window: int
-    median: float
-
-
 def run(config: ByteConfig, seed: int, track: Track, resources: Resources) -> Findings:
     """Infer the fields of all windows, select three windows by the rules, and plot them."""
     trial = prepare(config, seed, resources)
     inferred = trial.setting.bayes
     restored = restore_windows(trial.setting.team, trial.mixed, trial.setting.observation, inferred)
-    selected = select_windows(trial, restored, inferred.regions.argmax(-1))
-    field_accuracy = (inferred.regions.argmax(-1) == trial.mixed.labels).double().mean(-1)
-    accuracy = per_group(restored.correct, restored.windows)
-    rows: list[Row] = [
-        {
-            "method": rule,
-            "window": choice.window,
-            "accuracy": float(accuracy[choice.window]),
-            "field_accuracy": float(field_accuracy[choice.window]),
-            "median_accuracy": choice.median,
-            "paper": {},
-        }
-        for rule, choice in selected.items()
-    ]
+    rows = select_windows(trial, restored, inferred.regions.argmax(-1))
     return Findings(rows, {"flagship": draw(trial, inferred.field, inferred.regions, rows)})
 
 
-def select_windows(trial: Trial, restored: Restored, regions: Tensor) -> dict[str, SelectedWindow]:
-    """Select windows by rules that were fixed before any window was inspected.
+def select_windows(trial: Trial, restored: Restored, regions: Tensor) -> list[Row]:
+    """Select windows by rules that were fixed before any window was inspected, and make one row per rule.
 
     ``two`` and ``three``: the window of median restoration accuracy among the windows with two or three segments (the
     lower of two medians, the first of a tie). ``worst``: among the windows that mix two domains, take the pair of
@@ -76,14 +53,21 @@ def select_windows(trial: Trial, restored: Restored, regions: Tensor) -> dict[st
     """
     accuracy = per_group(restored.correct, restored.windows)  # every window has lost bytes
     labels = trial.mixed.labels
+    field_accuracy = (regions == labels).double().mean(-1)
     counts = torch.tensor([len(segments(row)) for row in labels])
-    selected = {}
+    rows: list[Row] = []
+
+    def select(rule: str, window: int, candidates: Tensor) -> None:
+        row: Row = {"method": rule, "window": window, "accuracy": float(accuracy[window])}
+        row["field_accuracy"] = float(field_accuracy[window])
+        row["median_accuracy"] = float(accuracy[candidates].median())
+        rows.append(row | {"paper": {}})
+
     for rule, count in (("two", 2), ("three", 3)):
         candidates = (counts == count).nonzero()[:, 0]
         if len(candidates):
             order = candidates[accuracy[candidates].argsort(stable=True)]
-            window = int(order[(len(order) - 1) // 2])
-            selected[rule] = SelectedWindow(window, float(accuracy[candidates].median()))
+            select(rule, int(order[(len(order) - 1) // 2]), candidates)
     pairs: dict[tuple[int, ...], list[int]] = {}
     for window, row in enumerate(labels):
         domains = tuple(row.unique().tolist())
@@ -91,11 +75,9 @@ def select_windows(trial: Trial, restored: Restored, regions: Tensor) -> dict[st
             pairs.setdefault(domains, []).append(window)
     if pairs:
         hardest = min(pairs.values(), key=lambda windows: float(accuracy[windows].mean()))
-        field_accuracy = (regions == labels).double().mean(-1)
-        selected["worst"] = SelectedWindow(
-            min(hardest, key=lambda window: float(field_accuracy[window])), float(accuracy[hardest].median())
-        )
-    return selected
+        worst = min(hardest, key=lambda window: float(field_accuracy[window]))
+        select("worst", worst, torch.tensor(hardest))
+    return rows
 
 
 def draw(trial: Trial, field: Tensor, regions: Tensor, rows: list[Row]) -> Figure:
@@ -128,7 +110,6 @@ def plot_window(panel: Axes, labels: Tensor, field: Tensor, regions: Tensor) -> 
         panel.plot(field[:, number], color=colour, linewidth=1.6)
         panel.plot(regions[:, number], color=colour, linewidth=1, linestyle=":")
     panel.set(ylim=(-0.12, 1.2), xlim=(-0.5, len(labels) - 0.5), yticks=[0, 0.5, 1], ylabel="weight")
-    panel.spines[["top", "right"]].set_visible(False)
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=LABELS, run=run)

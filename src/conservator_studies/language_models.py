@@ -6,7 +6,7 @@ documents, each with a span of prose and a span of code.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -27,7 +27,7 @@ from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.scored_documents import ScoredDocuments, ScoredRestoration, by_restorer, score
 from conservator_studies.shared_weights import FixedWeightRescorer, compute_evidence
 from conservator_studies.statistics import compare
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 MODEL, OTHER = "smollm2", "gemma3-270m"
 COMPOSED, LOCAL, GLOBAL = "composed", "local", "global"
@@ -184,7 +184,8 @@ def restore_mixed(
             scored[name] = scored[LOCAL]
         else:
             restoration = score_rescorer(draft, document, FixedWeightRescorer(models, given=weight))
-            scored[name] = restoration.add_seconds(0.0 if name == "equal" else evidence.seconds)
+            evidence_seconds = 0.0 if name == "equal" else evidence.seconds
+            scored[name] = replace(restoration, seconds=restoration.seconds + evidence_seconds)
         weights[name] = {
             "weight_prose": float(weight[~is_code, 0].mean()),
             "weight_code": float(weight[is_code, 0].mean()),
@@ -252,7 +253,7 @@ def row_of(name: str, scored: Sequence[Mapping[str, ScoredRestoration]], referen
     seconds = [KILOBYTE * restoration.seconds / restoration.size for restoration in restored.restorations]
     row[f"{prefix}seconds"] = float(np.median(seconds))
     if name != reference:
-        row |= compare(ours.accuracies, restored.accuracies).as_row(prefix)
+        row |= compare(ours.accuracies, restored.accuracies, prefix)
     return row
 
 
@@ -279,7 +280,7 @@ def conclude(rows: list[Row]) -> str:
     return text
 
 
-STUDY = TextStudy(
+STUDY = Study(
     presets=PRESETS,
     unit="documents",
     tables=TABLES,

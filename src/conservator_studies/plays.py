@@ -8,6 +8,7 @@ tune or test) depends only on its name. Plays of the part ``test`` are used neit
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -43,23 +44,10 @@ class Play:
     def words(self) -> list[tuple[int, int]]:
         """Spans of the damaged words that the editors filled in completely."""
         return [
-            (start, stop)
-            for start, stop in word_spans(self.damaged)
-            if DOT in self.damaged[start:stop] and DOT not in self.clean[start:stop]
+            word.span()
+            for word in re.finditer(r"\S+", self.damaged)
+            if DOT in word[0] and DOT not in self.clean[slice(*word.span())]
         ]
-
-
-def word_spans(text: str) -> list[tuple[int, int]]:
-    """Return the spans of the words of a text; white space separates words."""
-    spans, start = [], None
-    for position, char in enumerate(text + " "):
-        if char.isspace():
-            if start is not None:
-                spans.append((start, position))
-            start = None
-        elif start is None:
-            start = position
-    return spans
 
 
 def read_plays(corpora: Path) -> dict[str, list[Play]]:

@@ -9,7 +9,7 @@ from conservator_studies.baselines import Composed, Setting
 from conservator_studies.byte import ByteConfig, comparison_tables, interval, prepare, tabulate, with_paper_particles
 from conservator_studies.resources import Resources
 from conservator_studies.result import Findings, Row
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 CONFIG = ByteConfig(windows=128, particle_windows=16)
 PRESETS = {"laptop": CONFIG, "paper": with_paper_particles(ByteConfig())}
@@ -76,4 +76,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)

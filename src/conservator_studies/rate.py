@@ -10,7 +10,7 @@ from conservator_studies.byte import NAMES, ByteConfig, prepare, restore_all
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.statistics import Measurements
-from conservator_studies.study import TextStudy, Track, untracked
+from conservator_studies.study import Study, Track, untracked
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,9 @@ def draw(rows: list[Row]) -> Figure:
         axes.plot(rates, paper, "x--", color=colour, ms=5, linewidth=1)
     axes.plot([], [], "x--", color="black", ms=5, linewidth=1, label="paper, same colours")
     axes.set(xlabel="fraction of lost bytes", ylabel="accuracy", xticks=rates)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.92")
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, run=run)
+STUDY = Study(presets=PRESETS, tables=TABLES, run=run)

@@ -29,7 +29,7 @@ from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.scored_documents import Filled, Method, ScoredDocuments, by_restorer, score_all
 from conservator_studies.statistics import compare
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 PRODUCT, WITH_REFERENCES = "product", "product_like"
 EDGES = [tenths / 10 for tenths in range(11)]  # confidence: bin edges of the reliability curve [untuned]
@@ -176,7 +176,7 @@ def accuracy_rows(scored: Mapping[str, ScoredDocuments]) -> list[Row]:
         count = len(restored.restorations)
         row: Row = {"method": name, "count": count, **restored.summarise("accuracy"), "paper": {}}
         if name != PRODUCT:
-            row |= compare(scored[PRODUCT].accuracies, restored.accuracies).as_row()
+            row |= compare(scored[PRODUCT].accuracies, restored.accuracies)
         rows.append(row)
     return rows
 
@@ -210,7 +210,6 @@ def draw(rows: list[Row]) -> Figure:
     sizes = [20 + 400 * row["share"] for row in rows]
     axes.scatter([row["confidence"] for row in rows], [row["right"] for row in rows], s=sizes)
     axes.set(xlabel="confidence", ylabel="accuracy", xlim=(0, 1.03), ylim=(0, 1.03), aspect="equal")
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -237,6 +236,6 @@ def conclude(rows: list[Row]) -> str:
     return text
 
 
-STUDY = TextStudy(
+STUDY = Study(
     presets=PRESETS, unit="documents", tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="readme"
 )

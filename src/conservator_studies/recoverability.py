@@ -13,7 +13,7 @@ from conservator.reference import FactorisedEvidence, Solution, infer_field, sam
 from conservator_studies.result import Column, Findings, Row, TableSpec
 from conservator_studies.simulation import divergence, draw_experts, field_error, true_field
 from conservator_studies.statistics import summarise
-from conservator_studies.study import SimulatedStudy, Track
+from conservator_studies.study import Study, Track
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ TABLES = [
 ]
 
 
-def run(config: Config, seed: int, track: Track) -> Findings:
+def run(config: Config, seed: int, track: Track, resources: None = None) -> Findings:
     """Recover the field from exact evidence along each axis, with new experts and observations in each repeat."""
     points = [
         *(("n", count) for count in config.all_observations),
@@ -98,11 +98,10 @@ def draw(rows: list[Row]) -> Figure:
         panel.errorbar(values, means, [means - low.clip(1e-4), high - means], fmt="o-", color=BLUE, capsize=2, ms=4)
         panel.axhline(1 / 3, color=GREY, linestyle="--", linewidth=1)
         panel.set(xlabel=label, xscale=scale, yscale="log", ylim=(2e-3, 0.6))
-        panel.spines[["top", "right"]].set_visible(False)
         panel.grid(axis="y", color="0.92")
     panels[0].set_ylabel("field mean absolute error")
     panels[2].text(0.0, 0.345, "equal weights", color=GREY, fontsize=9, va="bottom")
     return figure
 
 
-STUDY = SimulatedStudy(presets=PRESETS, unit="repeats", tables=TABLES, run=run)
+STUDY = Study(presets=PRESETS, needs_resources=False, unit="repeats", tables=TABLES, run=run)

@@ -16,7 +16,7 @@ from conservator_studies.mixtures import Mixtures, mix
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored, describe, select_positions
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,6 @@ def draw(rows: list[Row]) -> Figure:
         axes.plot(rates, gains, "o-", color=colour, ms=4, label=NAMES[name])
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set(xlabel="fraction of replaced bytes", ylabel="accuracy gain over copying", xticks=rates)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="0.92")
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     return figure
@@ -160,4 +159,4 @@ def conclude(rows: list[Row]) -> str:
     return "**Correction under replacement, and its dependence on the composition.** " + " ".join(sentences)
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)

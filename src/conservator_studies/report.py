@@ -58,7 +58,7 @@ def section(name: str, record: Record) -> str:
     """Make the section of a study: summary, tables, figures and conclusion."""
     study = load_study(name)
     size = f"{record['config'][study.unit]} {study.unit}"
-    parts = [f"## {name}\n\n{STUDIES[name].summary}. {size}, {record['seconds'] / 60:.1f} minutes.\n"]
+    parts = [f"## {name}\n\n{STUDIES[name]}. {size}, {record['seconds'] / 60:.1f} minutes.\n"]
     for spec, lines in study.grids(record["rows"]):
         source = f"\nPaper: `{spec.source}`.\n" if spec.source else ""
         parts.append(as_markdown(spec.title, lines) + source)

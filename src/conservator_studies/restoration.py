@@ -15,7 +15,7 @@ from conservator.field import Inferred
 from conservator_studies.metrics import boundary_f1, calibration_error, per_group
 from conservator_studies.mixtures import Mixtures
 from conservator_studies.result import Metrics, Row
-from conservator_studies.statistics import PairedDifference, compare
+from conservator_studies.statistics import compare
 
 
 @dataclass(frozen=True)
@@ -126,10 +126,10 @@ def select_positions(
     )
 
 
-def difference(ours: Restored, other: Restored) -> PairedDifference:
-    """Compare two restorations of the same positions by their accuracy on each document."""
-    accuracies = [per_group(restored.correct, restored.documents).tolist() for restored in (ours, other)]
-    return compare(*accuracies)
+def difference(ours: Restored, other: Restored, prefix: str = "") -> Metrics:
+    """Compare two restorations of the same positions by their accuracy on each document, as ``compare`` does."""
+    first, second = (per_group(restored.correct, restored.documents).tolist() for restored in (ours, other))
+    return compare(first, second, prefix)
 
 
 def describe(name: str, restored: Restored, labels: Tensor, reference: Restored | None = None) -> Row:
@@ -160,7 +160,7 @@ def describe(name: str, restored: Restored, labels: Tensor, reference: Restored 
         if unambiguous.all():
             row["boundary_f1"] = boundary_f1(restored.regions, labels)
     if reference is not None and reference is not restored:
-        row |= difference(reference.first(windows), restored).as_row()
+        row |= difference(reference.first(windows), restored)
     return row
 
 

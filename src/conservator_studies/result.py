@@ -1,13 +1,12 @@
 """Results of a study: a JSON record with provenance, and tables with the paper's values."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from matplotlib.figure import Figure
 
-from conservator.evaluation.provenance import commit, versions
 from conservator.evaluation.tables import Lines
 
 Metrics = dict[str, float]  # metric -> value
@@ -22,18 +21,32 @@ Row = dict[str, Any]
 
 
 class Record(TypedDict):
-    """JSON form of a result file; see ``Result`` for the fields."""
+    """JSON form of a result file: the findings of a study, with all inputs needed to reproduce them.
+
+    Attributes:
+        name: name of the study.
+        preset: name of the configuration.
+        commit: commit of the code; None outside of a checkout.
+        seed: random seed.
+        config: configuration.
+        experts: name -> fingerprint of the available experts; empty if the study simulates its experts.
+        corpora: fingerprint of the texts; None if the study uses no texts.
+        versions: versions of Python and of packages.
+        seconds: wall time.
+        figures: names of the figures.
+        rows: rows of the findings.
+    """
 
     name: str
     preset: str
     commit: str | None
     seed: int
-    versions: dict[str, str | None]
     config: dict[str, Any]
     experts: dict[str, str]
     corpora: str | None
+    versions: dict[str, str | None]
     seconds: float
-    figures: Sequence[str]
+    figures: list[str]
     rows: list[Row]
 
 
@@ -74,48 +87,9 @@ class Findings:
     figures: dict[str, Figure]
 
 
-@dataclass(frozen=True)
-class Result:
-    """Findings of a study with all inputs needed to reproduce them.
-
-    Attributes:
-        name: name of the study.
-        preset: name of the configuration.
-        seed: random seed.
-        config: configuration.
-        seconds: wall time.
-        rows: rows of the findings.
-        figures: names of the figures.
-        experts: name -> fingerprint of the available experts; empty if the study simulates its experts.
-        corpora: fingerprint of the texts; None if the study uses no texts.
-    """
-
-    name: str
-    preset: str
-    seed: int
-    config: dict[str, Any]
-    seconds: float
-    rows: list[Row]
-    figures: tuple[str, ...] = ()
-    experts: dict[str, str] = field(default_factory=dict)
-    corpora: str | None = None
-
-    def to_json(self) -> str:
-        """Return the content of the result file."""
-        record: Record = {
-            "name": self.name,
-            "preset": self.preset,
-            "commit": commit(),
-            "seed": self.seed,
-            "versions": versions(),
-            "config": self.config,
-            "experts": self.experts,
-            "corpora": self.corpora,
-            "seconds": round(self.seconds, 3),
-            "figures": self.figures,
-            "rows": self.rows,
-        }
-        return json.dumps(record, indent=2, allow_nan=False) + "\n"
+def to_json(record: Mapping[str, Any]) -> str:
+    """Return the content of a result file."""
+    return json.dumps(record, indent=2, allow_nan=False) + "\n"
 
 
 def cell(row: Row, column: Column) -> str:

@@ -10,7 +10,7 @@ from conservator.evaluation.figures import BLUE, GREY, ORANGE, new_figure
 from conservator_studies.byte import COMPARISON, NAMES, OURS, ByteConfig, interval, prepare, restore_all, tabulate
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 PRESETS = {"laptop": ByteConfig(), "paper": ByteConfig()}
 TABLES = [
@@ -76,7 +76,6 @@ def draw(rows: list[Row]) -> Figure:
         )
     axes.set(xlabel="field accuracy", ylabel="restoration accuracy")
     axes.margins(x=0.1, y=0.15)
-    axes.spines[["top", "right"]].set_visible(False)
     return figure
 
 
@@ -112,4 +111,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=NAMES, run=run, conclude=conclude)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=NAMES, run=run, conclude=conclude)

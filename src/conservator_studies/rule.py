@@ -32,7 +32,7 @@ from conservator_studies.mixtures import Mixtures, mix
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored, describe, difference
 from conservator_studies.result import Column, Findings, Metrics, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 Array = NDArray[np.float64]
 # role of an expert -> kind of its training text
@@ -272,13 +272,12 @@ def measure(name: str, trial: Trial, *, scales: bool = False) -> Row:
         predictions, observation, simplex_grid(experts, finest_resolution(experts)), global_prior
     )
     local, by_global = (restore(trial, setting.team, fields) for fields in (local_fields, global_fields))
-    paired = difference(local, by_global)
     row: Row = {
         "method": name,
         "windows": len(trial.mixed.tokens),
-        "documents": paired.count,
+        "documents": len(local.documents.unique()),
         "accuracy": local.document_accuracy,
-        **paired.as_row(),
+        **difference(local, by_global),
         **predicted_gain(folds, trial),
         **compare_fields(local_fields, global_fields, observation),
         "paper": {},
@@ -326,7 +325,7 @@ def scale_metrics(predictions: Sequence[Predictions], trial: Trial, unscaled: Re
     scaled = restore(trial, scales.apply(team), fields)
     rows = [describe("", restored, trial.mixed.labels) for restored in (scaled, unscaled)]
     return {
-        **difference(scaled, unscaled).as_row("scaled_"),
+        **difference(scaled, unscaled, "scaled_"),
         "scaled_nats": rows[0]["log_likelihood"] - rows[1]["log_likelihood"],
         "calibration_error": rows[1]["calibration_error"],
         "scaled_calibration_error": rows[0]["calibration_error"],
@@ -417,7 +416,6 @@ def draw(rows: list[Row]) -> Figure:
     axes.axvline(0, color="0.85", linewidth=1, zorder=0)
     axes.set(xlabel="predicted from hidden visible bytes", ylabel="measured on lost bytes", xlim=diagonal)
     axes.set_title("accuracy of local weights minus accuracy of the global weight", fontsize=10)
-    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9, loc="upper left")
     return figure
 
@@ -457,4 +455,4 @@ def conclude(rows: list[Row]) -> str:
     return text
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="readme")
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude, domain="readme")

@@ -62,7 +62,7 @@ class PagePlan:
     def draw(self, seed: int) -> bytes:
         """Draw the degraded image of the page."""
         page_seed = int.from_bytes(hashlib.sha256(f"{seed} {self.name}".encode()).digest()[:8], "big")
-        return degrade(draw(self.lines, self.kind).image, self.level, np.random.default_rng(page_seed))
+        return degrade(draw(self.lines, self.kind), self.level, np.random.default_rng(page_seed))
 
     def key(self, seed: int, version: str) -> str:
         """Hash of all inputs of the OCR: text, degradation and version of Tesseract."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -40,10 +40,6 @@ class ScoredRestoration:
     def accuracy(self) -> float:
         """Fraction of the lost bytes that were restored correctly."""
         return float(self.correct.mean())
-
-    def add_seconds(self, seconds: float) -> "ScoredRestoration":
-        """Add CPU time."""
-        return replace(self, seconds=self.seconds + seconds)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from conservator_studies.byte import NAMES, OURS, ByteConfig, prepare, restore_a
 from conservator_studies.corpora import read_domain
 from conservator_studies.resources import Resources
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 
 
 @dataclass(frozen=True)
@@ -135,4 +135,4 @@ def conclude(rows: list[Row]) -> str:
     return " ".join(sentences)
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)

@@ -25,7 +25,7 @@ from conservator_studies.denoiser import Denoiser, train_denoiser
 from conservator_studies.result import Column, Findings, Metrics, TableSpec
 from conservator_studies.simulation import divergence, draw_experts, field_error, true_field
 from conservator_studies.statistics import Measurements
-from conservator_studies.study import SimulatedStudy, Track
+from conservator_studies.study import Study, Track
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ PAPER = {
 }
 
 
-def run(config: Config, seed: int, track: Track) -> Findings:
+def run(config: Config, seed: int, track: Track, resources: None = None) -> Findings:
     """Repeat the study ``config.repeats`` times, each time with new experts, observations and training."""
     measured = Measurements()
     fields: dict[str, list[Tensor]] = defaultdict(list)
@@ -196,7 +196,6 @@ def draw(truth: Tensor, fields: dict[str, list[Tensor]]) -> Figure:
     for axes in (above, below):
         for boundary in (third, 2 * third):
             axes.axvline(boundary - 0.5, color="0.8", linewidth=1, zorder=0)
-        axes.spines[["top", "right"]].set_visible(False)
     above.step(positions, truth[:, 0], where="mid", color="black", linewidth=1.2, label="true field")
     marks = (("exact", "exact evidence", BLUE, "o"), ("surrogate", "flow-matching surrogate", ORANGE, "^"))
     for method, label, colour, mark in marks:
@@ -209,4 +208,4 @@ def draw(truth: Tensor, fields: dict[str, list[Tensor]]) -> Figure:
     return figure
 
 
-STUDY = SimulatedStudy(presets=PRESETS, unit="repeats", tables=TABLES, labels=LABELS, run=run)
+STUDY = Study(presets=PRESETS, needs_resources=False, unit="repeats", tables=TABLES, labels=LABELS, run=run)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import torch
@@ -24,12 +23,11 @@ from conservator.field import (
 )
 from conservator.reference import CompositeEvidence, PerColumn, ascend
 from conservator_studies.baselines import Composed, Setting
-from conservator_studies.baselines.uniform import evidence_gradient
 from conservator_studies.byte import COMPARISON, NAMES, ByteConfig, Trial, prepare, restore_all, tabulate
 from conservator_studies.resources import Resources
 from conservator_studies.restoration import Restored
 from conservator_studies.result import Column, Findings, Row, TableSpec
-from conservator_studies.study import TextStudy, Track, untracked
+from conservator_studies.study import Study, Track, untracked
 
 
 @dataclass(frozen=True)
@@ -105,8 +103,9 @@ def sweep(trial: Trial, config: Config, track: Track) -> Iterator[tuple[str, Res
     for window in track(range(config.windows), "smoothing"):
         evidence = CompositeEvidence.gather(setting.team, setting.observation[window], DEFAULT, generator)
         for index, tau in enumerate(config.sweep):
-            gradient = partial(evidence_gradient, evidence)
-            fields[index, window] = ascend(gradient, evidence.shape, setting.iterations, setting.eta, PerColumn(tau))[0]
+            fields[index, window], _ = ascend(
+                evidence.gradient, evidence.shape, setting.iterations, setting.eta, PerColumn(tau)
+            )
     for tau, field in zip(config.sweep, fields, strict=True):
         yield f"sweep {tau:g}", trial.restore(Composed(Inferred.given(field), setting.team))
 
@@ -137,7 +136,6 @@ def draw(rows: list[Row]) -> Figure:
                 panel.axhline(by_method[SELECTED][metric], color=colour, linestyle="--", linewidth=1)
         panel.axhline(by_method["equal"]["accuracy_documents"], color=GREY, linestyle=":", linewidth=1)
         panel.set(xlabel=label)
-        panel.spines[["top", "right"]].set_visible(False)
         panel.grid(axis="y", color="0.92")
     panels[0].axvline(0.6, color=GREY, linewidth=1)
     panels[0].annotate(" used by the paper", (0.6, 0.12), xycoords=("data", "axes fraction"), fontsize=8, color=GREY)
@@ -174,4 +172,4 @@ def conclude(rows: list[Row]) -> str:
     )
 
 
-STUDY = TextStudy(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)
+STUDY = Study(presets=PRESETS, tables=TABLES, labels=LABELS, run=run, conclude=conclude)

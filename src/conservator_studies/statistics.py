@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -58,36 +57,16 @@ def student_quantile(probability: float, freedom: int) -> float:
     return float(stats.t.ppf(probability, freedom))
 
 
-@dataclass(frozen=True)
-class PairedDifference:
-    """Difference of two methods on the same units (documents).
-
-    Attributes:
-        difference: mean of the paired differences.
-        low: lower bound of its 95 % bootstrap interval.
-        high: upper bound of its 95 % bootstrap interval.
-        p: two-sided p-value of a sign-flip permutation test; at least 1 / (resamples + 1).
-        d_z: Cohen's d: mean over standard deviation of the differences; 0 if the standard deviation is 0.
-        count: number of units.
-    """
-
-    difference: float
-    low: float
-    high: float
-    p: float
-    d_z: float
-    count: int
-
-    def as_row(self, prefix: str = "") -> Metrics:
-        """Return the entries of a row: difference with its interval, p and d_z."""
-        entries = {"difference": self.difference, "difference_low": self.low, "difference_high": self.high}
-        return {f"{prefix}{key}": value for key, value in (entries | {"p": self.p, "d_z": self.d_z}).items()}
-
-
 def compare(
-    ours: Sequence[float], theirs: Sequence[float], *, resamples: int = 10_000, seed: int = 0
-) -> PairedDifference:
-    """Compare two methods on the same units (appendix "Protocol and statistics")."""
+    ours: Sequence[float], theirs: Sequence[float], prefix: str = "", *, resamples: int = 10_000, seed: int = 0
+) -> Metrics:
+    """Compare two methods on the same units, documents for example (appendix "Protocol and statistics").
+
+    Returns:
+        Metrics whose names start with ``prefix``: ``difference``, the mean of the paired differences, with its 95 %
+        bootstrap interval; ``p``, the two-sided p-value of a sign-flip permutation test, at least 1 / (resamples + 1);
+        ``d_z``, Cohen's d: mean over standard deviation of the differences, 0 if the standard deviation is 0.
+    """
     paired = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
     count, mean = len(paired), float(paired.mean())
     rng = np.random.default_rng(seed)
@@ -96,5 +75,10 @@ def compare(
     extreme = int((np.abs(flipped) >= abs(mean) * (1 - 1e-9)).sum())
     sd = float(paired.std(ddof=1)) if count > 1 else 0.0
     low, high = np.quantile(means, [0.025, 0.975])
-    d_z = mean / sd if sd > 0 else 0.0
-    return PairedDifference(mean, float(low), float(high), (extreme + 1) / (resamples + 1), d_z, count)
+    return {
+        f"{prefix}difference": mean,
+        f"{prefix}difference_low": float(low),
+        f"{prefix}difference_high": float(high),
+        f"{prefix}p": (extreme + 1) / (resamples + 1),
+        f"{prefix}d_z": mean / sd if sd > 0 else 0.0,
+    }

@@ -12,7 +12,7 @@ from conservator.vocabularies import BYTES
 from conservator_studies.corpora import read_domain
 from conservator_studies.expert_training import Recipe, load_all, text_corpus, train_missing
 from conservator_studies.resources import Resources
-from conservator_studies.study import TextStudy, Track
+from conservator_studies.study import Study, Track
 from conservator_studies.tokens import AdapterTraining, TokenConfig
 
 
@@ -47,8 +47,8 @@ def load_or_train_adapters(
     return load_all(train_missing(recipes, cache, track))
 
 
-def adapter_study(roles: Sequence[str], **options: Any) -> TextStudy[Any]:
-    """Make a study with adapters in these roles; ``options`` are the other fields of ``TextStudy``."""
+def adapter_study(roles: Sequence[str], **options: Any) -> Study:
+    """Make a study with adapters in these roles; ``options`` are the other fields of ``Study``."""
 
     def lacks(config: TokenConfig, resources: Resources | None) -> str:
         missing = [role for role in roles if resources is None or not has_token_expert(resources, role)]
@@ -59,7 +59,7 @@ def adapter_study(roles: Sequence[str], **options: Any) -> TextStudy[Any]:
             return 'adapters need an optional dependency: pip install "conservator[hf]"'
         return ""
 
-    return TextStudy(lacks=lacks, **options)
+    return Study(lacks=lacks, **options)
 
 
 def make_base(corpora: Path, training: AdapterTraining, cache: Path, track: Track) -> Path:

@@ -74,14 +74,6 @@ class TokenConfig:
     training: AdapterTraining | None = field(default_factory=AdapterTraining)
 
 
-def tokenize_documents(texts: Mapping[str, Sequence[bytes]], vocabulary: Vocabulary) -> dict[str, list[list[int]]]:
-    """Tokenize the first MAX_DOCUMENT_BYTES bytes of each document."""
-    return {
-        name: [vocabulary.encode(truncate(text)).tokens.tolist() for text in documents]
-        for name, documents in texts.items()
-    }
-
-
 def truncate(text: bytes) -> bytes:
     """Truncate a text to MAX_DOCUMENT_BYTES, between characters."""
     return text[:MAX_DOCUMENT_BYTES].decode(errors="ignore").encode()
@@ -90,8 +82,11 @@ def truncate(text: bytes) -> bytes:
 def mixed_windows(
     texts: Mapping[str, Sequence[bytes]], vocabulary: Vocabulary, config: TokenConfig, seed: int
 ) -> Mixtures:
-    """Build windows that mix documents of several domains."""
-    tokens = tokenize_documents(texts, vocabulary)
+    """Build windows that mix documents of several domains, from the first MAX_DOCUMENT_BYTES bytes of each document."""
+    tokens = {
+        name: [vocabulary.encode(truncate(text)).tokens.tolist() for text in documents]
+        for name, documents in texts.items()
+    }
     return mix(tokens, config.windows, length=config.length, min_segment=config.least, seed=seed)
 
 

@@ -3,7 +3,6 @@
 import io
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -19,25 +18,11 @@ FONTS = {"prose": "DejaVuSerif.ttf", "code": "DejaVuSansMono.ttf", "config": "De
 PAPER, INK = 255, 0  # grey values
 
 
-@dataclass(frozen=True)
-class TypesetPage:
-    """A page: its lines as typeset, and its PNG image."""
-
-    text: str
-    image: bytes
-
-
-def render(text: str, kind: str) -> list[TypesetPage]:
-    """Typeset a text: prose wrapped, in a serif font; code and config line by line, in a monospaced font.
-
-    Characters that the font does not have are removed, also from the text. A long line of code continues on the next
-    line.
-    """
-    return [draw(lines, kind) for lines in paginate(text, kind)]
-
-
 def paginate(text: str, kind: str) -> list[list[str]]:
-    """Split a text into pages of lines."""
+    """Split a text into pages of typeset lines: prose is wrapped, code and config keep their lines.
+
+    Characters that the font does not have are removed. A long line of code continues on the next line.
+    """
     lines = list(break_lines(text, kind))
     return [lines[start : start + ROWS] for start in range(0, len(lines), ROWS)]
 
@@ -53,8 +38,8 @@ def break_lines(text: str, kind: str) -> Iterator[str]:
             yield from (shown[start : start + COLUMNS].rstrip() for start in range(0, max(1, len(shown)), COLUMNS))
 
 
-def draw(lines: Sequence[str], kind: str) -> TypesetPage:
-    """Draw a page."""
+def draw(lines: Sequence[str], kind: str) -> bytes:
+    """Draw a page as PNG: prose in a serif font, code and config in a monospaced font."""
     font = ImageFont.truetype(str(font_path(kind)), round(SIZE * POINT))
     margin, leading = round(MARGIN * POINT), LEADING * POINT
     width = font.getlength("M" * COLUMNS) if kind != "prose" else max(map(font.getlength, lines), default=0)
@@ -62,7 +47,7 @@ def draw(lines: Sequence[str], kind: str) -> TypesetPage:
     pen = ImageDraw.Draw(image)
     for row, line in enumerate(lines):
         pen.text((margin, margin + round(row * leading)), line, fill=INK, font=font)
-    return TypesetPage("".join(line + "\n" for line in lines), to_png(image, DPI))
+    return to_png(image, DPI)
 
 
 def to_png(image: Image.Image, dpi: int) -> bytes:

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 import conservator
-from conservator_studies import STUDIES, contextual, execution, result
+from conservator_studies import STUDIES, contextual, execution
 from support.commands import call, run
 
 
@@ -163,7 +163,6 @@ def test_missing_resources_of_a_byte_study_are_reported(words, message, tmp_path
 def run_all(tmp_path, monkeypatch):
     """Return a function that runs ``reproduce all`` with some studies."""
     monkeypatch.setattr(execution, "commit", lambda: "abc")
-    monkeypatch.setattr(result, "commit", lambda: "abc")
 
     def run_these(studies, corpora):
         with mock.patch.dict(STUDIES):  # restores the order of the studies

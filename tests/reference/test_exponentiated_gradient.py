@@ -55,10 +55,10 @@ def test_the_optimum_is_that_of_a_scalar_search(seed):
 def test_one_step_is_the_multiplicative_update():
     evidence = random_evidence(1)
     state = init(evidence, eta=0.1)
-    after, info = step(state, evidence)
+    after, accepted = step(state, evidence)
     expected = state.field * torch.exp(0.1 * state.gradient)
     torch.testing.assert_close(after.field, expected / expected.sum(1, keepdim=True))
-    assert info.accepted
+    assert accepted
     still_rising = ((after.field - state.field) * after.gradient).sum(1) >= 0
     torch.testing.assert_close(after.eta[:, 0], torch.where(still_rising, 0.12, 0.05).double())
 
@@ -68,8 +68,8 @@ def test_the_update_solves_the_mirror_problem_without_smoothing(seed, experts, e
     """Equation (mirror) at tau = 0: no other field has a larger <g, lambda> - KL(lambda | lambda^(s)) / eta."""
     evidence = random_evidence(seed, experts)
     state = init(evidence, eta)
-    after, info = step(state, evidence)
-    assume(info.accepted)
+    after, accepted = step(state, evidence)
+    assume(accepted)
     update = after.field
 
     def reached(field):
@@ -85,8 +85,8 @@ def test_the_update_solves_the_mirror_problem_without_smoothing(seed, experts, e
 def test_a_step_that_decreases_the_evidence_is_rejected():
     evidence = random_evidence(1)
     state = init(evidence, eta=1e4)
-    after, info = step(state, evidence)
-    assert not info.accepted
+    after, accepted = step(state, evidence)
+    assert not accepted
     assert (after.eta == 5e3).all()
     assert torch.equal(after.field, state.field)
 

@@ -92,7 +92,7 @@ def test_the_gain_is_that_of_leave_one_out_distributions(monkeypatch):
     experts = [BigramExpert.random(SIZE, 1.5, seeded(seed), f"{seed}") for seed in (1, 2)]
     tokens = torch.randint(SIZE, (6,), generator=seeded(3))
     observation = MaskChannel(SIZE, 0.3).observe(tokens.masked_fill(torch.arange(6) == 2, SIZE)[None])
-    read = read_folds(Team(experts), observation, seeded(5), Folds(2))
+    read = read_folds(Team(experts), observation, seeded(5))
     gain_estimate = held_out_gain(read, observation, priors=lambda weights: [sticky(weights, 0.3)])
     patterns = Folds(2).draw(~observation.lost, seeded(5))[0]
     weights = simplex_grid(2)

@@ -11,8 +11,8 @@ from conservator.experts import Team
 from conservator.reference import (
     PRESETS,
     BigramExpert,
-    NoSmoothing,
     Particles,
+    PerColumn,
     all_sequences,
     draw_particles,
     expected_denoising_score,
@@ -132,7 +132,7 @@ def test_a_shared_weight_is_the_same_everywhere():
 
 
 def test_a_step_is_the_papers_update():
-    settings = Particles(1, 6, 2, steps=2, eta=0.7, smoother=NoSmoothing())
+    settings = Particles(1, 6, 2, steps=2, eta=0.7, smoother=PerColumn(0.0))
     field = settings(TEAM, OBSERVED[None], seeded()).field[0]
     gradient = estimate_gradient(TEAM, UNIFORM, OBSERVED, settings, seeded())
     expected = 0.5 * (0.7 * gradient).exp()

@@ -12,6 +12,7 @@ from conservator_studies.attribution import attribution, near_boundaries, segmen
 
 LABELS = torch.tensor([[0] * 10 + [1] * 10, [2] * 8 + [0] * 12])
 LOST = torch.arange(40).view(2, 20) % 3 == 0
+NAMES = ("prose", "code", "config")
 
 
 def weights_of(labels, confidence=0.8):
@@ -20,19 +21,19 @@ def weights_of(labels, confidence=0.8):
 
 
 def test_the_true_labels_have_perfect_scores():
-    metrics = attribution(weights_of(LABELS), LABELS, LOST)
+    metrics = attribution(weights_of(LABELS), LABELS, LOST, NAMES)
     assert all(value == 1 for value in metrics.values()), metrics
 
 
 def test_a_shifted_boundary_has_the_expected_scores():
     shifted = LABELS.clone()
     shifted[0, 10:13] = 0  # three positions too late
-    metrics = attribution(weights_of(shifted), LABELS, LOST)
+    metrics = attribution(weights_of(shifted), LABELS, LOST, NAMES)
     assert metrics["field_accuracy"] == pytest.approx(37 / 40)
     assert metrics["field_accuracy_interior"] == 1
     assert metrics["field_accuracy_boundary"] == pytest.approx(13 / 16)
-    assert metrics["recall_1"] == pytest.approx(0.7)
-    assert (metrics["recall_0"], metrics["recall_2"]) == (1, 1)
+    assert metrics["recall_code"] == pytest.approx(0.7)
+    assert (metrics["recall_prose"], metrics["recall_config"]) == (1, 1)
     assert metrics["iou"] == pytest.approx((22 / 25 + 0.7 + 1) / 3)
     assert metrics["boundary_f1"] == 1
     assert metrics["segment_f1"] == 1
@@ -61,7 +62,7 @@ def test_a_segmentation_matches_itself_and_not_other_labels(labels):
 
 def test_regions_without_positions_are_excluded():
     labels = LABELS[:1]
-    metrics = attribution(weights_of(labels), labels, LOST[:1])
+    metrics = attribution(weights_of(labels), labels, LOST[:1], NAMES)
     assert all(value == 1 for value in metrics.values()), metrics
     assert "recall_2" not in metrics
 
@@ -69,4 +70,4 @@ def test_regions_without_positions_are_excluded():
 def test_a_missing_dependency_is_reported_with_the_command_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.metrics", None)
     with pytest.raises(ConservatorError, match=r"conservator\[studies\]"):
-        attribution(weights_of(LABELS), LABELS, LOST)
+        attribution(weights_of(LABELS), LABELS, LOST, NAMES)

@@ -7,7 +7,7 @@ import torch
 from conservator import ConservatorError, MaskChannel
 from conservator.experts import Context, Team
 from conservator.field import posterior, sticky
-from conservator.reference import CategoricalExpert, NoSmoothing, Particles, PerColumn, decode_one_step
+from conservator.reference import CategoricalExpert, Particles, PerColumn, decode_one_step
 from conservator_studies.baselines import BASELINES, Setting, find_baseline
 from conservator_studies.baselines.chunked import ChunkedExpert
 from conservator_studies.baselines.constant import GRID, pool_loss
@@ -109,7 +109,7 @@ def test_selectors_choose_the_expert_of_a_pure_window(setting):
 
 
 def test_demix_is_a_softmax_of_scores_where_visible():
-    setting = Setting(Team(EXPERTS), OBSERVED, LABELS, smoother=NoSmoothing())
+    setting = Setting(Team(EXPERTS), OBSERVED, LABELS, smoother=PerColumn(0.0))
     visible = ~OBSERVED.lost
     expected = torch.softmax(-losses_of_visible(), dim=-1)[visible]
     field = inferred("demix_heldout", setting).field[visible]
@@ -124,7 +124,7 @@ def test_lost_positions_get_the_scores_of_the_nearest_visible_positions():
 
 
 def test_the_raw_loss_router_iterates_the_papers_update():
-    setting = Setting(Team(EXPERTS), OBSERVED, LABELS, smoother=NoSmoothing())
+    setting = Setting(Team(EXPERTS), OBSERVED, LABELS, smoother=PerColumn(0.0))
     expected = torch.softmax(-30 * losses_of_visible().nan_to_num(), dim=-1)
     field = inferred("raw_loss_heldout", setting).field
     torch.testing.assert_close(field, expected, rtol=1e-4, atol=1e-6)

@@ -5,17 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from conservator_studies import contextual, execution, result
+from conservator_studies import contextual, execution
 from conservator_studies.execution import Request, execute, is_current
 from conservator_studies.resources import Resources
-from conservator_studies.study import TextStudy, untracked
+from conservator_studies.study import untracked
 
 
 @pytest.fixture
 def committed(monkeypatch):
     """A checkout without local changes."""
-    for module in (execution, result):
-        monkeypatch.setattr(module, "commit", lambda: "abc")
+    monkeypatch.setattr(execution, "commit", lambda: "abc")
 
 
 def test_a_result_is_current_until_one_of_its_inputs_changes(tmp_path, committed, monkeypatch):
@@ -24,7 +23,13 @@ def test_a_result_is_current_until_one_of_its_inputs_changes(tmp_path, committed
     executed, written = execute(request, tmp_path, untracked)
     assert written[0] == path
     assert {path.name for path in written} == {"contextual.json", "contextual.md", "contextual.png"}
-    assert json.loads(path.read_text())["rows"] == executed.rows
+    record = json.loads(path.read_text())
+    assert record == json.loads(json.dumps(executed))
+    assert list(record) == [
+        *("name", "preset", "commit", "seed", "config", "experts", "corpora", "versions", "seconds", "figures", "rows")
+    ]
+    assert {"python", "torch", "numpy", "numba", "conservator"} <= set(record["versions"])
+    assert record["commit"] == "abc"
     assert is_current(path, request)
     assert not is_current(path, replace(request, seed=4))
     assert not is_current(path, replace(request, limit=2))
@@ -38,8 +43,7 @@ def test_a_result_is_current_until_one_of_its_inputs_changes(tmp_path, committed
 
 @pytest.mark.parametrize("commit", [None, "abc-dirty"])
 def test_results_of_uncommitted_code_are_never_current(tmp_path, commit, monkeypatch):
-    for module in (execution, result):
-        monkeypatch.setattr(module, "commit", lambda: commit)
+    monkeypatch.setattr(execution, "commit", lambda: commit)
     request = Request("contextual", "laptop", 0, 1)
     execute(request, tmp_path, untracked)
     assert not is_current(tmp_path / "contextual.json", request)
@@ -61,15 +65,7 @@ def test_results_with_other_experts_or_texts_are_not_current(tmp_path, committed
         resources = Resources(tmp_path, {"prose": FakeExpert(fingerprint)}, tmp_path)
         return Request("contextual", "laptop", 0, 1, resources)
 
-    plain = contextual.STUDY
-    study = TextStudy(
-        presets=plain.presets,
-        unit=plain.unit,
-        tables=plain.tables,
-        labels=plain.labels,
-        run=lambda config, seed, track, resources: plain.run(config, seed, track),
-    )
-    monkeypatch.setattr(contextual, "STUDY", study)
+    monkeypatch.setattr(contextual, "STUDY", replace(contextual.STUDY, needs_resources=True))
     execute(make_request("a", "x"), tmp_path, untracked)
     path = tmp_path / "contextual.json"
     assert is_current(path, make_request("a", "x"))

@@ -34,8 +34,8 @@ def test_true_labels_restore_everything_and_swapped_labels_nothing():
     assert torch.equal(by_labels.regions, MIXED.labels)
     assert by_labels.cost.evaluations == 12 * 2
     largest, zero = difference(by_labels, by_swapped), difference(by_labels, by_labels)
-    assert (largest.difference, largest.low, largest.high) == (1, 1, 1)
-    assert (zero.difference, zero.low, zero.high, zero.p, zero.d_z) == (0, 0, 0, 1, 0)
+    assert [largest[f"difference{end}"] for end in ("", "_low", "_high")] == [1, 1, 1]
+    assert zero == {"difference": 0, "difference_low": 0, "difference_high": 0, "p": 1, "d_z": 0}
 
 
 def test_an_inferred_field_is_described_with_its_cost():

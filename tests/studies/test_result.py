@@ -1,4 +1,3 @@
-import json
 import sys
 
 import numpy as np
@@ -7,9 +6,8 @@ from scipy import stats
 
 from conservator import ConservatorError
 from conservator.evaluation.figures import new_figure, render
-from conservator.evaluation.provenance import commit
 from conservator.evaluation.tables import as_markdown
-from conservator_studies.result import Column, Result, TableSpec, grid
+from conservator_studies.result import Column, TableSpec, grid, to_json
 from conservator_studies.statistics import Measurements, summarise
 
 ROWS = [
@@ -63,19 +61,9 @@ def test_a_column_without_a_value_of_the_paper_has_no_paper_column():
     assert grid(ROWS, TableSpec("T", [Column("rmse", "rmse", 1)]), {}) == [["method", "rmse"], ["elsewhere", "1.0"]]
 
 
-def test_the_result_file_has_its_provenance():
-    record = json.loads(Result("study", "laptop", 3, {"repeats": 2}, 1.23456, ROWS).to_json())
-    assert list(record) == [
-        *("name", "preset", "commit", "seed", "versions", "config", "experts", "corpora", "seconds", "figures", "rows")
-    ]
-    assert record["rows"] == ROWS
-    assert {"python", "torch", "numpy", "numba", "conservator"} <= set(record["versions"])
-    assert record["commit"] == commit()
-
-
 def test_a_result_with_nan_is_not_written():
     with pytest.raises(ValueError, match="not JSON compliant"):
-        Result("study", "laptop", 0, {}, 0.0, [{"method": "x", "mae": float("nan")}]).to_json()
+        to_json({"rows": [{"method": "x", "mae": float("nan")}]})
 
 
 @pytest.mark.parametrize(("file_format", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])

@@ -16,7 +16,7 @@ from conservator_studies import scanned, typeset
 from conservator_studies.degraded import LEVELS, degrade
 from conservator_studies.scanned import OcrCache, choose_pages, pair_lines, plain_lines, read_rows, scan_corpora
 from conservator_studies.study import untracked
-from conservator_studies.typeset import COLUMNS, ROWS, render
+from conservator_studies.typeset import COLUMNS, ROWS
 
 CODE = "def one(two):\n\treturn two + 1  # " + "long " * 30 + "\n\n\nprint(one(3))\n"
 
@@ -32,24 +32,25 @@ def test_lines_fit_the_page_and_no_character_is_lost(kind, text):
 
 
 def test_pages_have_ink_and_text():
-    (page,) = render(CODE, "code")
-    assert page.text.startswith("def one(two):\n    return two + 1  # long")
-    with Image.open(io.BytesIO(page.image)) as image:
+    (lines,) = typeset.paginate(CODE, "code")
+    assert lines[0] == "def one(two):"
+    assert lines[1].startswith("    return two + 1  # long")
+    with Image.open(io.BytesIO(typeset.draw(lines, "code"))) as image:
         ink = np.asarray(image) < 128
         assert image.info["dpi"] == pytest.approx((300, 300), abs=0.1)
     margin = round(typeset.MARGIN * typeset.POINT)
     assert not ink[:margin].any()
     assert not ink[:, :margin].any()
     assert ink.any()
-    assert len(render("a\n" * (ROWS + 1), "prose")) == 2
+    assert len(typeset.paginate("a\n" * (ROWS + 1), "prose")) == 2
 
 
 def test_damage_depends_on_the_seed(monkeypatch):
     monkeypatch.setattr(typeset, "ROWS", 4)
-    (page,) = render("a\nb\nc\n", "prose")
+    page = typeset.draw(["a", "b", "c", ""], "prose")
     sizes = []
     for level, damage in LEVELS.items():
-        first, repeated, other = (degrade(page.image, level, np.random.default_rng(seed)) for seed in (1, 1, 2))
+        first, repeated, other = (degrade(page, level, np.random.default_rng(seed)) for seed in (1, 1, 2))
         assert first == repeated != other
         with Image.open(io.BytesIO(first)) as image:
             assert image.info["dpi"] == pytest.approx((damage.dpi, damage.dpi), abs=0.1)

@@ -18,7 +18,7 @@ from conservator_studies.byte import OURS
 from conservator_studies.execution import tables
 from conservator_studies.expert_training import Recipe, text_corpus, train_missing
 from conservator_studies.resources import Resources
-from conservator_studies.result import Result
+from conservator_studies.result import to_json
 from conservator_studies.study import untracked
 from conservator_studies.token_experts import load_or_train_adapters
 from conservator_studies.tokens import AdapterTraining, TokenConfig, by_noise_decoding, damage_windows, mixed_windows
@@ -81,7 +81,7 @@ def conclusion_of(name, rows, study):
     assert tables(name, rows)
     conclusion = study.STUDY.conclude(rows)
     assert "nan" not in conclusion
-    Result(name, "laptop", 0, {}, 0.0, rows).to_json()
+    to_json({"rows": rows})
     return conclusion
 
 

@@ -12,7 +12,7 @@ from conservator_studies import uniform
 from conservator_studies.corpora import DEMO, read_domain
 from conservator_studies.execution import tables
 from conservator_studies.resources import Resources
-from conservator_studies.result import Result
+from conservator_studies.result import to_json
 from conservator_studies.study import untracked
 from support.flows import VOCABULARY
 from support.token_experts import MaskedTokens
@@ -66,7 +66,7 @@ def test_the_cost_is_unigram_expert(rows):
 def test_tables_record_and_conclusion_can_be_made(rows):
     all_rows = list(rows.values())
     assert len(tables("uniform", all_rows)) == len(uniform.TABLES)
-    Result("uniform", "laptop", 0, {}, 0.0, all_rows).to_json()
+    to_json({"rows": all_rows})
     conclusion = uniform.conclude(all_rows)
     assert "nan" not in conclusion
     assert "Energies by the identity" in conclusion

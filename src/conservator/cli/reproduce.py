@@ -113,18 +113,18 @@ def reproduce(
     request = Request(name, preset, seed, limit, resources)
     if missing := request.study.lacks(request.config, resources):
         raise ConservatorError(f"{name}: {missing}")
-    result, written = execute(request, out, track, pdf=pdf)
-    record = written[0].read_bytes()
+    record, written = execute(request, out, track, pdf=pdf)
+    content = written[0].read_bytes()
     if copy is not None:
-        write_atomically(copy, record)
+        write_atomically(copy, content)
         written.append(copy)
     console = messages if json == "-" else SafeConsole(highlight=False, markup=False)
-    for title, lines in tables(name, result.rows):
+    for title, lines in tables(name, record["rows"]):
         console.print(as_table(title, lines))
     console.print(f"{describe_size(request)}; preset {preset}, seed {seed}.")
     if json == "-":
-        sys.stdout.write(record.decode())
-    messages.print(f"{result.seconds:.1f} s; wrote {', '.join(map(str, written))}", soft_wrap=True)
+        sys.stdout.write(content.decode())
+    messages.print(f"{record['seconds']:.1f} s; wrote {', '.join(map(str, written))}", soft_wrap=True)
 
 
 def reproduce_all(preset: str, seed: int, limit: int | None, resources: "Resources", out: Path, *, pdf: bool) -> None:
@@ -149,8 +149,8 @@ def reproduce_all(preset: str, seed: int, limit: int | None, resources: "Resourc
         if is_current(out / f"{name}.json", request):
             messages.print(f"{name}: already done", soft_wrap=True)
             continue
-        result, _ = execute(request, out, track, pdf=pdf)
-        messages.print(f"{name}: {result.seconds:.1f} s", soft_wrap=True)
+        record, _ = execute(request, out, track, pdf=pdf)
+        messages.print(f"{name}: {record['seconds']:.1f} s", soft_wrap=True)
     write_atomically(out / "RESULTS.md", report(out).encode())
     messages.print(f"wrote {out / 'RESULTS.md'}", soft_wrap=True)
 
@@ -169,6 +169,6 @@ def list_studies() -> None:
     from conservator_studies import STUDIES
 
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for name, entry in STUDIES.items():
-        table.add_row(name, entry.summary)
+    for name, summary in STUDIES.items():
+        table.add_row(name, summary)
     SafeConsole(highlight=False).print(table)

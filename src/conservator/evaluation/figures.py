@@ -19,6 +19,8 @@ def new_figure(width: float, height: float) -> "Figure":
 
 def render(figure: "Figure", file_format: str) -> bytes:
     """Render a figure as ``png`` or ``pdf``, without a date, so that equal figures have equal bytes."""
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
     buffer = io.BytesIO()
     metadata = {"CreationDate": None} if file_format == "pdf" else None
     figure.savefig(buffer, format=file_format, dpi=160, metadata=metadata)

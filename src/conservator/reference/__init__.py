@@ -17,36 +17,24 @@ The product does not import this package; studies and tests do. ``docs/paper_to_
   documents").
 """
 
-from conservator.reference.decoders import (
-    Decoded,
-    decode_iteratively,
-    decode_one_step,
-    decode_posterior,
-    decode_uniform,
-    decode_with_channel,
-    sample_uniform,
-)
-from conservator.reference.engines import PRESETS, Ascent, Cavities, Maximum, Particles, draw_particles
-from conservator.reference.evidence import (
-    CompositeEvidence,
-    EnumeratedEvidence,
-    Evidence,
-    FactorisedEvidence,
-    denoising_score,
-    expected_denoising_score,
-)
-from conservator.reference.experts import (
-    BigramExpert,
-    ByteLm,
-    ByteState,
-    CategoricalExpert,
-    EnumeratedExpert,
-    MarkovExpert,
-    all_sequences,
-    enumerate_texts,
-    sample_categorical,
-    score_bytes,
-)
+from conservator.reference.decoders.decoded import Decoded
+from conservator.reference.decoders.iterative import decode_iteratively, decode_one_step
+from conservator.reference.decoders.posterior import decode_posterior, decode_with_channel
+from conservator.reference.decoders.uniform import decode_uniform, sample_uniform
+from conservator.reference.engines.cavities import Cavities
+from conservator.reference.engines.particles import PRESETS, Particles, draw_particles
+from conservator.reference.engines.solved import Ascent, Maximum
+from conservator.reference.evidence.composite import CompositeEvidence
+from conservator.reference.evidence.denoising import denoising_score, expected_denoising_score
+from conservator.reference.evidence.enumerated import EnumeratedEvidence
+from conservator.reference.evidence.evidence import Evidence
+from conservator.reference.evidence.factorised import FactorisedEvidence
+from conservator.reference.experts.bigram import BigramExpert
+from conservator.reference.experts.categorical import CategoricalExpert, sample_categorical
+from conservator.reference.experts.enumerated import EnumeratedExpert
+from conservator.reference.experts.markov import MarkovExpert
+from conservator.reference.experts.sequences import all_sequences
+from conservator.reference.experts.texts import enumerate_texts
 from conservator.reference.local_gain import (
     GridFields,
     HeldOut,
@@ -56,16 +44,18 @@ from conservator.reference.local_gain import (
     read_folds,
     score_states,
 )
-from conservator.reference.smoothing import MovingAverage, NoSmoothing, PerColumn, Smoother, TotalVariation
-from conservator.reference.solvers import Solution, ascend, infer_field, maximise
-from conservator.reference.uniform import FixedTimeExpert, expected_energies, sampled_energies, uniform_denoising_score
+from conservator.reference.smoothing.smoother import MovingAverage, PerColumn, Smoother, TotalVariation
+from conservator.reference.solvers.exponentiated_gradient import infer_field
+from conservator.reference.solvers.maximum import maximise
+from conservator.reference.solvers.smoothed_ascent import ascend
+from conservator.reference.solvers.solution import Solution
+from conservator.reference.uniform.energies import expected_energies, sampled_energies, uniform_denoising_score
+from conservator.reference.uniform.fixed_time import FixedTimeExpert
 
 __all__ = [
     "PRESETS",
     "Ascent",
     "BigramExpert",
-    "ByteLm",
-    "ByteState",
     "CategoricalExpert",
     "Cavities",
     "CompositeEvidence",
@@ -80,7 +70,6 @@ __all__ = [
     "MarkovExpert",
     "Maximum",
     "MovingAverage",
-    "NoSmoothing",
     "Particles",
     "PerColumn",
     "Smoother",
@@ -107,7 +96,6 @@ __all__ = [
     "sample_categorical",
     "sample_uniform",
     "sampled_energies",
-    "score_bytes",
     "score_states",
     "uniform_denoising_score",
 ]

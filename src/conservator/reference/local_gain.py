@@ -51,16 +51,13 @@ class HeldOut:
     right: Tensor
 
 
-def read_folds(
-    team: Team, observation: Observation, generator: torch.Generator, folds: Folds = HALVES
-) -> list[list[Predictions]]:
+def read_folds(team: Team, observation: Observation, generator: torch.Generator) -> list[list[Predictions]]:
     """Predict every visible token of an observation (N, L) while it is hidden.
 
     Args:
         team: m experts, without a retrieval expert.
         observation: from a channel without uncertain tokens.
         generator: draws the folds.
-        folds: the partitions of the visible positions.
 
     Returns:
         The experts' predictions, a list for each set of tokens that are hidden together.
@@ -68,24 +65,20 @@ def read_folds(
     team.check(observation)
     if observation.uncertain.any():
         raise ConservatorError("the gain estimate needs a mask channel; the observation has uncertain tokens")
-    patterns = folds.draw(~observation.lost, generator, observation.excerpt)
+    patterns = HALVES.draw(~observation.lost, generator, observation.excerpt)
     hidden = hide(patterns, observation, None, generator)
     pairs = zip(patterns.split(1, dim=1), hidden.split(1, dim=1), strict=True)
     return [list(team.read(observation.tokens, mask, pattern, excerpt=observation.excerpt)) for pattern, mask in pairs]
 
 
 def held_out_gain(
-    folds: Sequence[Sequence[Predictions]],
-    observation: Observation,
-    resolution: int = 2,
-    priors: Priors = default_priors,
+    folds: Sequence[Sequence[Predictions]], observation: Observation, priors: Priors = default_priors
 ) -> HeldOut:
     """Predict each visible token by local weights and by a global weight, from the tokens that were hidden with it.
 
     Args:
         folds: the result of ``read_folds``.
         observation: (N, L).
-        resolution: the local weights are k / resolution.
         priors: candidate priors of local weights, as a function of the grid; the one with the highest evidence is used.
     """
     columns: list[tuple[Tensor, ...]] = []
@@ -93,7 +86,7 @@ def held_out_gain(
         if not fold:
             continue
         experts = len(fold[0].log_probs)
-        local = infer_grid(fold, observation, simplex_grid(experts, resolution), priors)
+        local = infer_grid(fold, observation, simplex_grid(experts), priors)
         shared = infer_grid(fold, observation, simplex_grid(experts, finest_resolution(experts)), global_prior)
         compositions = [fields.leave_one_out() for fields in (local, shared)]
         for predictions in fold:

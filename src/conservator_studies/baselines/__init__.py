@@ -3,7 +3,7 @@
 from conservator.decoders import ContextPolicy
 from conservator.errors import ConservatorError
 from conservator.reference import Maximum
-from conservator_studies.baselines import constant, privileged, routers, shuffled
+from conservator_studies.baselines import constant, routers, shuffled
 from conservator_studies.baselines.setting import Baseline, Composed, Setting, composing
 from conservator_studies.baselines.single import generalist, single
 from conservator_studies.baselines.uniform import UniformSetting
@@ -19,8 +19,8 @@ BASELINES: dict[str, Baseline] = {
     "local_map": composing(lambda setting: Maximum()(setting.team, setting.observation, setting.generator())),
     "local_eg": composing(lambda setting: setting.ascent(setting.smoother)),
     "local_particles": composing(lambda setting: setting.algorithm_1()),
-    "hard_label": composing(privileged.hard_label),
-    "hard_label_own": composing(privileged.hard_label, IN_DOMAIN_CONTEXT),
+    "hard_label": composing(routers.hard_label),
+    "hard_label_own": composing(routers.hard_label, IN_DOMAIN_CONTEXT),
     "packllm_sim": composing(constant.packllm_sim),
     "packllm_opt": composing(constant.packllm_opt),
     "global": composing(lambda setting: setting.shared),

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -110,8 +110,7 @@ class UniformSetting(Setting):
         with team.meter.measure() as spent:
             for number in range(len(self.labels)):
                 evidence = CompositeEvidence.by_cavity(team, self.observation[number])
-                gradient = partial(evidence_gradient, evidence)
-                fields.append(ascend(gradient, evidence.shape, self.iterations, self.eta, smoother)[0])
+                fields.append(ascend(evidence.gradient, evidence.shape, self.iterations, self.eta, smoother)[0])
         return Inferred.given(torch.stack(fields), spent.cost)
 
     def algorithm_1(self, *, shared: bool = False, score: Score = uniform_denoising_score) -> Inferred:
@@ -126,11 +125,6 @@ class UniformSetting(Setting):
             fields.append(ascent[0])
         cost = Cost(sum(expert.count for expert in counting), time.perf_counter() - start)
         return Inferred.given(torch.stack(fields), cost)
-
-
-def evidence_gradient(evidence: CompositeEvidence, lam: Tensor) -> Tensor:
-    """Gradient of the evidence with respect to the field ``lam`` (L, m)."""
-    return evidence.value_and_gradient(lam)[1]
 
 
 class GradientEstimate:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conservator.errors import ConservatorError
 from conservator.experts.causal import byte_conditionals
 from conservator.experts.causal.byte_conditionals import windows
-from conservator.reference import ByteLm, MarkovExpert, enumerate_texts
+from conservator.reference import MarkovExpert, enumerate_texts
 from conservator.vocabularies import BYTES
 from support.causal_experts import EXPERTS, SEEDS, TEXTS, VOCABULARIES, PathDependentExpert
 
@@ -30,14 +30,10 @@ def test_conditionals_are_exact_where_no_token_is_a_prefix_of_another(token_byte
     if text not in enumerate_texts(expert, text):
         return
     text = text[: len(b"".join(token_bytes[token] for token in tokenize(token_bytes, text)))]
-    states, model = [], ByteLm(expert)
-    state = model.start()
-    for byte in text:
-        states.append(state.log_probs)
-        (state,) = model.advance([state], [byte])
-    assert torch.allclose(
-        byte_conditionals(expert, text).double().exp(), torch.stack([*states, state.log_probs])[:-1].exp(), atol=1e-5
-    )
+    for position, log_probs in enumerate(byte_conditionals(expert, text)):
+        longer = enumerate_texts(expert, [*text[:position], BYTES.mask])
+        log_joint = [longer.get(text[:position] + bytes([byte]), -math.inf) for byte in range(BYTES.size)]
+        assert torch.allclose(log_probs.double().exp(), torch.tensor(log_joint).double().softmax(0), atol=1e-5)
 
 
 def tokenize(token_bytes, text):

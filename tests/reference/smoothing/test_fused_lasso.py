@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from conservator.errors import ConservatorError
-from conservator.reference.smoothing import fused_lasso
-from conservator.reference.smoothing.fused_lasso import fused_lasso_kernel
+from conservator.reference.smoothing.fused_lasso import fused_lasso, fused_lasso_kernel
 
 # The module needs a name: numba's cache finds the kernel by it in the next run of the tests.
 PLACE = Path(__file__).parents[3] / "benchmarks" / "smoothing.py"
@@ -124,7 +123,8 @@ def test_it_works_without_numba():
 import sys
 sys.modules["numba"] = None
 import numpy as np
-from conservator.reference.smoothing import TotalVariation, fused_lasso
+from conservator.reference import TotalVariation
+from conservator.reference.smoothing.fused_lasso import fused_lasso
 print(fused_lasso(np.array([0.0, 0.0, 3.0, 3.0]), 1.0).tolist())
 field = np.eye(3)[[0, 0, 1, 1, 2, 2]]
 assert TotalVariation(0.3)(field).converged

@@ -19,8 +19,8 @@ PRUNE_NATS = 20.0  # nats: hypotheses this far below the best are pruned [numeri
 def byte_conditionals(expert: CausalExpert, text: bytes) -> Tensor:
     """Return log q(x_l = v | x_<l) of every byte along the canonical tokenization: (L, 256) float32, normalised.
 
-    The hypotheses are those of ``ByteLm`` whose node is in the canonical tokenization, so each token is evaluated once,
-    in batches. A token that ends inside a canonical token (``th`` inside ``the``) contributes its probability, but its
+    The hypotheses are those whose tokens are in the canonical tokenization, so each token is evaluated once, in
+    batches. A token that ends inside a canonical token (``th`` inside ``the``) contributes its probability, but its
     continuation is not evaluated: every byte after it is distributed like the first byte of a token, averaged over the
     text so far. So the conditionals do not leak the next token boundary, which depends on the text to the right, and
     every byte has non-zero probability after the first possible boundary. The result is exact if no token is a prefix

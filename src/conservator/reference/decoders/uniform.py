@@ -12,7 +12,7 @@ from conservator.experts import Expert, Meter, Predictions, Team
 from conservator.experts.uniform import source_tokens
 from conservator.field import Composition
 from conservator.reference.decoders.decoded import Decoded
-from conservator.reference.uniform import FixedTimeExpert
+from conservator.reference.uniform.fixed_time import FixedTimeExpert
 
 T_DEC = 0.9  # time kappa: of the paper's one-step decoder [definition]
 

@@ -12,7 +12,7 @@ from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, has_visible
 from conservator.field.pool import log_pool
 from conservator.reference.evidence.denoising import denoising_score
-from conservator.reference.smoothing import MovingAverage, PerColumn, Smoother
+from conservator.reference.smoothing.smoother import MovingAverage, PerColumn, Smoother
 from conservator.reference.solvers.smoothed_ascent import ascend
 
 

@@ -12,7 +12,7 @@ from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, has_visible, iterations_for
 from conservator.field.folds import DEFAULT, Folds
 from conservator.reference.evidence.composite import CompositeEvidence
-from conservator.reference.smoothing import PerColumn, Smoother
+from conservator.reference.smoothing.smoother import PerColumn, Smoother
 from conservator.reference.solvers.maximum import maximise
 from conservator.reference.solvers.smoothed_ascent import ascend
 
@@ -64,13 +64,7 @@ class Ascent:
         """Infer the composition of an observation (N, L)."""
 
         def solve(evidence: CompositeEvidence) -> tuple[Tensor, Outcome]:
-            field, changes = ascend(
-                lambda lam: evidence.value_and_gradient(lam)[1],
-                evidence.shape,
-                self.iterations,
-                self.eta,
-                self.smoother,
-            )
+            field, changes = ascend(evidence.gradient, evidence.shape, self.iterations, self.eta, self.smoother)
             return field, Outcome(changes=changes)
 
         return solve_each(team, observation, generator, self.folds, solve, prior_term=self.prior_term)

@@ -67,7 +67,7 @@ class CompositeEvidence:
         return cls(predictions, observation, len(team), folds.repeats, prior_term=prior_term)
 
     @classmethod
-    def by_cavity(cls, team: Team, observation: Observation, *, prior_term: bool = True) -> "CompositeEvidence":
+    def by_cavity(cls, team: Team, observation: Observation) -> "CompositeEvidence":
         """Predict every visible position of an observation (L,) from all other positions, in one pass.
 
         The experts of the team must be ``LeaveOneOut`` experts, which have a uniform source.
@@ -77,7 +77,7 @@ class CompositeEvidence:
         predictions = SpillBuffer()
         for part in team.read(batch.readable, batch.hidden[:, None], ~batch.lost[:, None], excerpt=batch.excerpt):
             predictions.add(part)
-        return cls(predictions, observation, len(team), 1, prior_term=prior_term)
+        return cls(predictions, observation, len(team), 1)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -98,6 +98,10 @@ class CompositeEvidence:
             local = torch.einsum("nv,inv->ni", expectation, log_probs) / self.repeats
             gradient.index_add_(0, position, local.detach())
         return value, gradient
+
+    def gradient(self, field: Tensor) -> Tensor:
+        """Return the gradient (L, m)."""
+        return self.value_and_gradient(field)[1]
 
     def correct_probs(self, field: Tensor) -> Tensor:
         """Return (L,) the probability, under the pool at ``field``, that the observed token is correct.

@@ -5,8 +5,7 @@ from torch import Tensor
 
 from conservator.errors import ConservatorError
 from conservator.experts import Context, Expert, Team
-from conservator.reference.experts import all_sequences
-from conservator.reference.experts.sequences import LIMIT
+from conservator.reference.experts.sequences import LIMIT, all_sequences
 
 
 def denoising_score(team: Team, tokens: Tensor, samples: int, generator: torch.Generator) -> Tensor:

@@ -11,7 +11,6 @@ from conservator.reference.smoothing.fused_lasso import check_tau, flat_from, fu
 from conservator.reference.smoothing.simplex import simplex_prox_kernel
 
 Array = NDArray[np.float64]
-Warm = tuple[Array, Array]  # final primal and dual variables of a solver
 
 # squared weight per position: duality gap at which a solver stops; by strong convexity the root-mean-square distance of
 # a row to the optimum is then at most 1.4e-6 [numerical]
@@ -28,30 +27,19 @@ class Smoothed:
         gap: upper bound of the distance of the objective from the optimum; 0 for closed forms.
         iterations: of the solver; 0 for closed forms.
         converged: whether the gap met the tolerance.
-        warm: the final variables of the solver, a warm start for the next call on a similar field.
     """
 
     field: Array
     gap: float = 0.0
     iterations: int = 0
     converged: bool = True
-    warm: Warm | None = None
 
 
 class Smoother(Protocol):
     """The step Smooth_tau of Algorithm 1."""
 
-    def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
+    def __call__(self, field: Array) -> Smoothed:
         """Smooth ``field`` (L, m), rows on the simplex, along its first axis."""
-
-
-@dataclass(frozen=True)
-class NoSmoothing:
-    """The identity, as in the paper's simulator."""
-
-    def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
-        """Return a copy of the field."""
-        return Smoothed(check_field(field).copy())
 
 
 @dataclass(frozen=True)
@@ -69,7 +57,7 @@ class TotalVariation:
         """Check tau."""
         check_tau(self.tau)
 
-    def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
+    def __call__(self, field: Array) -> Smoothed:
         """Smooth ``field`` (L, m)."""
         field = check_field(field)
         length, experts = field.shape
@@ -81,9 +69,10 @@ class TotalVariation:
         if self.tau >= flat_from(field - field.mean(axis=0)):
             return Smoothed(np.broadcast_to(field.mean(axis=0), field.shape).copy())
         target, tolerance = np.ascontiguousarray(field.T), TOLERANCE * length
-        start, dual = check_warm(warm, target.shape) if warm else (target, np.zeros_like(target))
-        smooth, dual, gap, iterations = simplex_prox_kernel(target, self.tau, tolerance, MAX_ITERATIONS, start, dual)
-        return Smoothed(np.ascontiguousarray(smooth.T), gap, iterations, gap <= tolerance, (smooth, dual))
+        smooth, _, gap, iterations = simplex_prox_kernel(
+            target, self.tau, tolerance, MAX_ITERATIONS, target, np.zeros_like(target)
+        )
+        return Smoothed(np.ascontiguousarray(smooth.T), gap, iterations, gap <= tolerance)
 
 
 @dataclass(frozen=True)
@@ -99,7 +88,7 @@ class PerColumn:
         """Check tau."""
         check_tau(self.tau)
 
-    def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
+    def __call__(self, field: Array) -> Smoothed:
         """Smooth ``field`` (L, m)."""
         columns = [fused_lasso(column, self.tau) for column in check_field(field).T]
         return Smoothed(renormalise(np.stack(columns, axis=1).clip(min=0)))
@@ -124,7 +113,7 @@ class MovingAverage:
         if self.width < 1 or self.width % 2 == 0:
             raise ConservatorError(f"the width of a moving average must be odd and positive, got {self.width}")
 
-    def __call__(self, field: Array, warm: Warm | None = None) -> Smoothed:
+    def __call__(self, field: Array) -> Smoothed:
         """Smooth ``field`` (L, m)."""
         field = check_field(field)
         half = self.width // 2
@@ -143,13 +132,6 @@ def check_field(field: Array) -> Array:
         row = int(off.argmax())
         raise ConservatorError(f"rows of a field must be on the simplex, got {field[row].tolist()} in row {row}")
     return renormalise(field.clip(min=0))
-
-
-def check_warm(warm: Warm, shape: tuple[int, ...]) -> Warm:
-    """Return ``warm``; raise unless its shape is that of the field."""
-    if any(variable.shape != shape for variable in warm):
-        raise ConservatorError(f"the warm start must have the shape {shape} of the field, got {warm[0].shape}")
-    return warm
 
 
 def renormalise(field: Array) -> Array:

@@ -39,17 +39,6 @@ class State:
         return float(gaps.max())
 
 
-@dataclass(frozen=True)
-class Info:
-    """The outcome of a step.
-
-    Attributes:
-        accepted: whether the evidence did not decrease; otherwise the field is unchanged and every eta is halved.
-    """
-
-    accepted: bool
-
-
 def init(evidence: Evidence, eta: float = 1.0) -> State:
     """Start from the uniform field, line 1 of Algorithm 1."""
     length, experts = evidence.shape
@@ -60,23 +49,26 @@ def init(evidence: Evidence, eta: float = 1.0) -> State:
     return State(field, float(value), gradient, torch.full((length, 1), eta, dtype=torch.float64))
 
 
-def step(state: State, evidence: Evidence) -> tuple[State, Info]:
+def step(state: State, evidence: Evidence) -> tuple[State, bool]:
     """Take one mirror ascent step, line 5 of Algorithm 1, unless it decreases the evidence.
 
         lambda^(s+1)_{l,i} proportional to lambda^(s)_{l,i} exp(eta_l g_{l,i})
 
     Each position has its own step size. It grows by a fifth if the evidence still increases along the step, and is
-    halved if the step passed the maximum. If the total evidence decreases, the step is rejected and all step sizes are
-    halved.
+    halved if the step passed the maximum. If the total evidence decreases, the step is rejected: the field is unchanged
+    and all step sizes are halved.
+
+    Returns:
+        The next state, and whether the step was accepted.
     """
     field = torch.softmax(state.field.log() + state.eta * state.gradient, dim=1).clamp_min(FLOOR)
     field /= field.sum(dim=1, keepdim=True)
     value, gradient = evidence.value_and_gradient(field)
     if not value >= state.value - 1e-14 * abs(state.value):  # a decrease by more than rounding, or nan
-        return State(state.field, state.value, state.gradient, state.eta / 2), Info(accepted=False)
+        return State(state.field, state.value, state.gradient, state.eta / 2), False
     rising = ((field - state.field) * gradient).sum(dim=1, keepdim=True) >= 0
     eta = torch.where(rising, 1.2 * state.eta, 0.5 * state.eta).clamp_max(MAX_ETA)
-    return State(field, float(value), gradient, eta), Info(accepted=True)
+    return State(field, float(value), gradient, eta), True
 
 
 def infer_field(evidence: Evidence, *, tolerance: float = 1e-6, max_evaluations: int = 10_000) -> Solution:
@@ -88,8 +80,8 @@ def infer_field(evidence: Evidence, *, tolerance: float = 1e-6, max_evaluations:
     state = init(evidence)
     trace, evaluations = [state.value], 1
     while state.gap > tolerance and evaluations < max_evaluations:
-        state, info = step(state, evidence)
+        state, accepted = step(state, evidence)
         evaluations += 1
-        if info.accepted:
+        if accepted:
             trace.append(state.value)
     return Solution(state.field, state.value, state.gap, state.gap <= tolerance, evaluations, tuple(trace))

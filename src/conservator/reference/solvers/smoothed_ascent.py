@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from conservator.reference.smoothing import Smoother
+from conservator.reference.smoothing.smoother import Smoother
 
 FLOOR = 1e-300  # weight: lower bound, because a smoother may return 0, whose logarithm is infinite [numerical]
 
