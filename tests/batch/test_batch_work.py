@@ -7,7 +7,7 @@ import pytest
 
 from conservator.batch import Task, WorkerConfig, hash_configuration
 from conservator.batch.estimate import estimate_cost
-from conservator.batch.files import TextFile
+from conservator.batch.inputs import TextFile
 from conservator.batch.work import restore_task
 from conservator.document import open_document
 from conservator.errors import OptionError

@@ -98,7 +98,7 @@ def test_waiting_clients_get_their_position_and_may_disconnect(hold):
         first, second, third = (Client(restorations, "HOLD") for _ in range(3))
         await second.until(position(1))
         await third.until(position(2))
-        assert (restorations.running, len(restorations.queue)) == (1, 2)
+        assert (restorations.running, restorations.waiting) == (1, 2)
         with pytest.raises(RefusedError) as refused:
             await restore(restorations, "one more")
         assert refused.value.status == 429
@@ -112,7 +112,7 @@ def test_waiting_clients_get_their_position_and_may_disconnect(hold):
         (hold / "release").touch()
         assert (await first.task)["text"] == (await third.task)["text"] == "HOLD"
         assert first.messages[0] == {"doing": "inferring", "share": 0.1}
-        assert (restorations.running, len(restorations.queue)) == (0, 0)
+        assert (restorations.running, restorations.waiting) == (0, 0)
 
     with_queue(work, queue_size=2)
 

@@ -15,23 +15,24 @@ SUFFIXES = (".json", ".safetensors", ".txt", ".py")  # files of an expert that a
 
 
 def hash_configuration(worker_config: WorkerConfig, reference_hashes: Iterable[str] = ()) -> str:
-    """Hash the options, the experts, the version and the references.
-
-    Args:
-        worker_config: the configuration of the workers.
-        reference_hashes: SHA-256 hashes of the reference texts.
-    """
+    """Hash the options, the experts, the version and the SHA-256 hashes of the references."""
     from conservator import __version__
+    from conservator.experts.language_models.loading import find_model
 
+    is_product, experts = worker_config.factory == FACTORY, worker_config.experts
+    expert_ids = [str(name) for name in expert_names(None if experts is None else list(experts))] if is_product else []
+    uses_language_models = is_product and worker_config.options.effort == "best"
+    names = worker_config.options.language_models.split(",") if uses_language_models else []
+    language_models = [name.strip() for name in names]
     options: dict[str, Any] = asdict(worker_config.options)
     channel = str(worker_config.options.channel)
     options["channel"] = hash_file(Path(channel)) if channel.endswith(".json") else channel
     described = {
         "options": options,
         "version": __version__,
-        "experts": [hash_expert(name) for name in _expert_names(worker_config)],
+        "experts": [hash_expert(name) for name in expert_ids],
         "chosen": worker_config.experts is not None,
-        "language": [hash_language_model(name) for name in _language_model_names(worker_config)],
+        "language": [_hash_folder(find_model(name)) for name in language_models],
         "computing": [worker_config.device, worker_config.precision],
         "texts": list(reference_hashes),
         "factory": worker_config.factory,
@@ -52,26 +53,6 @@ def hash_expert(name: str) -> str:
     if isinstance(base, dict) and isinstance(base.get("folder"), str):
         hashes.append(_hash_folder(folder / base["folder"]))
     return " ".join(hashes)
-
-
-def hash_language_model(name: str) -> str:
-    """Hash the files of a language model."""
-    from conservator.experts.language_models.loading import find_model
-
-    return _hash_folder(find_model(name))
-
-
-def _expert_names(worker_config: WorkerConfig) -> list[str]:
-    if worker_config.factory != FACTORY:
-        return []
-    experts = worker_config.experts
-    return [str(name) for name in expert_names(experts if experts is None else list(experts))]
-
-
-def _language_model_names(worker_config: WorkerConfig) -> list[str]:
-    if worker_config.factory != FACTORY or worker_config.options.effort != "best":
-        return []
-    return [name.strip() for name in worker_config.options.language_models.split(",")]
 
 
 def _hash_folder(folder: Path) -> str:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from conservator.batch.engine import DocumentResult, Engine, Task
-from conservator.batch.files import TextFile
-from conservator.batch.inputs import Inputs
+from conservator.batch.inputs import Inputs, TextFile
 from conservator.batch.items import DamagedInputError, InputFile, InputReader, Item, UnwritableError, hash_file
 from conservator.batch.ledger import Ledger, LedgerError, WrittenFile, display_text
 from conservator.batch.output_folder import (

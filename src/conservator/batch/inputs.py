@@ -1,13 +1,15 @@
 """The inputs of a batch: finds the input files in files and folders."""
 
+import hashlib
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from io import BufferedReader
 from pathlib import Path
 
-from conservator.batch.files import TextFile
-from conservator.batch.items import InputFile
+from conservator.batch.items import CHUNK_BYTES, InputFile, Item, Lookup, OutputFile, content_key, oversize_problem
 from conservator.batch.jsonl import JsonLinesFile
 from conservator.batch.parquet import ParquetFile
 from conservator.batch.tar import TarFile
@@ -15,6 +17,31 @@ from conservator.errors import ConservatorError
 
 MAX_DOCUMENT_BYTES = 16 * 2**20  # bytes: default size limit of a document [safety limit]
 TAR_SUFFIXES, JSONL_SUFFIXES, PARQUET_SUFFIXES = (".tar", ".tar.gz", ".tgz"), (".jsonl", ".jsonl.gz"), (".parquet",)
+
+
+@dataclass(frozen=True)
+class TextFile(InputFile):
+    """A file that is one document; see ``InputFile``."""
+
+    def inspect(self) -> int:
+        """Return 1."""
+        return 1
+
+    def items(self, source: BufferedReader) -> Iterator[Item]:
+        """Yield the document."""
+        data = source.read(self.max_bytes + 1)
+        if len(data) <= self.max_bytes:
+            yield Item(str(self.path), len(data), content_key(data), data)
+            return
+        size, key = self.path.stat().st_size, hashlib.file_digest(source, lambda: hashlib.sha256(data)).hexdigest()
+        yield Item(str(self.path), size, key, None, problem=oversize_problem(size, self.max_bytes))
+
+    def write(self, source: BufferedReader, output: OutputFile, restored: Lookup) -> None:
+        """Write the restored document, or the original."""
+        data = source.read(self.max_bytes + 1)
+        result = restored(content_key(data)) if len(data) <= self.max_bytes else None
+        output.write(data if result is None else result)
+        shutil.copyfileobj(source, output, CHUNK_BYTES)
 
 
 @dataclass

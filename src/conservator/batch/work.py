@@ -4,13 +4,12 @@ import hashlib
 import time
 from codecs import BOM_UTF8
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from conservator.batch.engine import COPIED, RESTORED, UNDAMAGED, DocumentResult, Task, WorkerConfig
-from conservator.batch.memory_usage import peak_memory, reset_peak
 from conservator.documents.damaged import MARK, WARMUP_TEXT
 from conservator.errors import ConservatorError, NotTextError
 from conservator.execution import OnProgress
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from conservator.experts.language_models.precision import Precision
     from conservator.restorer import Restorer
 
+PROC = Path("/proc/self")  # on Linux
+RESET_PEAK = "5"  # written to clear_refs: the kernel resets the peak memory of the process
 DocumentWorker = Callable[[Task, OnProgress], DocumentResult]
 
 
@@ -71,12 +72,9 @@ def make_worker(worker_config: WorkerConfig) -> DocumentWorker:
 
 
 def restore_task(restorer: "Restorer", task: Task, reference_index: "SharedReferences | None" = None) -> DocumentResult:
-    """Restore one document; errors become results. The result depends only on the arguments.
+    """Restore one document, which is hidden in the index of references; errors become results.
 
-    Args:
-        restorer: experts and options.
-        task: the document.
-        reference_index: the index of references; the document itself is hidden in it.
+    The result depends only on the arguments.
     """
     reset_peak()
     start, cpu_start = time.perf_counter(), time.process_time()
@@ -127,3 +125,19 @@ def restore_document(restorer: "Restorer", task: Task, reference_index: "SharedR
         notices=notices,
         weights={name: round(weight, 6) for name, weight in zip(restoration.experts, summary.weights, strict=True)},
     )
+
+
+def reset_peak() -> None:
+    """Reset the peak memory of this process."""
+    with suppress(OSError):
+        (PROC / "clear_refs").write_text(RESET_PEAK)
+
+
+def peak_memory() -> int:
+    """Peak memory of this process since ``reset_peak``, in bytes; 0 if unknown."""
+    with suppress(OSError):
+        for line in (PROC / "status").read_text(errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            if key == "VmHWM":
+                return 1024 * int(value.split()[0])
+    return 0

@@ -208,15 +208,7 @@ def progress_bar() -> "Iterator[Callable[[int, int | None], None]]":
 def print_cost(
     inputs: "Inputs", worker_config: "WorkerConfig", options: RestoreOptions, texts: "Texts", workers: int
 ) -> None:
-    """Print the number of documents and the estimated time of a batch.
-
-    Args:
-        inputs: the inputs of the batch.
-        worker_config: the configuration of the workers.
-        options: the options of the restorations.
-        texts: the references.
-        workers: number of worker processes.
-    """
+    """Print the number of documents and the estimated time of a batch; ``texts`` are the references."""
     import tempfile
 
     from conservator.batch import LocalEngine
@@ -264,13 +256,7 @@ def describe_skipped(inputs: "Inputs", binary: int) -> str:
 
 
 def summary(totals: "Totals", run: "Batch", seconds: float) -> list[str]:
-    """Describe a batch: outcomes, restored text, expected accuracy, reasons for copying and speed.
-
-    Args:
-        totals: the totals over all documents.
-        run: the batch after its run.
-        seconds: the duration of the run.
-    """
+    """Describe a batch that took ``seconds``: outcomes, restored text, accuracy, reasons for copying and speed."""
     outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(totals.outcomes.items()))
     lines = [
         f"{totals.documents:,} documents: {outcomes or 'none'}",

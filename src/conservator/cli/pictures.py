@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 def picture_edits(document: "Document", restoration: "Restoration", damaged: str) -> "list[Picture]":
     """Crop pictures of the corrected lines, lowest confidence first, if the image of the page is available.
 
-    Args:
-        document: the document; only OCR files and scans have pictures.
-        restoration: its corrections.
-        damaged: the name of the input file.
+    Only OCR files and scans have pictures. ``damaged`` is the name of the input file.
     """
     from conservator.pages import Picture, picture_lines
 
@@ -42,11 +39,6 @@ def find_image(document: "Document", damaged: str, number: int) -> tuple[bytes, 
     """Find the image of a page: the scan itself, or an image next to the OCR file that the file names.
 
     Only the file name is used, not the folder: the OCR file may come from an untrusted source.
-
-    Args:
-        document: the document.
-        damaged: the name of the input file.
-        number: the number of the page.
 
     Returns:
         The bytes of the image and the number of the page in it; None if there is no image.

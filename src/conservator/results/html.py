@@ -42,13 +42,7 @@ def asset(name: str) -> str:
 
 
 def as_page(record: Record, title: str, pictures: "Sequence[Picture]" = ()) -> str:
-    """Return the report as HTML. The document is data that the script inserts as text, never markup.
-
-    Args:
-        record: The record.
-        title: Title of the page.
-        pictures: Pictures of lines with corrections.
-    """
+    """Return the report as HTML. The document is data that the script inserts as text, never markup."""
     script = asset("view.js") + "\nConservatorView.start();\n"
     data = _as_data({**to_plain(record), **_picture_data(record, pictures)})
     return make_page(title, BODY.format(record=data, script=script), asset("view.css"), script)

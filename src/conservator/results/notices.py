@@ -95,13 +95,7 @@ def coverage_notice(uncovered: float) -> Notices:
 
 
 def time_limit_notice(stage: str | None, unfilled: int, unit: str) -> Notices:
-    """Return the notice that the time limit interrupted a stage; none if ``stage`` is None.
-
-    Args:
-        stage: The stage.
-        unfilled: Number of units that are unfilled.
-        unit: Unit of the result.
-    """
+    """Return the notice that the time limit left units ``unfilled`` in a stage; none if ``stage`` is None."""
     if stage is None:
         return ()
     models = "character models" if unit == "correction" else "networks and memory"

@@ -148,12 +148,7 @@ def _corrected(restoration: Restoration, edit: Edit, at: Range, line: int) -> Pi
 def _filled(restoration: Restoration, edit: Edit, edited: Range, at: Range, references: dict[str, int]) -> list[Piece]:
     """Return a fill as pieces, widened to whole characters; each unfilled part is a separate piece.
 
-    Args:
-        restoration: The restoration.
-        edit: The fill.
-        edited: Its range of positions.
-        at: Range of positions of the whole characters.
-        references: Name -> index of each reference.
+    The fill has the positions ``edited``, and its whole characters ``at``.
     """
     start, stop = at
     left, right = _bytes(restoration, start, edited[0]), _bytes(restoration, edited[1], stop)

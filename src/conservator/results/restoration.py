@@ -302,12 +302,7 @@ class Restoration:
         return self.record.to_json()
 
     def to_html(self, title: str = "Restored document", pictures: "Sequence[Picture]" = ()) -> str:
-        """Return the report: one self-contained HTML file.
-
-        Args:
-            title: Title of the page.
-            pictures: Pictures of lines with changes.
-        """
+        """Return the report, with pictures of changed lines: one self-contained HTML file."""
         from conservator.results.html import as_page
 
         return as_page(self.record, title, pictures)

@@ -78,10 +78,7 @@ def check_folder(path: Path, *, parents: bool = False) -> Path:
 def check_writable(path: Path, *, force: bool = False, parents: bool = False) -> Path:
     """Return ``path`` if it is writable; raise a ConservatorError with the reason if not.
 
-    Args:
-        path: the file.
-        force: whether an existing file may be overwritten.
-        parents: whether to create missing folders.
+    An existing file needs ``force``. Missing folders are created with ``parents``.
     """
     try:
         return _writable(path, force=force, parents=parents)

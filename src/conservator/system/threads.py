@@ -19,12 +19,9 @@ Result = TypeVar("Result")
 
 @contextmanager
 def threads_for(work: int) -> Iterator[None]:
-    """Use one thread in a ``with`` block for less than SINGLE_THREAD_BYTES of input; never increase the number.
+    """Use one thread in a ``with`` block for ``work`` < SINGLE_THREAD_BYTES bytes of input; never increase the number.
 
     Only the calling thread is affected, so several threads may restore concurrently.
-
-    Args:
-        work: size of the input in bytes.
     """
     import torch
 

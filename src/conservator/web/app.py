@@ -172,9 +172,9 @@ def create_app(config: ServerConfig, queue: RestorationQueue) -> Guard:
         return {
             "status": "ok",
             "version": conservator.__version__,
-            "restorations": queue.running + len(queue.queue),
+            "restorations": queue.running + queue.waiting,
             "running": queue.running,
-            "waiting": len(queue.queue),
+            "waiting": queue.waiting,
         }
 
     @app.exception_handler(ConservatorError)

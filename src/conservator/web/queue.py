@@ -3,21 +3,20 @@
 import asyncio
 import math
 import time
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from conservator.errors import ConservatorError
-from conservator.execution import ClosedError, CrashError, TimeLimitError, WorkerPool
+from conservator.execution import Call, ClosedError, CrashError, TimeLimitError, WorkerPool
 from conservator.web.config import ServerConfig
 from conservator.web.requests import RefusedError, RestoreRequest
 from conservator.web.worker import ExpertInfo
 
 Update = dict[str, Any]  # the position in the queue, or the stage and the fraction of it that is done
 OnUpdate = Callable[[Update], None]
-STOPPING = "the server is stopping"
 FACTORY = "conservator.web.worker:Responder"
 
 
@@ -40,23 +39,20 @@ CONFIG = QueueConfig()
 
 
 class RestorationQueue(AbstractContextManager["RestorationQueue"]):
-    """A pool of workers, and the queue of requests that wait for one. Leaving the ``with`` block ends all workers.
+    """A pool of workers that serve requests in order. Leaving the ``with`` block ends all workers.
 
     Attributes:
         pool: the workers.
         expert_info: experts that requests can select.
-        running: number of running restorations.
-        queue: future turn and update callback of each waiting request.
+        calls: running and waiting requests with their update callbacks, in order; the first ``workers`` are running.
         mean_seconds: moving average of the duration of a restoration.
         retry_times: times at which refused clients were told to try again.
-        is_closed: whether the server is stopping.
     """
 
     def __init__(self, config: ServerConfig) -> None:
         """Start the workers, and wait until they are ready."""
-        self.config, self.running, self.is_closed = config, 0, False
-        self.queue: deque[tuple[asyncio.Future[None], OnUpdate]] = deque()
-        self.mean_seconds = CONFIG.initial_duration
+        self.config, self.mean_seconds = config, CONFIG.initial_duration
+        self.calls: dict[Call, OnUpdate] = {}
         self.retry_times: list[float] = []
         self.pool = WorkerPool(
             FACTORY,
@@ -78,13 +74,18 @@ class RestorationQueue(AbstractContextManager["RestorationQueue"]):
         self.close()
 
     def close(self) -> None:
-        """End all workers, and refuse all waiting requests."""
-        self.is_closed = True
+        """End all workers, and refuse all running and waiting requests."""
         self.pool.close()
-        while self.queue:
-            turn, _ = self.queue.popleft()
-            if not turn.done():
-                turn.set_exception(RefusedError(503, STOPPING))
+
+    @property
+    def running(self) -> int:
+        """Number of running restorations."""
+        return min(len(self.calls), self.config.workers)
+
+    @property
+    def waiting(self) -> int:
+        """Number of restorations that wait for a worker."""
+        return len(self.calls) - self.running
 
     async def stream(self, request: RestoreRequest) -> AsyncGenerator[Update | bytes, None]:
         """Yield the position in the queue whenever it changes, then progress updates, then the response.
@@ -102,76 +103,64 @@ class RestorationQueue(AbstractContextManager["RestorationQueue"]):
             task.cancel()
 
     async def _run(self, request: RestoreRequest, on_update: OnUpdate) -> bytes:
-        """Wait for a worker, and run a request there."""
+        """Run a request in the pool; refuse it if too many are waiting."""
         loop = asyncio.get_running_loop()
 
         def on_progress(stage: str, fraction: float) -> None:
             loop.call_soon_threadsafe(on_update, {"doing": stage, "share": round(fraction, 4)})
 
-        async with self._wait_for_turn(on_update):
-            start_time = time.monotonic()
-            try:
-                call = self.pool.submit(request, on_progress)
-                work = asyncio.wrap_future(call)
-                response: bytes | RefusedError = await asyncio.shield(work)
-            except asyncio.CancelledError:
-                call.stop()
-                await asyncio.wait([work])  # the turn ends when the worker is free
-                if not work.cancelled():
-                    work.exception()
-                raise
-            except TimeLimitError:
-                limit = f"{self.config.max_seconds:g} s"
-                raise RefusedError(504, f"the restoration took longer than {limit}, which is the limit") from None
-            except CrashError as error:
-                raise RefusedError(500, f"the worker process died during the restoration: {error}") from None
-            except ClosedError:
-                raise RefusedError(503, STOPPING) from None
-            except (ConservatorError, OSError) as error:  # no worker could be started
-                raise RefusedError(503, str(error)) from error
-            if isinstance(response, RefusedError):
-                raise response
-            self.mean_seconds += CONFIG.duration_smoothing * (time.monotonic() - start_time - self.mean_seconds)
-            return response
-
-    @asynccontextmanager
-    async def _wait_for_turn(self, on_update: OnUpdate) -> AsyncIterator[None]:
-        """Wait for a worker, which is reserved during the ``with`` block; refuse the request if the queue is full."""
-        if self.is_closed:
-            raise RefusedError(503, STOPPING)
-        if self.running == self.config.workers and len(self.queue) >= self.config.queue_size:
-            count, retry_after = self.running + len(self.queue), self._retry_after()
-            message = f"{count} restorations are running or waiting, which is the limit; try again in {retry_after} s"
+        if len(self.calls) >= self.config.workers + self.config.queue_size:
+            retry_after = self._retry_after()
+            message = (
+                f"{len(self.calls)} restorations are running or waiting, which is the limit; try again in "
+                f"{retry_after} s"
+            )
             raise RefusedError(429, message, retry_after=retry_after)
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.queue.append((turn, on_update))
-        self._dispatch()
         try:
-            await turn
-            yield
+            call = self.pool.submit(request, on_progress)
+            response = await self._result(call, on_update)
+        except TimeLimitError:
+            limit = f"{self.config.max_seconds:g} s"
+            raise RefusedError(504, f"the restoration took longer than {limit}, which is the limit") from None
+        except CrashError as error:
+            raise RefusedError(500, f"the worker process died during the restoration: {error}") from None
+        except ClosedError:
+            raise RefusedError(503, "the server is stopping") from None
+        except (ConservatorError, OSError) as error:  # no worker could be started
+            raise RefusedError(503, str(error)) from error
+        if isinstance(response, RefusedError):
+            raise response
+        self.mean_seconds += CONFIG.duration_smoothing * (time.monotonic() - call.start_time - self.mean_seconds)
+        return response
+
+    async def _result(self, call: Call, on_update: OnUpdate) -> bytes | RefusedError:
+        """Wait for the result of a call; if that is cancelled, stop the call and wait until its worker is free."""
+        work: asyncio.Future[bytes | RefusedError] = asyncio.wrap_future(call)
+        self.calls[call] = on_update
+        self._report_positions()
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            call.stop()
+            await asyncio.wait([work])
+            if not work.cancelled():
+                work.exception()
+            raise
         finally:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.running -= 1
-            else:
-                self.queue = deque(entry for entry in self.queue if entry[0] is not turn)
-            self._dispatch()
+            del self.calls[call]
+            self._report_positions()
 
     def _retry_after(self) -> int:
         """Return after how many seconds a worker is expected; different clients get different times."""
         now = time.monotonic()
         self.retry_times = [retry_time for retry_time in self.retry_times if retry_time > now]
-        position = len(self.queue) + len(self.retry_times) + 1
+        position = self.waiting + len(self.retry_times) + 1
         expected = math.ceil(self.mean_seconds * position / self.config.workers)
         retry_after = min(CONFIG.max_retry_seconds, max(1, expected))
         self.retry_times.append(now + retry_after)
         return retry_after
 
-    def _dispatch(self) -> None:
-        """Let the first requests of the queue run if workers are free, and report their positions to the others."""
-        while self.queue and self.running < self.config.workers:
-            turn, _ = self.queue.popleft()
-            if not turn.done():
-                self.running += 1
-                turn.set_result(None)
-        for position, (_, on_update) in enumerate(self.queue, 1):
+    def _report_positions(self) -> None:
+        """Tell the waiting requests their positions."""
+        for position, on_update in enumerate(islice(self.calls.values(), self.config.workers, None), 1):
             on_update({"doing": "waiting", "place": position})
