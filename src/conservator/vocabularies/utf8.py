@@ -48,8 +48,8 @@ EDGES = (
 EDGE_TABLE = np.array(EDGES, dtype=np.int64)
 MIN_LOG_PROB = -100.0  # nats: log-probabilities are clamped to this, so that every valid choice is finite [numerical]
 ASCII_COST = 1e9  # invalid bytes: cost of an invalid ASCII byte, so high that it never occurs [numerical]
-# NEXT_STATES[set of states, token] is the set of states after that token, and PREVIOUS_STATES the set before it. Bit s of
-# a set stands for state s. The token LOST stands for any byte.
+# NEXT_STATES[set of states, token] is the set of states after that token, and PREVIOUS_STATES the set before it. Bit s
+# of a set stands for state s. The token LOST stands for any byte.
 NEXT_STATES, PREVIOUS_STATES = np.zeros((2, 2**STATES, LOST + 1), dtype=np.int64)
 _sets = np.arange(2**STATES)
 for _source, _first, _last, _target in EDGES:
