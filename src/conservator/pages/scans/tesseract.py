@@ -21,8 +21,8 @@ NOISE = re.compile(r"Estimating resolution as|Detected \d+ diacritics|Invalid re
 # Layouts and Tesseract's page segmentation modes: automatic, a single column, or a single block, in which wide spaces
 # do not separate columns, as in source code.
 LAYOUTS = {"auto": "3", "column": "4", "block": "6"}
-# An adaptive threshold (Sauvola), because the default is global, and loses text in shadows; and every character with its
-# box, confidence and alternatives.
+# An adaptive threshold (Sauvola), because the default is global, and loses text in shadows; every character with
+# its box, confidence and alternatives.
 SETTINGS = ("thresholding_method=2", "hocr_char_boxes=1", "lstm_choice_mode=2")
 MAX_QUERY_SECONDS = 30.0  # seconds: time limit of calls without OCR [safety limit]
 MAX_MESSAGE_CHARS = 300  # characters: length of Tesseract's messages in an error [untuned]
