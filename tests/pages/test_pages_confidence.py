@@ -16,7 +16,7 @@ from conservator.pages import (
 
 
 def make_transcript(*words):
-    return Transcript("hOCR", None, "tesseract 5.3.0", "pixel", (Page((Line(tuple(words)),)),), b"", None)
+    return Transcript("hOCR", "tesseract 5.3.0", "pixel", (Page((Line(tuple(words)),)),), b"", None)
 
 
 def test_confidences_of_glyphs_take_precedence_over_those_of_words():

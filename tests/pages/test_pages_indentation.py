@@ -26,7 +26,7 @@ def lay_out(indents, pitch, skew=0.0, widths=None):
             words.append(Word(text, None, box))
             left += size + pitch
         lines.append(Line(tuple(words)))
-    return Transcript("hOCR", None, None, "pixel", (Page(tuple(lines)),), b"", None)
+    return Transcript("hOCR", None, "pixel", (Page(tuple(lines)),), b"", None)
 
 
 @settings(max_examples=30)
@@ -49,7 +49,7 @@ def test_a_corrected_line_keeps_its_indentation():
     [
         lay_out(LINES * 3, 10.0, widths=np.array([3.0, 9.0, 14.0, 6.0])),
         lay_out(LINES, 10.0),
-        Transcript("TSV", None, None, "pixel", (Page((Line((Word("a"), Word("b"))),) * 30),), b"", None),
+        Transcript("TSV", None, "pixel", (Page((Line((Word("a"), Word("b"))),) * 30),), b"", None),
         lay_out(LINES * 3, 0.0),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from conservator.errors import ConservatorError, NotTextError
-from conservator.pages import draw_page, find_tesseract, read_pages, read_scan, text_layer
+from conservator.pages import draw_page, find_tesseract, read_pages, read_scan
 from conservator.pages.scans import ocr
 from conservator.pages.scans.images import crop_lines
 from conservator.pages.scans.ocr import ScanConfig, join_pages
@@ -92,10 +92,8 @@ def test_ocr_of_an_image_with_characters():
 
 @needs_tesseract
 @pytest.mark.parametrize("kind", ["JPEG", "TIFF", "WEBP", "BMP", "PPM", "GIF"])
-def test_ocr_of_image_formats_without_characters(kind):
-    transcript = read_scan(encode(draw(LINES[0]), kind), layout="block", symbols=False)
-    assert transcript.text == LINES[0] + "\n"
-    assert not any(word.glyphs for word in transcript.words)
+def test_ocr_of_image_formats(kind):
+    assert read_scan(encode(draw(LINES[0]), kind), layout="block").text == LINES[0] + "\n"
 
 
 @needs_tesseract
@@ -115,7 +113,10 @@ def test_ocr_of_the_pages_of_a_tiff_file_and_of_a_pdf():
     assert line.bottom - line.top < 90 < line.right - line.left
     with pytest.raises(ConservatorError, match="the document has 2 pages, page 3 does not exist"):
         draw_page(pdf, 2)
-    assert text_layer(pdf) == ""
+
+
+def draw_first_page(pdf):
+    return draw_page(pdf, 0)
 
 
 def make_pdf(*parts):
@@ -124,26 +125,13 @@ def make_pdf(*parts):
     return b"%PDF-1.4\n" + body + b"trailer<</Root 1 0 R>>\n%%EOF"
 
 
-def test_the_text_layer_of_a_pdf():
-    stream = b"BT /F1 12 Tf 20 60 Td (rnodern) Tj 0 -20 Td (text recog-) Tj 0 -20 Td (nised) Tj ET"
-    pdf = make_pdf(
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Kids[3 0 R 6 0 R 3 0 R]/Count 3>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 100]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
-        b"<</Length %d>>stream\n%b\nendstream" % (len(stream), stream),
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 100]>>",
-    )
-    assert text_layer(pdf) == "rnodern\ntext recog-\nnised\n\nrnodern\ntext recog-\nnised\n"
-
-
 def test_pdf_documents_that_cannot_be_read(fake_tesseract):
     fake_tesseract()
-    for function in (read_scan, text_layer):
+    for function in (read_scan, draw_first_page):
         with pytest.raises(ConservatorError, match="the PDF document cannot be read: Failed to load"):
             function(b"%PDF-1.4\nnothing")
     with pytest.raises(ConservatorError, match="not a PDF document"):
-        text_layer(PNG)
+        draw_first_page(PNG)
     wide = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 14400 14400]>>"
     with pytest.raises(ConservatorError, match="page 1 is too large: it has 60,000 x 60,000 pixels, the limit is"):
         read_scan(make_pdf(b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R]/Count 1>>", wide))
@@ -153,13 +141,13 @@ def test_a_pdf_with_a_password_is_refused():
     lock = b"<</Filter/Standard/V 1/R 2/P -4/O<%b>/U<%b>>>" % (b"0" * 64, b"0" * 64)
     locked = make_pdf(b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[]/Count 0>>", lock)
     with pytest.raises(ConservatorError, match="protected by a password; save it without a password"):
-        text_layer(locked.replace(b"1 0 R>>\n%%", b"1 0 R/Encrypt 3 0 R/ID[<00><00>]>>\n%%"))
+        draw_first_page(locked.replace(b"1 0 R>>\n%%", b"1 0 R/Encrypt 3 0 R/ID[<00><00>]>>\n%%"))
 
 
 def test_the_error_names_the_missing_package_for_pdf(monkeypatch):
     monkeypatch.setitem(sys.modules, "pypdfium2", None)
     with pytest.raises(ConservatorError, match=r"pip install 'conservator\[scans\]'"):
-        text_layer(b"%PDF-1.4\n")
+        draw_first_page(b"%PDF-1.4\n")
 
 
 def test_the_error_explains_how_to_install_tesseract(monkeypatch, tmp_path):

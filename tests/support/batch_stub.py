@@ -56,11 +56,27 @@ def make(config):
     return work
 
 
-def batch(inputs, out, jobs=1, seed=0, mark="\ufffd", time_limit=None, memory_limit=None, config_hash="one", **others):
-    """Make a batch with stub workers."""
+class InlineEngine:
+    """An engine in this process, for tests that do not concern the workers: a worker process takes seconds to start."""
+
+    def __init__(self, config):
+        self.config = config
+
+    def run(self, tasks):
+        work = None
+        for task in tasks:
+            work = work or make(self.config)
+            yield task.number, work(task, lambda *progress: None)
+
+
+def batch(
+    inputs, out, jobs=None, seed=0, mark="\ufffd", time_limit=None, memory_limit=None, config_hash="one", **others
+):
+    """Make a batch with stub workers, in this process if ``jobs`` is None."""
     out.mkdir(exist_ok=True)
     worker_config = WorkerConfig(RestoreOptions(seed=seed, mark=mark), factory="support.batch_stub:make")
-    engine = LocalEngine(worker_config, jobs, time_limit, memory_limit)
+    local = jobs is not None
+    engine = LocalEngine(worker_config, jobs, time_limit, memory_limit) if local else InlineEngine(worker_config)
     input_options = {name: others.pop(name) for name in ("include", "ignore", "max_bytes") if name in others}
     paths = [inputs] if isinstance(inputs, Path) else inputs
     limits = f"{time_limit} {memory_limit}"

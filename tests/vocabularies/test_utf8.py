@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 from conservator.channels import Excerpt
 from conservator.errors import ConservatorError
 from conservator.vocabularies import BYTES, utf8
-from conservator.vocabularies.utf8 import ALL_STATES, EDGES, LOST, NEXT_STATE, STATES
+from conservator.vocabularies.utf8 import ALL_STATES, EDGES, LOST, STATES
 
 UTF8 = BYTES.constraint
+# NEXT_STATE[state, byte] is the state after that byte; -1 if the byte is not allowed.
+NEXT_STATE = np.full((STATES, LOST), -1)
+for source, first, last, target in EDGES:
+    NEXT_STATE[source, first : last + 1] = target
 
 
 def is_valid(data):
@@ -107,12 +111,14 @@ def test_independent_runs_agree_with_the_whole_document(tokens, rate, seed):
     tokens = lose(tokens, rate, seed)
     lost = tokens == LOST
     candidates = random_candidates(int(lost.sum()), seed)
-    expected, stuck = utf8.viterbi_kernel(tokens, candidates.log_prob, candidates.token)
+    edges, stuck = utf8.viterbi_kernel(tokens, candidates.log_prob, -np.inf, -np.inf)
     assert stuck == -1
-    weights = utf8.marginal_kernel(tokens, candidates.log_prob, candidates.token, candidates.total, expected)
+    rows, edges = np.arange(len(candidates)), edges[lost]
+    expected = candidates.token[rows, edges]
+    expected_probability = utf8.marginal_kernel(tokens, candidates.total, expected, candidates.log_prob[rows, edges])
     chosen, probability = UTF8.best(tokens, candidates)
-    np.testing.assert_array_equal(chosen, expected[lost])
-    np.testing.assert_allclose(probability, weights[lost], rtol=1e-9)
+    np.testing.assert_array_equal(chosen, expected)
+    np.testing.assert_allclose(probability, expected_probability, rtol=1e-9)
     whole = tokens.copy()
     whole[lost] = chosen
     assert is_valid(whole.tolist())
@@ -210,17 +216,17 @@ def test_truncated_and_latin_1_bytes_are_violations():
 def test_compiled_kernels_agree_with_plain_python():
     tokens = np.array([LOST, LOST, 0xA9, 0x41, LOST, 0xE2, LOST, LOST, LOST])
     candidates = random_candidates(6, 0)
-    chosen = tokens.copy()
-    chosen[tokens == LOST] = UTF8.best(tokens, candidates)[0]
-    assert is_valid(chosen.tolist())
-    calls = {
-        "viterbi_kernel": (tokens, candidates.log_prob, candidates.token),
-        "marginal_kernel": (tokens, candidates.log_prob, candidates.token, candidates.total, chosen),
-        "violation_kernel": (tokens,),
-        "reachable_kernel": (tokens, 1),
-    }
-    for name, arguments in calls.items():
-        kernel = getattr(utf8, name)
+    chosen = UTF8.best(tokens, candidates)[0]
+    text = tokens.copy()
+    text[tokens == LOST] = chosen
+    assert is_valid(text.tolist())
+    calls = (
+        (utf8.viterbi_kernel, (tokens, candidates.log_prob, -np.inf, -np.inf)),
+        (utf8.viterbi_kernel, (tokens, np.zeros(candidates.log_prob.shape), -1.0, -utf8.ASCII_COST)),
+        (utf8.marginal_kernel, (tokens, candidates.total, chosen, candidates.log_prob[:, 0])),
+        (utf8.reachable_kernel, (tokens, 1)),
+    )
+    for kernel, arguments in calls:
         for compiled, plain in zip(kernel(*arguments), getattr(kernel, "py_func", kernel)(*arguments), strict=True):
             np.testing.assert_allclose(compiled, plain, rtol=1e-12)
 

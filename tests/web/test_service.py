@@ -321,8 +321,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("busy", [False, True])
+@pytest.mark.parametrize(("number", "busy"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
 def test_a_server_ends_at_once_after_a_signal(hold, number, busy):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "100"}
     with subprocess.Popen([sys.executable, "-c", SERVE], stderr=subprocess.PIPE, text=True, env=environment) as server:

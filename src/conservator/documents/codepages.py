@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 # The non-ASCII letters of each language, the most frequent first.
 LETTERS = {
@@ -87,9 +88,9 @@ def guess_codepage(data: bytes) -> str:
     within a word, a capital after a small letter, or a Greek letter beside a Latin letter is unlikely. The pair of an
     encoding and a language with the highest total score is chosen.
     """
-    contexts = Counter(
-        data[position - 1 : position + 2] if position else b" " + data[:2] for position in _sample_positions(data)
-    )
+    padded = b" " + data
+    sample = islice(NON_ASCII.finditer(data), CONFIG.max_sample)
+    contexts = Counter(padded[match.start() : match.start() + 3] for match in sample)
     best_score, best_encoding = -math.inf, COMPLETE
     for encoding, languages in CODEPAGES.items():
         try:
@@ -102,16 +103,6 @@ def guess_codepage(data: bytes) -> str:
             if score > best_score:
                 best_score, best_encoding = score, encoding
     return best_encoding if _can_decode(data, best_encoding) else COMPLETE
-
-
-def _sample_positions(data: bytes) -> list[int]:
-    """Return the positions of the first ``max_sample`` non-ASCII bytes."""
-    positions = []
-    for match in NON_ASCII.finditer(data):
-        positions.append(match.start())
-        if len(positions) == CONFIG.max_sample:
-            break
-    return positions
 
 
 def _can_decode(data: bytes, encoding: str) -> bool:

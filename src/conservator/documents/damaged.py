@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,20 +76,8 @@ class DamagedDocument:
             lengths: the lengths of the g gaps.
             probability: (g,) the probabilities of these lengths; 1 by default.
         """
-        gaps = self.gaps
-        inserted = np.repeat(self.positions[gaps], lengths)
-        chosen = self.lengths.copy()
-        chosen[gaps] = lengths
-        shift = np.cumsum(chosen - self.lengths) - (chosen - self.lengths)  # bytes added before each marker
-        tokens = np.insert(self.tokens, inserted, LOST)
         probabilities = np.ones(len(lengths)) if probability is None else np.array(probability, dtype=np.float64)
-        return replace(
-            self,
-            tokens=tokens,
-            positions=self.positions + shift,
-            lengths=chosen,
-            length_probability=probabilities,
-        )
+        return replace(self._widened(self.gaps, lengths), length_probability=probabilities)
 
     @property
     def marks(self) -> Ints:
@@ -100,12 +87,20 @@ class DamagedDocument:
         return np.flatnonzero(not_fixed & ~self.is_gap)
 
     def with_widths(self, widths: Ints) -> "DamagedDocument":
-        """Return the document whose n ``marks`` stand for ``widths`` (n,) lost bytes each; it must have no gaps."""
-        lengths, repeats = self.lengths.copy(), np.ones(len(self.tokens), dtype=np.int64)
-        lengths[self.marks], repeats[self.positions[self.marks]] = widths, widths
-        added = lengths - self.lengths
-        positions = self.positions + np.cumsum(added) - added
-        return replace(self, tokens=np.repeat(self.tokens, repeats), positions=positions, lengths=lengths)
+        """Return the document whose n ``marks`` stand for ``widths`` (n,) lost bytes each."""
+        return self._widened(self.marks, widths)
+
+    def _widened(self, markers: Ints, lengths: Ints | list[int]) -> "DamagedDocument":
+        """Return the document whose ``markers`` (indices) have ``lengths`` lost bytes each, not fewer than now."""
+        new_lengths = self.lengths.copy()
+        new_lengths[markers] = lengths
+        added = new_lengths - self.lengths
+        return replace(
+            self,
+            tokens=np.insert(self.tokens, np.repeat(self.positions, added), LOST),
+            positions=self.positions + np.cumsum(added) - added,
+            lengths=new_lengths,
+        )
 
     def around_gap(self, number: int, lengths: list[int], radius: int) -> "GapContext":
         """Return the text within ``radius`` bytes of the gap ``number``.
@@ -125,30 +120,26 @@ class DamagedDocument:
         continues = (start + first > 0, stop - len(tokens) + last < len(self.tokens))
         return GapContext(tokens[first:last], offset - first, *continues)
 
-    @cached_property
-    def _ends(self) -> tuple[Ints, Ints]:
-        """(n,) the end of each marker, and (n + 1,) the bytes by which the input exceeds the tokens before each."""
-        excess = np.cumsum(self.spans[:, 1] - self.spans[:, 0] - self.lengths)
-        return self.positions + self.lengths, np.concatenate([[0], excess])
-
     def origins(self, positions: Ints) -> Ints:
         """Return (k, 2) the input ranges of ``positions`` (k,); for a lost byte, the range of its whole marker."""
-        ends, excess = self._ends
-        markers_before = np.searchsorted(ends, positions, side="right")  # markers that end before each position
-        ranges = positions + excess[markers_before]
-        ranges = np.stack([ranges, ranges + 1], axis=1)
-        within = markers_before < len(ends)
-        within[within] = self.positions[markers_before[within]] <= positions[within]
-        ranges[within] = self.spans[markers_before[within]]
+        excess = np.concatenate([[0], np.cumsum(self.spans[:, 1] - self.spans[:, 0] - self.lengths)])
+        starts = positions + excess[np.searchsorted(self.positions + self.lengths, positions, side="right")]
+        ranges = np.stack([starts, starts + 1], axis=1)
+        markers = self.marker_of(positions)
+        ranges[markers >= 0] = self.spans[markers[markers >= 0]]
         return ranges
 
     def gap_of(self, positions: Ints) -> Ints:
         """Return (k,) the number of the gap that contains each of ``positions`` (k,); -1 for none."""
-        return _range_of(self.positions[self.gaps], self.lengths[self.gaps], positions)
+        gap_numbers = np.where(self.is_gap, np.cumsum(self.is_gap) - 1, -1)
+        return np.append(gap_numbers, -1)[self.marker_of(positions)]
 
     def marker_of(self, positions: Ints) -> Ints:
         """Return (k,) the index of the marker that contains each of ``positions`` (k,); -1 for none."""
-        return _range_of(self.positions, self.lengths, positions)
+        markers = np.searchsorted(self.positions, positions, side="right") - 1
+        ends = np.append(self.positions + self.lengths, 0)  # -1 is the index of a marker that contains no position
+        containing: Ints = np.where(positions < ends[markers], markers, -1)
+        return containing
 
     def check_utf8(self, lost: str) -> "DamagedDocument":
         """Check that all known bytes can be part of valid UTF-8, and return the document.
@@ -240,9 +231,12 @@ def read_damaged(
     )
     widths = spans[:, 1] - spans[:, 0]
     positions = spans[:, 0] - (np.cumsum(widths - lengths) - (widths - lengths))
-    inserted = [token for text, length in zip(texts, lengths, strict=True) for token in text or [LOST] * length]
-    insert_at = np.repeat(positions - (np.cumsum(lengths) - lengths), lengths)
-    tokens = np.insert(_without_spans(data, spans), insert_at, inserted)
+    visible: NDArray[np.int16] = np.frombuffer(data, dtype=np.uint8).astype(np.int16)
+    parts, done = [], 0
+    for (start, stop), text, length in zip(spans.tolist(), texts, lengths, strict=True):
+        parts += [visible[done:start], np.array(list(text) or [LOST] * length, dtype=np.int16)]
+        done = stop
+    tokens = np.concatenate([*parts, visible[done:]])
     with_text = tuple(index for index, text in enumerate(texts) if text)
     return DamagedDocument(tokens, positions, lengths, spans, is_gap, mark, gap, with_text)
 
@@ -290,25 +284,6 @@ def _check_lost(fixed: list[tuple[int, int, bytes]], data: bytes, damaged: Damag
                     f"the bytes {start} to {stop} split the marker at {starts[marker]} to {stops[marker]}; give the "
                     "range of complete markers",
                 )
-
-
-def _range_of(starts: Ints, lengths: Ints, positions: Ints) -> Ints:
-    """Return (k,) the index of the range that contains each position, -1 for none; ranges have starts and lengths."""
-    if not len(starts):
-        return np.full(len(positions), -1)
-    index = np.searchsorted(starts, positions, side="right") - 1
-    inside = (index >= 0) & (positions < starts[index] + lengths[index])
-    containing: Ints = np.where(inside, index, -1)
-    return containing
-
-
-def _without_spans(data: bytes, spans: Ints) -> NDArray[np.int16]:
-    """Return the bytes outside ``spans``."""
-    tokens: NDArray[np.int16] = np.frombuffer(data, dtype=np.uint8).astype(np.int16)
-    if not len(spans):
-        return tokens
-    edges = [0, *spans.flatten().tolist(), len(data)]
-    return np.concatenate([tokens[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True)])
 
 
 def encode(text: str, name: str) -> bytes:

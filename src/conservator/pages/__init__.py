@@ -8,7 +8,7 @@ from conservator.pages.pictures import Picture, picture_lines
 from conservator.pages.reading import detect_ocr_format, read_pages
 from conservator.pages.scans.images import check_scan, detect_scan_format
 from conservator.pages.scans.ocr import read_scan
-from conservator.pages.scans.pdf import draw_page, text_layer
+from conservator.pages.scans.pdf import draw_page
 from conservator.pages.scans.tesseract import Tesseract, find_tesseract
 from conservator.pages.transcript import Transcript
 
@@ -35,5 +35,4 @@ __all__ = [
     "picture_lines",
     "read_pages",
     "read_scan",
-    "text_layer",
 ]

@@ -31,7 +31,7 @@ def outer_box(boxes: Sequence[Box | None]) -> Box | None:
 
 
 class TextAlternative(NamedTuple):
-    """An alternative text of a glyph or a word, with its OCR confidence from 0 to 1 (None if the file has none)."""
+    """An alternative text of a glyph, with its OCR confidence from 0 to 1 (None if the file has none)."""
 
     text: str
     confidence: float | None
@@ -64,7 +64,6 @@ class Word:
         box: position on the page.
         glyphs: the characters, if the file lists them; else empty. Their texts concatenate to ``text``, unless the word
             was corrected.
-        alternatives: OCR alternatives of the word.
         whole: the complete word, if the file marks this word as a part of a word hyphenated at the end of a line.
         original: the recognised text, if the file marks the word as corrected.
     """
@@ -73,7 +72,6 @@ class Word:
     confidence: float | None = None
     box: Box | None = None
     glyphs: tuple[Glyph, ...] = ()
-    alternatives: tuple[TextAlternative, ...] = ()
     whole: str | None = None
     original: str | None = None
 

@@ -31,7 +31,6 @@ class Transcript:
 
     Attributes:
         format: ``hOCR``, ``ALTO``, ``PAGE`` or ``TSV``.
-        version: version of the format, if the file names one.
         engine: OCR engine, if the file names one.
         unit: unit of all boxes: ``pixel``, ``mm10`` (tenths of a millimetre) or ``inch1200``.
         pages: pages.
@@ -40,7 +39,6 @@ class Transcript:
     """
 
     format: str
-    version: str | None
     engine: str | None
     unit: str
     pages: tuple[Page, ...]

@@ -48,15 +48,14 @@ EDGES = (
 EDGE_TABLE = np.array(EDGES, dtype=np.int64)
 MIN_LOG_PROB = -100.0  # nats: log-probabilities are clamped to this, so that every valid choice is finite [numerical]
 ASCII_COST = 1e9  # invalid bytes: cost of an invalid ASCII byte, so high that it never occurs [numerical]
-# NEXT_STATE[state, byte] is the state after that byte; -1 if the byte is not allowed.
-NEXT_STATE = np.full((STATES, LOST), -1, dtype=np.int64)
+# NEXT_STATES[set of states, token] is the set of states after that token, and PREVIOUS_STATES the set before it. Bit s
+# of a set stands for state s. The token LOST stands for any byte.
+NEXT_STATES, PREVIOUS_STATES = np.zeros((2, 2**STATES, LOST + 1), dtype=np.int64)
+_sets = np.arange(2**STATES)
 for _source, _first, _last, _target in EDGES:
-    NEXT_STATE[_source, _first : _last + 1] = _target
-# NEXT_STATES[set of states, byte] is the set of states after that byte. Bit s of a set stands for state s.
-NEXT_STATES = np.zeros((2**STATES, LOST), dtype=np.int64)
-for _state in range(STATES):
-    _moved = np.where(NEXT_STATE[_state] >= 0, 1 << np.maximum(NEXT_STATE[_state], 0), 0)
-    NEXT_STATES[np.arange(2**STATES) >> _state & 1 == 1] |= _moved
+    for _tokens in (slice(_first, _last + 1), slice(LOST, None)):
+        NEXT_STATES[_sets >> _source & 1 == 1, _tokens] |= 1 << _target
+        PREVIOUS_STATES[_sets >> _target & 1 == 1, _tokens] |= 1 << _source
 ALL_STATES = 2**STATES - 1  # bit set: all states [definition]
 
 
@@ -134,15 +133,16 @@ class Utf8:
             return np.empty(0, dtype=np.int64), np.empty(0)
         selected = np.flatnonzero(_non_ascii_runs(tokens, lost))
         run_tokens = tokens[selected].astype(np.int64)
-        chosen, stuck = viterbi_kernel(run_tokens, candidates.log_prob, candidates.token)
+        edges, stuck = viterbi_kernel(run_tokens, candidates.log_prob, -np.inf, -np.inf)
         if stuck >= 0:
             position = int(selected[stuck])
             raise ConservatorError(
                 "no bytes at the lost positions make the document valid UTF-8: the visible bytes around byte "
                 f"{position} conflict"
             )
-        probability = marginal_kernel(run_tokens, candidates.log_prob, candidates.token, candidates.total, chosen)
-        return chosen[run_tokens == LOST], probability[run_tokens == LOST]
+        rows, edges = np.arange(len(candidates)), edges[run_tokens == LOST]
+        chosen = candidates.token[rows, edges]
+        return chosen, marginal_kernel(run_tokens, candidates.total, chosen, candidates.log_prob[rows, edges])
 
     def violations(self, tokens: Tokens) -> NDArray[np.bool_]:
         """Return (L,) True at a smallest set of visible bytes whose removal makes the rest valid UTF-8.
@@ -152,7 +152,11 @@ class Utf8:
         invalid = np.zeros(len(tokens), dtype=bool)
         selected = _non_ascii_runs(tokens)
         if selected.any():
-            invalid[selected] = violation_kernel(tokens[selected].astype(np.int64))
+            run_tokens = tokens[selected].astype(np.int64)
+            no_preference = np.zeros((int((run_tokens == LOST).sum()), len(EDGES)))
+            edges, _ = viterbi_kernel(run_tokens, no_preference, -1.0, -ASCII_COST)
+            outside = (run_tokens < EDGE_TABLE[edges, 1]) | (run_tokens > EDGE_TABLE[edges, 2])
+            invalid[selected] = outside & (run_tokens != LOST)
         return invalid
 
     def reachable(self, tokens: Tokens, before: int = 1 << START) -> tuple[Ints, Ints]:
@@ -165,12 +169,12 @@ class Utf8:
 
     def next_states(self, states: int) -> Ints:
         """Return (256,) the set of states after each byte, from the set ``states``."""
-        after: Ints = NEXT_STATES[states]
+        after: Ints = NEXT_STATES[states, :LOST]
         return after
 
     def advance(self, states: int) -> int:
         """Return the set of states after an arbitrary byte, from the set ``states``."""
-        return sum({1 << target for source, _, _, target in EDGES if states >> source & 1})
+        return int(NEXT_STATES[states, LOST])
 
     def close_at_cuts(self, tokens: Tokens, cuts: Ints) -> Tokens:
         """Replace incomplete characters at ``cuts`` by spaces; bytes of the document are omitted before each cut.
@@ -209,121 +213,94 @@ def _non_ascii_runs(tokens: Tokens, required: NDArray[np.bool_] | None = None) -
 
 
 @compiled
-def viterbi_kernel(tokens: Ints, log_prob: Floats, best_byte: Ints) -> tuple[Ints, int]:
-    """Run Viterbi over the automaton: the chosen bytes (L,), and the first position without a valid byte, or -1."""
+def viterbi_kernel(tokens: Ints, log_prob: Floats, invalid: float, invalid_ascii: float) -> tuple[Ints, int]:
+    """Run Viterbi over the automaton: the chosen edges (L,), and the first position without a valid byte, or -1.
+
+    Args:
+        tokens: (L,) bytes, or LOST.
+        log_prob: (n, 16) the score of each edge at the n lost positions.
+        invalid: the score of a visible non-ASCII byte at an edge that does not contain it; -inf excludes such edges.
+        invalid_ascii: the same for an ASCII byte.
+    """
     length = len(tokens)
-    previous_state = np.full((length, STATES), -1, dtype=np.int8)
-    previous_byte = np.zeros((length, STATES), dtype=np.int16)
+    best_edge = np.full((length, STATES), -1, dtype=np.int8)
     score = np.full(STATES, -np.inf)
     score[0] = 0.0
     lost = 0
     for position in range(length):
         reached = np.full(STATES, -np.inf)
         token = tokens[position]
-        if token < LOST:
-            for state in range(STATES):
-                target = NEXT_STATE[state, token]
-                if target >= 0 and score[state] > reached[target]:
-                    reached[target] = score[state]
-                    previous_state[position, target], previous_byte[position, target] = state, token
-        else:
-            for edge in range(len(EDGE_TABLE)):
-                source, target = EDGE_TABLE[edge, 0], EDGE_TABLE[edge, 3]
-                total = score[source] + log_prob[lost, edge]
-                if total > reached[target]:
-                    reached[target] = total
-                    previous_state[position, target], previous_byte[position, target] = source, best_byte[lost, edge]
-            lost += 1
+        for edge in range(len(EDGE_TABLE)):
+            target, total = EDGE_TABLE[edge, 3], score[EDGE_TABLE[edge, 0]]
+            if token == LOST:
+                total += log_prob[lost, edge]
+            elif not EDGE_TABLE[edge, 1] <= token <= EDGE_TABLE[edge, 2]:
+                total += invalid if token >= ASCII else invalid_ascii
+            if total > reached[target]:
+                reached[target], best_edge[position, target] = total, edge
+        lost += token == LOST
         score = reached
         if score.max() == -np.inf:
             return np.empty(0, dtype=np.int64), position
-    chosen = np.empty(length, dtype=np.int64)
+    edges = np.empty(length, dtype=np.int64)
     if score[0] == -np.inf:  # the document ends within a character
-        return chosen, length - 1
+        return edges, length - 1
     state = 0
     for position in range(length - 1, -1, -1):
-        chosen[position] = previous_byte[position, state]
-        state = previous_state[position, state]
-    return chosen, -1
+        edges[position] = best_edge[position, state]
+        state = EDGE_TABLE[edges[position], 0]
+    return edges, -1
 
 
 @compiled
-def marginal_kernel(tokens: Ints, log_prob: Floats, best_byte: Ints, total: Floats, chosen: Ints) -> Floats:
-    """Run forward-backward over the automaton: p(x_l = chosen_l | valid), every message scaled to a maximum of 1."""
-    length = len(tokens)
+def edge_weight(token: int, total: Floats, lost: int, edge: int) -> float:
+    """Return the probability of an edge at a token: 0 or 1 if the token is visible."""
+    if token == LOST:
+        return float(np.exp(total[lost, edge]))
+    return 1.0 if EDGE_TABLE[edge, 1] <= token <= EDGE_TABLE[edge, 2] else 0.0
+
+
+@compiled
+def marginal_kernel(tokens: Ints, total: Floats, chosen: Ints, log_prob: Floats) -> Floats:
+    """Run forward-backward over the automaton, every message scaled to a maximum of 1.
+
+    Args:
+        tokens: (L,) bytes, or LOST.
+        total: (n, 16) the log-probability of each edge at the n lost positions.
+        chosen: (n,) bytes for the lost positions.
+        log_prob: (n,) the log-probabilities of these bytes.
+
+    Returns:
+        p(x_l = chosen_l | valid) (n,).
+    """
+    length, lost = len(tokens), 0
     forward = np.zeros((length + 1, STATES))
     forward[0, 0] = 1.0
-    lost = 0
     for position in range(length):
-        token = tokens[position]
-        if token < LOST:
-            for state in range(STATES):
-                target = NEXT_STATE[state, token]
-                if target >= 0:
-                    forward[position + 1, target] += forward[position, state]
-        else:
-            for edge in range(len(EDGE_TABLE)):
-                forward[position + 1, EDGE_TABLE[edge, 3]] += forward[position, EDGE_TABLE[edge, 0]] * np.exp(
-                    total[lost, edge]
-                )
-            lost += 1
+        for edge in range(len(EDGE_TABLE)):
+            weight = edge_weight(tokens[position], total, lost, edge)
+            forward[position + 1, EDGE_TABLE[edge, 3]] += forward[position, EDGE_TABLE[edge, 0]] * weight
+        lost += tokens[position] == LOST
         forward[position + 1] /= forward[position + 1].max()
-    probability = np.ones(length)
+    probability = np.ones(len(chosen))
     backward = np.zeros(STATES)
     backward[0] = 1.0
     for position in range(length - 1, -1, -1):
-        token = tokens[position]
         before = np.zeros(STATES)
-        if token < LOST:
-            for state in range(STATES):
-                target = NEXT_STATE[state, token]
-                if target >= 0:
-                    before[state] = backward[target]
-        else:
-            lost -= 1
-            normaliser = edge_mass = byte_prob = 0.0
-            for edge in range(len(EDGE_TABLE)):
-                source, target = EDGE_TABLE[edge, 0], EDGE_TABLE[edge, 3]
-                weight = np.exp(total[lost, edge]) * backward[target]
-                before[source] += weight
-                normaliser += forward[position, source] * weight
-                if EDGE_TABLE[edge, 1] <= chosen[position] <= EDGE_TABLE[edge, 2]:
-                    edge_mass += forward[position, source] * backward[target]
-                if best_byte[lost, edge] == chosen[position]:
-                    byte_prob = np.exp(log_prob[lost, edge])
-            probability[position] = byte_prob * edge_mass / normaliser
-        backward = before / before.max()
-    return probability
-
-
-@compiled
-def violation_kernel(tokens: Ints) -> NDArray[np.bool_]:
-    """Find the fewest invalid bytes by Viterbi.
-
-    An invalid non-ASCII byte costs 1, an invalid ASCII byte ASCII_COST, and a lost byte nothing.
-    """
-    length = len(tokens)
-    previous_state = np.full((length, STATES), -1, dtype=np.int8)
-    is_invalid = np.zeros((length, STATES), dtype=np.bool_)
-    cost = np.full(STATES, np.inf)
-    cost[0] = 0.0
-    for position in range(length):
-        reached = np.full(STATES, np.inf)
-        token = tokens[position]
+        normaliser = edge_mass = 0.0
+        is_lost = tokens[position] == LOST
+        lost -= is_lost
         for edge in range(len(EDGE_TABLE)):
             source, target = EDGE_TABLE[edge, 0], EDGE_TABLE[edge, 3]
-            fits = token == LOST or EDGE_TABLE[edge, 1] <= token <= EDGE_TABLE[edge, 2]
-            total = cost[source] + (0.0 if fits else 1.0 if token >= ASCII else ASCII_COST)
-            if total < reached[target]:
-                reached[target] = total
-                previous_state[position, target], is_invalid[position, target] = source, not fits
-        cost = reached
-    invalid = np.zeros(length, dtype=np.bool_)
-    state = 0
-    for position in range(length - 1, -1, -1):
-        invalid[position] = is_invalid[position, state]
-        state = previous_state[position, state]
-    return invalid
+            weight = edge_weight(tokens[position], total, lost, edge) * backward[target]
+            before[source] += weight
+            normaliser += forward[position, source] * weight
+            if is_lost and EDGE_TABLE[edge, 1] <= chosen[lost] <= EDGE_TABLE[edge, 2]:
+                edge_mass += forward[position, source] * backward[target]
+        if is_lost:
+            probability[lost] = np.exp(log_prob[lost]) * edge_mass / normaliser
+        backward = before / before.max()
+    return probability
 
 
 @compiled
@@ -333,13 +310,7 @@ def reachable_kernel(tokens: Ints, first: int) -> tuple[Ints, Ints]:
     after, before = np.zeros(length + 1, dtype=np.int64), np.zeros(length + 1, dtype=np.int64)
     after[0], before[length] = first, 1
     for position in range(length):
-        for edge in range(len(EDGE_TABLE)):
-            fits = tokens[position] == LOST or EDGE_TABLE[edge, 1] <= tokens[position] <= EDGE_TABLE[edge, 2]
-            if fits and after[position] >> EDGE_TABLE[edge, 0] & 1:
-                after[position + 1] |= 1 << EDGE_TABLE[edge, 3]
+        after[position + 1] = NEXT_STATES[after[position], tokens[position]]
     for position in range(length - 1, -1, -1):
-        for edge in range(len(EDGE_TABLE)):
-            fits = tokens[position] == LOST or EDGE_TABLE[edge, 1] <= tokens[position] <= EDGE_TABLE[edge, 2]
-            if fits and before[position + 1] >> EDGE_TABLE[edge, 3] & 1:
-                before[position] |= 1 << EDGE_TABLE[edge, 0]
+        before[position] = PREVIOUS_STATES[before[position + 1], tokens[position]]
     return after, before

@@ -14,8 +14,6 @@ from conservator.pages.transcript import Transcript
 
 ORIGINAL = "original"  # PURPOSE of the ALTERNATIVE with the text before a change
 BOX_ATTRIBUTES = ("HPOS", "VPOS", "WIDTH", "HEIGHT")
-SCHEMA_VERSION = re.compile(r"alto-(\d+)-(\d+)\.xsd")
-NAMESPACE_VERSION = re.compile(r"/alto/(?:ns-)?v(\d+)")
 TESSERACT_PERCENT = re.compile(r"0\.(\d{1,2}|100)")  # Tesseract writes 9 % as "0.9", and 100 % as "0.100"
 HYPHENS = "-\u00ad\u00ac\u2010\u2e17="  # characters at the end of the first part of a hyphenated word
 MAX_CC_RATING = 9  # rating: CC of the least confident character; 0 is the most confident [definition]
@@ -146,19 +144,18 @@ def read_alto(data: bytes, markup: Markup) -> Transcript:
                 lines.append(Line(tuple(words), _read_box(file, line), block))
         pages.append(Page(tuple(lines), file.read_page_box(page, "WIDTH", "HEIGHT"), metadata.get("fileName") or None))
     unit = metadata.get("MeasurementUnit") or "pixel"
-    return Transcript("ALTO", _version(root), next(iter(engines), None), unit, tuple(pages), data, file)
+    return Transcript("ALTO", next(iter(engines), None), unit, tuple(pages), data, file)
 
 
 def _read_words(file: AltoFile, line: Element) -> list[Word]:
     """Read the words of a line, and append their locations."""
     words: list[Word] = []
     children = [child for child in line.elements() if child.name in ("String", "HYP")]
-    for element, following in zip(children, [*children[1:], None], strict=True):
+    for element, following in zip(children, [*children[1:], line], strict=True):
         content = " ".join(element.attributes.get("CONTENT", "").split())
         if element.name == "HYP" or not content:
             continue
-        is_hyphenated = following is not None and following.name == "HYP"
-        hyphen = following.attributes.get("CONTENT", "").strip() if following is not None and is_hyphenated else ""
+        hyphen = following.attributes.get("CONTENT", "").strip() if following.name == "HYP" else ""
         hyphen = "" if content.endswith(hyphen) else hyphen
         words.append(_read_word(file, element, content, hyphen))
         file.locations.append(WordLocation(element, hyphen=following if hyphen else None))
@@ -167,10 +164,11 @@ def _read_words(file: AltoFile, line: Element) -> list[Word]:
 
 def _read_word(file: AltoFile, element: Element, content: str, hyphen: str) -> Word:
     """Read a word; ``hyphen`` is the text of the hyphen element after it."""
-    alternatives = [
-        (alternative.attributes.get("PURPOSE"), " ".join(alternative.text().split()))
+    originals = (
+        " ".join(alternative.text().split())
         for alternative in element.elements("ALTERNATIVE")
-    ]
+        if alternative.attributes.get("PURPOSE") == ORIGINAL
+    )
     attributes = element.attributes
     is_hyphenated = attributes.get("SUBS_TYPE") in ("HypPart1", "HypPart2")
     glyphs = _read_glyphs(file, element, content)
@@ -179,9 +177,8 @@ def _read_word(file: AltoFile, element: Element, content: str, hyphen: str) -> W
         _read_word_confidence(file, attributes.get("WC")),
         _read_box(file, element),
         (*glyphs, Glyph(hyphen)) if glyphs and hyphen else glyphs,
-        tuple(TextAlternative(text, None) for purpose, text in alternatives if purpose != ORIGINAL),
         attributes.get("SUBS_CONTENT") if is_hyphenated else None,
-        next((text for purpose, text in alternatives if purpose == ORIGINAL), None),
+        next(originals, None),
     )
 
 
@@ -248,11 +245,3 @@ def _new_text(word: Word, index: int, change: WordChange | None) -> str | None:
         return word.text
     parts = change.text.split() or [""] * (change.stop - change.start)
     return parts[index - change.start] if len(parts) == change.stop - change.start else None
-
-
-def _version(root: Element) -> str | None:
-    """Return the version of ALTO from SCHEMAVERSION, the schema location or the namespace."""
-    location = next((value for name, value in root.attributes.items() if name.endswith("schemaLocation")), "")
-    schema, namespace = SCHEMA_VERSION.search(location), NAMESPACE_VERSION.search(root.namespace)
-    version = ".".join(schema.groups()) if schema else namespace[1] if namespace else None
-    return root.attributes.get("SCHEMAVERSION") or version

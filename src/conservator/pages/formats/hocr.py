@@ -14,7 +14,7 @@ from conservator.pages.formats.word_alignment import distribute_text
 from conservator.pages.markup import Markup
 from conservator.pages.markup.edits import Edits, end_tag, escape, start_tag, tag_name
 from conservator.pages.markup.elements import Element, TextRun
-from conservator.pages.model import Line, Page, TextAlternative, Word
+from conservator.pages.model import Line, Page, Word
 from conservator.pages.transcript import Transcript
 
 PAGE_CLASSES, WORD_CLASSES = {"ocr_page"}, {"ocrx_word", "ocr_word"}
@@ -139,7 +139,7 @@ def read_hocr(data: bytes, markup: Markup) -> Transcript:
     engines = (
         element.attributes.get("content") for element in elements if element.attributes.get("name") == "ocr-system"
     )
-    return Transcript("hOCR", None, next(engines, None), "pixel", pages, data, file)
+    return Transcript("hOCR", next(engines, None), "pixel", pages, data, file)
 
 
 def _read_page(
@@ -174,7 +174,6 @@ def _read_word(file: HocrFile, element: Element) -> Word | None:
         read_confidence(properties.get("x_wconf"), 100),
         read_box(file.markup, element),
         read_glyphs(file.markup, element, text),
-        tuple(TextAlternative(node.text().strip(), None) for node in element.walk() if node.name == "del"),
         original=element.attributes.get(ORIGINAL),
     )
 

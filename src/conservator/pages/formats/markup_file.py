@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import ClassVar
 
 from conservator.documents import splice
@@ -178,11 +178,10 @@ class MarkupFile(ABC):
 
     def copied_attributes(self, element: Element) -> dict[str, str]:
         """Return the attributes of a new word after a word: those of the word, with an unused identifier."""
-        attributes = {
-            name: value for name, value in element.attributes.items() if " " not in name and name not in self.not_copied
-        }
-        return attributes | {
-            name: self._new_id(value) for name, value in attributes.items() if name in ("id", "ID") and value
+        return {
+            name: self._new_id(value) if name in ("id", "ID") and value else value
+            for name, value in element.attributes.items()
+            if " " not in name and name not in self.not_copied
         }
 
     @cached_property
@@ -193,11 +192,9 @@ class MarkupFile(ABC):
 
     def _new_id(self, old_id: str) -> str:
         """Return an unused identifier for a copy of an element."""
-        number = 2
-        while f"{old_id}_{number}" in self._ids:
-            number += 1
-        self._ids.add(f"{old_id}_{number}")
-        return f"{old_id}_{number}"
+        new_id = next(name for number in count(2) if (name := f"{old_id}_{number}") not in self._ids)
+        self._ids.add(new_id)
+        return new_id
 
     def read_words(self, elements: Iterable[Element], read_word: Callable[[Element], Word | None]) -> list[Word]:
         """Read the words of elements, without those that have no text, and append their locations."""

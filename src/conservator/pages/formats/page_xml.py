@@ -115,7 +115,7 @@ def read_page_xml(data: bytes, markup: Markup) -> Transcript:
     file = PageXmlFile(markup, allows_several_texts=version is None or int(version[1]) >= INDEXED_TEXTS_SINCE)
     pages = tuple(_read_page(file, page) for page in markup.root.elements("Page"))
     creators = (" ".join(element.text().split()) for element in markup.root.walk() if element.name == "Creator")
-    return Transcript("PAGE", version[0][1:] if version else None, next(creators, None), "pixel", pages, data, file)
+    return Transcript("PAGE", next(creators, None), "pixel", pages, data, file)
 
 
 def _read_page(file: PageXmlFile, page: Element) -> Page:
@@ -188,13 +188,12 @@ def _read_word(file: PageXmlFile, element: Element) -> Word | None:
     text = " ".join(_main_text(element).split())
     if not text:
         return None
-    original, alternatives = _original_and_alternatives(element)
     glyphs = tuple(
-        Glyph(_main_text(glyph), _confidence(glyph), _read_box(file, glyph), _original_and_alternatives(glyph)[1])
+        Glyph(_main_text(glyph), _confidence(glyph), _read_box(file, glyph), _alternatives(glyph))
         for glyph in element.elements("Glyph")
         if glyph.elements(TEXT)
     )
-    return Word(text, _confidence(element), _read_box(file, element), glyphs, alternatives, None, original)
+    return Word(text, _confidence(element), _read_box(file, element), glyphs, original=_original(element))
 
 
 def _read_passage(file: PageXmlFile, element: Element) -> Iterable[list[Word]]:
@@ -239,17 +238,20 @@ def _confidence(element: Element) -> float | None:
     return next((read_confidence(text.attributes.get("conf")) for text in _texts(element)), None)
 
 
-def _original_and_alternatives(element: Element) -> tuple[str | None, tuple[TextAlternative, ...]]:
-    """Return the original text of an element (None if it was not corrected), and its OCR alternatives."""
-    comment = ORIGINAL_COMMENT.search(element.attributes.get("comments", ""))
-    original = comment[1] if comment is not None else None
-    alternatives = []
-    for text in _texts(element)[1:]:
-        if text.attributes.get("comments") == ORIGINAL:
-            original = _content(text)
-        else:
-            alternatives.append(TextAlternative(_content(text), read_confidence(text.attributes.get("conf"))))
-    return original, tuple(alternatives)
+def _original(word: Element) -> str | None:
+    """Return the original text of a word; None if it was not corrected."""
+    comment = ORIGINAL_COMMENT.search(word.attributes.get("comments", ""))
+    texts = [_content(text) for text in _texts(word)[1:] if text.attributes.get("comments") == ORIGINAL]
+    return texts[-1] if texts else comment[1] if comment else None
+
+
+def _alternatives(glyph: Element) -> tuple[TextAlternative, ...]:
+    """Return the OCR alternatives of a glyph."""
+    return tuple(
+        TextAlternative(_content(text), read_confidence(text.attributes.get("conf")))
+        for text in _texts(glyph)[1:]
+        if text.attributes.get("comments") != ORIGINAL
+    )
 
 
 def _index(element: Element) -> int:

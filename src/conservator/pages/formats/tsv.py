@@ -1,6 +1,7 @@
 """Tables of Tesseract (TSV): one row per page, block, paragraph, line and word."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from conservator.errors import ConservatorError
 from conservator.pages.formats.numbers import divide_boxes, read_confidence, read_coordinate, write_coordinate
@@ -16,6 +17,7 @@ WORD_NUMBER, LEFT, CONFIDENCE, TEXT, ORIGINAL = 5, 6, 10, 11, 12  # index: colum
 UTF8_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
+@dataclass
 class TsvFile:
     """A table.
 
@@ -26,10 +28,10 @@ class TsvFile:
         word_rows: row index of each word, in reading order.
     """
 
-    def __init__(self, rows: list[list[str]], row_ends: list[str], byte_order_mark: bytes) -> None:
-        """Store the rows; the words are found later."""
-        self.rows, self.row_ends, self.byte_order_mark = rows, row_ends, byte_order_mark
-        self.word_rows: list[int] = []
+    rows: list[list[str]]
+    row_ends: list[str]
+    byte_order_mark: bytes
+    word_rows: list[int] = field(default_factory=list)
 
     def rewrite(self, words: Sequence[Word], changes: Sequence[WordChange]) -> bytes:
         """Return the table with changes, and with a column for the original texts; see ``OcrFile``.
@@ -88,7 +90,7 @@ def read_tsv(data: bytes, limits: FileLimits) -> Transcript:
     table = TsvFile([row.removesuffix("\r").split("\t") for row in raw_rows], row_ends, byte_order_mark)
     if table.rows[0] not in (COLUMN_NAMES, [*COLUMN_NAMES, ORIGINAL_NAME]):
         raise ConservatorError(f"the first row of the table must have the columns {', '.join(COLUMN_NAMES)}")
-    return Transcript("TSV", None, "tesseract", "pixel", _read_pages(table), data, table)
+    return Transcript("TSV", "tesseract", "pixel", _read_pages(table), data, table)
 
 
 def _read_pages(table: TsvFile) -> tuple[Page, ...]:

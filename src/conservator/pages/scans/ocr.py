@@ -37,19 +37,17 @@ def read_scan(
     *,
     language: str = "eng",
     layout: str = "auto",
-    symbols: bool = True,
     name: str = "",
     progress: Callable[[str, float], None] | None = None,
 ) -> Transcript:
     """Run OCR on an image, on all images of a TIFF file, or on the pages of a PDF document at 300 dpi.
 
-    Text that a PDF document already contains is ignored; ``text_layer`` returns it.
+    Text that a PDF document already contains is ignored.
 
     Args:
         data: bytes of the file.
         language: Tesseract's name of the language; several are joined with ``+``.
         layout: ``auto``, ``column`` for a single column, ``block`` for lines across the page, such as code.
-        symbols: whether every character gets a confidence and alternatives; else only words get confidences.
         name: name of the file, which the hOCR gives as the name of the image.
         progress: called with the stage and the fraction done, from 0 to 1; an exception that it raises stops the OCR.
 
@@ -66,8 +64,7 @@ def read_scan(
     report = progress or (lambda stage, share: None)
 
     def read(image: bytes, pages: int = 1) -> bytes:
-        max_seconds = CONFIG.max_page_seconds * pages
-        hocr = tesseract.read(image, language, layout=layout, symbols=symbols, max_seconds=max_seconds)
+        hocr = tesseract.read(image, language, layout=layout, max_seconds=CONFIG.max_page_seconds * pages)
         image_name = b'image "' + escape(name.replace('"', "'")).encode() + b'"'
         return IMAGE_NAME.sub(lambda _: image_name, hocr)
 

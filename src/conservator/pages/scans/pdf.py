@@ -1,16 +1,16 @@
-"""PDF documents: drawing of pages, and the text layer. Needs the extra ``scans``."""
+"""PDF documents: drawing of pages. Needs the extra ``scans``."""
 
+import io
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from conservator.errors import ConservatorError
-from conservator.pages.scans.images import IMAGES, check_pixels, check_scan, encode_png
+from conservator.pages.scans.images import IMAGES, check_pixels, check_scan
 
 DPI = 300  # dots per inch: resolution of drawn pages, which Tesseract recommends [definition]
 POINTS_PER_INCH = 72  # points per inch: unit of PDF [definition]
-LINE_END_HYPHEN = "\x02"  # PDFium's character for a hyphen and the line end after it
 PASSWORD_ERROR = 4  # code: PDFium's error for a missing password [definition]
 PDFIUM_LOCK = threading.RLock()  # PDFium is not thread-safe
 
@@ -63,21 +63,11 @@ def draw_page(data: bytes, index: int) -> bytes:
             raise ConservatorError(f"the document has {len(document)} pages, page {index + 1} does not exist")
         page = document[index]
         _check_page_size(page.get_size(), index)
-        return encode_png(page.render(scale=DPI / POINTS_PER_INCH, grayscale=True).to_pil(), DPI)
+        png = io.BytesIO()
+        page.render(scale=DPI / POINTS_PER_INCH, grayscale=True).to_pil().save(png, "PNG", dpi=(DPI, DPI))
+        return png.getvalue()
 
 
 def _check_page_size(size: tuple[float, float], index: int) -> None:
     """Raise an error if the image of a page would be too large; the size is in points."""
     check_pixels(size[0] * DPI / POINTS_PER_INCH, size[1] * DPI / POINTS_PER_INCH, index + 1)
-
-
-def text_layer(data: bytes) -> str:
-    """Return the text layer of a PDF document, such as an OCR engine adds; empty if there is none.
-
-    Lines end with a newline; an empty line separates pages with text.
-    """
-    with open_pdf(data) as document:
-        pages = [document[index].get_textpage().get_text_bounded() for index in range(len(document))]
-    hyphenated = [page.replace(LINE_END_HYPHEN, "-\n") for page in pages]
-    texts = ["\n".join(line.rstrip() for line in page.splitlines()).strip("\n") for page in hyphenated]
-    return "\n".join(text + "\n" for text in texts if text)

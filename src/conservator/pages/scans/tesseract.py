@@ -21,7 +21,9 @@ NOISE = re.compile(r"Estimating resolution as|Detected \d+ diacritics|Invalid re
 # Layouts and Tesseract's page segmentation modes: automatic, a single column, or a single block, in which wide spaces
 # do not separate columns, as in source code.
 LAYOUTS = {"auto": "3", "column": "4", "block": "6"}
-SAUVOLA = "thresholding_method=2"  # adaptive threshold; the default is global, and loses text in shadows
+# An adaptive threshold (Sauvola), because the default is global, and loses text in shadows; every character with
+# its box, confidence and alternatives.
+SETTINGS = ("thresholding_method=2", "hocr_char_boxes=1", "lstm_choice_mode=2")
 MAX_QUERY_SECONDS = 30.0  # seconds: time limit of calls without OCR [safety limit]
 MAX_MESSAGE_CHARS = 300  # characters: length of Tesseract's messages in an error [untuned]
 
@@ -61,20 +63,18 @@ class Tesseract:
                     "tesseract --list-langs shows"
                 )
 
-    def read(self, image: bytes, language: str, *, layout: str, symbols: bool, max_seconds: float) -> bytes:
-        """Return the hOCR of an image, or of all images in a TIFF file.
+    def read(self, image: bytes, language: str, *, layout: str, max_seconds: float) -> bytes:
+        """Return the hOCR of an image, or of all images in a TIFF file, with its characters.
 
         Args:
             image: bytes of an image file that Tesseract can decode.
             language: installed language; several are joined with ``+``.
             layout: key of LAYOUTS.
-            symbols: whether to list every character with its box, confidence and alternatives.
             max_seconds: time limit in seconds.
         """
-        command = [self.path, "stdin", "stdout", "-l", language, "--psm", LAYOUTS[layout], "-c", SAUVOLA]
-        if symbols:
-            command += ["-c", "hocr_char_boxes=1", "-c", "lstm_choice_mode=2"]
-        result = _call([*command, "hocr"], image, max_seconds)
+        settings = [part for setting in SETTINGS for part in ("-c", setting)]
+        command = [self.path, "stdin", "stdout", "-l", language, "--psm", LAYOUTS[layout], *settings, "hocr"]
+        result = _call(command, image, max_seconds)
         if result.returncode or not result.stdout.strip():
             raise ConservatorError(f"Tesseract could not read the image: {_failure(result)}")
         return result.stdout
