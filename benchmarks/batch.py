@@ -174,10 +174,10 @@ def describe(
     }
 
 
-def make_stub(config: WorkerConfig) -> Callable[[Task], DocumentResult]:
+def make_stub(config: WorkerConfig) -> Callable[[Task, object], DocumentResult]:
     """Make a stub of a restorer that takes 20 ms per document."""
 
-    def work(task: Task) -> DocumentResult:
+    def work(task: Task, on_progress: object) -> DocumentResult:
         time.sleep(0.02)
         lost = task.data.count(MARK.encode())
         return DocumentResult(
