@@ -25,12 +25,12 @@ class ContextPolicy:
     def hidden_from(self, composition: Composition) -> Tensor | None:
         """Return (N, L, m) True where text is hidden from an expert; None if no text is hidden.
 
-        Text is never hidden from a retrieval expert.
+        Text is never hidden from gated experts.
         """
         if self.domain_threshold <= 0:
             return None
         hidden = composition.mean() < self.domain_threshold
-        return hidden if composition.gate is None else functional.pad(hidden, (0, 1))
+        return functional.pad(hidden, (0, len(composition.gates)))
 
 
 def predict(

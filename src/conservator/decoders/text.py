@@ -40,7 +40,7 @@ class DecodedText:
         tokens: (L,) the text.
         confidence: (L,) the probability of each token, given that the text is allowed; 1 at known tokens.
         log_probs: (n, V) float16, the last predictions for the n lost or uncertain tokens, in their order.
-        memory_weight: (L,) the weight of the retrieval expert in the last prediction of each token; 0 without one.
+        gate_weights: (L, g) the weight of each gated expert in the last prediction of each token.
         cost: network evaluations and seconds.
         not_predicted: (k,) the lost or uncertain positions without a prediction, because time ran out.
         out_of_time: the stage in which time ran out; None if it did not.
@@ -49,7 +49,7 @@ class DecodedText:
     tokens: NDArray[np.int64]
     confidence: NDArray[np.float64]
     log_probs: Tensor
-    memory_weight: NDArray[np.float64]
+    gate_weights: NDArray[np.float64]
     cost: Cost
     not_predicted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     out_of_time: str | None = None
@@ -97,7 +97,7 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred, genera
             draft.fill(all_at_once=True)
     not_predicted = np.flatnonzero(draft.not_predicted)
     return DecodedText(
-        draft.text, draft.confidence, draft.log_probs, draft.memory_weight, spent.cost, not_predicted, out_of_time
+        draft.text, draft.confidence, draft.log_probs, draft.gate_weights, spent.cost, not_predicted, out_of_time
     )
 
 
@@ -110,7 +110,7 @@ class Draft:
         not_predicted: (L,) True at lost or uncertain positions without a prediction.
         confidence: (L,) the confidence of tokens that are filled in; 1 elsewhere.
         log_probs: (n, V) the last predictions for the n lost or uncertain tokens; uniform without a prediction.
-        memory_weight: (L,) the weight of the retrieval expert in them.
+        gate_weights: (L, g) the weight of each gated expert in them.
     """
 
     def __init__(self, team: Team, observation: Observation, inferred: Inferred) -> None:
@@ -125,7 +125,7 @@ class Draft:
         self.text = observation.readable[0].masked_fill(decoded, mask).numpy()
         self.pending = decoded.numpy().copy()
         self.not_predicted = self.pending.copy()
-        self.confidence, self.memory_weight = np.ones(len(self.text)), np.zeros(len(self.text))
+        self.confidence, self.gate_weights = np.ones(len(self.text)), np.zeros((len(self.text), team.gated))
         self.log_probs = torch.full((int(decoded.sum()), size), -math.log(size), dtype=torch.float16)
         self._row = (decoded.cumsum(0) - 1).numpy()
         self._observed = observation.tokens[0].masked_fill(observation.hidden[0], mask).numpy()
@@ -135,9 +135,9 @@ class Draft:
     def update(self, predictions: Predictions, log_probs: Tensor) -> None:
         """Store predictions, and the log-probabilities (n, V) of their composition."""
         index = (predictions.sequence, predictions.position)
-        weight = self.inferred.composition.memory_weight(predictions.log_probs, *index)
+        weights = self.inferred.composition.gate_weights(predictions.log_probs, *index)
         positions = predictions.position.numpy()
-        self.memory_weight[positions] = weight.numpy()
+        self.gate_weights[positions] = weights.numpy()
         self.not_predicted[positions] = False
         self._candidates.put(self._row[positions], self.constraint.make_candidates(log_probs))
         self.log_probs[self._row[positions]] = log_probs.half()

@@ -29,9 +29,9 @@ class ExpertSpec:
         source: the noise from which its path to the data starts.
         takes_time: whether its predictions depend on kappa in addition to the context.
         fingerprint: hash of its weights; "" for an expert that was not loaded from files.
-        is_retrieval: whether it retrieves text instead of modelling it. The accuracy of a retrieval expert depends on
-            the position and not on the domain, so its weight is a function of its confidence. A team has at most one
-            retrieval expert, as its last member.
+        is_gated: whether its accuracy depends on the position and not on the domain, as for an expert that retrieves
+            text or looks up words. Its weight is then a function of its confidence. The gated experts of a team are
+            its last members.
         precision: the number format that a pretrained network computes in, such as ``bfloat16``; "" for others.
     """
 
@@ -41,7 +41,7 @@ class ExpertSpec:
     source: Source = field(default_factory=MaskSource)
     takes_time: bool = False
     fingerprint: str = ""
-    is_retrieval: bool = False
+    is_gated: bool = False
     precision: str = ""
 
     def __post_init__(self) -> None:

@@ -77,8 +77,9 @@ class Team:
         """Check that the experts can be composed."""
         self.experts: tuple[Expert, ...] = tuple(experts)
         self.vocabulary = shared_vocabulary([check_expert(expert) for expert in self.experts])
-        if any(expert.spec.is_retrieval for expert in self.experts[:-1]):
-            raise ConservatorError("a team supports at most one retrieval expert; pass it last")
+        gated = [expert.spec.is_gated for expert in self.experts]
+        if gated != sorted(gated):
+            raise ConservatorError(f"the gated experts of a team must be its last members, got {self.names}")
         self.meter = meter or Meter()
         lengths = [expert.spec.max_length for expert in self.experts if expert.spec.max_length is not None]
         self.context = min(lengths, default=max(TEAM_CONFIG.default_context, self.max_batch_size(1)))
@@ -93,17 +94,17 @@ class Team:
         return tuple(expert.spec.name for expert in self.experts)
 
     @property
-    def is_retrieval(self) -> bool:
-        """Whether the last expert is a retrieval expert."""
-        return self.experts[-1].spec.is_retrieval
+    def gated(self) -> int:
+        """The number of gated experts besides the first expert, which has a weight in any case."""
+        return sum(expert.spec.is_gated for expert in self.experts[1:])
 
     def subset(self, indices: Sequence[int]) -> "Team":
         """A team of the experts with these indices, with the same meter."""
         return Team([self.experts[index] for index in indices], self.meter)
 
-    def without_retrieval(self) -> "Team":
-        """A team of all experts except the retrieval expert, with the same meter."""
-        return self.subset(range(len(self) - 1)) if self.is_retrieval else self
+    def without_gated(self) -> "Team":
+        """A team of all experts except the gated ones, with the same meter."""
+        return self.subset(range(len(self) - self.gated))
 
     def max_batch_size(self, length: int) -> int:
         """The number of sequences of ``length`` positions whose predictions fit ``batch_bytes``; at least one."""
@@ -140,7 +141,7 @@ class Team:
                 visible, rows, selected = select_rows(visible, at, active[:, index])
                 if not len(selected):
                     continue
-            with self.meter.evaluating(0 if expert.spec.is_retrieval else len(visible.tokens)):
+            with self.meter.evaluating(0 if expert.spec.is_gated else len(visible.tokens)):
                 log_probs = checked_predict(expert, visible, rows)
             if predictions is None:
                 predictions = torch.full(shape, -math.log(self.vocabulary.size), dtype=log_probs.dtype)

@@ -8,7 +8,7 @@ from conservator.field.forward_backward import posterior
 from conservator.field.grid_evidence import GridEvidence, grid_evidence
 from conservator.field.grid_posterior import GridPosterior, default_priors, global_prior, grid_posterior
 from conservator.field.leave_one_out import leave_one_out_posterior
-from conservator.field.memory_gate import MemoryGate, fit_memory_gate
+from conservator.field.gate import Gate, fit_gate
 from conservator.field.pool import log_pool
 from conservator.field.selection import choose_experts
 from conservator.field.weight_grid import MarkovPrior, constant, laplace, simplex_grid, sticky, two_level
@@ -24,13 +24,13 @@ __all__ = [
     "GridPosterior",
     "Inferred",
     "MarkovPrior",
-    "MemoryGate",
+    "Gate",
     "Outcome",
     "SubsampledBayes",
     "choose_experts",
     "constant",
     "default_priors",
-    "fit_memory_gate",
+    "fit_gate",
     "global_prior",
     "grid_evidence",
     "grid_posterior",

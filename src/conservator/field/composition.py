@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from conservator.field.memory_gate import MemoryGate
+from conservator.field.gate import Gate
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Composition:
     Attributes:
         state_probs: (N, L, S) p_{l,s}, the probability of each pool in the mixture, rows on the simplex.
         weights: (N, L, S, m) the weight of each expert in each pool; may be an expanded view.
-        gate: the weight of a retrieval expert, which is the last expert; None without a retrieval expert.
+        gates: the weights of the gated experts, which are the last experts. They are added one after the other.
     """
 
     state_probs: Tensor
     weights: Tensor
-    gate: MemoryGate | None = None
+    gates: tuple[Gate, ...] = ()
 
     @classmethod
     def of_field(cls, field: Tensor) -> "Composition":
@@ -48,11 +48,11 @@ class Composition:
     def log_probs(self, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
         """Mix the experts' log-probabilities ``log_probs`` (m, n, V) at n positions: (n, V), normalised.
 
-        With a memory gate, the last of the m experts is the retrieval expert.
+        The last of the m experts are the gated ones.
         """
-        if self.gate is not None:
-            others = replace(self, gate=None).log_probs(log_probs[:-1], sequence, position)
-            return self.gate.log_probs(others, log_probs[-1])
+        if self.gates:
+            others = replace(self, gates=self.gates[:-1]).log_probs(log_probs[:-1], sequence, position)
+            return self.gates[-1].log_probs(others, log_probs[-1])
         state_probs = self.state_probs[sequence, position].to(log_probs.dtype)
         weights = self.weights[sequence, position].to(log_probs.dtype)
         total = torch.zeros_like(log_probs[0])
@@ -72,15 +72,17 @@ class Composition:
         return replace(self, state_probs=torch.where(total > 0.5, state_probs / total, self.state_probs))
 
     def active_experts(self) -> Tensor:
-        """Return (N, L, m) True for experts with non-zero weight; a retrieval expert is active everywhere."""
+        """Return (N, L, m) True for experts with non-zero weight; gated experts are active everywhere."""
         used = torch.zeros(self.weights[:, :, 0].shape, dtype=torch.bool)
         for state in range(self.state_probs.shape[2]):
             used |= (self.state_probs[:, :, state, None] > 0) & (self.weights[:, :, state] > 0)
-        return used if self.gate is None else functional.pad(used, (0, 1), value=True)
+        return functional.pad(used, (0, len(self.gates)), value=True)
 
-    def memory_weight(self, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
-        """Return the mean weight of the retrieval expert in ``log_probs`` at n positions: (n,); 0 without one."""
-        if self.gate is None:
-            return torch.zeros(len(position), dtype=torch.float64)
-        others = replace(self, gate=None).log_probs(log_probs[:-1], sequence, position)
-        return self.gate.weight(others, log_probs[-1])
+    def gate_weights(self, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
+        """Return the mean weight of each of the g gated experts in ``log_probs`` at n positions: (n, g)."""
+        if not self.gates:
+            return torch.zeros(len(position), 0, dtype=torch.float64)
+        earlier = replace(self, gates=self.gates[:-1])
+        others = earlier.log_probs(log_probs[:-1], sequence, position)
+        weight = self.gates[-1].weight(others, log_probs[-1])[:, None]
+        return torch.cat([(1 - weight) * earlier.gate_weights(log_probs[:-1], sequence, position), weight], dim=1)

@@ -303,24 +303,24 @@ def infer_and_decode(
             alternatives = scale_by_length(damaged, positions, lost, alternatives)
     except OutOfTimeError as error:
         out_of_time = error.stage
-    field = inferred.field[0].numpy()
+    field, has_memory = inferred.field[0].numpy(), isinstance(team.experts[-1], MemoryExpert)
     listed = list(range(len(team)))
     if active_only:
-        listed = [index for index in listed if field[:, index].any() or team.experts[index].spec.is_retrieval]
-    if inferred.composition.gate is not None:
-        field = (1 - decoded.memory_weight)[:, None] * field
-        field[:, -1] = decoded.memory_weight
+        listed = [index for index in listed if field[:, index].any() or team.experts[index].spec.is_gated]
+    if inferred.composition.gates:
+        field = (1 - decoded.gate_weights.sum(axis=1, keepdims=True)) * field
+        field[:, len(team) - team.gated :] = decoded.gate_weights
     regions = inferred.regions[0][:, listed].argmax(-1).masked_fill(~inferred.scored[0], -1)
     names, listed_field = [team.names[index] for index in listed], field[:, listed]
     if rescorer is not None and rescoring is not None:
         names, listed_field = add_language_models(
-            names, listed_field, rescorer, rescoring, has_memory=team.is_retrieval
+            names, listed_field, rescorer, rescoring, has_memory=has_memory
         )
     return Decoding(
         positions=positions,
         text=decoded,
         experts=tuple(names),
-        has_memory=team.is_retrieval,
+        has_memory=has_memory,
         field=listed_field,
         regions=regions.numpy(),
         alternatives=tuple(alternatives),

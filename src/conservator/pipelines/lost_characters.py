@@ -204,7 +204,7 @@ def as_bytes(decoding: Decoding, text: CharacterText) -> tuple[DamagedDocument, 
         decoding.text,
         tokens=data[positions],
         confidence=np.repeat(decoding.text.confidence, repeats),
-        memory_weight=np.repeat(decoding.text.memory_weight, repeats),
+        gate_weights=np.repeat(decoding.text.gate_weights, repeats, axis=0),
     )
     widened = replace(
         decoding,

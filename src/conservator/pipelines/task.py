@@ -63,7 +63,7 @@ class Models:
     def document_experts(self, references: ReferenceTexts, options: RestoreOptions) -> list[DocumentExpert]:
         """Return the experts that are made from the document: those given, and a memory unless one is given."""
         experts = [expert for expert in self.experts if isinstance(expert, DocumentExpert)]
-        if options.memory and not any(expert.spec.is_retrieval for expert in experts):
+        if options.memory and not any(expert.spec.is_gated for expert in experts):
             experts.append(Memory(references.index, words=references.word_index))
         return experts
 

@@ -55,7 +55,7 @@ def read_folds(team: Team, observation: Observation, generator: torch.Generator)
     """Predict every visible token of an observation (N, L) while it is hidden.
 
     Args:
-        team: m experts, without a retrieval expert.
+        team: m experts, without gated experts.
         observation: from a channel without uncertain tokens.
         generator: draws the folds.
 

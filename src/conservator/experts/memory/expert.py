@@ -26,7 +26,7 @@ from conservator.experts.memory.retrieval import best_positions, count_votes
 from conservator.vocabularies import BYTES
 
 SHAPES = [surrounding_context(3), surrounding_context(1), ngram_context(4), ngram_context(2), [-2, 1], [-1, 2]]
-SPEC = ExpertSpec("memory", BYTES, is_retrieval=True)
+SPEC = ExpertSpec("memory", BYTES, is_gated=True)
 
 
 @dataclass(frozen=True)

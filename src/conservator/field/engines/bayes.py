@@ -12,7 +12,7 @@ from conservator.channels import Observation
 from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, has_visible, iterations_for
-from conservator.field.engines.fit_memory_gate import with_memory_gate
+from conservator.field.engines.fit_gates import with_gates
 from conservator.field.folds import DEFAULT, Folds, hide, near_damage
 from conservator.field.grid_evidence import grid_evidence
 from conservator.field.grid_posterior import default_priors, global_prior, grid_posterior
@@ -32,7 +32,7 @@ class Bayes:
     its domain: positions where the posterior probability of its domain segment, from the repeats so far, is at least
     ``domain_threshold``. The evidence is the mean over the repeats.
 
-    A retrieval expert has no domain segments. Its weight depends on its confidence (``MemoryGate``), and is inferred
+    A gated expert has no domain segments. Its weight depends on its confidence (``Gate``), and is inferred
     after the composition of the other experts.
 
     Uncertain tokens may be wrong, and experts should not condition on wrong tokens. After the first iteration, an
@@ -60,18 +60,18 @@ class Bayes:
     def __call__(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
         """Infer the composition of an observation (N, L)."""
         check_batch(team, observation)
-        if not team.is_retrieval:
+        if not team.gated:
             return self._infer(team, observation, generator)
         if len(team) == 1:
             return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))
         with team.meter.measure() as spent:
-            inferred = self._infer(team.without_retrieval(), observation, generator)
+            inferred = self._infer(team.without_gated(), observation, generator)
             scored = near_damage(observation, self.evidence_radius)
-            inferred = with_memory_gate(inferred, team, observation, scored, generator)
+            inferred = with_gates(inferred, team, observation, scored, generator)
         return replace(inferred, cost=spent.cost)
 
     def _infer(self, team: Team, observation: Observation, generator: torch.Generator) -> Inferred:
-        """Infer the composition of a team without a retrieval expert."""
+        """Infer the composition of a team without gated experts."""
         weights = simplex_grid(len(team), self.resolution)
         grid, priors = torch.from_numpy(weights), self.priors(weights)
         scored = near_damage(observation, self.evidence_radius)

@@ -50,8 +50,8 @@ class Inferred:
 
     Attributes:
         composition: the distribution of the field, which decoders use.
-        field: (N, L, m) the mean weights, rows on the simplex. The weight of a retrieval expert is 0 here, because it
-            depends on its predictions: see ``composition.gate``.
+        field: (N, L, m) the mean weights, rows on the simplex. The weight of a gated expert is 0 here, because it
+            depends on its predictions: see ``composition.gates``.
         regions: (N, L, m) the probability that each position belongs to a domain segment of each expert: the slow level
             of a two-level prior, else the field.
         error_probs: (N, L) the probability that an observed token is wrong; 0 at known tokens.

@@ -13,7 +13,7 @@ from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.engines.bayes import Priors, stack
 from conservator.field.engines.engine import Inferred, Outcome, check_batch, has_visible
-from conservator.field.engines.fit_memory_gate import with_memory_gate
+from conservator.field.engines.fit_gates import with_gates
 from conservator.field.folds import hide, near_damage
 from conservator.field.grid_evidence import grid_evidence
 from conservator.field.grid_posterior import GridPosterior, default_priors, grid_posterior
@@ -63,9 +63,9 @@ class SubsampledBayes:
         check_batch(team, observation)
         if observation.uncertain.any():
             raise ConservatorError("SubsampledBayes does not support uncertain tokens; use the engine Bayes")
-        if team.is_retrieval and len(team) == 1:
+        if team.gated and len(team) == 1:
             return Inferred.given(torch.ones(*observation.tokens.shape, 1, dtype=torch.float64))
-        models, scored = team.without_retrieval(), near_damage(observation, self.evidence_radius)
+        models, scored = team.without_gated(), near_damage(observation, self.evidence_radius)
         with team.meter.measure() as spent:
             emissions, pattern, chosen = self._gather(models, observation, ~observation.lost & scored, generator)
             weights = simplex_grid(len(chosen), self.resolution)
@@ -116,8 +116,8 @@ class SubsampledBayes:
                 ),
                 spent.cost,
             )
-            if team.is_retrieval:
-                inferred = with_memory_gate(inferred, team, observation, scored, generator)
+            if team.gated:
+                inferred = with_gates(inferred, team, observation, scored, generator)
         return replace(inferred, cost=spent.cost)
 
     def _gather(

@@ -1,8 +1,8 @@
-"""The memory gate: the weight of the retrieval expert as a function of its confidence.
+"""A gate: the weight of an expert as a function of its confidence.
 
-A retrieval expert is accurate at some positions and uninformative at others, independently of the domain segment. Its
-weight b is therefore drawn anew at every position, from a distribution that depends on its confidence there and on the
-confidence of the other experts. The other experts share the weight 1 - b; their composition predicts q. With the class
+An expert that retrieves text or looks up words is accurate at some positions and uninformative at others, independently
+of the domain segment. Its weight b is therefore drawn anew at every position, from a distribution that depends on its
+confidence there and on the confidence of the other experts. The other experts share the weight 1 - b; their composition predicts q. With the class
 c_l of a position l:
 
     pi_b(v) proportional to q_l(v)^(1 - b) p_l(v)^b,    composed distribution: sum_b p(b | c_l) pi_b(v)
@@ -25,17 +25,17 @@ from torch import Tensor
 
 Array = NDArray[np.float64]
 
-MEMORY_WEIGHTS = np.arange(9) / 8  # weight: the values of b [untuned]
+GATE_WEIGHTS = np.arange(9) / 8  # weight: the values of b [untuned]
 # dimensionless: candidates for the inverse temperature, never above 1 [LOG: sampling-the-evidence]
 INVERSE_TEMPERATURES = np.arange(10, 21) / 20
 
 
 @dataclass(frozen=True)
-class MemoryGateConfig:
-    """Classes, priors and the EM of the memory gate. Confidence is -log(1 - max_v p(v)), in nats."""
+class GateConfig:
+    """Classes, priors and the EM of a gate. Confidence is -log(1 - max_v p(v)), in nats."""
 
-    class_width_nats: float = 0.7  # nats: confidence of the memory per class [untuned]
-    confidence_classes: int = 12  # classes: of the confidence of the memory [untuned]
+    class_width_nats: float = 0.7  # nats: confidence of the gated expert per class [untuned]
+    confidence_classes: int = 12  # classes: of the confidence of the gated expert [untuned]
     confident_nats: float = 1.2  # nats: the other experts are confident from this confidence on [untuned]
     # weight: prior mean of b in the first class and its increase per class, if the others are not confident
     # [LOG: memory-expert]
@@ -49,12 +49,12 @@ class MemoryGateConfig:
     tolerance: float = 1e-6  # probability: EM stops at a smaller change of the table [numerical]
 
 
-CONFIG = MemoryGateConfig()
+CONFIG = GateConfig()
 
 
 @dataclass(frozen=True)
-class MemoryGate:
-    """The distribution p(b | c) of the weight of a retrieval expert.
+class Gate:
+    """The distribution p(b | c) of the weight of a gated expert.
 
     Attributes:
         table: (2 * confidence_classes, B) one row for each class.
@@ -64,20 +64,20 @@ class MemoryGate:
     table: Array
     inverse_temperature: float = 1.0
 
-    def weight(self, composed: Tensor, memory: Tensor) -> Tensor:
-        """Return the mean weight of the retrieval expert: (n,).
+    def weight(self, composed: Tensor, gated: Tensor) -> Tensor:
+        """Return the mean weight of the gated expert: (n,).
 
         Args:
             composed: (n, V) log-probabilities of the composition of the other experts.
-            memory: (n, V) log-probabilities of the retrieval expert.
+            gated: (n, V) log-probabilities of the gated expert.
         """
-        return torch.from_numpy(self.table @ MEMORY_WEIGHTS)[classes_of(composed, memory)]
+        return torch.from_numpy(self.table @ GATE_WEIGHTS)[classes_of(composed, gated)]
 
-    def log_probs(self, composed: Tensor, memory: Tensor) -> Tensor:
+    def log_probs(self, composed: Tensor, gated: Tensor) -> Tensor:
         """Return the log-probabilities (n, V) of all experts together. Arguments as in ``weight``."""
-        weight_probs = torch.from_numpy(self.table)[classes_of(composed, memory)].to(composed.dtype)
+        weight_probs = torch.from_numpy(self.table)[classes_of(composed, gated)].to(composed.dtype)
         total = torch.zeros_like(composed)
-        for number, pool in enumerate(pools_by_weight(composed, memory)):
+        for number, pool in enumerate(pools_by_weight(composed, gated)):
             total += weight_probs[:, number, None] * pool.exp()
         log_probs = total.clamp_min(torch.finfo(total.dtype).tiny).log()
         if self.inverse_temperature == 1.0:
@@ -85,9 +85,9 @@ class MemoryGate:
         return torch.log_softmax(self.inverse_temperature * log_probs, dim=-1)
 
 
-def classes_of(composed: Tensor, memory: Tensor) -> Tensor:
-    """Return (n,) the class of each position. Arguments as in ``MemoryGate.weight``."""
-    steps = (confidence_nats(memory) / CONFIG.class_width_nats).long().clamp(max=CONFIG.confidence_classes - 1)
+def classes_of(composed: Tensor, gated: Tensor) -> Tensor:
+    """Return (n,) the class of each position. Arguments as in ``Gate.weight``."""
+    steps = (confidence_nats(gated) / CONFIG.class_width_nats).long().clamp(max=CONFIG.confidence_classes - 1)
     return steps + CONFIG.confidence_classes * (confidence_nats(composed) >= CONFIG.confident_nats)
 
 
@@ -96,15 +96,15 @@ def confidence_nats(log_probs: Tensor) -> Tensor:
     return -torch.log1p(-log_probs.double().max(dim=-1).values.exp().clamp(max=1 - 1e-12))
 
 
-def pools_by_weight(composed: Tensor, memory: Tensor) -> Iterator[Tensor]:
+def pools_by_weight(composed: Tensor, gated: Tensor) -> Iterator[Tensor]:
     """Yield the normalised pool (n, V) of two predictions for each weight b of the second."""
-    for weight in MEMORY_WEIGHTS.tolist():
-        yield torch.log_softmax((1 - weight) * composed + weight * memory, dim=-1)
+    for weight in GATE_WEIGHTS.tolist():
+        yield torch.log_softmax((1 - weight) * composed + weight * gated, dim=-1)
 
 
 def prior_table() -> Array:
-    """Return the prior of p(b | c): binomial, with a mean that increases with the confidence of the memory."""
-    trials, successes = len(MEMORY_WEIGHTS) - 1, np.arange(len(MEMORY_WEIGHTS))
+    """Return the prior of p(b | c): binomial, with a mean that increases with the confidence of the gated expert."""
+    trials, successes = len(GATE_WEIGHTS) - 1, np.arange(len(GATE_WEIGHTS))
     combinations = np.array([math.comb(trials, count) for count in successes.tolist()])
     prior_means = (CONFIG.prior_mean_others_uncertain, CONFIG.prior_mean_others_confident)
     means = [first + increase * np.arange(CONFIG.confidence_classes) for first, increase in prior_means]
@@ -112,7 +112,7 @@ def prior_table() -> Array:
     return combinations * mean**successes * (1 - mean) ** (trials - successes)
 
 
-def fit_memory_gate(evidence: Array, classes: NDArray[np.int64]) -> MemoryGate:
+def fit_gate(evidence: Array, classes: NDArray[np.int64]) -> Gate:
     """Fit the table to n visible positions.
 
     Args:
@@ -130,7 +130,7 @@ def fit_memory_gate(evidence: Array, classes: NDArray[np.int64]) -> MemoryGate:
         before, table = table, counts / counts.sum(axis=1, keepdims=True)
         if np.abs(table - before).max() < CONFIG.tolerance:
             break
-    return MemoryGate(table)
+    return Gate(table)
 
 
 def fit_inverse_temperature(evidence: Array) -> float:

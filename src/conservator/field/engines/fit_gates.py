@@ -1,4 +1,4 @@
-"""Infer the weight of the retrieval expert from a subset of the visible positions, which is hidden at once."""
+"""Infer the weights of gated experts from a subset of the visible positions, which is hidden at once."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -13,13 +13,13 @@ from conservator.experts import Team
 from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred
 from conservator.field.folds import Folds, hide
-from conservator.field.memory_gate import (
+from conservator.field.gate import (
     INVERSE_TEMPERATURES,
-    MEMORY_WEIGHTS,
-    MemoryGate,
+    GATE_WEIGHTS,
+    Gate,
     classes_of,
     fit_inverse_temperature,
-    fit_memory_gate,
+    fit_gate,
     pools_by_weight,
 )
 from conservator.field.sampling import positions_of
@@ -27,7 +27,7 @@ from conservator.field.sampling import positions_of
 
 @dataclass(frozen=True)
 class GateSampleConfig:
-    """The positions from which the memory gate is inferred."""
+    """The positions from which gates are inferred."""
 
     hidden_period: int = 6  # positions: one of this number of sampled positions is hidden [untuned]
     max_shifts: int = 64  # shifts: random shifts of the lost positions [untuned]
@@ -39,31 +39,31 @@ class GateSampleConfig:
 CONFIG = GateSampleConfig()
 
 
-def with_memory_gate(
+def with_gates(
     inferred: Inferred, team: Team, observation: Observation, scored: Tensor, generator: torch.Generator
 ) -> Inferred:
-    """Add the retrieval expert, which is the last of the ``team``, to the inferred composition of the others."""
-    gate = infer_memory_gate(team, observation, inferred.composition, scored, inferred.error_probs, generator)
+    """Add the gated experts, which are the last of the ``team``, to the inferred composition of the others."""
+    gates = infer_gates(team, observation, inferred.composition, scored, inferred.error_probs, generator)
     return replace(
         inferred,
-        composition=replace(inferred.composition, gate=gate),
-        field=functional.pad(inferred.field, (0, 1)),
-        regions=functional.pad(inferred.regions, (0, 1)),
+        composition=replace(inferred.composition, gates=gates),
+        field=functional.pad(inferred.field, (0, len(gates))),
+        regions=functional.pad(inferred.regions, (0, len(gates))),
     )
 
 
-def infer_memory_gate(
+def infer_gates(
     team: Team,
     observation: Observation,
     composition: Composition,
     scored: Tensor,
     error_probs: Tensor,
     generator: torch.Generator,
-) -> MemoryGate:
-    """Infer the weight of the retrieval expert of a team, given the composition of the others.
+) -> tuple[Gate, ...]:
+    """Infer the weights of the gated experts of a team one after the other, given the composition of the others.
 
     Args:
-        team: its last expert is the retrieval expert.
+        team: its last experts are gated.
         observation: (N, L).
         composition: of the other experts.
         scored: (N, L) True where evidence is gathered.
@@ -79,21 +79,27 @@ def infer_memory_gate(
         hidden,
         pattern,
         excerpt=observation.excerpt,
-        active=functional.pad(composition.active_experts(), (0, 1), value=True),
+        active=functional.pad(composition.active_experts(), (0, team.gated), value=True),
         margin=CONFIG.margin_positions,
     )
+    first = len(team) - team.gated
     for predictions in predicted:
         index = (predictions.sequence, predictions.position)
-        composed = composition.log_probs(predictions.log_probs[:-1], *index)
-        batches.append((observation[index], composed, predictions.log_probs[-1]))
-    if not batches:
-        return fit_memory_gate(np.zeros((0, len(MEMORY_WEIGHTS))), np.zeros(0, dtype=np.int64))
-    evidence = torch.cat([log_evidence(observed, pools_by_weight(*log_probs)) for observed, *log_probs in batches])
-    classes = torch.cat([classes_of(*log_probs) for _, *log_probs in batches])
-    gate = fit_memory_gate(evidence.numpy(), classes.numpy())
-    gated = [(observed, gate.log_probs(*log_probs)) for observed, *log_probs in batches]
-    tempered = torch.cat([log_evidence(observed, at_temperatures(log_probs)) for observed, log_probs in gated])
-    return replace(gate, inverse_temperature=fit_inverse_temperature(tempered.numpy()))
+        composed = composition.log_probs(predictions.log_probs[:first], *index)
+        batches.append((observation[index], composed, predictions.log_probs[first:]))
+    gates: list[Gate] = []
+    for number in range(team.gated):
+        evidence, classes = [np.zeros((0, len(GATE_WEIGHTS)))], [np.zeros(0, dtype=np.int64)]
+        for observed, composed, gated in batches:
+            evidence.append(log_evidence(observed, pools_by_weight(composed, gated[number])).numpy())
+            classes.append(classes_of(composed, gated[number]).numpy())
+        gate = fit_gate(np.concatenate(evidence), np.concatenate(classes))
+        gates.append(gate)
+        batches = [(observed, gate.log_probs(composed, gated[number]), gated) for observed, composed, gated in batches]
+    if batches:
+        tempered = torch.cat([log_evidence(observed, at_temperatures(composed)) for observed, composed, _ in batches])
+        gates[-1] = replace(gates[-1], inverse_temperature=fit_inverse_temperature(tempered.numpy()))
+    return tuple(gates)
 
 
 def log_evidence(observed: Observation, candidates: Iterable[Tensor]) -> Tensor:

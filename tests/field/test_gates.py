@@ -1,4 +1,4 @@
-"""The memory gate: the mixture against its definition, the table against its optimality conditions, the engine."""
+"""Gates: the mixture against its definition, the table against its optimality conditions, the engine."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ from conservator.channels import MaskChannel
 from conservator.decoders import ContextPolicy
 from conservator.errors import ConservatorError
 from conservator.experts import Memory, Team
-from conservator.field import Bayes, MemoryGate, choose_experts, fit_memory_gate
-from conservator.field.engines.fit_memory_gate import CONFIG as SAMPLE
-from conservator.field.engines.fit_memory_gate import hide_like_damage
-from conservator.field.memory_gate import (
+from conservator.field import Bayes, Gate, choose_experts, fit_gate
+from conservator.field.engines.fit_gates import CONFIG as SAMPLE
+from conservator.field.engines.fit_gates import hide_like_damage
+from conservator.field.gate import (
     CONFIG,
     INVERSE_TEMPERATURES,
-    MEMORY_WEIGHTS,
+    GATE_WEIGHTS,
     classes_of,
     confidence_nats,
     fit_inverse_temperature,
@@ -47,17 +47,17 @@ def observe(text, rate=0.1, seed=0):
 
 def test_the_composed_distribution_is_the_mixture_of_pools():
     composed, memory = rows(6, 5, 0), rows(6, 5, 1)
-    table = np.random.default_rng(0).dirichlet(np.ones(len(MEMORY_WEIGHTS)), 2 * CLASSES)
+    table = np.random.default_rng(0).dirichlet(np.ones(len(GATE_WEIGHTS)), 2 * CLASSES)
     expected = torch.zeros(6, 5)
     for position in range(6):
         step = min(int(-np.log(1 - float(memory[position].exp().max())) / 0.7), CLASSES - 1)
         confident = -np.log(1 - float(composed[position].exp().max())) >= CONFIG.confident_nats
-        for weight, probability in zip(MEMORY_WEIGHTS, table[step + CLASSES * int(confident)], strict=True):
+        for weight, probability in zip(GATE_WEIGHTS, table[step + CLASSES * int(confident)], strict=True):
             pool = composed[position].exp() ** (1 - weight) * memory[position].exp() ** weight
             expected[position] += probability * pool / pool.sum()
-    gate = MemoryGate(table)
+    gate = Gate(table)
     torch.testing.assert_close(gate.log_probs(composed, memory).exp(), expected)
-    weight = torch.from_numpy(table @ MEMORY_WEIGHTS)[classes_of(composed, memory)]
+    weight = torch.from_numpy(table @ GATE_WEIGHTS)[classes_of(composed, memory)]
     torch.testing.assert_close(gate.weight(composed, memory), weight)
 
 
@@ -73,8 +73,8 @@ def test_confidence_in_nats():
 def test_the_table_meets_its_optimality_conditions(seed, count):
     """At the maximum of a concave objective on the simplex, the gradient is the same for all weights."""
     rng = np.random.default_rng(seed)
-    evidence, classes = rng.normal(0, 2, (count, len(MEMORY_WEIGHTS))), rng.integers(0, 2 * CLASSES, count)
-    table = fit_memory_gate(evidence, classes).table
+    evidence, classes = rng.normal(0, 2, (count, len(GATE_WEIGHTS))), rng.integers(0, 2 * CLASSES, count)
+    table = fit_gate(evidence, classes).table
     np.testing.assert_allclose(table.sum(axis=1), 1)
     gradient = STRENGTH * prior_table() / table
     likelihood = np.exp(evidence)
@@ -85,18 +85,18 @@ def test_the_table_meets_its_optimality_conditions(seed, count):
 
 
 def test_without_evidence_the_table_is_the_prior():
-    table = fit_memory_gate(np.zeros((0, len(MEMORY_WEIGHTS))), np.zeros(0, dtype=np.int64)).table
+    table = fit_gate(np.zeros((0, len(GATE_WEIGHTS))), np.zeros(0, dtype=np.int64)).table
     np.testing.assert_allclose(table, prior_table())
-    means = prior_table() @ MEMORY_WEIGHTS
+    means = prior_table() @ GATE_WEIGHTS
     assert (np.diff(means[:CLASSES]) > 0).all()
     assert (means[CLASSES:] < means[:CLASSES]).all()
 
 
 @pytest.mark.parametrize("right", [True, False])
 def test_an_accurate_memory_gains_weight_and_a_wrong_one_loses_it(right):
-    evidence = np.tile(np.linspace(-4, 0, len(MEMORY_WEIGHTS)) * (1 if right else -1), (200, 1))
-    mean_weights = fit_memory_gate(evidence, np.full(200, 5)).table @ MEMORY_WEIGHTS
-    prior_weights = prior_table() @ MEMORY_WEIGHTS
+    evidence = np.tile(np.linspace(-4, 0, len(GATE_WEIGHTS)) * (1 if right else -1), (200, 1))
+    mean_weights = fit_gate(evidence, np.full(200, 5)).table @ GATE_WEIGHTS
+    prior_weights = prior_table() @ GATE_WEIGHTS
     assert (mean_weights[5] > 0.9) if right else (mean_weights[5] < 0.05)
     np.testing.assert_allclose(np.delete(mean_weights, 5), np.delete(prior_weights, 5))
 
@@ -111,12 +111,12 @@ def test_bayes_infers_the_other_experts_as_without_a_memory():
     inferred = Bayes()(team, observation, seeded())
     assert torch.equal(inferred.field[..., :2], alone.field)
     assert (inferred.field[..., 2] == 0).all()
-    assert inferred.composition.gate is not None
-    assert alone.composition.gate is None
+    assert len(inferred.composition.gates) == 1
+    assert not alone.composition.gates
     predictions = torch.stack([rows(3, 256, seed) for seed in range(3)])
     where = torch.zeros(3, dtype=torch.long), torch.tensor([1, 5, 100])
     others = alone.composition.log_probs(predictions[:2], *where)
-    expected = inferred.composition.gate.log_probs(others, predictions[2])
+    expected = inferred.composition.gates[0].log_probs(others, predictions[2])
     torch.testing.assert_close(inferred.composition.log_probs(predictions, *where), expected)
 
 
@@ -131,12 +131,11 @@ def test_a_memory_is_the_last_expert_and_counts_no_network_evaluations():
     observation = observe(VERSE)
     memory = Memory().condition(observation)
     team = Team([FakeExpert(), memory])
-    assert team.without_retrieval().names == ("fake0",)
+    assert team.without_gated().names == ("fake0",)
     list(team.read(observation.tokens, observation.lost[:, None], observation.lost[:, None]))
     assert team.meter.evaluations == team.experts[0].evaluations > 0
-    for experts in ([memory, FakeExpert()], [FakeExpert(), memory, memory]):
-        with pytest.raises(ConservatorError, match="at most one retrieval expert; pass it last"):
-            Team(experts)
+    with pytest.raises(ConservatorError, match="must be its last members"):
+        Team([memory, FakeExpert()])
 
 
 def test_experts_without_weight_are_not_chosen():
@@ -193,9 +192,9 @@ def test_an_overconfident_distribution_is_flattened():
     assert posterior[powers.tolist().index(fitted)] == posterior.max()
     assert fit_inverse_temperature(np.zeros((0, len(powers)))) == 1.0
     composed, memory = rows(6, 5, 0), rows(6, 5, 1)
-    plain = MemoryGate(prior_table()).log_probs(composed, memory)
+    plain = Gate(prior_table()).log_probs(composed, memory)
     expected = torch.log_softmax(fitted * plain, dim=-1)
-    torch.testing.assert_close(MemoryGate(prior_table(), fitted).log_probs(composed, memory), expected)
+    torch.testing.assert_close(Gate(prior_table(), fitted).log_probs(composed, memory), expected)
 
 
 def test_positions_are_hidden_in_runs_like_the_damage():
