@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from conservator.documents import DamagedDocument, read_damaged, read_texts
 from conservator.experts import References, load_phrases, make_references
 from conservator.experts.char_ngram import REFERENCES, WORDS, CharNgramMixture, CharNgramModel, load_char_ngram_models
+from conservator.experts.word_ngram import WordCounts, count_word_ngrams
 from conservator.vocabularies import BYTES
 
 EDGES = ".,;:!?'\"()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb\u2026-\u2013\u2014"  # punctuation around a word
@@ -83,6 +84,11 @@ class ReferenceTexts:
         """The index of the words for the memory; None without words."""
         text = "\n".join(f" {word} " for word in self.words)  # the line of a word is its number
         return make_references([(WORDS, np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int16))])
+
+    @cached_property
+    def word_counts(self) -> WordCounts:
+        """The word n-grams of the references."""
+        return count_word_ngrams(text.encode() for text in self.lexicon_texts)
 
     @cached_property
     def tokens(self) -> frozenset[str]:

@@ -11,11 +11,14 @@ from conservator.document import Document
 from conservator.documents import FixedText
 from conservator.experts import DocumentExpert, Expert, Memory, Meter, Team, load_experts
 from conservator.experts.causal import CausalExpert
+from conservator.experts.word_ngram import WordModel
 from conservator.field import Engine
 from conservator.options import RestoreOptions
 from conservator.pipelines.references import ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
 
+import os
+WORDS = os.environ.get('WORDS','1')=='1'
 AnyExpert = Expert | DocumentExpert
 
 
@@ -63,6 +66,8 @@ class Models:
     def document_experts(self, references: ReferenceTexts, options: RestoreOptions) -> list[DocumentExpert]:
         """Return the experts that are made from the document: those given, and a memory unless one is given."""
         experts = [expert for expert in self.experts if isinstance(expert, DocumentExpert)]
+        if not any(isinstance(expert, WordModel) for expert in experts) and WORDS:
+            experts.append(WordModel(references.word_counts))
         if options.memory and not any(expert.spec.is_gated for expert in experts):
             experts.append(Memory(references.index, words=references.word_index))
         return experts

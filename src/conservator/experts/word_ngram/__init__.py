@@ -2,5 +2,6 @@
 
 from conservator.experts.word_ngram.counts import HIDDEN_BYTE, WORD, WordCounts, count_word_ngrams
 from conservator.experts.word_ngram.expert import WordExpert, WordModel
+from conservator.experts.word_ngram.lists import identify_languages
 
-__all__ = ["HIDDEN_BYTE", "WORD", "WordCounts", "WordExpert", "WordModel", "count_word_ngrams"]
+__all__ = ["HIDDEN_BYTE", "WORD", "WordCounts", "WordExpert", "WordModel", "count_word_ngrams", "identify_languages"]

@@ -1,15 +1,16 @@
 """The word expert: words that match a damaged word, scored by the words around it.
 
-A word trigram model, counted in reference texts and in the document. Let n be the counts, where counts of the document
-have the weight ``document_weight``; a, b the words before the damaged word and c the word after it; t =
-``trigram_strength`` and s = ``bigram_strength``. The score of a word v is
+A word trigram model, counted in reference texts and in the document, on the word lists of the document's languages. Let
+n be the counts, where counts of the document have the weight ``document_weight``; f the frequencies of the word lists,
+mixed by the probabilities of the languages; a, b the words before the damaged word and c the word after it; t =
+``trigram_strength``, s = ``bigram_strength`` and r = ``list_strength``. The score of a word v is
 
     score(v) = p(v | a b) p(c | b v),   p(v | a b) = (n(a b v) + t p(v | b)) / (n(a b) + t)
-    p(v | b) = (n(b v) + s p(v)) / (n(b) + s),   p(v) = n(v) / n
+    p(v | b) = (n(b v) + s p(v)) / (n(b) + s),   p(v) = (n(v) + r f(v)) / (n + r)
 
-Unseen words get ``unseen_count`` pseudo-counts and a letter model. The distribution of a byte is proportional to the
-scores of the matching words, and of separators that split the word in two, raised to the power ``inverse_temperature``:
-left and right context are correlated, so the product is tempered.
+A lost byte may be a letter, or a separator that splits the word in two. The distribution of a byte is its marginal
+under the scores of all splits and all matching words (``DamagedWord``), raised to the power ``inverse_temperature``:
+left and right context are correlated, so the product is tempered. Unseen words have a letter model.
 """
 
 from collections import ChainMap
@@ -37,6 +38,7 @@ from conservator.experts.word_ngram.counts import (
     pair,
     tokenize,
 )
+from conservator.experts.word_ngram.lists import WordList, identify_languages, load_word_list
 from conservator.vocabularies import BYTES
 
 
@@ -50,14 +52,19 @@ class WordNgramConfig:
     trigram_strength: float = 300.0
     # counts: Dirichlet strength of the backoff from bigrams [LOG: illegible-letters-in-early-plays]
     bigram_strength: float = 1500.0
-    unseen_count: float = 1.0  # counts: pseudo-count of all unseen words together [untuned]
+    list_strength: float = 50_000.0  # counts: weight of the word lists of the languages [untuned]
+    unseen_count: float = 1.0  # counts: pseudo-count of a visible word that was not counted [untuned]
+    unseen_prob: float = 0.005  # probability: a word is unseen and has a certain length [untuned]
+    letter_nats: float = 2.2  # nats: surprisal of a visible letter of an unseen word [untuned]
+    max_hidden: int = 3  # bytes: words with more hidden bytes are not matched [untuned]
     letter_strength: float = 3.0  # counts: Dirichlet strength of the backoff between letter contexts [untuned]
     inverse_temperature: float = 0.7  # exponent: of the product of left and right context [untuned]
     uniform_mix: float = 2.0**-10  # probability: mass of the uniform distribution in every prediction [untuned]
 
 
 CONFIG = WordNgramConfig()
-SPEC = ExpertSpec("words", BYTES, max_length=1024)
+SPEC = ExpertSpec("words", BYTES, is_gated=True)
+NO_COUNTS = count_word_ngrams([])
 
 
 @dataclass(frozen=True)
@@ -66,9 +73,11 @@ class WordModel:
 
     Attributes:
         counts: word counts of the references.
+        lists: whether to use the shipped word lists of the document's languages.
     """
 
-    counts: WordCounts
+    counts: WordCounts = NO_COUNTS
+    lists: bool = True
     spec: ExpertSpec = SPEC
 
     @classmethod
@@ -85,7 +94,17 @@ class WordModel:
         text = document.readable[0].masked_fill(document.hidden[0], HIDDEN_BYTE).numpy().astype(np.uint8)
         new_ids: dict[bytes, int] = {}
         tokens = tokenize(text.tobytes(), self.counts.ids, new_ids)
-        return WordExpert(self.counts, len(text), tokens, tokens.tables(), new_ids, Dictionary.of(new_ids))
+        languages = identify_languages(text.tobytes()) if self.lists else {}
+        return WordExpert(
+            self.counts,
+            len(text),
+            tokens,
+            tokens.tables(),
+            new_ids,
+            Dictionary.of(new_ids),
+            tuple((load_word_list(name), probability) for name, probability in languages.items()),
+            self.spec,
+        )
 
 
 @dataclass(frozen=True)
@@ -99,6 +118,8 @@ class WordExpert:
         document_tables: n-gram counts of the document.
         new_ids: words that occur only in the document -> their ids.
         new_words: these words by length.
+        lists: word lists of the document's languages, and the probability of each.
+        spec: specification of the expert.
     """
 
     reference_counts: WordCounts
@@ -107,6 +128,7 @@ class WordExpert:
     document_tables: NgramTables
     new_ids: dict[bytes, int]
     new_words: Dictionary
+    lists: tuple[tuple[WordList, float], ...] = ()
     spec: ExpertSpec = field(default=SPEC)
 
     def predict(self, context: Context, at: At) -> Tensor:
@@ -119,8 +141,11 @@ class WordExpert:
         for row in np.unique(row_of).tolist():
             data = np.where(hidden[row], HIDDEN_BYTE, context.tokens[row].numpy()).astype(np.uint8)
             scorer = ContextScorer(self, data, self.hidden_tables(hidden[row], int(starts[row])))
-            for index in np.flatnonzero(row_of == row).tolist():
-                probs[index] = scorer.distribution(int(positions[index]))
+            requested = np.flatnonzero(row_of == row)
+            words = np.searchsorted(scorer.begins, positions[requested], side="right") - 1
+            for word in np.unique(words).tolist():
+                selected = requested[words == word]
+                probs[selected] = DamagedWord(scorer, word).distributions(positions[selected])
         probs = (1 - CONFIG.uniform_mix) * probs + CONFIG.uniform_mix / BYTES.size
         return copy_visible(torch.from_numpy(np.log(probs)).float(), context, at)
 
@@ -141,24 +166,16 @@ class ContextScorer:
         self.ids = ChainMap(expert.new_ids, expert.reference_counts.ids)
         self.token_ids, self.begins, self.ends = tokenize(data.tobytes(), self.ids)
         document_total = float(expert.document_tables.unigrams.counts.sum() - hidden.unigrams.counts.sum())
-        self.total = max(1.0, self.reference_counts.total + CONFIG.document_weight * document_total)
-
-    def distribution(self, position: int) -> Floats:
-        """Compute the distribution (V,) of the byte at a position."""
-        token = int(np.searchsorted(self.begins, position, side="right")) - 1
-        begin, end = int(self.begins[token]), int(self.ends[token])
-        pattern, offset = self.data[begin:end], position - begin
-        before, after = [self.token_id(token - 2), self.token_id(token - 1)], self.token_id(token + 1)
-        spelling = self.reference_counts.spelling.distribution(pattern, offset, CONFIG.letter_strength)
-        probs = self.unseen_score(before, after) * spelling
-        for dictionary in (self.reference_counts.words, self.expert.new_words):
-            letters, ids = dictionary.match(pattern)
-            probs += np.bincount(letters[:, offset], self.scores(before, ids, after), BYTES.size)
-        if np.count_nonzero(pattern == HIDDEN_BYTE) == 1:
-            probs += self.separator_scores(pattern, offset, before, after)
-        probs = probs**CONFIG.inverse_temperature
-        probs /= probs.sum()
-        return probs
+        self.list_strength = CONFIG.list_strength if expert.lists else 0.0
+        counted = self.reference_counts.total + CONFIG.document_weight * document_total
+        self.total = max(1.0, counted + self.list_strength)
+        self.dictionaries = [
+            dictionary for dictionary in (self.reference_counts.words, expert.new_words) if dictionary.by_length
+        ]
+        self.separators = self.reference_counts.separators + self.list_strength * sum(
+            (probability * word_list.separators for word_list, probability in expert.lists), np.zeros(1)
+        )
+        self.separators /= max(1.0, self.reference_counts.total + self.list_strength)
 
     def token_id(self, token: int) -> int:
         """Return the id of a token of the window; -1 if it has none, or if it is outside of the window."""
@@ -169,20 +186,35 @@ class ContextScorer:
         document_counts = self.expert.document_tables[order](keys) - self.hidden[order](keys)
         return self.reference_counts.tables[order](keys) + CONFIG.document_weight * document_counts
 
-    def unigram_probs(self, ids: Ints) -> Floats:
-        """Compute p(v): (n,)."""
-        return self.counts(0, ids) / self.total
+    def count(self, token_id: int) -> float:
+        """Return the weighted count of a token; 0 for the id -1."""
+        return float(self.counts(0, np.array([token_id]))[0]) if token_id >= 0 else 0.0
 
-    def scores(self, before: Sequence[int], ids: Ints, after: int) -> Floats:
-        """Compute score(v) of words: (n,), 0 for a word without counts."""
-        counts = self.counts(0, ids)
-        first, second = (np.full(len(ids), token_id) for token_id in before)
-        score = self.trigram_probs(first, second, ids, counts / self.total)
-        if after >= 0:
-            last = np.full(len(ids), after)
-            unigram = np.maximum(self.unigram_probs(last), CONFIG.unseen_count / self.total)
-            score = score * self.trigram_probs(second, ids, last, unigram)
-        return np.where(counts > 0, score, 0.0)
+    def list_frequency(self, word: bytes) -> float:
+        """Return f(v) of a word."""
+        return sum(probability * word_list.probs.get(word, 0.0) for word_list, probability in self.expert.lists)
+
+    def match_lists(self, pattern: Bytes) -> dict[bytes, float]:
+        """Return word -> f(v) of the words of the word lists that match a pattern."""
+        matches: dict[bytes, float] = {}
+        for word_list, probability in self.expert.lists:
+            letters, ids = word_list.words.match(pattern)
+            words = letters.tobytes()
+            for index, frequency in enumerate(word_list.values[ids].tolist()):
+                word = words[index * len(pattern) : (index + 1) * len(pattern)]
+                matches[word] = matches.get(word, 0.0) + probability * frequency
+        return matches
+
+    def spelling(self, pattern: Bytes, offset: int) -> Floats:
+        """Compute the distribution (V,) of a letter of an unseen word."""
+        models = [(word_list.spelling, probability) for word_list, probability in self.expert.lists]
+        if self.reference_counts.total or not models:
+            models = [*models, (self.reference_counts.spelling, 1.0)]
+        total = sum(weight for _, weight in models)
+        return sum(
+            (weight / total * model.distribution(pattern, offset, CONFIG.letter_strength) for model, weight in models),
+            np.zeros(BYTES.size),
+        )
 
     def trigram_probs(self, first: Ints, second: Ints, third: Ints, unigram: Floats) -> Floats:
         """Compute p(third | first second) from p(third): (n,); -1 stands for an unknown token."""
@@ -193,24 +225,116 @@ class ContextScorer:
         trigram_counts = np.where(both, self.counts(2, pair(pair(first, second), third)), 0.0)
         return (trigram_counts + t * bigram) / (np.where(both, self.counts(1, pair(first, second)), 0.0) + t)
 
-    def unseen_score(self, before: Sequence[int], after: int) -> float:
-        """Compute the score of all unseen words together."""
-        first, second, unseen = np.array([before[0]]), np.array([before[1]]), np.array([UNSEEN_ID])
-        unigram = CONFIG.unseen_count / self.total
-        score = float(self.trigram_probs(first, second, unseen, np.array([unigram]))[0])
-        if after >= 0:
-            score *= float(np.maximum(self.unigram_probs(np.array([after])), unigram)[0])
-        return score
 
-    def separator_scores(self, pattern: Bytes, offset: int, before: Sequence[int], after: int) -> Floats:
-        """Compute the scores (V,) of bytes that split a pattern into two words."""
-        parts = [pattern[:offset].tobytes(), pattern[offset + 1 :].tobytes()]
-        separators = self.reference_counts.separators[int(bool(parts[0])), int(bool(parts[1]))]
-        score = self.unseen_score(before, after) / (CONFIG.unseen_count / self.total)
-        for part in parts:
-            if part:
-                token_id = self.ids.get(part, -1)
-                count = float(self.counts(0, np.array([token_id]))[0]) if token_id >= 0 else 0.0
-                score *= (count + CONFIG.unseen_count) / self.total
-        scores: Floats = score * separators / max(1, self.reference_counts.total)
-        return scores
+class DamagedWord:
+    """A token of a window with k hidden bytes, each of which is a letter or a separator.
+
+    The separators split the token into segments. Segment (i, j) begins after the i-th possible separator and ends
+    before the j-th, counted from 0 at the start of the token; it is empty, or a word. The score of a split is the
+    product of the scores of its segments and of its separators; sums over splits are computed by forward-backward.
+    """
+
+    def __init__(self, scorer: ContextScorer, token: int) -> None:
+        """Store the pattern of the token and its context."""
+        self.scorer = scorer
+        self.begin, self.end = int(scorer.begins[token]), int(scorer.ends[token])
+        self.pattern = scorer.data[self.begin : self.end]
+        self.hidden = np.flatnonzero(self.pattern == HIDDEN_BYTE).tolist()
+        self.before = (scorer.token_id(token - 2), scorer.token_id(token - 1))
+        self.after = scorer.token_id(token + 1)
+        self.after_prob = 1.0
+        if self.after >= 0:
+            self.after_prob = max(scorer.count(self.after), CONFIG.unseen_count) / scorer.total
+        # p(v | a b) / p(v) of a word that was counted neither in the document nor in the references
+        first, second = (np.array([token_id]) for token_id in self.before)
+        self.backoff = float(scorer.trigram_probs(first, second, np.array([UNSEEN_ID]), np.ones(1))[0])
+
+    def distributions(self, positions: Ints) -> Floats:
+        """Compute the distributions (n, V) of the bytes at ``positions`` (n,) of the window."""
+        marginals = self.marginals() ** CONFIG.inverse_temperature
+        marginals /= marginals.sum(axis=1, keepdims=True)
+        return marginals[np.searchsorted(self.hidden, positions - self.begin)]
+
+    def marginals(self) -> Floats:
+        """Compute the unnormalised marginals (k, V) of the hidden bytes."""
+        count, separators = len(self.hidden), self.scorer.separators
+        segments = {(i, j): self.segment(i, j) for i in range(count + 1) for j in range(i, count + 1)}
+        size = {key: self.edges(*key)[1] > self.edges(*key)[0] for key in segments}
+        mass = separators.sum(axis=-1)
+
+        def joint(left: tuple[int, int], right: tuple[int, int]) -> float:
+            return float(mass[int(size[left]), int(size[right])])
+
+        alpha: dict[tuple[int, int], float] = {}
+        for i, j in segments:  # in the order of i
+            ends = [((h, i - 1), alpha[h, i - 1]) for h in range(i)]
+            before = sum(value * joint(left, (i, j)) for left, value in ends) if i else 1.0
+            alpha[i, j] = before * segments[i, j][0]
+        beta: dict[tuple[int, int], float] = {}
+        for i, j in reversed(segments):
+            starts = [(j + 1, end) for end in range(j + 1, count + 1)]
+            beta[i, j] = (
+                sum(joint((i, j), right) * segments[right][0] * beta[right] for right in starts) if j < count else 1.0
+            )
+        marginals = np.full((count, BYTES.size), np.finfo(np.float64).tiny)
+        for (i, j), (score, letters) in segments.items():
+            weight = alpha[i, j] * beta[i, j]
+            if j > i and weight > 0:
+                marginals[i:j] += weight / score * letters
+            for right in ((j + 1, end) for end in range(j + 1, count + 1)) if j < count else ():
+                weight = alpha[i, j] * segments[right][0] * beta[right]
+                marginals[j] += weight * separators[int(size[i, j]), int(size[right])]
+        return marginals
+
+    def edges(self, i: int, j: int) -> tuple[int, int]:
+        """Return the first byte and the end of segment (i, j) in the token."""
+        return self.hidden[i - 1] + 1 if i else 0, self.hidden[j] if j < len(self.hidden) else len(self.pattern)
+
+    def segment(self, i: int, j: int) -> tuple[float, Floats]:
+        """Return the score of segment (i, j), and its part for each letter of its hidden bytes: (j - i, V)."""
+        start, stop = self.edges(i, j)
+        letters = np.zeros((j - i, BYTES.size))
+        if start == stop:
+            return 1.0, letters
+        pattern, scorer = self.pattern[start:stop], self.scorer
+        before = self.before if i == 0 else (-1, -1)
+        after = self.after if j == len(self.hidden) else -1
+        factor = (self.backoff if i == 0 else 1.0) * (self.after_prob if after >= 0 else 1.0)
+        if i == j:  # a visible word
+            word = pattern.tobytes()
+            count = scorer.count(scorer.ids.get(word, -1)) + scorer.list_strength * scorer.list_frequency(word)
+            unseen = CONFIG.unseen_prob * np.exp(-CONFIG.letter_nats * len(word))
+            return factor * (count / scorer.total + unseen), letters
+        offsets = [offset - start for offset in self.hidden[i:j]]
+        unseen = factor * CONFIG.unseen_prob * np.exp(-CONFIG.letter_nats * (len(pattern) - len(offsets)))
+        for number, offset in enumerate(offsets):
+            letters[number] = unseen * scorer.spelling(pattern, offset)
+        if len(offsets) > CONFIG.max_hidden:
+            return unseen, letters
+        total, listed = unseen, scorer.match_lists(pattern)
+        for dictionary in scorer.dictionaries:
+            matched, ids = dictionary.match(pattern)
+            if len(ids):
+                frequencies = np.array([listed.pop(word.tobytes(), 0.0) for word in matched])
+                scores = self.scores(before, ids, after, frequencies)
+                total += float(scores.sum())
+                for number, offset in enumerate(offsets):
+                    letters[number] += np.bincount(matched[:, offset], scores, BYTES.size)
+        if listed:
+            matched = np.frombuffer(b"".join(listed), dtype=np.uint8).reshape(-1, len(pattern))
+            scores = factor * scorer.list_strength / scorer.total * np.array(list(listed.values()))
+            total += float(scores.sum())
+            for number, offset in enumerate(offsets):
+                letters[number] += np.bincount(matched[:, offset], scores, BYTES.size)
+        return total, letters
+
+    def scores(self, before: Sequence[int], ids: Ints, after: int, frequencies: Floats) -> Floats:
+        """Compute score(v) of words: (n,), 0 for a word without counts, given f(v): (n,)."""
+        scorer = self.scorer
+        unigram = (scorer.counts(0, ids) + scorer.list_strength * frequencies) / scorer.total
+        first, second = (np.full(len(ids), token_id) for token_id in before)
+        score = scorer.trigram_probs(first, second, ids, unigram)
+        if after >= 0:
+            last = np.full(len(ids), after)
+            score = score * scorer.trigram_probs(second, ids, last, np.full(len(ids), self.after_prob))
+        return np.where(unigram > 0, score, 0.0)
