@@ -68,7 +68,7 @@ class Models:
         experts = [expert for expert in self.experts if isinstance(expert, DocumentExpert)]
         if not any(isinstance(expert, WordModel) for expert in experts) and WORDS:
             experts.append(WordModel(references.word_counts))
-        if options.memory and not any(expert.spec.is_gated for expert in experts):
+        if options.memory and not any(isinstance(expert, Memory) for expert in experts):
             experts.append(Memory(references.index, words=references.word_index))
         return experts
 

@@ -45,8 +45,13 @@ class CountTable(NamedTuple):
         """Return the count of each key (n,), 0 if it does not occur."""
         if not len(self.keys):
             return np.zeros(len(keys))
-        index = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
+        index = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[index] == keys, self.counts[index], 0.0)
+
+    def at(self, key: int) -> float:
+        """Return the count of one key, 0 if it does not occur."""
+        index = self.keys.searchsorted(key)
+        return float(self.counts[index]) if index < len(self.keys) and self.keys[index] == key else 0.0
 
 
 class NgramTables(NamedTuple):

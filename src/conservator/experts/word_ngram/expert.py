@@ -28,7 +28,7 @@ from conservator.errors import ConservatorError
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.word_ngram.counts import (
     HIDDEN_BYTE,
-    UNSEEN_ID,
+    ID_BITS,
     Bytes,
     Dictionary,
     NgramTables,
@@ -56,6 +56,7 @@ class WordNgramConfig:
     unseen_count: float = 1.0  # counts: pseudo-count of a visible word that was not counted [untuned]
     unseen_prob: float = 0.005  # probability: a word is unseen and has a certain length [untuned]
     letter_nats: float = 2.2  # nats: surprisal of a visible letter of an unseen word [untuned]
+    min_unseen_share: float = 0.003  # ratio: the letter model is used if unseen words have this share [untuned]
     max_hidden: int = 3  # bytes: words with more hidden bytes are not matched [untuned]
     letter_strength: float = 3.0  # counts: Dirichlet strength of the backoff between letter contexts [untuned]
     inverse_temperature: float = 0.7  # exponent: of the product of left and right context [untuned]
@@ -186,9 +187,12 @@ class ContextScorer:
         document_counts = self.expert.document_tables[order](keys) - self.hidden[order](keys)
         return self.reference_counts.tables[order](keys) + CONFIG.document_weight * document_counts
 
-    def count(self, token_id: int) -> float:
-        """Return the weighted count of a token; 0 for the id -1."""
-        return float(self.counts(0, np.array([token_id]))[0]) if token_id >= 0 else 0.0
+    def count(self, token_id: int, order: int = 0) -> float:
+        """Return the weighted count of one n-gram; 0 for the id -1."""
+        if token_id < 0:
+            return 0.0
+        document_count = self.expert.document_tables[order].at(token_id) - self.hidden[order].at(token_id)
+        return self.reference_counts.tables[order].at(token_id) + CONFIG.document_weight * document_count
 
     def list_frequency(self, word: bytes) -> float:
         """Return f(v) of a word."""
@@ -246,8 +250,9 @@ class DamagedWord:
         if self.after >= 0:
             self.after_prob = max(scorer.count(self.after), CONFIG.unseen_count) / scorer.total
         # p(v | a b) / p(v) of a word that was counted neither in the document nor in the references
-        first, second = (np.array([token_id]) for token_id in self.before)
-        self.backoff = float(scorer.trigram_probs(first, second, np.array([UNSEEN_ID]), np.ones(1))[0])
+        s, t, (first, second) = CONFIG.bigram_strength, CONFIG.trigram_strength, self.before
+        pair_count = scorer.count((first << ID_BITS) | second, 1) if min(self.before) >= 0 else 0.0
+        self.backoff = s / (scorer.count(second) + s) * t / (pair_count + t)
 
     def distributions(self, positions: Ints) -> Floats:
         """Compute the distributions (n, V) of the bytes at ``positions`` (n,) of the window."""
@@ -307,26 +312,33 @@ class DamagedWord:
             return factor * (count / scorer.total + unseen), letters
         offsets = [offset - start for offset in self.hidden[i:j]]
         unseen = factor * CONFIG.unseen_prob * np.exp(-CONFIG.letter_nats * (len(pattern) - len(offsets)))
+        matches = self.matches(pattern, before, after, factor) if len(offsets) <= CONFIG.max_hidden else []
+        total = sum(float(scores.sum()) for _, scores in matches)
         for number, offset in enumerate(offsets):
-            letters[number] = unseen * scorer.spelling(pattern, offset)
-        if len(offsets) > CONFIG.max_hidden:
-            return unseen, letters
-        total, listed = unseen, scorer.match_lists(pattern)
+            for words, scores in matches:
+                letters[number] += np.bincount(words[:, offset], scores, BYTES.size)
+            if unseen > CONFIG.min_unseen_share * total:
+                letters[number] += unseen * scorer.spelling(pattern, offset)
+            else:
+                letters[number] += unseen / BYTES.size
+        return total + unseen, letters
+
+    def matches(
+        self, pattern: Bytes, before: Sequence[int], after: int, factor: float
+    ) -> list[tuple[Bytes, Floats]]:
+        """Return the letters (n, l) and the scores (n,) of the words that match a pattern, from each dictionary."""
+        scorer, found = self.scorer, []
+        listed = scorer.match_lists(pattern)
         for dictionary in scorer.dictionaries:
-            matched, ids = dictionary.match(pattern)
+            words, ids = dictionary.match(pattern)
             if len(ids):
-                frequencies = np.array([listed.pop(word.tobytes(), 0.0) for word in matched])
-                scores = self.scores(before, ids, after, frequencies)
-                total += float(scores.sum())
-                for number, offset in enumerate(offsets):
-                    letters[number] += np.bincount(matched[:, offset], scores, BYTES.size)
+                frequencies = np.array([listed.pop(word.tobytes(), 0.0) for word in words])
+                found.append((words, self.scores(before, ids, after, frequencies)))
         if listed:
-            matched = np.frombuffer(b"".join(listed), dtype=np.uint8).reshape(-1, len(pattern))
-            scores = factor * scorer.list_strength / scorer.total * np.array(list(listed.values()))
-            total += float(scores.sum())
-            for number, offset in enumerate(offsets):
-                letters[number] += np.bincount(matched[:, offset], scores, BYTES.size)
-        return total, letters
+            words = np.frombuffer(b"".join(listed), dtype=np.uint8).reshape(-1, len(pattern))
+            scale = factor * scorer.list_strength / scorer.total
+            found.append((words, scale * np.fromiter(listed.values(), dtype=np.float64, count=len(listed))))
+        return found
 
     def scores(self, before: Sequence[int], ids: Ints, after: int, frequencies: Floats) -> Floats:
         """Compute score(v) of words: (n,), 0 for a word without counts, given f(v): (n,)."""
