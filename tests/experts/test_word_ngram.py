@@ -1,5 +1,7 @@
 """The word expert: predictions on small examples, and independence of hidden bytes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -66,7 +68,7 @@ def test_words_are_counted_and_no_pair_extends_over_the_end_of_a_text():
 def test_hidden_bytes_do_not_change_predictions(text, holes, other):
     holes = holes[: len(text)]
     changed = "".join(new if hole else old for old, new, hole in zip(text, other, holes, strict=False))
-    words = WordModel.of(["ab ab' a.b\nba"])
+    words = replace(WordModel.of(["ab ab' a.b\nba"]), lists=False)  # languages are identified from the whole document
     torch.testing.assert_close(probabilities(words, text, holes), probabilities(words, changed, holes))
 
 

@@ -5,6 +5,7 @@ character except white space is a token, and so is the end of a line.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -122,7 +123,7 @@ class WordCounts:
     @cached_property
     def words(self) -> "Dictionary":
         """Words by length."""
-        return Dictionary.of(self.ids)
+        return Dictionary(self.ids)
 
     @cached_property
     def spelling(self) -> "SpellingModel":
@@ -178,34 +179,38 @@ def is_letter(data: Bytes) -> NDArray[np.bool_]:
 class Dictionary:
     """Words by length, for matching with patterns."""
 
-    def __init__(self, by_length: Mapping[int, tuple[Bytes, Ints]]) -> None:
-        """Initialise from length -> the letters (n, length) of words and their ids (n,)."""
-        self.by_length = by_length
+    def __init__(self, words: Iterable[bytes]) -> None:
+        """Sort the words of each length, from the front and from the back."""
+        by_length: dict[int, list[bytes]] = {}
+        for word in words:
+            by_length.setdefault(len(word), []).append(word)
+        self._forward = {length: sorted(group) for length, group in by_length.items()}
+        self._backward: dict[int, list[bytes]] = {}
 
-    @classmethod
-    def of(cls, ids: Mapping[bytes, int]) -> "Dictionary":
-        """Create a dictionary from words and their ids."""
-        groups: dict[int, list[tuple[bytes, int]]] = {}
-        for word, token_id in ids.items():
-            if token_id >= 0:
-                groups.setdefault(len(word), []).append((word, token_id))
-        return cls(
-            {
-                length: (
-                    np.frombuffer(b"".join(word for word, _ in group), dtype=np.uint8).reshape(-1, length),
-                    np.array([token_id for _, token_id in group]),
-                )
-                for length, group in groups.items()
-            }
-        )
+    def __bool__(self) -> bool:
+        """Return whether there are words."""
+        return bool(self._forward)
 
-    def match(self, pattern: Bytes) -> tuple[Bytes, Ints]:
-        """Return the letters (n, l) and ids (n,) of the words that agree with ``pattern`` (l,) at its visible bytes."""
-        letters, ids = self.by_length.get(len(pattern), (np.zeros((0, len(pattern)), np.uint8), np.zeros(0, int)))
-        matches = np.arange(len(letters))
-        for position in np.flatnonzero(pattern != HIDDEN_BYTE).tolist():
-            matches = matches[letters[matches, position] == pattern[position]]
-        return letters[matches], ids[matches]
+    def match(self, pattern: bytes) -> list[bytes]:
+        """Return the words that agree with a pattern, which has HIDDEN_BYTE at its hidden bytes."""
+        hidden = bytes([HIDDEN_BYTE])
+        first, last = pattern.index(hidden), pattern.rindex(hidden)
+        prefix, suffix = pattern[:first], pattern[last + 1 :]
+        words = self._forward.get(len(pattern), [])
+        if len(prefix) >= len(suffix):
+            selected = [word for word in _with_prefix(words, prefix) if word.endswith(suffix)]
+        else:
+            if len(pattern) not in self._backward:
+                self._backward[len(pattern)] = sorted(word[::-1] for word in words)
+            backward = _with_prefix(self._backward[len(pattern)], suffix[::-1])
+            selected = [word[::-1] for word in backward if word.endswith(prefix[::-1])]
+        inner = [(index, byte) for index, byte in enumerate(pattern[:last]) if index > first and byte != HIDDEN_BYTE]
+        return [word for word in selected if all(word[index] == byte for index, byte in inner)] if inner else selected
+
+
+def _with_prefix(words: list[bytes], prefix: bytes) -> list[bytes]:
+    """Return the words of a sorted list that start with a prefix."""
+    return words[bisect_left(words, prefix) : bisect_left(words, prefix + b"\xff")]
 
 
 class SpellingModel:
@@ -228,20 +233,24 @@ class SpellingModel:
             ]
         )
 
-    def distribution(self, pattern: Bytes, position: int, strength: float) -> Floats:
+    def distribution(self, pattern: bytes, position: int, strength: float) -> Floats:
         """Compute the distribution (V,) of the letter at a position of a pattern.
 
         ``strength`` is the Dirichlet strength of the backoff to a less specific context.
         """
-        padded = np.pad(pattern, MAX_OFFSET, constant_values=ord(" ")).astype(np.int64)
+        padding = b" " * MAX_OFFSET
+        padded = padding + pattern + padding
         probs = np.full(BYTES.size, 1 / BYTES.size)
         for offsets, table in zip(reversed(LETTER_CONTEXTS), reversed(self.tables), strict=True):
-            context = position + MAX_OFFSET + np.array(offsets)
-            if (padded[context] == HIDDEN_BYTE).any():
+            context = bytes(padded[position + MAX_OFFSET + offset] for offset in offsets)
+            if HIDDEN_BYTE in context:
                 break
-            key = context_keys(padded, np.array([position + MAX_OFFSET]), offsets)
-            counts = table(key * BYTES.size + np.arange(BYTES.size))
-            probs = (counts + strength * probs) / (counts.sum() + strength)
+            key = int.from_bytes(context) * BYTES.size
+            begin, end = table.keys.searchsorted(key), table.keys.searchsorted(key + BYTES.size)
+            counts = table.counts[begin:end]
+            total = float(counts.sum()) + strength
+            probs *= strength / total
+            probs[table.keys[begin:end] - key] += counts / total
         return probs
 
 

@@ -13,6 +13,7 @@ under the scores of all splits and all matching words (``DamagedWord``), raised 
 left and right context are correlated, so the product is tempered. Unseen words have a letter model.
 """
 
+import math
 from collections import ChainMap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -35,7 +36,6 @@ from conservator.experts.word_ngram.counts import (
     Tokens,
     WordCounts,
     count_word_ngrams,
-    pair,
     tokenize,
 )
 from conservator.experts.word_ngram.lists import WordList, identify_languages, load_word_list
@@ -102,7 +102,7 @@ class WordModel:
             tokens,
             tokens.tables(),
             new_ids,
-            Dictionary.of(new_ids),
+            Dictionary(new_ids),
             tuple((load_word_list(name), probability) for name, probability in languages.items()),
             self.spec,
         )
@@ -170,9 +170,7 @@ class ContextScorer:
         self.list_strength = CONFIG.list_strength if expert.lists else 0.0
         counted = self.reference_counts.total + CONFIG.document_weight * document_total
         self.total = max(1.0, counted + self.list_strength)
-        self.dictionaries = [
-            dictionary for dictionary in (self.reference_counts.words, expert.new_words) if dictionary.by_length
-        ]
+        self.dictionaries = [dictionary for dictionary in (self.reference_counts.words, expert.new_words) if dictionary]
         self.separators = self.reference_counts.separators + self.list_strength * sum(
             (probability * word_list.separators for word_list, probability in expert.lists), np.zeros(1)
         )
@@ -182,34 +180,29 @@ class ContextScorer:
         """Return the id of a token of the window; -1 if it has none, or if it is outside of the window."""
         return int(self.token_ids[token]) if 0 <= token < len(self.token_ids) else -1
 
-    def counts(self, order: int, keys: Ints) -> Floats:
-        """Return the weighted counts of n-grams: references and document, without hidden n-grams."""
-        document_counts = self.expert.document_tables[order](keys) - self.hidden[order](keys)
-        return self.reference_counts.tables[order](keys) + CONFIG.document_weight * document_counts
-
-    def count(self, token_id: int, order: int = 0) -> float:
-        """Return the weighted count of one n-gram; 0 for the id -1."""
-        if token_id < 0:
+    def count(self, *ids: int) -> float:
+        """Return the weighted count of an n-gram: references and document, without hidden n-grams; 0 with an id -1."""
+        if min(ids) < 0:
             return 0.0
-        document_count = self.expert.document_tables[order].at(token_id) - self.hidden[order].at(token_id)
-        return self.reference_counts.tables[order].at(token_id) + CONFIG.document_weight * document_count
+        key, order = ids[0], len(ids) - 1
+        for token_id in ids[1:]:
+            key = (key << ID_BITS) | token_id
+        document_count = self.expert.document_tables[order].at(key) - self.hidden[order].at(key)
+        return self.reference_counts.tables[order].at(key) + CONFIG.document_weight * document_count
 
     def list_frequency(self, word: bytes) -> float:
         """Return f(v) of a word."""
         return sum(probability * word_list.probs.get(word, 0.0) for word_list, probability in self.expert.lists)
 
-    def match_lists(self, pattern: Bytes) -> dict[bytes, float]:
+    def match_lists(self, pattern: bytes) -> dict[bytes, float]:
         """Return word -> f(v) of the words of the word lists that match a pattern."""
         matches: dict[bytes, float] = {}
         for word_list, probability in self.expert.lists:
-            letters, ids = word_list.words.match(pattern)
-            words = letters.tobytes()
-            for index, frequency in enumerate(word_list.values[ids].tolist()):
-                word = words[index * len(pattern) : (index + 1) * len(pattern)]
-                matches[word] = matches.get(word, 0.0) + probability * frequency
+            for word in word_list.words.match(pattern):
+                matches[word] = matches.get(word, 0.0) + probability * word_list.probs[word]
         return matches
 
-    def spelling(self, pattern: Bytes, offset: int) -> Floats:
+    def spelling(self, pattern: bytes, offset: int) -> Floats:
         """Compute the distribution (V,) of a letter of an unseen word."""
         models = [(word_list.spelling, probability) for word_list, probability in self.expert.lists]
         if self.reference_counts.total or not models:
@@ -220,14 +213,11 @@ class ContextScorer:
             np.zeros(BYTES.size),
         )
 
-    def trigram_probs(self, first: Ints, second: Ints, third: Ints, unigram: Floats) -> Floats:
-        """Compute p(third | first second) from p(third): (n,); -1 stands for an unknown token."""
+    def trigram_prob(self, first: int, second: int, third: int, unigram: float) -> float:
+        """Compute p(third | first second) from p(third); -1 stands for an unknown token."""
         s, t = CONFIG.bigram_strength, CONFIG.trigram_strength
-        bigram_counts = np.where(second >= 0, self.counts(1, pair(second, third)), 0.0)
-        bigram = (bigram_counts + s * unigram) / (np.where(second >= 0, self.counts(0, second), 0.0) + s)
-        both = (first >= 0) & (second >= 0)
-        trigram_counts = np.where(both, self.counts(2, pair(pair(first, second), third)), 0.0)
-        return (trigram_counts + t * bigram) / (np.where(both, self.counts(1, pair(first, second)), 0.0) + t)
+        bigram = (self.count(second, third) + s * unigram) / (self.count(second) + s)
+        return (self.count(first, second, third) + t * bigram) / (self.count(first, second) + t)
 
 
 class DamagedWord:
@@ -242,17 +232,15 @@ class DamagedWord:
         """Store the pattern of the token and its context."""
         self.scorer = scorer
         self.begin, self.end = int(scorer.begins[token]), int(scorer.ends[token])
-        self.pattern = scorer.data[self.begin : self.end]
-        self.hidden = np.flatnonzero(self.pattern == HIDDEN_BYTE).tolist()
+        self.pattern = scorer.data[self.begin : self.end].tobytes()
+        self.hidden = [offset for offset, byte in enumerate(self.pattern) if byte == HIDDEN_BYTE]
         self.before = (scorer.token_id(token - 2), scorer.token_id(token - 1))
         self.after = scorer.token_id(token + 1)
         self.after_prob = 1.0
         if self.after >= 0:
             self.after_prob = max(scorer.count(self.after), CONFIG.unseen_count) / scorer.total
         # p(v | a b) / p(v) of a word that was counted neither in the document nor in the references
-        s, t, (first, second) = CONFIG.bigram_strength, CONFIG.trigram_strength, self.before
-        pair_count = scorer.count((first << ID_BITS) | second, 1) if min(self.before) >= 0 else 0.0
-        self.backoff = s / (scorer.count(second) + s) * t / (pair_count + t)
+        self.backoff = scorer.trigram_prob(*self.before, -1, 1.0)
 
     def distributions(self, positions: Ints) -> Floats:
         """Compute the distributions (n, V) of the bytes at ``positions`` (n,) of the window."""
@@ -305,48 +293,40 @@ class DamagedWord:
         before = self.before if i == 0 else (-1, -1)
         after = self.after if j == len(self.hidden) else -1
         factor = (self.backoff if i == 0 else 1.0) * (self.after_prob if after >= 0 else 1.0)
+        unseen = factor * CONFIG.unseen_prob * math.exp(-CONFIG.letter_nats * (len(pattern) - (j - i)))
         if i == j:  # a visible word
-            word = pattern.tobytes()
-            count = scorer.count(scorer.ids.get(word, -1)) + scorer.list_strength * scorer.list_frequency(word)
-            unseen = CONFIG.unseen_prob * np.exp(-CONFIG.letter_nats * len(word))
-            return factor * (count / scorer.total + unseen), letters
-        offsets = [offset - start for offset in self.hidden[i:j]]
-        unseen = factor * CONFIG.unseen_prob * np.exp(-CONFIG.letter_nats * (len(pattern) - len(offsets)))
-        matches = self.matches(pattern, before, after, factor) if len(offsets) <= CONFIG.max_hidden else []
-        total = sum(float(scores.sum()) for _, scores in matches)
-        for number, offset in enumerate(offsets):
-            for words, scores in matches:
-                letters[number] += np.bincount(words[:, offset], scores, BYTES.size)
+            count = scorer.count(scorer.ids.get(pattern, -1)) + scorer.list_strength * scorer.list_frequency(pattern)
+            return factor * count / scorer.total + unseen, letters
+        scores = self.scores(pattern, before, after, factor) if j - i <= CONFIG.max_hidden else {}
+        total = sum(scores.values())
+        for number, offset in enumerate(offset - start for offset in self.hidden[i:j]):
+            for word, score in scores.items():
+                letters[number, word[offset]] += score
             if unseen > CONFIG.min_unseen_share * total:
                 letters[number] += unseen * scorer.spelling(pattern, offset)
             else:
                 letters[number] += unseen / BYTES.size
         return total + unseen, letters
 
-    def matches(
-        self, pattern: Bytes, before: Sequence[int], after: int, factor: float
-    ) -> list[tuple[Bytes, Floats]]:
-        """Return the letters (n, l) and the scores (n,) of the words that match a pattern, from each dictionary."""
-        scorer, found = self.scorer, []
-        listed = scorer.match_lists(pattern)
-        for dictionary in scorer.dictionaries:
-            words, ids = dictionary.match(pattern)
-            if len(ids):
-                frequencies = np.array([listed.pop(word.tobytes(), 0.0) for word in words])
-                found.append((words, self.scores(before, ids, after, frequencies)))
-        if listed:
-            words = np.frombuffer(b"".join(listed), dtype=np.uint8).reshape(-1, len(pattern))
-            scale = factor * scorer.list_strength / scorer.total
-            found.append((words, scale * np.fromiter(listed.values(), dtype=np.float64, count=len(listed))))
-        return found
+    def scores(self, pattern: bytes, before: tuple[int, int], after: int, factor: float) -> dict[bytes, float]:
+        """Return word -> score(v) of the words that match a pattern.
 
-    def scores(self, before: Sequence[int], ids: Ints, after: int, frequencies: Floats) -> Floats:
-        """Compute score(v) of words: (n,), 0 for a word without counts, given f(v): (n,)."""
+        Args:
+            pattern: the damaged word.
+            before: ids of the two tokens before it.
+            after: id of the token after it.
+            factor: score(v) / p(v) of words that were counted neither in the document nor in the references.
+        """
         scorer = self.scorer
-        unigram = (scorer.counts(0, ids) + scorer.list_strength * frequencies) / scorer.total
-        first, second = (np.full(len(ids), token_id) for token_id in before)
-        score = scorer.trigram_probs(first, second, ids, unigram)
-        if after >= 0:
-            last = np.full(len(ids), after)
-            score = score * scorer.trigram_probs(second, ids, last, np.full(len(ids), self.after_prob))
-        return np.where(unigram > 0, score, 0.0)
+        scale = factor * scorer.list_strength / scorer.total
+        frequencies = scorer.match_lists(pattern)
+        scores = {word: scale * frequency for word, frequency in frequencies.items()}
+        for word in (word for dictionary in scorer.dictionaries for word in dictionary.match(pattern)):
+            token_id = scorer.ids[word]
+            count = scorer.count(token_id)
+            if count > 0:
+                unigram = (count + scorer.list_strength * frequencies.get(word, 0.0)) / scorer.total
+                scores[word] = scorer.trigram_prob(*before, token_id, unigram)
+                if after >= 0:
+                    scores[word] *= scorer.trigram_prob(before[1], token_id, after, self.after_prob)
+        return scores

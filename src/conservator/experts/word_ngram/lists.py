@@ -27,7 +27,9 @@ class WordListConfig:
     unlisted_frequency: float = 2e-5  # probability: of a word that is not frequent, in every language [untuned]
     max_words: int = 400  # words: evenly spaced sample of a text [untuned]
     min_ratio: float = 0.02  # ratio: languages with a lower probability relative to the best are dropped [untuned]
-    min_evidence: float = 6.0  # nats: over a text without any frequent word; below it no language is identified [untuned]
+    min_evidence: float = (
+        6.0  # nats: over a text without any frequent word; below it no language is identified [untuned]
+    )
 
 
 CONFIG = WordListConfig()
@@ -61,13 +63,8 @@ class WordList:
 
     @cached_property
     def words(self) -> Dictionary:
-        """Words by length; the id of a word is its index in ``values``."""
-        return Dictionary.of({word: index for index, word in enumerate(self.probs)})
-
-    @cached_property
-    def values(self) -> Floats:
-        """(n,) frequencies in the order of ``probs``."""
-        return np.fromiter(self.probs.values(), dtype=np.float64, count=len(self.probs))
+        """Words by length."""
+        return Dictionary(self.probs)
 
 
 def count_words(texts: Iterable[bytes], min_documents: int) -> tuple[Counter[bytes], Floats]:
