@@ -165,7 +165,7 @@ class UngatedMemory:
     @property
     def spec(self) -> ExpertSpec:
         """Specification of the memory, as a non-retrieval expert."""
-        return replace(self.memory.spec, is_gated=False)
+        return replace(self.memory.spec, gate_prior=None)
 
     def condition(self, document: Observation) -> Expert:
         """Condition the memory on a document."""

@@ -141,7 +141,7 @@ def with_engine(engine: Engine, experts: Sequence[Expert], *, memory: bool = Fal
         members = list(experts)
         if memory:
             retrieval = Memory().condition(observation)
-            members.append(replace(retrieval, spec=replace(retrieval.spec, is_gated=False)))
+            members.append(replace(retrieval, spec=replace(retrieval.spec, gate_prior=None)))
         team = Team(members)
         decoded = decode_text(team, observation, engine(team, observation, generator), generator)
         return decoded.tokens, decoded.confidence

@@ -10,13 +10,14 @@ from conservator.channels import MaskChannel
 from conservator.decoders import ContextPolicy
 from conservator.errors import ConservatorError
 from conservator.experts import Memory, Team
+from conservator.experts.memory.expert import GATE_PRIOR
 from conservator.field import Bayes, Gate, choose_experts, fit_gate
 from conservator.field.engines.fit_gates import CONFIG as SAMPLE
 from conservator.field.engines.fit_gates import hide_like_damage
 from conservator.field.gate import (
     CONFIG,
-    INVERSE_TEMPERATURES,
     GATE_WEIGHTS,
+    INVERSE_TEMPERATURES,
     classes_of,
     confidence_nats,
     fit_inverse_temperature,
@@ -74,9 +75,9 @@ def test_the_table_meets_its_optimality_conditions(seed, count):
     """At the maximum of a concave objective on the simplex, the gradient is the same for all weights."""
     rng = np.random.default_rng(seed)
     evidence, classes = rng.normal(0, 2, (count, len(GATE_WEIGHTS))), rng.integers(0, 2 * CLASSES, count)
-    table = fit_gate(evidence, classes).table
+    table = fit_gate(evidence, classes, GATE_PRIOR).table
     np.testing.assert_allclose(table.sum(axis=1), 1)
-    gradient = STRENGTH * prior_table() / table
+    gradient = STRENGTH * prior_table(GATE_PRIOR) / table
     likelihood = np.exp(evidence)
     mixed = (table[classes] * likelihood).sum(axis=1, keepdims=True)
     np.add.at(gradient, classes, likelihood / mixed)
@@ -85,9 +86,9 @@ def test_the_table_meets_its_optimality_conditions(seed, count):
 
 
 def test_without_evidence_the_table_is_the_prior():
-    table = fit_gate(np.zeros((0, len(GATE_WEIGHTS))), np.zeros(0, dtype=np.int64)).table
-    np.testing.assert_allclose(table, prior_table())
-    means = prior_table() @ GATE_WEIGHTS
+    table = fit_gate(np.zeros((0, len(GATE_WEIGHTS))), np.zeros(0, dtype=np.int64), GATE_PRIOR).table
+    np.testing.assert_allclose(table, prior_table(GATE_PRIOR))
+    means = prior_table(GATE_PRIOR) @ GATE_WEIGHTS
     assert (np.diff(means[:CLASSES]) > 0).all()
     assert (means[CLASSES:] < means[:CLASSES]).all()
 
@@ -95,8 +96,8 @@ def test_without_evidence_the_table_is_the_prior():
 @pytest.mark.parametrize("right", [True, False])
 def test_an_accurate_memory_gains_weight_and_a_wrong_one_loses_it(right):
     evidence = np.tile(np.linspace(-4, 0, len(GATE_WEIGHTS)) * (1 if right else -1), (200, 1))
-    mean_weights = fit_gate(evidence, np.full(200, 5)).table @ GATE_WEIGHTS
-    prior_weights = prior_table() @ GATE_WEIGHTS
+    mean_weights = fit_gate(evidence, np.full(200, 5), GATE_PRIOR).table @ GATE_WEIGHTS
+    prior_weights = prior_table(GATE_PRIOR) @ GATE_WEIGHTS
     assert (mean_weights[5] > 0.9) if right else (mean_weights[5] < 0.05)
     np.testing.assert_allclose(np.delete(mean_weights, 5), np.delete(prior_weights, 5))
 
@@ -192,9 +193,9 @@ def test_an_overconfident_distribution_is_flattened():
     assert posterior[powers.tolist().index(fitted)] == posterior.max()
     assert fit_inverse_temperature(np.zeros((0, len(powers)))) == 1.0
     composed, memory = rows(6, 5, 0), rows(6, 5, 1)
-    plain = Gate(prior_table()).log_probs(composed, memory)
+    plain = Gate(prior_table(GATE_PRIOR)).log_probs(composed, memory)
     expected = torch.log_softmax(fitted * plain, dim=-1)
-    torch.testing.assert_close(Gate(prior_table(), fitted).log_probs(composed, memory), expected)
+    torch.testing.assert_close(Gate(prior_table(GATE_PRIOR), fitted).log_probs(composed, memory), expected)
 
 
 def test_positions_are_hidden_in_runs_like_the_damage():

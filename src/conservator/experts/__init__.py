@@ -8,6 +8,7 @@ from conservator.experts.expert import (
     DocumentExpert,
     Expert,
     ExpertSpec,
+    GatePrior,
     check_context,
     copy_visible,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "DocumentExpert",
     "Expert",
     "ExpertSpec",
+    "GatePrior",
     "Lexicon",
     "LexiconExpert",
     "MaskSource",

@@ -19,6 +19,19 @@ At = tuple[Tensor, ...]  # n positions of a batch: row indices (n,) and column i
 
 
 @dataclass(frozen=True)
+class GatePrior:
+    """The prior mean of the weight of a gated expert: in its least confident class, and the increase per class.
+
+    Attributes:
+        others_uncertain: if the other experts are not confident.
+        others_confident: if they are.
+    """
+
+    others_uncertain: tuple[float, float]
+    others_confident: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class ExpertSpec:
     """The properties of an expert that callers need. The expert states them; they are never derived from its name.
 
@@ -29,9 +42,9 @@ class ExpertSpec:
         source: the noise from which its path to the data starts.
         takes_time: whether its predictions depend on kappa in addition to the context.
         fingerprint: hash of its weights; "" for an expert that was not loaded from files.
-        is_gated: whether its accuracy depends on the position and not on the domain, as for an expert that retrieves
-            text or looks up words. Its weight is then a function of its confidence. The gated experts of a team are
-            its last members.
+        gate_prior: for a gated expert. Its accuracy depends on the position and not on the domain, as for an expert
+            that retrieves text or looks up words, so its weight is a function of its confidence. The gated experts of
+            a team are its last members. None for other experts.
         precision: the number format that a pretrained network computes in, such as ``bfloat16``; "" for others.
     """
 
@@ -41,8 +54,13 @@ class ExpertSpec:
     source: Source = field(default_factory=MaskSource)
     takes_time: bool = False
     fingerprint: str = ""
-    is_gated: bool = False
+    gate_prior: GatePrior | None = None
     precision: str = ""
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the weight of the expert is a function of its confidence."""
+        return self.gate_prior is not None
 
     def __post_init__(self) -> None:
         """Replace lone surrogates in the name by ``?``; the name of a folder that is not UTF-8 has them."""

@@ -2,8 +2,8 @@
 
 An expert that retrieves text or looks up words is accurate at some positions and uninformative at others, independently
 of the domain segment. Its weight b is therefore drawn anew at every position, from a distribution that depends on its
-confidence there and on the confidence of the other experts. The other experts share the weight 1 - b; their composition predicts q. With the class
-c_l of a position l:
+confidence there and on the confidence of the other experts. The other experts share the weight 1 - b; their composition
+predicts q. With the class c_l of a position l:
 
     pi_b(v) proportional to q_l(v)^(1 - b) p_l(v)^b,    composed distribution: sum_b p(b | c_l) pi_b(v)
 
@@ -23,6 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from conservator.experts import GatePrior
+
 Array = NDArray[np.float64]
 
 GATE_WEIGHTS = np.arange(9) / 8  # weight: the values of b [untuned]
@@ -37,12 +39,7 @@ class GateConfig:
     class_width_nats: float = 0.7  # nats: confidence of the gated expert per class [untuned]
     confidence_classes: int = 12  # classes: of the confidence of the gated expert [untuned]
     confident_nats: float = 1.2  # nats: the other experts are confident from this confidence on [untuned]
-    # weight: prior mean of b in the first class and its increase per class, if the others are not confident
-    # [LOG: memory-expert]
-    prior_mean_others_uncertain: tuple[float, float] = (0.20, 0.05)
-    # weight: prior mean of b in the first class and its increase per class, if the others are confident
-    # [LOG: memory-expert]
-    prior_mean_others_confident: tuple[float, float] = (0.05, 0.06)
+    max_prior_mean: float = 0.95  # weight: upper bound of the prior mean of b [LOG: word-expert]
     prior_strength: float = 10.0  # positions: pseudo-count of the prior in each class [untuned]
     log_temperature_std: float = 0.25  # nats: prior standard deviation of log inverse temperature [untuned]
     max_iterations: int = 200  # iterations: of EM [numerical]
@@ -102,24 +99,25 @@ def pools_by_weight(composed: Tensor, gated: Tensor) -> Iterator[Tensor]:
         yield torch.log_softmax((1 - weight) * composed + weight * gated, dim=-1)
 
 
-def prior_table() -> Array:
+def prior_table(prior: GatePrior) -> Array:
     """Return the prior of p(b | c): binomial, with a mean that increases with the confidence of the gated expert."""
     trials, successes = len(GATE_WEIGHTS) - 1, np.arange(len(GATE_WEIGHTS))
     combinations = np.array([math.comb(trials, count) for count in successes.tolist()])
-    prior_means = (CONFIG.prior_mean_others_uncertain, CONFIG.prior_mean_others_confident)
+    prior_means = (prior.others_uncertain, prior.others_confident)
     means = [first + increase * np.arange(CONFIG.confidence_classes) for first, increase in prior_means]
-    mean = np.concatenate(means)[:, None]
+    mean = np.minimum(np.concatenate(means), CONFIG.max_prior_mean)[:, None]
     return combinations * mean**successes * (1 - mean) ** (trials - successes)
 
 
-def fit_gate(evidence: Array, classes: NDArray[np.int64]) -> Gate:
+def fit_gate(evidence: Array, classes: NDArray[np.int64], gate_prior: GatePrior) -> Gate:
     """Fit the table to n visible positions.
 
     Args:
         evidence: (n, B) the log-likelihood of the observation, for each weight b.
         classes: (n,) the class of each position.
+        gate_prior: of the expert.
     """
-    prior = prior_table()
+    prior = prior_table(gate_prior)
     likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True, initial=-np.inf))
     table = prior
     for _ in range(CONFIG.max_iterations):

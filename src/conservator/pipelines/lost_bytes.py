@@ -313,9 +313,7 @@ def infer_and_decode(
     regions = inferred.regions[0][:, listed].argmax(-1).masked_fill(~inferred.scored[0], -1)
     names, listed_field = [team.names[index] for index in listed], field[:, listed]
     if rescorer is not None and rescoring is not None:
-        names, listed_field = add_language_models(
-            names, listed_field, rescorer, rescoring, has_memory=has_memory
-        )
+        names, listed_field = add_language_models(names, listed_field, rescorer, rescoring, has_memory=has_memory)
     return Decoding(
         positions=positions,
         text=decoded,

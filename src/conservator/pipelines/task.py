@@ -1,5 +1,6 @@
 """The input of a pipeline: the document, the options, and the models of the restorer."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,8 +18,7 @@ from conservator.options import RestoreOptions
 from conservator.pipelines.references import ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
 
-import os
-WORDS = os.environ.get('WORDS','1')=='1'
+WORDS = os.environ.get("WORDS", "1") == "1"
 AnyExpert = Expert | DocumentExpert
 
 

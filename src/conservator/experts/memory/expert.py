@@ -10,7 +10,7 @@ from torch import Tensor
 from conservator.arrays import Ints
 from conservator.channels import Observation
 from conservator.errors import ConservatorError
-from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
+from conservator.experts.expert import At, Context, ExpertSpec, GatePrior, check_context, copy_visible
 from conservator.experts.memory.config import CONFIG
 from conservator.experts.memory.index import (
     UNKNOWN,
@@ -26,7 +26,9 @@ from conservator.experts.memory.retrieval import best_positions, count_votes
 from conservator.vocabularies import BYTES
 
 SHAPES = [surrounding_context(3), surrounding_context(1), ngram_context(4), ngram_context(2), [-2, 1], [-1, 2]]
-SPEC = ExpertSpec("memory", BYTES, is_gated=True)
+# weight: prior means of the gate [LOG: memory-expert]
+GATE_PRIOR = GatePrior(others_uncertain=(0.20, 0.05), others_confident=(0.05, 0.06))
+SPEC = ExpertSpec("memory", BYTES, gate_prior=GATE_PRIOR)
 
 
 @dataclass(frozen=True)

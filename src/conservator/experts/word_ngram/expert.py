@@ -26,7 +26,7 @@ from torch import Tensor
 from conservator.arrays import Floats, Ints
 from conservator.channels import Observation
 from conservator.errors import ConservatorError
-from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
+from conservator.experts.expert import At, Context, ExpertSpec, GatePrior, check_context, copy_visible
 from conservator.experts.word_ngram.counts import (
     HIDDEN_BYTE,
     ID_BITS,
@@ -64,7 +64,9 @@ class WordNgramConfig:
 
 
 CONFIG = WordNgramConfig()
-SPEC = ExpertSpec("words", BYTES, is_gated=True)
+# weight: prior means of the gate [LOG: word-expert]
+GATE_PRIOR = GatePrior(others_uncertain=(0.6, 0.08), others_confident=(0.35, 0.08))
+SPEC = ExpertSpec("words", BYTES, gate_prior=GATE_PRIOR)
 NO_COUNTS = count_word_ngrams([])
 
 

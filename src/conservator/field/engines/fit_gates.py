@@ -14,12 +14,12 @@ from conservator.field.composition import Composition
 from conservator.field.engines.engine import Inferred
 from conservator.field.folds import Folds, hide
 from conservator.field.gate import (
-    INVERSE_TEMPERATURES,
     GATE_WEIGHTS,
+    INVERSE_TEMPERATURES,
     Gate,
     classes_of,
-    fit_inverse_temperature,
     fit_gate,
+    fit_inverse_temperature,
     pools_by_weight,
 )
 from conservator.field.sampling import positions_of
@@ -88,12 +88,13 @@ def infer_gates(
         composed = composition.log_probs(predictions.log_probs[:first], *index)
         batches.append((observation[index], composed, predictions.log_probs[first:]))
     gates: list[Gate] = []
-    for number in range(team.gated):
+    priors = [expert.spec.gate_prior for expert in team.experts[first:] if expert.spec.gate_prior is not None]
+    for number, prior in enumerate(priors):
         evidence, classes = [np.zeros((0, len(GATE_WEIGHTS)))], [np.zeros(0, dtype=np.int64)]
         for observed, composed, gated in batches:
             evidence.append(log_evidence(observed, pools_by_weight(composed, gated[number])).numpy())
             classes.append(classes_of(composed, gated[number]).numpy())
-        gate = fit_gate(np.concatenate(evidence), np.concatenate(classes))
+        gate = fit_gate(np.concatenate(evidence), np.concatenate(classes), prior)
         gates.append(gate)
         batches = [(observed, gate.log_probs(composed, gated[number]), gated) for observed, composed, gated in batches]
     if batches:
