@@ -9,8 +9,7 @@ mixed by the probabilities of the languages; a, b the words before the damaged w
     p(v | b) = (n(b v) + s p(v)) / (n(b) + s),   p(v) = (n(v) + r f(v)) / (n + r)
 
 A lost byte may be a letter, or a separator that splits the word in two. The distribution of a byte is its marginal
-under the scores of all splits and all matching words (``DamagedWord``), raised to the power ``inverse_temperature``:
-left and right context are correlated, so the product is tempered. Unseen words have a letter model.
+under the scores of all splits and all matching words (``DamagedWord``). Unseen words have a letter model.
 """
 
 import math
@@ -59,7 +58,6 @@ class WordNgramConfig:
     min_unseen_share: float = 0.003  # ratio: the letter model is used if unseen words have this share [untuned]
     max_hidden: int = 3  # bytes: words with more hidden bytes are not matched [untuned]
     letter_strength: float = 3.0  # counts: Dirichlet strength of the backoff between letter contexts [untuned]
-    inverse_temperature: float = 0.7  # exponent: of the product of left and right context [untuned]
     uniform_mix: float = 2.0**-10  # probability: mass of the uniform distribution in every prediction [untuned]
 
 
@@ -246,7 +244,7 @@ class DamagedWord:
 
     def distributions(self, positions: Ints) -> Floats:
         """Compute the distributions (n, V) of the bytes at ``positions`` (n,) of the window."""
-        marginals = self.marginals() ** CONFIG.inverse_temperature
+        marginals = self.marginals()
         marginals /= marginals.sum(axis=1, keepdims=True)
         return marginals[np.searchsorted(self.hidden, positions - self.begin)]
 
@@ -288,13 +286,12 @@ class DamagedWord:
     def segment(self, i: int, j: int) -> tuple[float, Floats]:
         """Return the score of segment (i, j), and its part for each letter of its hidden bytes: (j - i, V)."""
         start, stop = self.edges(i, j)
-        letters = np.zeros((j - i, BYTES.size))
-        if start == stop:
-            return 1.0, letters
-        pattern, scorer = self.pattern[start:stop], self.scorer
+        pattern, letters, scorer = self.pattern[start:stop], np.zeros((j - i, BYTES.size)), self.scorer
         before = self.before if i == 0 else (-1, -1)
         after = self.after if j == len(self.hidden) else -1
         factor = (self.backoff if i == 0 else 1.0) * (self.after_prob if after >= 0 else 1.0)
+        if not pattern:
+            return factor, letters
         unseen = factor * CONFIG.unseen_prob * math.exp(-CONFIG.letter_nats * (len(pattern) - (j - i)))
         if i == j:  # a visible word
             count = scorer.count(scorer.ids.get(pattern, -1)) + scorer.list_strength * scorer.list_frequency(pattern)

@@ -117,11 +117,9 @@ def at_temperatures(log_probs: Tensor) -> Iterator[Tensor]:
 def hide_like_damage(observation: Observation, sample: Tensor, generator: torch.Generator) -> Tensor:
     """Return (N, L) the subset of a ``sample`` that is hidden, about one of ``hidden_period`` positions.
 
-    The lost positions are shifted by random distances, so that runs of lost positions are hidden as runs. If no
-    position is lost, the subset is drawn at random.
+    The lost positions are shifted by random distances, so that runs of lost positions are hidden as runs. If too few
+    positions are lost for that, the subset is drawn at random.
     """
-    if not observation.lost.any():
-        return Folds(CONFIG.hidden_period).draw(sample, generator, observation.excerpt)[:, 0]
     positions, excerpt = positions_of(observation), observation.excerpt
     lost = torch.zeros(len(sample), len(positions) if excerpt is None else excerpt.length, dtype=torch.bool)
     lost[:, positions] = observation.lost
@@ -130,8 +128,8 @@ def hide_like_damage(observation: Observation, sample: Tensor, generator: torch.
         distance = int(torch.randint(1, lost.shape[1] + 1, (1,), generator=generator))
         hidden |= lost.roll(distance, dims=1)[:, positions] & sample
         if CONFIG.hidden_period * hidden.sum() >= sample.sum():
-            break
-    return hidden
+            return hidden
+    return hidden | Folds(CONFIG.hidden_period).draw(sample, generator, excerpt)[:, 0]
 
 
 def spread_sample(eligible: Tensor, observation: Observation, max_spans: int) -> Tensor:
