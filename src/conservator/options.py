@@ -269,7 +269,9 @@ class RestoreOptions:
         limits={"web": MAX_WORDS},
         max_item_chars=MAX_WORD_CHARS,
     )
-    memory: bool = option(True, "Copy text from other parts of the document or from references.")
+    memory: bool = option(
+        True, "Copy text from other parts of the document or from references, and look up words in word lists."
+    )
     max_seconds: float | None = option(
         None,
         "Time limit, without loading the experts. The result so far is kept; bytes that were not reached stay "

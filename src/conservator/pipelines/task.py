@@ -1,6 +1,5 @@
 """The input of a pipeline: the document, the options, and the models of the restorer."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,6 @@ from conservator.options import RestoreOptions
 from conservator.pipelines.references import ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
 
-WORDS = os.environ.get("WORDS", "1") == "1"
 AnyExpert = Expert | DocumentExpert
 
 
@@ -64,9 +62,9 @@ class Models:
             Team(self.frozen_experts)
 
     def document_experts(self, references: ReferenceTexts, options: RestoreOptions) -> list[DocumentExpert]:
-        """Return the experts that are made from the document: those given, and a memory unless one is given."""
+        """Return the experts that are made from the document: those given, a word expert and a memory."""
         experts = [expert for expert in self.experts if isinstance(expert, DocumentExpert)]
-        if not any(isinstance(expert, WordModel) for expert in experts) and WORDS:
+        if options.memory and not any(isinstance(expert, WordModel) for expert in experts):
             experts.append(WordModel(references.word_counts))
         if options.memory and not any(isinstance(expert, Memory) for expert in experts):
             experts.append(Memory(references.index, words=references.word_index))
