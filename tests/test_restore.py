@@ -133,7 +133,7 @@ def test_text_of_the_experts_is_restored_and_the_matching_expert_has_the_weight(
     assert right[lost].mean() > 0.9
     assert result.field[20:160, 0].mean() > 0.8
     assert result.field[220:300, 1].mean() > 0.8
-    assert result.experts == ("verse", "code", "memory")
+    assert result.experts == ("verse", "code", "words", "memory")
 
 
 def test_text_far_from_damage_is_not_read():
@@ -377,7 +377,7 @@ def test_a_text_is_restored_from_a_reference():
     result = restore(damaged, [FakeExpert(0, sharpness=0.1)], references=[("sibling", f"First.\n{sentence}\n")])
     assert result.text == sentence
     assert {(source.name, source.line) for source in result.provenance.values()} == {("sibling", 2)}
-    assert result.experts == ("fake0", "memory")
+    assert result.experts == ("fake0", "words", "memory")
     without = restore(damaged, [FakeExpert(0, sharpness=0.1)], memory=False)
     assert without.experts == ("fake0",)
     assert without.provenance == {}
@@ -389,8 +389,8 @@ def test_a_restorer_selects_among_its_experts():
     experts = [TextExpert(verse, name="verse"), FakeExpert(5), TextExpert(code, name="code")]
     damaged = "".join("\ufffd" if position % 11 == 5 else letter for position, letter in enumerate(verse))
     selected, unselected = (Restorer(experts, select=select).restore(damaged) for select in (True, False))
-    assert selected.experts == ("verse", "memory")
-    assert unselected.experts == ("verse", "fake5", "code", "memory")
+    assert selected.experts == ("verse", "words", "memory")
+    assert unselected.experts == ("verse", "fake5", "code", "words", "memory")
     assert selected.cost.evaluations <= unselected.cost.evaluations
     assert Restorer(experts, select=True).restore("nothing is lost").experts == unselected.experts
     gaps = Restorer(experts, select=True).restore(verse.replace("brown", "[...]"), gap="[...]")

@@ -12,7 +12,10 @@ from conservator import Restorer
 from conservator.channels import MaskChannel, TokenDependentMaskChannel
 from conservator.errors import ConservatorError
 from conservator.experts import Context
-from conservator.experts.word_ngram import WordModel, count_word_ngrams
+from conservator.experts.word_ngram import HIDDEN_BYTE, WordModel, count_word_ngrams, identify_languages
+from conservator.experts.word_ngram.counts import Dictionary
+from conservator.experts.word_ngram.expert import ContextScorer, DamagedWord
+from conservator.experts.word_ngram.lists import WordList, count_words, read_word_list, write_word_list
 from conservator.vocabularies import BYTES
 
 TEXT = "the king is dead\nlong live the king\nthe queen will sing and the king will ride\n"
@@ -107,3 +110,89 @@ def test_letters_with_a_higher_loss_rate_are_preferred():
         assert result.text == f"a ca{letter} and"
         assert result.edits[0].alternatives[0].data == letter.encode()
         rates[ord(letter)] = 1e-4
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=5), max_size=30), st.text("abc?", min_size=1, max_size=5))
+def test_a_dictionary_finds_the_words_that_agree_with_a_pattern(words, pattern):
+    if "?" not in pattern:
+        return
+    expected = {
+        word
+        for word in words
+        if len(word) == len(pattern) and all(a in ("?", b) for a, b in zip(pattern, word, strict=True))
+    }
+    matches = Dictionary({word.encode() for word in words}).match(pattern.encode().replace(b"?", bytes([HIDDEN_BYTE])))
+    assert sorted(matches) == sorted(word.encode() for word in expected)
+
+
+def score_by_enumeration(word, splits):
+    """Sum the scores of all splits of a damaged word: the product of its segments and separators, byte by byte."""
+    hidden, total = word.hidden, np.zeros((len(word.hidden), BYTES.size))
+    separators = word.scorer.separators
+    for chosen in splits:
+        bounds = [0, *(index + 1 for index in chosen), len(hidden) + 1]
+        segments = [(bounds[n], bounds[n + 1] - 1) for n in range(len(bounds) - 1)]
+        scored = [word.segment(i, j) for i, j in segments]
+        sizes = [int(word.edges(*segment)[1] > word.edges(*segment)[0]) for segment in segments]
+        tables = [separators[sizes[n], sizes[n + 1]] for n in range(len(chosen))]
+        score = np.prod([value for value, _ in scored]) * np.prod([table.sum() for table in tables])
+        for (i, j), (value, letters) in zip(segments, scored, strict=True):
+            total[i:j] += score / value * letters
+        for index, table in zip(chosen, tables, strict=True):
+            if table.sum():
+                total[index] += score / table.sum() * table
+    return total
+
+
+@pytest.mark.parametrize("pattern", ["a?b", "?", "a??", "k?ng?is?", "th?king?"])
+def test_marginals_of_a_damaged_word_are_sums_over_its_splits(pattern):
+    data = pattern.encode().replace(b"?", bytes([HIDDEN_BYTE]))
+    document = MaskChannel(BYTES.size, 0.5).observe(
+        torch.tensor([[BYTES.mask if byte == HIDDEN_BYTE else byte for byte in data]])
+    )
+    expert = replace(WORDS, lists=False).condition(document)
+    scorer = ContextScorer(expert, np.frombuffer(data, np.uint8), expert.hidden_tables(document.hidden[0].numpy(), 0))
+    word = DamagedWord(scorer, 0)
+    count = len(word.hidden)
+    splits = [[n for n in range(count) if bits >> n & 1] for bits in range(2**count)]
+    np.testing.assert_allclose(word.marginals(), score_by_enumeration(word, splits), rtol=1e-9, atol=1e-300)
+
+
+def test_a_word_list_is_written_and_read():
+    counts, separators = count_words([b"the cat, the dog", b"The cat and the dog"], min_documents=2)
+    assert set(counts) == {b"the", b"cat", b"dog"}
+    word_list = read_word_list(write_word_list(counts, separators))
+    assert word_list.probs[b"the"] == pytest.approx(3 / 7)
+    assert word_list.probs[b"Dog"] == pytest.approx(WordList.of(counts, separators).probs[b"Dog"])
+    assert word_list.separators[1, 1, ord(" ")] == pytest.approx(6 / 7)
+    assert word_list.separators[1, 0, ord(",")] == pytest.approx(1 / 7)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "It was one of those days on which nobody wanted to go out of the house."),
+        ("de", "Es war einer jener Tage, an denen niemand aus dem Haus gehen wollte und alle froren."),
+        (
+            "pl",
+            "To by\u0142 jeden z tych dni, kiedy nikt nie chcia\u0142 wychodzi\u0107 z domu, a wszyscy si\u0119 nudzili.",
+        ),
+        (
+            "ru",
+            "\u042d\u0442\u043e \u0431\u044b\u043b \u043e\u0434\u0438\u043d \u0438\u0437 \u0442\u0435\u0445 \u0434\u043d\u0435\u0439, \u043a\u043e\u0433\u0434\u0430 \u043d\u0438\u043a\u0442\u043e \u043d\u0435 \u0445\u043e\u0442\u0435\u043b.",
+        ),
+    ],
+)
+def test_the_language_of_a_text_is_identified(language, text):
+    languages = identify_languages(text.encode())
+    assert max(languages, key=languages.get) == language
+    assert sum(languages.values()) == pytest.approx(1)
+
+
+def test_a_text_without_frequent_words_has_no_language():
+    assert identify_languages(b"x1 = qwv(zzk) + 17; vbn[3]") == {}
+
+
+def test_word_lists_decide_where_other_experts_know_nothing():
+    damaged = "The quick brown fox jumps over the la\ufffdy dog."
+    assert Restorer().restore(damaged).text == damaged.replace("\ufffd", "z")

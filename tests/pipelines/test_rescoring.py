@@ -60,13 +60,14 @@ def test_fast_is_the_default_and_uses_no_language_model():
 @pytest.mark.parametrize("memory", [True, False])
 def test_the_field_names_the_language_model_before_the_memory(memory):
     result = run(effort="best", memory=memory)
-    names = ("fake1", "fake2", "bookworm", "memory")
-    assert result.experts == (names if memory else names[:3])
+    names = ("fake1", "fake2", "words", "bookworm", "memory") if memory else ("fake1", "fake2", "bookworm")
+    assert result.experts == names
     assert result.has_memory == memory
     assert np.allclose(result.field[result.positions].sum(axis=1), 1)
     _, lost = damaged()
-    assert result.field[lost, 2].max() == pytest.approx(2 / 3)
-    assert not result.field[~lost, 2].any()
+    column = names.index("bookworm")
+    assert result.field[lost, column].max() == pytest.approx(2 / 3)
+    assert not result.field[~lost, column].any()
     assert json.loads(result.to_json())["experts"] == list(result.experts)
     assert "bookworm" in result.to_html()
 

@@ -36,8 +36,10 @@ INVERSE_TEMPERATURES = np.arange(10, 21) / 20
 class GateConfig:
     """Classes, priors and the EM of a gate. Confidence is -log(1 - max_v p(v)), in nats."""
 
+    uninformative_nats: float = 0.15  # nats: below this confidence, an expert is uninformative [LOG: word-expert]
+    uninformative_mean: float = 0.02  # weight: prior mean of b of an uninformative expert [LOG: word-expert]
     class_width_nats: float = 0.7  # nats: confidence of the gated expert per class [untuned]
-    confidence_classes: int = 12  # classes: of the confidence of the gated expert [untuned]
+    confidence_classes: int = 13  # classes: of the confidence of the gated expert [untuned]
     confident_nats: float = 1.2  # nats: the other experts are confident from this confidence on [untuned]
     max_prior_mean: float = 0.95  # weight: upper bound of the prior mean of b [LOG: word-expert]
     prior_strength: float = 10.0  # positions: pseudo-count of the prior in each class [untuned]
@@ -84,7 +86,9 @@ class Gate:
 
 def classes_of(composed: Tensor, gated: Tensor) -> Tensor:
     """Return (n,) the class of each position. Arguments as in ``Gate.weight``."""
-    steps = (confidence_nats(gated) / CONFIG.class_width_nats).long().clamp(max=CONFIG.confidence_classes - 1)
+    nats = confidence_nats(gated)
+    steps = 1 + (nats / CONFIG.class_width_nats).long().clamp(max=CONFIG.confidence_classes - 2)
+    steps[nats < CONFIG.uninformative_nats] = 0
     return steps + CONFIG.confidence_classes * (confidence_nats(composed) >= CONFIG.confident_nats)
 
 
@@ -104,7 +108,8 @@ def prior_table(prior: GatePrior) -> Array:
     trials, successes = len(GATE_WEIGHTS) - 1, np.arange(len(GATE_WEIGHTS))
     combinations = np.array([math.comb(trials, count) for count in successes.tolist()])
     prior_means = (prior.others_uncertain, prior.others_confident)
-    means = [first + increase * np.arange(CONFIG.confidence_classes) for first, increase in prior_means]
+    informative = np.arange(CONFIG.confidence_classes - 1)
+    means = [[CONFIG.uninformative_mean, *(first + increase * informative)] for first, increase in prior_means]
     mean = np.minimum(np.concatenate(means), CONFIG.max_prior_mean)[:, None]
     return combinations * mean**successes * (1 - mean) ** (trials - successes)
 
