@@ -229,9 +229,8 @@ def count_training_plays(plays: Sequence[Play], track: Track) -> TrainingStatist
     references = ReferenceTexts(tuple((play.name, play.clean) for play in plays), DOT).index
     if references is None:
         raise ConservatorError("the training plays are empty")
-    words = WordModel(
-        count_word_ngrams(clean_text(play).encode() for play in track(plays, "black dots, counting words"))
-    )
+    counts = count_word_ngrams(clean_text(play).encode() for play in track(plays, "black dots, counting words"))
+    words = WordModel(counts, lists=False, spec=replace(WordModel.spec, gate_prior=None))
     lost: Counter[str] = Counter()
     for play in plays:
         lost.update(lost_letters(play))

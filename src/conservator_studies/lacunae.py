@@ -163,15 +163,13 @@ def by_frequency(usage: WordCounts, letter: str, letter_confidence: float) -> Me
             text, confidence = "", []
             pattern = marked.play.damaged[start:stop].encode().replace(DOT.encode(), bytes([HIDDEN_BYTE]))
             for token in WORD.finditer(pattern):
-                lost = np.flatnonzero(np.frombuffer(token[0], np.uint8) == HIDDEN_BYTE)
-                if not len(lost):
+                lost = [offset for offset, byte in enumerate(token[0]) if byte == HIDDEN_BYTE]
+                if not lost:
                     continue
-                matches, numbers = usage.words.match(np.frombuffer(token[0], np.uint8))
-                counts = usage.tables.unigrams(numbers)
-                best = int(counts.argmax()) if len(counts) else 0
-                has_match = len(counts) > 0
-                text += bytes(matches[best, lost].tolist()).decode("latin-1") if has_match else letter * len(lost)
-                confidence += [float(counts[best] / counts.sum()) if has_match else letter_confidence] * len(lost)
+                counts = {word: usage.tables.unigrams.at(usage.ids[word]) for word in usage.words.match(token[0])}
+                best = max(counts, key=lambda word: (counts[word], -usage.ids[word]), default=b"")
+                text += bytes(best[offset] for offset in lost).decode("latin-1") if counts else letter * len(lost)
+                confidence += [counts[best] / sum(counts.values()) if counts else letter_confidence] * len(lost)
             letters.append((text, confidence))
         return letters
 

@@ -111,7 +111,7 @@ def make_methods(
     methods = {
         PRODUCT: by_restorer(Restorer(experts, select=True)),
         "without_memory": by_restorer(Restorer(experts, RestoreOptions(memory=False), select=True)),
-        "memory_alone": by_restorer(Restorer([Memory()])),
+        "memory_alone": by_restorer(Restorer([Memory()], RestoreOptions(memory=False))),
         "global_memory": by_restorer(Restorer(experts, engine=global_prior)),
         **{f"single:{expert.spec.name}": with_engine(equal_weights, [expert]) for expert in experts},
         "equal": with_engine(equal_weights, experts, memory=True),
@@ -124,7 +124,9 @@ def make_methods(
             (name, np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int16)) for name, text in training_texts
         ]
         methods[WITH_REFERENCES] = by_restorer(Restorer(experts, references=training_texts, select=True))
-        methods["memory_like_alone"] = by_restorer(Restorer([Memory(make_references(reference_bytes))]))
+        methods["memory_like_alone"] = by_restorer(
+            Restorer([Memory(make_references(reference_bytes))], RestoreOptions(memory=False))
+        )
     return methods
 
 

@@ -173,13 +173,11 @@ def test_a_word_list_is_written_and_read():
     [
         ("en", "It was one of those days on which nobody wanted to go out of the house."),
         ("de", "Es war einer jener Tage, an denen niemand aus dem Haus gehen wollte und alle froren."),
-        (
-            "pl",
-            "To by\u0142 jeden z tych dni, kiedy nikt nie chcia\u0142 wychodzi\u0107 z domu, a wszyscy si\u0119 nudzili.",
-        ),
+        ("pl", "Nikt nie chcia\u0142 wychodzi\u0107 z domu, a wszyscy si\u0119 nudzili."),
         (
             "ru",
-            "\u042d\u0442\u043e \u0431\u044b\u043b \u043e\u0434\u0438\u043d \u0438\u0437 \u0442\u0435\u0445 \u0434\u043d\u0435\u0439, \u043a\u043e\u0433\u0434\u0430 \u043d\u0438\u043a\u0442\u043e \u043d\u0435 \u0445\u043e\u0442\u0435\u043b.",
+            "\u041d\u0438\u043a\u0442\u043e \u043d\u0435 \u0445\u043e\u0442\u0435\u043b "
+            "\u0432\u044b\u0445\u043e\u0434\u0438\u0442\u044c",
         ),
     ],
 )

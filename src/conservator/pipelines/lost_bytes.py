@@ -53,6 +53,7 @@ class Decoding:
         text: The decoded text at these positions.
         experts: Names of the experts.
         has_memory: Whether the last expert is the memory.
+        ungated: Number of experts whose weight does not depend on their confidence; they are the first.
         field: (n, m) weight of each expert.
         regions: (n,) expert whose domain each position belongs to; -1 without evidence.
         alternatives: Best candidates of each run of lost positions, if they were requested.
@@ -66,6 +67,7 @@ class Decoding:
     text: DecodedText
     experts: tuple[str, ...]
     has_memory: bool
+    ungated: int
     field: Floats
     regions: Ints
     alternatives: tuple[tuple[Candidate, ...], ...]
@@ -115,7 +117,9 @@ def restore_bytes(task: PipelineTask, damage: Damage) -> Restoration:
     lost_unit = "invalid" if options.lost == "invalid" else "bytes"
     if decoding is None:
         names = (*(expert.spec.name for expert in experts), *(expert.spec.name for expert in document_experts))
-        return build_untouched(task, damaged, names, spent.cost, lost_unit, has_memory=options.memory)
+        return build_untouched(
+            task, damaged, names, spent.cost, lost_unit, has_memory=options.memory, ungated=len(experts)
+        )
     text, unfilled, notices = select_unfilled(damaged, decoding.positions, decoding.text, options)
     lost_share = len(damaged.lost) / max(1, len(decoding.positions))
     notices += domain_notice(decoding.outcome.cross_entropy, decoding.outcome.cross_entropy_error, lost_share)
@@ -131,6 +135,7 @@ def build_untouched(
     lost_unit: str,
     *,
     has_memory: bool = False,
+    ungated: int | None = None,
 ) -> Restoration:
     """Return the result for a document without damage, of which nothing was read."""
     return Restoration(
@@ -138,6 +143,7 @@ def build_untouched(
         edits=make_edits(damaged),
         experts=experts,
         has_memory=has_memory,
+        ungated=ungated,
         lost_unit=lost_unit,
         cost=cost,
         encoding=task.document.encoding,
@@ -182,6 +188,7 @@ def build_restoration(
         gaps=find_gaps(damaged),
         experts=decoding.experts,
         has_memory=decoding.has_memory,
+        ungated=decoding.ungated,
         positions=decoding.positions,
         read_confidence=decoding.text.confidence,
         read_field=decoding.field,
@@ -319,6 +326,7 @@ def infer_and_decode(
         text=decoded,
         experts=tuple(names),
         has_memory=has_memory,
+        ungated=sum(index < len(team) - team.gated for index in listed),
         field=listed_field,
         regions=regions.numpy(),
         alternatives=tuple(alternatives),

@@ -65,10 +65,10 @@ class Models:
         """Return the experts that are made from the document: those given, a word expert and a memory."""
         experts = [expert for expert in self.experts if isinstance(expert, DocumentExpert)]
         if options.memory and not any(isinstance(expert, WordModel) for expert in experts):
-            experts.append(WordModel(references.word_counts))
+            experts.insert(0, WordModel(references.word_counts))
         if options.memory and not any(isinstance(expert, Memory) for expert in experts):
             experts.append(Memory(references.index, words=references.word_index))
-        return experts
+        return sorted(experts, key=lambda expert: expert.spec.is_gated)
 
     def rescorer(self, options: RestoreOptions) -> Rescorer | None:
         """Return the rescorer of the effort ``best``; None with another effort."""

@@ -42,6 +42,7 @@ class Restoration:
         gaps: Gaps of unknown length that were not given a fixed text.
         experts: Names of the m experts.
         has_memory: Whether the last expert is the memory.
+        ungated: Number of experts whose weight does not depend on their confidence; they are the first. None: all.
         positions: (n,) positions that were read, ascending.
         read_confidence: (n,) probability that each byte is correct; 1 where it was known.
         read_field: (n, m) weight of each expert, rows on the simplex.
@@ -66,6 +67,7 @@ class Restoration:
     gaps: tuple[Gap, ...] = ()
     experts: tuple[str, ...]
     has_memory: bool = False
+    ungated: int | None = None
     positions: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     read_confidence: Floats = field(default_factory=lambda: np.empty(0))
     read_field: Floats | None = None
@@ -169,11 +171,11 @@ class Restoration:
     def field(self) -> Floats:
         """(L, m) weight of each expert, rows on the simplex.
 
-        Where nothing was read, the memory has weight 0 and the other experts have equal weights.
+        Where nothing was read, ungated experts have equal weights and the others have weight 0.
         """
         field = np.zeros((self.length, len(self.experts)))
-        model_count = max(1, len(self.experts) - self.has_memory)
-        field[:, :model_count] = 1 / model_count
+        ungated = len(self.experts) if self.ungated is None else max(1, self.ungated)
+        field[:, :ungated] = 1 / ungated
         if self.read_field is not None:
             field[self.positions] = self.read_field
         return field

@@ -42,4 +42,4 @@ def test_a_damaged_text_is_restored():
     )
     result = restore(damaged, "prose", lost="bytes", effort="best", language_models=[model])
     assert result.text == TEXT
-    assert result.experts == ("prose", "smollm2", "memory")
+    assert result.experts == ("prose", "words", "smollm2", "memory")

@@ -204,8 +204,10 @@ class Dictionary:
                 self._backward[len(pattern)] = sorted(word[::-1] for word in words)
             backward = _with_prefix(self._backward[len(pattern)], suffix[::-1])
             selected = [word[::-1] for word in backward if word.endswith(prefix[::-1])]
-        inner = [(index, byte) for index, byte in enumerate(pattern[:last]) if index > first and byte != HIDDEN_BYTE]
-        return [word for word in selected if all(word[index] == byte for index, byte in inner)] if inner else selected
+        for index in range(first + 1, last):
+            if pattern[index] != HIDDEN_BYTE:
+                selected = [word for word in selected if word[index] == pattern[index]]
+        return selected
 
 
 def _with_prefix(words: list[bytes], prefix: bytes) -> list[bytes]:

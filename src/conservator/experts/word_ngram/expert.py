@@ -198,7 +198,7 @@ class ContextScorer:
         """Return word -> f(v) of the words of the word lists that match a pattern."""
         matches: dict[bytes, float] = {}
         for word_list, probability in self.expert.lists:
-            for word in word_list.words.match(pattern):
+            for word in word_list.match(pattern):
                 matches[word] = matches.get(word, 0.0) + probability * word_list.probs[word]
         return matches
 

@@ -24,12 +24,11 @@ class WordListConfig:
     """Constants of word lists and of the identification of languages."""
 
     capitalised_share: float = 0.03  # ratio: frequency of a capitalised form to the lower-case word [untuned]
+    frequent: float = 4e-6  # probability: words that are matched with several hidden bytes [LOG: word-expert]
     unlisted_frequency: float = 2e-5  # probability: of a word that is not frequent, in every language [untuned]
     max_words: int = 400  # words: evenly spaced sample of a text [untuned]
     min_ratio: float = 0.02  # ratio: languages with a lower probability relative to the best are dropped [untuned]
-    min_evidence: float = (
-        6.0  # nats: over a text without any frequent word; below it no language is identified [untuned]
-    )
+    min_evidence: float = 6.0  # nats: with less evidence, no language is identified [untuned]
 
 
 CONFIG = WordListConfig()
@@ -65,6 +64,16 @@ class WordList:
     def words(self) -> Dictionary:
         """Words by length."""
         return Dictionary(self.probs)
+
+    @cached_property
+    def frequent_words(self) -> Dictionary:
+        """Frequent words by length."""
+        return Dictionary(word for word, frequency in self.probs.items() if frequency >= CONFIG.frequent)
+
+    def match(self, pattern: bytes) -> list[bytes]:
+        """Return the words that agree with a pattern; only frequent words if it has several hidden bytes."""
+        is_lone = pattern.count(bytes([HIDDEN_BYTE])) == 1
+        return (self.words if is_lone else self.frequent_words).match(pattern)
 
 
 def count_words(texts: Iterable[bytes], min_documents: int) -> tuple[Counter[bytes], Floats]:
