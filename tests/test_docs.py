@@ -70,9 +70,9 @@ def run_recipe(recipe, folder):
 @pytest.mark.external_programs
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="needs Tesseract")
 def test_the_recipe_for_a_scan(tmp_path):
-    from conservator_studies.typeset import render
+    from conservator_studies.typeset import draw, paginate
 
-    (tmp_path / "scan.png").write_bytes(render(CLEAN, "prose")[0].image)
+    (tmp_path / "scan.png").write_bytes(draw(paginate(CLEAN, "prose")[0], "prose"))
     assert len(list(run_recipe("scan", tmp_path))) == 2
     assert (tmp_path / "scan.txt").read_text() == CLEAN
     assert "ocrx_word" in (tmp_path / "scan.hocr").read_text()

@@ -158,9 +158,9 @@ def test_text_that_no_model_covers_is_unchanged(folder):
 @pytest.mark.external_programs
 @pytest.mark.skipif(shutil.which("tesseract") is None, reason="there is no Tesseract")
 def test_a_scan_is_read_and_corrected(tmp_path):
-    from conservator_studies.typeset import render
+    from conservator_studies.typeset import draw
 
-    (tmp_path / "scan.png").write_bytes(render("The house was built in the following year.", "prose")[0].image)
+    (tmp_path / "scan.png").write_bytes(draw(["The house was built in the following year."], "prose"))
     done = call("restore", "scan.png", "-o", "scan.txt", "--report", "scan.html", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "scan.txt").read_text().strip() == "The house was built in the following year."
