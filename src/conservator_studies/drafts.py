@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from conservator import RestoreOptions, Restorer
 from conservator.arrays import Ints
 from conservator.decoders import DecodedText
+from conservator.decoders.rescoring import Draft as RescoredText
 from conservator.decoders.rescoring import Rescored
 from conservator.documents import DamagedDocument
 from conservator.experts import Expert, Meter
@@ -76,7 +77,8 @@ class DraftRecorder(Rescorer):
     ) -> RescoringResult:
         """Record a draft."""
         self.drafts.append(Draft(damaged, positions, decoded, 0.0))
-        return RescoringResult(decoded, Rescored(b"", {}, {}), np.zeros((len(positions), 0)))
+        nothing = Rescored(RescoredText.of(b"", ()), {})
+        return RescoringResult(decoded, nothing, positions[:0], np.zeros((len(positions), 0)))
 
 
 def make_draft(experts: Sequence[Expert], damaged: bytes, seed: int) -> Draft:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from conservator import RestoreOptions, Restorer
-from conservator.decoders.rescoring import Rescored, SpanPosterior
-from conservator.decoders.rescoring.spans import Span
+from conservator.decoders.rescoring import Draft, Rescored, SpanPosterior, open_bytes
 from conservator.document import open_document
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts.causal import CausalSpec
@@ -142,14 +141,15 @@ def test_the_longest_run_of_neighbours(positions, length):
 
 def test_calibration_keeps_the_text_and_the_order_of_candidates():
     sharp = {b"ab": 0.9, b"cd": 0.08, b"ce": 0.02}
-    posterior = SpanPosterior(Span(0, 4, (1, 2)), sharp)
-    soft = calibrate_posterior(Rescored(b"xabx", {1: 0.9, 2: 0.9}, {1: posterior, 2: posterior}))
+    posterior = SpanPosterior((0, 1), sharp)
+    draft = Draft.of(b"xabx", open_bytes(np.array([1, 2]), np.zeros((2, 256))))
+    soft = calibrate_posterior(Rescored(draft, {0: posterior, 1: posterior}))
     probabilities = soft.posteriors[1].candidates
-    assert soft.text == b"xabx"
+    assert soft.draft.text == b"xabx"
     assert list(probabilities) == list(sharp)
     assert sum(probabilities.values()) == pytest.approx(1 - 0.05)
     assert soft.confidence[1] == probabilities[b"ab"] < 0.9
-    assert soft.posteriors[1] is soft.posteriors[2]
+    assert soft.posteriors[0] is soft.posteriors[1]
 
 
 class Printable(MemorizingCausalExpert):

@@ -306,7 +306,7 @@ def infer_and_decode(
             with team.meter.stage("alternatives"):
                 alternatives = best_candidates(team, observation, inferred, decoded, task.options.alternatives)
             if rescoring is not None:
-                alternatives = rescoring.alternatives(positions, lost, alternatives)
+                alternatives = rescoring.alternatives(lost, alternatives)
             alternatives = scale_by_length(damaged, positions, lost, alternatives)
     except OutOfTimeError as error:
         out_of_time = error.stage

@@ -10,7 +10,16 @@ from torch import Tensor
 
 from conservator.arrays import Floats, Ints
 from conservator.decoders import Candidate, DecodedText
-from conservator.decoders.rescoring import CHUNK_BYTES, ITERATIONS, Rescored, SpanPosterior, rescore
+from conservator.decoders.rescoring import (
+    CHUNK_BYTES,
+    ITERATIONS,
+    Draft,
+    Rescored,
+    Slot,
+    SpanPosterior,
+    open_bytes,
+    rescore,
+)
 from conservator.documents import DamagedDocument
 from conservator.errors import ConservatorError
 from conservator.experts import Expert, Meter
@@ -73,21 +82,34 @@ class Rescorer:
         lost = tokens[positions] == BYTES.mask
         tokens[positions] = decoded.tokens
         uncertain = decoded.confidence[lost] < self.confidence_threshold
-        rescored_positions = positions[lost][uncertain]
+        indices = np.flatnonzero(lost)[uncertain]
         log_probs = decoded.log_probs[uncertain].double().clamp_min(RESCORING.min_log_prob).numpy()
-        potentials = dict(zip(rescored_positions.tolist(), self.balance * log_probs, strict=True))
+        slots = open_bytes(positions[indices], self.balance * log_probs)
         text = tokens.astype(np.uint8).tobytes()
         weights = self.weights(text, damaged.tokens != BYTES.mask, meter)
-        rescored = calibrate_posterior(rescore(self.experts, weights, text, rescored_positions, potentials, meter))
+        rescored = calibrate_posterior(rescore(self.experts, weights, text, slots, meter))
         new_tokens, confidence = decoded.tokens.copy(), decoded.confidence.copy()
-        for index in np.flatnonzero(lost).tolist():
-            position = int(positions[index])
-            if position in rescored.confidence:
-                new_tokens[index], confidence[index] = rescored.text[position], rescored.confidence[position]
         model_weights = np.zeros((len(positions), len(self.experts)))
-        is_rescored = np.isin(positions, list(rescored.confidence))
-        model_weights[is_rescored] = weights[positions[is_rescored]] / (1 + self.balance)
-        return RescoringResult(replace(decoded, tokens=new_tokens, confidence=confidence), rescored, model_weights)
+        for slot, probability in rescored.confidence.items():
+            index = indices[slot]
+            new_tokens[index], confidence[index] = rescored.draft.current[slot][0], probability
+            model_weights[index] = weights[positions[index]] / (1 + self.balance)
+        decoded = replace(decoded, tokens=new_tokens, confidence=confidence)
+        return RescoringResult(decoded, rescored, indices, model_weights)
+
+    def choose(self, text: bytes, slots: Sequence[Slot], meter: Meter, weight: float = 1.0) -> Rescored:
+        """Choose the texts of slots with listed candidates.
+
+        Args:
+            text: Valid UTF-8, with the best guess so far in the slots.
+            slots: Slots, in order and disjoint.
+            meter: Counts the tokens that are read.
+            weight: Weight of the language models relative to the log-scores of the candidates.
+        """
+        if not slots:
+            return Rescored(Draft.of(text, slots), {})
+        weights = self.weights(text, np.ones(len(text), dtype=bool), meter)
+        return rescore(self.experts, weights, text, slots, meter, expert_weight=weight)
 
     def estimate_seconds(self, text: str, lost: int) -> float:
         """Estimate how long a text with ``lost`` lost bytes takes, by timing the reading of its beginning."""
@@ -134,19 +156,16 @@ def calibrate_posterior(rescored: Rescored) -> Rescored:
     """
     calibrated: dict[int, SpanPosterior] = {}
     for posterior in rescored.posteriors.values():
-        further_bytes = longest_run(posterior.span.positions) - 1
+        further_bytes = longest_run([rescored.draft.slots[slot].start for slot in posterior.slots]) - 1
         exponent = RESCORING.inverse_temperature / (1 + RESCORING.temperature_slope * further_bytes)
         miss_prob = min(RESCORING.max_miss_prob, RESCORING.miss_prob + RESCORING.miss_prob_slope * further_bytes)
         powers = {candidate: probability**exponent for candidate, probability in posterior.candidates.items()}
         total = sum(powers.values()) / (1 - miss_prob)
         calibrated[id(posterior)] = SpanPosterior(
-            posterior.span, {text: power / total for text, power in powers.items()}
+            posterior.slots, {text: power / total for text, power in powers.items()}
         )
-    posteriors = {position: calibrated[id(posterior)] for position, posterior in rescored.posteriors.items()}
-    confidence = {
-        position: posterior.marginal(position, rescored.text[position]) for position, posterior in posteriors.items()
-    }
-    return Rescored(rescored.text, confidence, posteriors)
+    posteriors = {slot: calibrated[id(posterior)] for slot, posterior in rescored.posteriors.items()}
+    return Rescored(rescored.draft, posteriors)
 
 
 def longest_run(positions: Sequence[int]) -> int:
@@ -160,24 +179,27 @@ class RescoringResult:
 
     Attributes:
         decoded: The text and its confidence.
-        rescored: Posterior over the candidates of each region.
+        rescored: Posterior over the candidates of each slot.
+        indices: (k,) index of the byte of each slot among the n positions that were read.
         weights: (n, m) weight of each language model at each position that was read.
     """
 
     decoded: DecodedText
     rescored: Rescored
+    indices: Ints
     weights: Floats
 
     def alternatives(
-        self, positions: Ints, lost: NDArray[np.bool_], others: Sequence[tuple[Candidate, ...]]
+        self, lost: NDArray[np.bool_], others: Sequence[tuple[Candidate, ...]]
     ) -> list[tuple[Candidate, ...]]:
         """Return the best candidates of each run of lost bytes: those that were rescored, otherwise ``others``.
 
         The candidate that the text contains comes first.
         """
-        merged = []
+        merged, slot_of = [], {index: slot for slot, index in enumerate(self.indices.tolist())}
         for (start, stop), other in zip(runs(lost), others, strict=True):
-            posterior = self.rescored.candidates_of(int(positions[start]), int(positions[stop - 1]) + 1)
+            slots = [slot_of.get(index, -1) for index in range(start, stop)]
+            posterior = self.rescored.candidates_of(slots)
             current = bytes(self.decoded.tokens[start:stop].tolist())
             ordered = sorted(posterior.items(), key=lambda item: (item[0] != current, -item[1]))
             best = tuple(Candidate(data, probability) for data, probability in ordered[: len(other)])

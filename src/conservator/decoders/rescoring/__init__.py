@@ -1,7 +1,18 @@
-"""Rescoring: causal experts choose the uncertain bytes of a text again, given the whole text around them."""
+"""Rescoring: causal experts choose the uncertain parts of a text again, given the whole text around them."""
 
 from conservator.decoders.rescoring.rescore import ITERATIONS, Rescored, SpanPosterior, rescore
 from conservator.decoders.rescoring.search import SearchLimits
-from conservator.decoders.rescoring.spans import CHUNK_BYTES, Span
+from conservator.decoders.rescoring.slots import Draft, Slot, open_bytes
+from conservator.decoders.rescoring.spans import CHUNK_BYTES
 
-__all__ = ["CHUNK_BYTES", "ITERATIONS", "Rescored", "SearchLimits", "Span", "SpanPosterior", "rescore"]
+__all__ = [
+    "CHUNK_BYTES",
+    "ITERATIONS",
+    "Draft",
+    "Rescored",
+    "SearchLimits",
+    "Slot",
+    "SpanPosterior",
+    "open_bytes",
+    "rescore",
+]

@@ -1,14 +1,18 @@
 """Rescore a text with causal experts: the posterior of the joint candidates of each span."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
 from conservator.arrays import Floats, Ints
 from conservator.decoders.rescoring.score_texts import score_texts
-from conservator.decoders.rescoring.search import LogPotentials, PrefixTree, SearchLimits, search
-from conservator.decoders.rescoring.spans import Chunk, Span, find_chunks, find_spans
+from conservator.decoders.rescoring.search import PrefixTree, SearchLimits, search
+from conservator.decoders.rescoring.slots import Draft, Slot
+from conservator.decoders.rescoring.spans import ChunkLimits, ListedSpan, Span, find_listed_span, find_spans
 from conservator.errors import ConservatorError
 from conservator.experts import Meter
 from conservator.experts.causal import CausalExpert
@@ -33,15 +37,29 @@ CandidateScores = dict[bytes, float]  # candidate -> its unnormalised log-probab
 
 @dataclass(frozen=True)
 class SpanPosterior:
-    """A span and the posterior of its candidates, the most probable first; positions are those of the whole text."""
+    """The posterior of the texts of neighbouring slots.
 
-    span: Span
+    Attributes:
+        slots: indices of the slots. Several slots are open bytes.
+        candidates: text of the slots -> its probability, the most probable first.
+    """
+
+    slots: tuple[int, ...]
     candidates: CandidateProbs
 
-    def marginal(self, position: int, byte: int) -> float:
-        """Return the probability of a byte at an open position."""
-        index = self.span.positions.index(position)
-        return sum(probability for candidate, probability in self.candidates.items() if candidate[index] == byte)
+    @property
+    def best(self) -> bytes:
+        """The most probable candidate."""
+        return next(iter(self.candidates))
+
+    def part(self, candidate: bytes, slot: int) -> bytes:
+        """Return the text of one slot in a candidate."""
+        index = self.slots.index(slot)
+        return candidate if len(self.slots) == 1 else candidate[index : index + 1]
+
+    def marginal(self, slot: int, data: bytes) -> float:
+        """Return the probability of the text ``data`` of a slot."""
+        return sum(probability for text, probability in self.candidates.items() if self.part(text, slot) == data)
 
 
 @dataclass(frozen=True)
@@ -49,24 +67,26 @@ class Rescored:
     """A rescored text.
 
     Attributes:
-        text: with the most probable candidate of each span.
-        confidence: position -> the posterior probability of its byte, for each open position that was rescored.
-        posteriors: position -> the posterior of the span in which it was rescored last.
+        draft: the slots with their most probable texts.
+        posteriors: index of a slot -> the posterior of the last time that it was rescored.
     """
 
-    text: bytes
-    confidence: dict[int, float]
+    draft: Draft
     posteriors: dict[int, SpanPosterior]
 
-    def candidates_of(self, start: int, stop: int) -> CandidateProbs:
-        """Return the posterior of the bytes from ``start`` to ``stop``; empty unless they belong to one span."""
-        posterior = self.posteriors.get(start)
-        if posterior is None or any(self.posteriors.get(position) is not posterior for position in range(start, stop)):
+    @cached_property
+    def confidence(self) -> dict[int, float]:
+        """Index of a slot -> the probability of its text, for each slot that was rescored."""
+        return {slot: posterior.marginal(slot, self.draft.current[slot]) for slot, posterior in self.posteriors.items()}
+
+    def candidates_of(self, slots: Sequence[int]) -> CandidateProbs:
+        """Return the posterior of the text of adjacent slots; empty unless they were rescored together."""
+        posterior = self.posteriors.get(slots[0])
+        if posterior is None or any(self.posteriors.get(slot) is not posterior for slot in slots):
             return {}
-        first = posterior.span.positions.index(start)
         marginals: CandidateProbs = {}
         for candidate, probability in posterior.candidates.items():
-            part = candidate[first : first + stop - start]
+            part = b"".join(posterior.part(candidate, slot) for slot in slots)
             marginals[part] = marginals.get(part, 0.0) + probability
         return dict(sorted(marginals.items(), key=lambda item: (-item[1], item[0])))
 
@@ -75,115 +95,204 @@ def rescore(
     experts: Sequence[CausalExpert],
     weights: Floats,
     text: bytes,
-    positions: Ints,
-    log_potentials: LogPotentials,
+    slots: Sequence[Slot],
     meter: Meter,
     limits: SearchLimits | None = None,
+    expert_weight: float = 1.0,
 ) -> Rescored:
-    """Choose the open bytes of a text again, as joint candidates of spans.
+    """Choose the texts of the slots of a text again, as joint candidates of spans.
 
-    The score of a candidate is that of the paper's sequence-level pool: the log-potentials of its bytes by masked
-    experts, and for each causal expert, times its weight, the log-probability of the span with the candidate inserted.
-    The right context enters the score, because the expert must predict it.
+    The score of a candidate is that of the paper's sequence-level pool: the log-scores of its slots by the channel and
+    the other experts, and for each causal expert, times its weight, the log-probability of the span with the candidate
+    inserted. The right context enters the score, because the expert must predict it.
 
-        score(candidate) = sum_i lambda_i log q_i(span with the candidate | text before it) + sum of log-potentials
+        score(candidate) = w sum_i lambda_i log q_i(span with the candidate | text before it) + sum of log-scores
 
-    Within a span, the posterior over candidates is exact up to the limits of the search. Other spans have their current
-    text. Spans that are still uncertain, or close to a change, are rescored in a second iteration.
+    Within a span, the posterior over candidates is exact up to the limits of the search for open bytes. Other spans
+    have their current text. Spans that are still uncertain, or close to a change, are rescored in a second iteration.
 
     Args:
         experts: m causal experts.
         weights: (L, m) lambda, the weight of each expert at each byte of the text.
-        text: with the best guess so far at open bytes; valid UTF-8.
-        positions: (n,) the positions of open bytes, ascending.
-        log_potentials: for each open position.
+        text: with the best guess so far in its slots; valid UTF-8.
+        slots: in order and disjoint.
         meter: counts evaluated tokens, and reports progress.
         limits: of the search; None for the defaults of ``SearchLimits``.
+        expert_weight: w, the weight of the causal experts relative to the log-scores of the slots.
     """
-    limits = limits or SearchLimits()
     max_bytes = min((expert.spec.max_length for expert in experts if expert.spec.max_length is not None), default=None)
+    chunk_limits = ChunkLimits.of(max_bytes)
+    rescorer = ChunkRescorer(experts, weights, limits or SearchLimits(), meter, expert_weight)
     posteriors: dict[int, SpanPosterior] = {}
-    confidence: dict[int, float] = {}
-    data, remaining = bytearray(text), positions
+    draft, remaining = Draft.of(text, slots), list(range(len(slots)))
     for _ in meter.steps(range(CONFIG.iterations)):
-        again: list[Ints] = [positions[:0]]
-        for chunk in meter.steps(find_chunks(remaining, bytes(data), max_bytes)):
-            for posterior in rescore_chunk(experts, weights, bytes(data), chunk, log_potentials, limits, meter):
-                best, probability = next(iter(posterior.candidates.items()))
-                if probability < CONFIG.final_probability:
-                    again.append(np.array(posterior.span.positions))
-                for index, position in enumerate(posterior.span.positions):
-                    posteriors[position] = posterior
-                    confidence[position] = posterior.marginal(position, best[index])
-                    if data[position] != best[index]:
-                        data[position] = best[index]
-                        near = positions >= position - CONFIG.before_change_bytes
-                        near &= positions <= position + CONFIG.after_change_bytes
-                        again.append(positions[near])
-        remaining = np.unique(np.concatenate(again))
-    return Rescored(bytes(data), confidence, posteriors)
+        again: set[int] = set()
+        for group in meter.steps(chunk_limits.group(draft, remaining)):
+            choices: dict[int, bytes] = {}
+            for posterior in rescorer(draft, group, chunk_limits.range_around(draft, group)):
+                if posterior.candidates[posterior.best] < CONFIG.final_probability:
+                    again.update(posterior.slots)
+                for slot in posterior.slots:
+                    posteriors[slot] = posterior
+                    choices[slot] = posterior.part(posterior.best, slot)
+            for slot in choices:
+                if choices[slot] != draft.current[slot]:
+                    first, last = draft.starts[slot] - CONFIG.before_change_bytes, draft.stops[slot] - 1
+                    again.update(draft.within(first, last + CONFIG.after_change_bytes + 1))
+            draft = draft.replace(choices)
+        remaining = sorted(again)
+    return Rescored(draft, posteriors)
 
 
-def rescore_chunk(
-    experts: Sequence[CausalExpert],
-    weights: Floats,
-    text: bytes,
-    chunk: Chunk,
-    log_potentials: LogPotentials,
-    limits: SearchLimits,
-    meter: Meter,
-) -> list[SpanPosterior]:
-    """Return the posterior of the candidates of each span of a chunk, given the rest of the text.
+@dataclass(frozen=True)
+class ChunkRescorer:
+    """Computes the posteriors of the slots of a chunk.
 
-    Every expert searches for candidates; with several experts, each scores the candidates of all. A chunk that an
-    expert cannot tokenize is left unchanged.
+    Attributes:
+        experts: m causal experts.
+        weights: (L, m) weights, at the bytes of the original text.
+        limits: of the search.
+        meter: counts evaluated tokens.
+        expert_weight: weight of the causal experts.
     """
-    part = text[chunk.begin : chunk.end]
-    moved = {position - chunk.begin: log_potentials[position] for position in (chunk.positions + chunk.begin).tolist()}
-    try:
-        trees = [PrefixTree(expert, part, meter) for expert in experts]
-    except ConservatorError:  # for example, a control character for which a model has no token
-        return []
-    boundaries = trees[0].boundaries
-    for tree in trees[1:]:
-        boundaries = np.intersect1d(boundaries, tree.boundaries)
-    spans = find_spans(chunk.positions, part, boundaries)
-    by_expert = [search(tree, part, spans, moved, limits) for tree in trees]
-    if len(trees) == 1:
-        scored = by_expert[0]
-    else:
-        scored = score_jointly(trees, weights[chunk.begin : chunk.end], part, spans, by_expert, moved)
-    posteriors = []
-    for span, scores in zip(spans, scored, strict=True):
-        allowed = {candidate: score for candidate, score in scores.items() if is_utf8(span.insert(part, candidate))}
-        if allowed:
-            positions = tuple(position + chunk.begin for position in span.positions)
-            in_text = Span(span.start + chunk.begin, span.end + chunk.begin, positions)
-            posteriors.append(SpanPosterior(in_text, normalise(allowed)))
-    return posteriors
+
+    experts: Sequence[CausalExpert]
+    weights: Floats
+    limits: SearchLimits
+    meter: Meter
+    expert_weight: float
+
+    def __call__(self, draft: Draft, slots: Sequence[int], chunk: tuple[int, int]) -> list[SpanPosterior]:
+        """Return the posterior of the candidates of each span of a chunk, given the rest of the text.
+
+        Every expert searches for texts of open bytes; with several experts, each scores the candidates of all. A chunk
+        that an expert cannot tokenize is left unchanged.
+        """
+        begin, end = chunk
+        text = draft.text[begin:end]
+        try:
+            trees = [PrefixTree(expert, text, self.meter) for expert in self.experts]
+        except ConservatorError:  # for example, a control character for which a model has no token
+            return []
+        boundaries = trees[0].boundaries
+        for tree in trees[1:]:
+            boundaries = np.intersect1d(boundaries, tree.boundaries)
+        scored: list[ScoredSpan] = []
+        for is_open, group in groupby(slots, lambda slot: draft.slots[slot].is_open_byte):
+            members = list(group)
+            if is_open:
+                scored += self.score_open(trees, draft, members, begin, text, boundaries)
+            else:
+                scored += self.score_listed(trees, draft, members, begin, text, boundaries)
+        return [SpanPosterior(span.slots, normalise(span.scores)) for span in scored if span.scores]
+
+    def score_open(
+        self,
+        trees: Sequence[PrefixTree],
+        draft: Draft,
+        slots: Sequence[int],
+        begin: int,
+        text: bytes,
+        boundaries: Ints,
+    ) -> "list[ScoredSpan]":
+        """Return the scores of the candidates of open bytes, which the experts search for.
+
+        Args:
+            trees: the chunk, as each expert reads it.
+            draft: the whole text.
+            slots: indices of open bytes.
+            begin: start of the chunk.
+            text: the chunk.
+            boundaries: token boundaries that all experts share.
+        """
+        positions = draft.starts[list(slots)] - begin
+        potentials = {
+            position: draft.slots[slot].potential / self.expert_weight  # the search gives the experts weight 1
+            for position, slot in zip(positions.tolist(), slots, strict=True)
+        }
+        spans = find_spans(positions, text, boundaries)
+        by_expert = [search(tree, text, spans, potentials, self.limits) for tree in trees]
+        indices = iter(slots)
+        members = [tuple(next(indices) for _ in span.positions) for span in spans]
+        if len(trees) == 1:
+            scored = [
+                {
+                    candidate: self.expert_weight * score
+                    for candidate, score in scores.items()
+                    if is_utf8(span.insert(text, candidate))
+                }
+                for span, scores in zip(spans, by_expert[0], strict=True)
+            ]
+            return [ScoredSpan(*pair) for pair in zip(members, scored, strict=True)]
+        prior_scores = [
+            {
+                candidate: self.expert_weight
+                * sum(potentials[position][byte] for position, byte in zip(span.positions, candidate, strict=True))
+                for candidate in sorted(set().union(*span_scores))
+                if is_utf8(span.insert(text, candidate))
+            }
+            for span, *span_scores in zip(spans, *by_expert, strict=True)
+        ]
+        return self.score_jointly(trees, draft, begin, text, spans, members, prior_scores)
+
+    def score_listed(
+        self,
+        trees: Sequence[PrefixTree],
+        draft: Draft,
+        slots: Sequence[int],
+        begin: int,
+        text: bytes,
+        boundaries: Ints,
+    ) -> "list[ScoredSpan]":
+        """Return the scores of listed candidates; the arguments are those of ``score_open``."""
+        spans, prior_scores = [], []
+        for slot in slots:
+            candidates = draft.slots[slot].candidates
+            first, stop = int(draft.starts[slot]) - begin, int(draft.stops[slot]) - begin
+            spans.append(find_listed_span(first, stop, candidates, text, boundaries))
+            prior_scores.append(candidates)
+        return self.score_jointly(trees, draft, begin, text, spans, [(slot,) for slot in slots], prior_scores)
+
+    def score_jointly(
+        self,
+        trees: Sequence[PrefixTree],
+        draft: Draft,
+        begin: int,
+        text: bytes,
+        spans: Sequence[Span | ListedSpan],
+        members: Sequence[tuple[int, ...]],
+        prior_scores: Sequence[Mapping[bytes, float]],
+    ) -> "list[ScoredSpan]":
+        """Return the scores, by all experts with their weights, of given candidates of spans.
+
+        Args:
+            trees: the chunk, as each expert reads it.
+            draft: the whole text.
+            begin: start of the chunk.
+            text: the chunk.
+            spans: k spans of the chunk.
+            members: indices of the slots of each span.
+            prior_scores: candidate -> its score without the causal experts, for each span.
+        """
+        weights = draft.rows(self.weights)[begin : begin + len(text)]
+        jobs = [
+            (span, candidate) for span, candidates in zip(spans, prior_scores, strict=True) for candidate in candidates
+        ]
+        texts = [(span, span.insert(text, candidate)) for span, candidate in jobs]
+        rows = iter(np.stack([score_texts(tree, texts) for tree in trees], axis=1)) if texts else iter(())
+        scored = []
+        for span, slots, candidates in zip(spans, members, prior_scores, strict=True):
+            span_weights = self.expert_weight * weights[span.start : span.end].mean(axis=0)
+            scores = {candidate: float(span_weights @ next(rows)) + prior for candidate, prior in candidates.items()}
+            scored.append(ScoredSpan(slots, scores))
+        return scored
 
 
-def score_jointly(
-    trees: Sequence[PrefixTree],
-    weights: Floats,
-    text: bytes,
-    spans: Sequence[Span],
-    by_expert: Sequence[Sequence[CandidateScores]],
-    log_potentials: LogPotentials,
-) -> list[CandidateScores]:
-    """Return the scores, by all experts with their weights, of the candidates of all experts."""
-    candidates = [sorted(set().union(*span_scores)) for span_scores in zip(*by_expert, strict=True)]
-    jobs = [(number, candidate) for number, choices in enumerate(candidates) for candidate in choices]
-    jobs = [(number, candidate) for number, candidate in jobs if is_utf8(spans[number].insert(text, candidate))]
-    texts = [(spans[number], spans[number].insert(text, candidate)) for number, candidate in jobs]
-    span_weights = np.array([weights[span.start : span.end].mean(axis=0) for span in spans]).reshape(len(spans), -1)
-    scored: list[CandidateScores] = [{} for _ in spans]
-    rows = np.stack([score_texts(tree, texts) for tree in trees])
-    for (number, candidate), row in zip(jobs, rows.T, strict=True):
-        pairs = zip(spans[number].positions, candidate, strict=True)
-        potential = sum(log_potentials[position][byte] for position, byte in pairs)
-        scored[number][candidate] = float(span_weights[number] @ row + potential)
-    return scored
+class ScoredSpan(NamedTuple):
+    """Neighbouring slots, and candidate -> its log-score."""
+
+    slots: tuple[int, ...]
+    scores: CandidateScores
 
 
 def normalise(scores: CandidateScores) -> CandidateProbs:

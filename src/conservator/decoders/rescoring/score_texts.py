@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.decoders.rescoring.search import BATCH_NODES, PrefixTree
-from conservator.decoders.rescoring.spans import Span
+from conservator.decoders.rescoring.spans import ListedSpan, Span
 
 
-def score_texts(tree: PrefixTree, texts: Sequence[tuple[Span, bytes]]) -> NDArray[np.float64]:
+def score_texts(tree: PrefixTree, texts: Sequence[tuple[Span | ListedSpan, bytes]]) -> NDArray[np.float64]:
     """Return (n,) log q(text | text before its span) of n texts of spans, with their canonical tokenizations."""
     nodes: dict[tuple[int, int], int] = {}
     scored: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # node -> texts, and the next token of each

@@ -1,10 +1,12 @@
 """Spans of a text that are rescored, each with the right context that its candidates must predict."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from conservator.arrays import Ints
+from conservator.decoders.rescoring.slots import Draft
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,7 @@ def find_spans(positions: Ints, text: bytes, boundaries: Ints) -> list[Span]:
             groups.append((start, [position]))
     spans = []
     for start, group in groups:
-        context_end = min(group[-1] + 1 + CONFIG.right_context_bytes, len(text))
-        end = int(words[np.searchsorted(words, context_end)])
-        if end > context_end + CONFIG.right_context_bytes:
-            end = int(boundaries[np.searchsorted(boundaries, context_end)])
-        spans.append(Span(start, end, tuple(group)))
+        spans.append(Span(start, find_end(words, boundaries, group[-1] + 1, len(text)), tuple(group)))
     return spans
 
 
@@ -96,41 +94,94 @@ def begins_word(text: bytes, position: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """A part of a text that is processed at once.
+class ListedSpan:
+    """A span of text of which one part has listed candidates.
 
     Attributes:
-        begin: its start in the text.
-        end: its end in the text.
-        positions: the positions of open bytes in it, relative to ``begin``.
+        start: the start of the span; a token starts there.
+        end: the end of the span.
+        first: the start of the part that the candidates replace.
+        stop: the end of that part.
+        candidates: candidate -> its log-score by the channel and the other experts.
     """
 
-    begin: int
+    start: int
     end: int
-    positions: Ints
+    first: int
+    stop: int
+    candidates: Mapping[bytes, float]
+
+    def insert(self, text: bytes, candidate: bytes) -> bytes:
+        """Return the text of the span within ``text``, with a candidate."""
+        return text[self.start : self.first] + candidate + text[self.stop : self.end]
 
 
-def find_chunks(positions: Ints, text: bytes, max_bytes: int | None) -> list[Chunk]:
-    """Split a text into chunks around its open bytes; all but the first begin with left context.
+def find_listed_span(
+    first: int, stop: int, candidates: Mapping[bytes, float], text: bytes, boundaries: Ints
+) -> ListedSpan:
+    """Extend the part of a text that has listed candidates to word boundaries.
 
     Args:
-        positions: (n,) the positions of open bytes, ascending.
-        text: the text; characters are not split.
-        max_bytes: the largest size of a chunk, if one span fits into it; None for no limit.
+        first: the start of the part.
+        stop: the end of the part.
+        candidates: candidate -> its log-score.
+        text: the text.
+        boundaries: ascending, the token boundaries that all experts share.
     """
-    overhead = CONFIG.max_left_bytes + 2 * CONFIG.right_context_bytes + 2 * CONFIG.max_character_bytes
-    full_size = CONFIG.chunk_bytes + CONFIG.left_context_bytes
-    fraction = 1.0 if max_bytes is None else min(1.0, max(0, max_bytes - overhead) / full_size)
-    chunks: list[Chunk] = []
-    remaining = positions
-    while len(remaining):
-        group = remaining[remaining <= remaining[0] + int(CONFIG.chunk_bytes * fraction)]
-        left_context = CONFIG.max_left_bytes + int(CONFIG.left_context_bytes * fraction)
-        begin = next_character_start(text, max(0, int(group[0]) - left_context))
-        end = next_character_start(text, min(len(text), int(group[-1]) + 1 + 2 * CONFIG.right_context_bytes))
-        chunks.append(Chunk(begin, end, group - begin))
-        remaining = remaining[len(group) :]
-    return chunks
+    words = np.array([boundary for boundary in boundaries.tolist() if begins_word(text, boundary)])
+    begins_with_space = {candidate[:1] for candidate in candidates} | {text[first : first + 1]} == {b" "}
+    start = first if begins_with_space and first in words else last_before(words, first)
+    if first - start > CONFIG.max_left_bytes:
+        start = last_before(boundaries, first)
+    return ListedSpan(start, find_end(words, boundaries, stop, len(text)), first, stop, candidates)
+
+
+def find_end(words: Ints, boundaries: Ints, stop: int, length: int) -> int:
+    """Return the end of a span: a word boundary after the right context of ``stop``, or a token boundary."""
+    context_end = min(stop + CONFIG.right_context_bytes, length)
+    end = int(words[np.searchsorted(words, context_end)])
+    if end > context_end + CONFIG.right_context_bytes:
+        end = int(boundaries[np.searchsorted(boundaries, context_end)])
+    return end
+
+
+@dataclass(frozen=True)
+class ChunkLimits:
+    """Sizes of the chunks in which a text is processed.
+
+    Attributes:
+        slot_bytes: from the first to the last slot.
+        left_bytes: left context of the first slot.
+    """
+
+    slot_bytes: int = CONFIG.chunk_bytes
+    left_bytes: int = CONFIG.max_left_bytes + CONFIG.left_context_bytes
+
+    @classmethod
+    def of(cls, max_bytes: int | None) -> "ChunkLimits":
+        """Return the limits of chunks of about ``max_bytes``; None for no limit."""
+        overhead = CONFIG.max_left_bytes + 2 * CONFIG.right_context_bytes + 2 * CONFIG.max_character_bytes
+        full_size = CONFIG.chunk_bytes + CONFIG.left_context_bytes
+        fraction = 1.0 if max_bytes is None else min(1.0, max(0, max_bytes - overhead) / full_size)
+        left_bytes = CONFIG.max_left_bytes + int(CONFIG.left_context_bytes * fraction)
+        return cls(int(CONFIG.chunk_bytes * fraction), left_bytes)
+
+    def group(self, draft: Draft, slots: Sequence[int]) -> list[list[int]]:
+        """Split ascending indices of slots into groups that are processed at once."""
+        groups: list[list[int]] = []
+        for slot in slots:
+            if groups and draft.slots[slot].stop - 1 - draft.slots[groups[-1][0]].start <= self.slot_bytes:
+                groups[-1].append(slot)
+            else:
+                groups.append([slot])
+        return groups
+
+    def range_around(self, draft: Draft, slots: Sequence[int]) -> tuple[int, int]:
+        """Return the part of the current text that is processed for a group of slots; no character is split."""
+        text = draft.text
+        begin = next_character_start(text, max(0, int(draft.starts[slots[0]]) - self.left_bytes))
+        stop = int(draft.stops[slots[-1]])
+        return begin, next_character_start(text, min(len(text), stop + 2 * CONFIG.right_context_bytes))
 
 
 def next_character_start(text: bytes, position: int) -> int:

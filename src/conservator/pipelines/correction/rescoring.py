@@ -10,8 +10,8 @@ import numpy as np
 from conservator.arrays import Floats
 from conservator.decoders.edits import Change
 from conservator.decoders.edits.arcs import LineArcs
-from conservator.decoders.edits.scoring import CandidateSpan, rescore_spans
 from conservator.decoders.edits.spans import SpanText, UncertainSpan
+from conservator.decoders.rescoring import Draft, Slot
 from conservator.experts import Meter
 from conservator.pipelines.rescoring import Rescorer
 
@@ -24,8 +24,6 @@ class CorrectionRescoringConfig:
     # [LOG: ocr-correction]
     language_model_weight: float = 0.4
     confidence_threshold: float = 0.95  # probability: spans with a better candidate are kept [LOG: ocr-correction]
-    iterations: int = 2  # iterations: spans near a change are rescored in the second one [untuned]
-    radius_bytes: int = 64  # bytes: distance from a change within which spans are rescored again [untuned]
 
 
 CORRECTION_RESCORING = CorrectionRescoringConfig()
@@ -71,62 +69,39 @@ def rescore_corrections(rescorer: Rescorer, text: str, uncertain: Sequence[LineS
         uncertain: Uncertain spans, in order.
         meter: Counts the tokens that are read.
     """
-    choices = [0] * len(uncertain)
     posteriors = [posterior(span.scores) for span in uncertain]
-    pending = [
-        index for index, probs in enumerate(posteriors) if probs.max() < CORRECTION_RESCORING.confidence_threshold
-    ]
-    for _ in meter.steps(range(CORRECTION_RESCORING.iterations)):
-        data, byte_spans = insert_candidates(text, uncertain, choices)
-        candidates = [
-            tuple(candidate.text.encode() for candidate in uncertain[index].span.alternatives) for index in pending
-        ]
-        spans = [CandidateSpan(*byte_spans[index], texts) for index, texts in zip(pending, candidates, strict=True)]
-        weights = rescorer.weights(data, np.ones(len(data), dtype=bool), meter) if spans else np.empty((0, 0))
-        changed = []
-        model_scores = rescore_spans(rescorer.experts, weights, data, spans, meter)
-        for index, log_probs in zip(pending, model_scores, strict=True):
-            posteriors[index] = posterior(
-                uncertain[index].scores + CORRECTION_RESCORING.language_model_weight * log_probs
-            )
-            best = int(np.argmax(posteriors[index]))
-            if best != choices[index]:
-                changed.append(byte_spans[index])
-                choices[index] = best
-        pending = [index for index in pending if any(is_near(byte_spans[index], span) for span in changed)]
+    threshold = CORRECTION_RESCORING.confidence_threshold
+    pending = [index for index, probabilities in enumerate(posteriors) if probabilities.max() < threshold]
+    draft = Draft.of(text.encode(), as_slots(text, uncertain)).replace(
+        {index: span.span.alternatives[0].text.encode() for index, span in enumerate(uncertain)}
+    )
+    slots = [Slot(int(draft.starts[index]), int(draft.stops[index]), draft.slots[index].scores) for index in pending]
+    rescored = rescorer.choose(draft.text, slots, meter, CORRECTION_RESCORING.language_model_weight)
+    for number, result in rescored.posteriors.items():
+        texts = [candidate.text.encode() for candidate in uncertain[pending[number]].span.alternatives]
+        posteriors[pending[number]] = np.array([result.candidates[candidate] for candidate in texts])
     return [
         change
-        for span, probabilities, choice in zip(uncertain, posteriors, choices, strict=True)
-        for change in find_changes(text, span, probabilities, choice)
+        for span, probabilities in zip(uncertain, posteriors, strict=True)
+        for change in find_changes(text, span, probabilities, int(np.argmax(probabilities)))
     ]
+
+
+def as_slots(text: str, uncertain: Sequence[LineSpan]) -> list[Slot]:
+    """Return the uncertain spans as slots of the observed text, in bytes."""
+    slots, done, size = [], 0, 0
+    for span in uncertain:
+        start = size + len(text[done : span.start].encode())
+        size = start + len(text[span.start : span.stop].encode())
+        done = span.stop
+        slots.append(Slot(start, size, {option.text.encode(): option.score for option in span.span.alternatives}))
+    return slots
 
 
 def posterior(scores: Floats) -> Floats:
     """Return probabilities (k,), given log-probabilities (k,) up to a constant."""
     probabilities: Floats = np.exp(scores - np.logaddexp.reduce(scores))
     return probabilities
-
-
-def is_near(span: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Return whether two different spans are within ``CORRECTION_RESCORING.radius_bytes`` of each other."""
-    radius = CORRECTION_RESCORING.radius_bytes
-    return span != other and span[0] - other[1] < radius and other[0] - span[1] < radius
-
-
-def insert_candidates(
-    text: str, uncertain: Sequence[LineSpan], choices: Sequence[int]
-) -> tuple[bytes, list[tuple[int, int]]]:
-    """Return the text as bytes with the chosen candidate of each span, and the ranges of the spans in it."""
-    parts, byte_spans, done, size = [], [], 0, 0
-    for span, choice in zip(uncertain, choices, strict=True):
-        before = text[done : span.start].encode()
-        chosen = span.span.alternatives[choice].text.encode()
-        start = size + len(before)
-        size = start + len(chosen)
-        byte_spans.append((start, size))
-        parts += [before, chosen]
-        done = span.stop
-    return b"".join([*parts, text[done:].encode()]), byte_spans
 
 
 def find_changes(text: str, uncertain: LineSpan, probabilities: Floats, choice: int) -> list[Change]:
