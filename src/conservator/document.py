@@ -79,7 +79,9 @@ class Document:
             return self.transcript.data
         changes = zip(self.character_spans(result), result.edits, strict=True)
         return self.transcript.apply_changes(
-            self.transcript.word_changes((*span, edit.text, edit.probability) for span, edit in changes)
+            self.transcript.word_changes(
+                (*span, edit.written().decode(errors="replace"), edit.probability) for span, edit in changes
+            )
         )
 
     def write(self, result: "Restoration", path: str | Path) -> None:

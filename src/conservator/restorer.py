@@ -15,11 +15,9 @@ from conservator.experts import Meter, OutOfTimeError, Progress, References
 from conservator.experts.causal import CausalExpert
 from conservator.field import Engine
 from conservator.options import DEFAULTS, RestoreOptions, expert_names
-from conservator.pipelines.correction import correct
-from conservator.pipelines.lost_bytes import read_damage, restore_bytes
-from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
 from conservator.pipelines.references import ReferencePaths, ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
+from conservator.pipelines.stages import restore_in_stages
 from conservator.pipelines.task import AnyExpert, Models, PipelineTask
 from conservator.results import Restoration
 from conservator.results.notices import STAGE_LABELS
@@ -116,7 +114,7 @@ class Restorer:
         task = PipelineTask(document, options, self.models, texts, fixed, meter)
         try:
             with threads_for(estimate_bytes_read(document, options)):
-                return run_pipeline(task)
+                return restore_in_stages(task)
         except OutOfTimeError as error:
             stage = STAGE_LABELS.get(error.stage, error.stage)
             problem = (
@@ -137,16 +135,6 @@ class Restorer:
         damaged = read_damaged(document.data, mark=options.mark, gap=options.gap)
         visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
         return rescorer.estimate_seconds(visible.decode(errors="replace"), len(damaged.lost))
-
-
-def run_pipeline(task: PipelineTask) -> Restoration:
-    """Restore a document with the pipeline of its damage: OCR errors, lost characters, or lost and uncertain bytes."""
-    edit_channel = as_edit_channel(task.options.channel)
-    if edit_channel is not None:
-        return correct(task, edit_channel)
-    damage = read_damage(task)
-    text = detect_lost_characters(task, damage)
-    return restore_bytes(task, damage) if text is None else restore_characters(task, text)
 
 
 def restore(

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conservator import Restorer, restore
-from conservator.cli.restore import summary
 from conservator.document import Document
 from conservator.documents import compare_documents, damage, read_damaged
 from conservator.errors import ConservatorError, OptionError
@@ -20,7 +19,9 @@ from conservator.pipelines.lost_bytes import read_damage
 from conservator.pipelines.lost_characters import as_characters, detect_lost_characters
 from conservator.pipelines.task import PipelineTask
 from conservator.vocabularies import CHARACTERS
+from support.causal_experts import MemorizingCausalExpert
 from support.european import SENTENCES
+from support.fakes import FakeExpert
 
 MARK = "\ufffd"
 TEXT = "It’s a naïve café in München."  # noqa: RUF001
@@ -192,13 +193,6 @@ def test_the_comparison_counts_characters():
         ({"lost": "encoding:utf-8"}, "one byte for each character, such as windows-1252"),
         ({"lost": "encoding:"}, "one byte for each character"),
         ({"lost": "marked"}, "must be one of auto, bytes, invalid, characters, encoding:NAME"),
-        ({"lost": "characters", "channel": "replacement:0.1"}, "any byte may change"),
-        (
-            {"lost": "characters", "experts": "prose"},
-            "experts: lost characters are restored by the built-in lexicon, remove the experts prose",
-        ),
-        ({"lost": "characters", "effort": "best"}, "effort: language models are not used with lost='characters'"),
-        ({"lost": "encoding:windows-1252", "effort": "best"}, "not used with lost='encoding:windows-1252'"),
     ],
 )
 def test_invalid_combinations_are_refused(options, problem):
@@ -206,11 +200,33 @@ def test_invalid_combinations_are_refused(options, problem):
         restore(LOST, **options)
 
 
-def test_gaps_and_invalid_utf8_are_refused_with_lost_characters():
-    with pytest.raises(ConservatorError, match="gap"):
-        restore(f"a[...]b{MARK}", lost="characters", gap="[...]")
+def test_invalid_utf8_is_refused_with_lost_characters():
     with pytest.raises(ConservatorError, match="byte 4 is 0xe9"):
         restore(b"\xef\xbf\xbda\xe9b", lost="characters", encoding="utf-8")
+
+
+def test_gaps_are_filled_after_the_characters(restorer):
+    document = f"Die K{MARK}nigin w{MARK}nscht f{MARK}nf sch{MARK}ne [...] und geht zur T{MARK}r."
+    result = restorer.restore(document, lost="characters", gap="[...]", min_gap_confidence=0.0, alternatives=2)
+    assert result.text.startswith("Die Königin wünscht fünf schöne ")
+    assert result.text.endswith(" und geht zur Tür.")
+    assert "[...]" not in result.text
+    assert result.unit == "character"
+    assert result.experts[0] == "european"
+    assert [edit.text for edit in result.edits if edit.span[0] < 30] == ["ö", "ü", "ü"]
+    assert np.allclose(result.field.sum(axis=1), 1)
+    assert all(edit.alternatives[0].data == edit.data for edit in result.edits)
+    json.loads(result.to_json())
+
+
+def test_unfilled_characters_stay_marks_when_gaps_are_filled(restorer):
+    document = f"Die K{MARK}nigin w{MARK}nscht x{MARK}q [...] und geht zur T{MARK}r."
+    result = restorer.restore(
+        document, lost="characters", gap="[...]", min_gap_confidence=0.0, min_confidence=0.9, fill_undetermined=True
+    )
+    assert MARK in result.text
+    assert "Königin wünscht" in result.text
+    assert len(result.confidence) == len(result.tokens)
 
 
 def test_byte_experts_are_not_used(restorer):
@@ -219,12 +235,28 @@ def test_byte_experts_are_not_used(restorer):
     assert restorer.restore(LOST, lost="bytes").unit == "byte"
 
 
-def test_a_notice_reports_that_language_models_are_not_used(restorer):
-    result = restorer.restore(LOST, effort="best")
-    assert result.text == TEXT
-    assert [notice.kind for notice in result.notices] == ["language_models_unused"]
-    assert "effort 'best' had no effect" in "\n".join(summary(result))
-    assert not restorer.restore(LOST).notices
+def test_a_language_model_chooses_between_characters():
+    truth = "Grüße aus Köln: große Bäume, schöne Äpfel, süße Möhren und Café-Gäste."
+    document = re.sub(r"[^\x00-\x7f]", MARK, truth)
+    model = MemorizingCausalExpert(truth.encode())
+    restorer = Restorer(language_models=[model])
+    fast, best = (
+        restorer.restore(document, lost="characters", effort=effort, alternatives=3) for effort in ("fast", "best")
+    )
+    assert fast.text != best.text == truth
+    assert best.experts == ("european", "bookworm")
+    assert best.unit == "character"
+    assert all(edit.alternatives[0].text == edit.text for edit in best.edits)
+    assert best.confidence.min() > 0.9
+
+
+def test_given_experts_score_the_characters_of_the_lexicon():
+    truth = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich."
+    document = re.sub(r"[^\x00-\x7f]", MARK, truth)
+    result = restore(document, [FakeExpert(1)], lost="characters")
+    assert result.experts == ("european", "fake1")
+    assert len(result.text) == len(truth)
+    assert np.allclose(result.field.sum(axis=1), 1)
 
 
 def test_fixed_text_is_kept_and_other_marks_stay_characters(restorer):

@@ -84,6 +84,7 @@ FILES = {  # name -> the bytes of a file
     "ocr_utf16.txt": OCR.encode("utf-16"),
     "ocr_marks.txt": b"The prisoner was taken t\xef\xbf\xbd the station hy the constable.",
     "ocr_german.txt": GERMAN_OCR.encode(),
+    "ocr_gap.txt": b"The prisoner was taken to the station hy the constable, and the [...] was sent home.",
     "page.hocr": HOCR,
     "page.alto.xml": alto_file(),
     "page.page.xml": ocr_file(write_page, (b'conf="0.5"', b'conf="0.97"')),
@@ -113,6 +114,8 @@ OPTIONS = {  # name -> fields of RestoreOptions
     "ocr strict": {"channel": "ocr", "min_log_odds": 9.0},
     "mask best": {"effort": "best", "language_models": LANGUAGE_MODEL},
     "ocr best": {"channel": "ocr", "effort": "best", "language_models": LANGUAGE_MODEL},
+    "ocr gap": {"channel": "ocr", "gap": "[...]", "min_gap_confidence": 0.0, "alternatives": 2},
+    "characters best": {"lost": "characters", "effort": "best", "language_models": LANGUAGE_MODEL},
     "replacement best": {"channel": "replacement:0.05", "effort": "best", "language_models": LANGUAGE_MODEL},
 }
 RESTORED, USAGE, BAD_INPUT, NOTHING, NOT_COVERED = 0, 2, 3, 4, 5  # exit codes of ``conservator restore``
@@ -138,10 +141,10 @@ DOCUMENTS = {  # options -> document -> exit code
         "undamaged": NOTHING,
         "hocr": NOTHING,
     },
-    "gap": {"gap.txt": RESTORED, "english.txt": RESTORED, "page.hocr": USAGE, "empty.txt": NOTHING},
+    "gap": {"gap.txt": RESTORED, "english.txt": RESTORED, "page.hocr": RESTORED, "empty.txt": NOTHING},
     "mark": {"windows.txt": RESTORED},
     "invalid": {"invalid.txt": RESTORED},
-    "characters": {"german.txt": RESTORED, "german": RESTORED, "page.hocr": USAGE},
+    "characters": {"german.txt": RESTORED, "german": RESTORED, "page.hocr": RESTORED},
     "replacement": {
         "overwritten.txt": RESTORED,
         "invalid.txt": RESTORED,
@@ -165,6 +168,8 @@ DOCUMENTS = {  # options -> document -> exit code
     "ocr strict": {"page.hocr": RESTORED},
     "mask best": {"english.txt": RESTORED, "german.txt": RESTORED, "page.hocr": RESTORED, "english": RESTORED},
     "ocr best": {"ocr.txt": RESTORED, "page.alto.xml": RESTORED},
+    "ocr gap": {"ocr.txt": RESTORED, "ocr_gap.txt": RESTORED, "page.hocr": RESTORED},
+    "characters best": {"german.txt": RESTORED, "german": RESTORED},
     "replacement best": {"overwritten.txt": USAGE},
 }
 

@@ -2,7 +2,16 @@
 
 from conservator.documents.compare import Comparison, compare_documents
 from conservator.documents.damage import damage
-from conservator.documents.damaged import LOST, MARK, DamagedDocument, FixedText, GapContext, read_damaged
+from conservator.documents.damaged import (
+    LOST,
+    MARK,
+    DamagedDocument,
+    FixedText,
+    GapContext,
+    Pin,
+    encode_fixed,
+    read_damaged,
+)
 from conservator.documents.encoding import UTF8, InputText, encode_text, read_input, write_text
 from conservator.documents.splice import splice
 from conservator.documents.texts import read_texts
@@ -16,8 +25,10 @@ __all__ = [
     "FixedText",
     "GapContext",
     "InputText",
+    "Pin",
     "compare_documents",
     "damage",
+    "encode_fixed",
     "encode_text",
     "read_damaged",
     "read_input",

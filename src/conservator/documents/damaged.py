@@ -19,6 +19,7 @@ LOST = BYTES.mask
 # three can end a character and one can start the next [definition]
 ASSUMED_GAP_BYTES = 4
 FixedText = tuple[int, int, str]  # a half-open range of bytes of the document, and the text for it
+Pin = tuple[int, int, bytes]  # a half-open range of bytes that was restored before, and the bytes for it
 # A complete character of UTF-8. The search may start at any byte: no match starts inside a character.
 CHARACTER = re.compile(
     rb"[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]"
@@ -188,7 +189,12 @@ class GapContext:
 
 
 def read_damaged(
-    document: str | bytes, *, mark: str = MARK, gap: str | None = None, fixed: Sequence[FixedText] = ()
+    document: str | bytes,
+    *,
+    mark: str = MARK,
+    gap: str | None = None,
+    fixed: Sequence[FixedText] = (),
+    pins: Sequence[Pin] = (),
 ) -> DamagedDocument:
     """Find the marks and the gap markers of a document.
 
@@ -198,6 +204,7 @@ def read_damaged(
         gap: the text that stands for a lost span of unknown length; None if there are no such spans.
         fixed: lost spans of the document, in order, with the text for each. Markers in this text are ordinary text. A
             span consists of marks, gap markers, bytes that are not valid UTF-8, and bytes of partly lost characters.
+        pins: further spans with fixed text, of any content; a span or its text may be empty.
 
     Raises:
         OptionError: ``fixed`` covers visible text or a part of a marker, or its spans are not in order.
@@ -211,37 +218,45 @@ def read_damaged(
     mojibake_bytes = MOJIBAKE_MARK.encode() if mark == MARK and gap != MOJIBAKE_MARK else None
     alternatives = sorted(filter(None, (mark_bytes, gap_bytes, mojibake_bytes)), key=len, reverse=True)
     pattern = re.compile(b"|".join(map(re.escape, alternatives)))
-    fixed_bytes = _encode_fixed(fixed, len(data))
+    fixed_bytes = encode_fixed(fixed, len(data))
     if fixed_bytes:
         _check_lost(fixed_bytes, data, read_damaged(data, mark=mark, gap=gap))
+    fixed_bytes = sorted([*fixed_bytes, *pins])
     # Each marker: the start and the end of its bytes, whether it is a gap, its fixed text.
-    markers: list[tuple[int, int, bool, bytes]] = [(start, stop, False, text) for start, stop, text in fixed_bytes]
+    markers: list[tuple[int, int, bool, bytes | None]] = [
+        (start, stop, False, text) for start, stop, text in fixed_bytes
+    ]
     index = 0
     for match in pattern.finditer(data):
         while index < len(fixed_bytes) and fixed_bytes[index][1] <= match.start():
             index += 1
         if index == len(fixed_bytes) or match.end() <= fixed_bytes[index][0]:
-            markers.append((*match.span(), match.group() == gap_bytes, b""))
+            markers.append((*match.span(), match.group() == gap_bytes, None))
     markers.sort(key=lambda marker: marker[:2])
     spans = np.array([marker[:2] for marker in markers], dtype=np.int64).reshape(-1, 2)
     is_gap = np.array([marker[2] for marker in markers], dtype=bool)
     texts = [marker[3] for marker in markers]
     lengths = np.array(
-        [len(text) or 1 - is_gap_marker for text, is_gap_marker in zip(texts, is_gap, strict=True)], dtype=np.int64
+        [
+            1 - is_gap_marker if text is None else len(text)
+            for text, is_gap_marker in zip(texts, is_gap.tolist(), strict=True)
+        ],
+        dtype=np.int64,
     )
     widths = spans[:, 1] - spans[:, 0]
     positions = spans[:, 0] - (np.cumsum(widths - lengths) - (widths - lengths))
     visible: NDArray[np.int16] = np.frombuffer(data, dtype=np.uint8).astype(np.int16)
     parts, done = [], 0
     for (start, stop), text, length in zip(spans.tolist(), texts, lengths, strict=True):
-        parts += [visible[done:start], np.array(list(text) or [LOST] * length, dtype=np.int16)]
+        filling = [LOST] * length if text is None else list(text)
+        parts += [visible[done:start], np.array(filling, dtype=np.int16)]
         done = stop
     tokens = np.concatenate([*parts, visible[done:]])
-    with_text = tuple(index for index, text in enumerate(texts) if text)
+    with_text = tuple(index for index, text in enumerate(texts) if text is not None)
     return DamagedDocument(tokens, positions, lengths, spans, is_gap, mark, gap, with_text)
 
 
-def _encode_fixed(fixed: Sequence[FixedText], length: int) -> list[tuple[int, int, bytes]]:
+def encode_fixed(fixed: Sequence[FixedText], length: int) -> list[Pin]:
     """Return the spans with their fixed text as bytes; check that they are in order and within the document."""
     previous_stop, encoded = 0, []
     for start, stop, text in fixed:

@@ -1,6 +1,8 @@
 """Pipeline for lost bytes: infer the weights of the experts, decode, rescore, and select what is left unfilled."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +16,7 @@ from conservator.decoders.alternatives import MAX_WINDOW_POSITIONS
 from conservator.documents import DamagedDocument, read_damaged
 from conservator.errors import OptionError
 from conservator.experts import Cost, Expert, MemoryExpert, MemorySource, OutOfTimeError, Team
+from conservator.experts.causal import CausalExpert
 from conservator.experts.windows import excerpt_around
 from conservator.field import Bayes, Engine, Outcome, SubsampledBayes, choose_experts
 from conservator.numerics import runs
@@ -80,10 +83,8 @@ class Decoding:
 def read_damage(task: PipelineTask) -> Damage:
     """Find the damage of a document; raise an OptionError for options that its channel does not support."""
     options = task.options
-    if task.document.ocr_confidence is not None:
-        raise OptionError("ocr_confidence", f"needs an OCR channel, such as channel='ocr', got {options.channel!r}")
     channel = as_channel(options.channel, BYTES.size)
-    damaged = read_damaged(task.document.data, mark=options.mark, gap=options.gap, fixed=task.fixed)
+    damaged = read_damaged(task.document.data, mark=options.mark, gap=options.gap, fixed=task.fixed, pins=task.pins)
     if task.references.index is not None and not options.memory:
         raise OptionError("references", "references have no effect without the memory; set memory=True")
     if options.words and not options.memory:
@@ -98,8 +99,9 @@ def read_damage(task: PipelineTask) -> Damage:
     return Damage(damaged, channel, is_uncertain)
 
 
-def restore_bytes(task: PipelineTask, damage: Damage) -> Restoration:
+def restore_bytes(task: PipelineTask) -> Restoration:
     """Restore a document that has lost bytes or gaps, or any byte of which may be wrong."""
+    damage = read_damage(task)
     options, models, is_uncertain = task.options, task.models, damage.is_uncertain
     damaged = damage.damaged if is_uncertain else damage.damaged.check_utf8(options.lost)
     with task.meter.measure() as spent:
@@ -110,7 +112,9 @@ def restore_bytes(task: PipelineTask, damage: Damage) -> Restoration:
         if len(damaged.tokens) and (is_uncertain or len(damaged.lost)):
             whole = damage.channel.observe(torch.from_numpy(damaged.tokens)[None])
             team = Team([*experts, *(expert.condition(whole) for expert in document_experts)], task.meter)
-            observation = observe(damaged, damage.channel, team, options.evidence_radius, everywhere=is_uncertain)
+            observation = observe(
+                damaged.tokens, damage.channel, team, options.evidence_radius, everywhere=is_uncertain
+            )
             engine = models.engine or default_engine(task, observation)
             rescorer = models.rescorer(options)
             decoding = infer_and_decode(task, team, damaged, observation, engine, rescorer, active_only=models.select)
@@ -171,16 +175,18 @@ def build_restoration(
         lost_unit: What each mark stands for.
     """
     is_counted = np.isin(decoding.positions, unfilled)
-    unit = "character" if are_marks_characters(lost_unit) else "byte"
-    if unit == "character":
-        is_counted &= (decoding.text.tokens & 0xC0) != 0x80  # the first byte of each character
+    unit, edit_confidence = "byte", decoding.text.confidence
+    if are_marks_characters(lost_unit):  # the first byte of each character counts
+        is_first = (decoding.text.tokens & 0xC0) != 0x80
+        unit, is_counted = "character", is_counted & is_first
+        edit_confidence = np.where(is_first, edit_confidence, 1.0)
     return Restoration(
         observed=task.document.data,
         edits=make_edits(
             damaged,
             decoding.positions,
             decoding.text.tokens,
-            decoding.text.confidence,
+            edit_confidence,
             unfilled,
             decoding.alternatives,
             decoding.provenance,
@@ -212,7 +218,7 @@ def select_experts(task: PipelineTask, damage: Damage) -> list[Expert]:
         return frozen
     team, evidence_radius = Team(frozen, task.meter), task.options.evidence_radius if has_damage else None
     with task.meter.stage("choosing experts"):
-        sample = observe(damaged, damage.channel, team, evidence_radius, everywhere=everywhere)
+        sample = observe(damaged.tokens, damage.channel, team, evidence_radius, everywhere=everywhere)
         return list(choose_experts(team, sample, task.generator, evidence_radius).experts)
 
 
@@ -240,18 +246,18 @@ def default_engine(task: PipelineTask, observation: Observation) -> Engine:
 
 
 def observe(
-    damaged: DamagedDocument, channel: Channel, team: Team, evidence_radius: int | None, *, everywhere: bool
+    tokens: NDArray[np.integer[Any]], channel: Channel, team: Team, evidence_radius: int | None, *, everywhere: bool
 ) -> Observation:
     """Return the document as an observation (1, L), or an excerpt around the damage if it is too long.
 
     Args:
-        damaged: The damaged document.
+        tokens: (L,) tokens of the document, or the mask.
         channel: The channel of the damage.
         team: The experts that will read the observation.
         evidence_radius: Evidence is gathered within this many bytes of damage; None: everywhere.
         everywhere: Whether any byte may be wrong, so that all bytes are read.
     """
-    lost, tokens = damaged.lost, torch.from_numpy(damaged.tokens)
+    observed, lost = torch.from_numpy(tokens), np.flatnonzero(tokens == BYTES.mask)
     excerpt: Excerpt | None = None
     if evidence_radius is not None and not everywhere and len(tokens) > team.context:
         excerpt = excerpt_around(
@@ -260,8 +266,8 @@ def observe(
         if len(excerpt.positions) == len(tokens):
             excerpt = None
         else:
-            tokens = tokens[excerpt.positions]
-    return channel.observe(tokens[None], excerpt)
+            observed = observed[excerpt.positions]
+    return channel.observe(observed[None], excerpt)
 
 
 def infer_and_decode(
@@ -318,16 +324,13 @@ def infer_and_decode(
         field = (1 - decoded.gate_weights.sum(axis=1, keepdims=True)) * field
         field[:, len(team) - team.gated :] = decoded.gate_weights
     regions = inferred.regions[0][:, listed].argmax(-1).masked_fill(~inferred.scored[0], -1)
-    names, listed_field = [team.names[index] for index in listed], field[:, listed]
-    if rescorer is not None and rescoring is not None:
-        names, listed_field = add_language_models(names, listed_field, rescorer, rescoring, has_memory=has_memory)
-    return Decoding(
+    decoding = Decoding(
         positions=positions,
         text=decoded,
-        experts=tuple(names),
+        experts=tuple(team.names[index] for index in listed),
         has_memory=has_memory,
         ungated=sum(index < len(team) - team.gated for index in listed),
-        field=listed_field,
+        field=field[:, listed],
         regions=regions.numpy(),
         alternatives=tuple(alternatives),
         provenance=find_provenance(team, damaged, positions, decoded, field),
@@ -335,6 +338,10 @@ def infer_and_decode(
         out_of_time=out_of_time,
         precision=precision_by_name([*team.experts, *(rescorer.experts if rescorer is not None else ())]),
     )
+    if rescorer is None or rescoring is None:
+        return decoding
+    names, field = add_language_models(decoding, rescorer.experts, rescoring.weights)
+    return replace(decoding, experts=names, field=field)
 
 
 def scale_by_length(
@@ -375,10 +382,16 @@ def find_provenance(
 
 
 def add_language_models(
-    names: list[str], field: Floats, rescorer: Rescorer, rescoring: RescoringResult, *, has_memory: bool
-) -> tuple[list[str], Floats]:
-    """Insert the language models before the memory, in the names of the experts and in the field (n, m)."""
-    last = len(names) - has_memory
-    field = (1 - rescoring.weights.sum(axis=1, keepdims=True)) * field
-    models = [expert.spec.name for expert in rescorer.experts]
-    return [*names[:last], *models, *names[last:]], np.hstack([field[:, :last], rescoring.weights, field[:, last:]])
+    decoding: Decoding, models: Sequence[Expert | CausalExpert], weights: Floats
+) -> tuple[tuple[str, ...], Floats]:
+    """Insert the language models before the memory; return the names of the experts and the field.
+
+    Args:
+        decoding: The decoding without language models, with n positions.
+        models: m language models, or other experts that rescored the text.
+        weights: (n, m) their weights.
+    """
+    last = len(decoding.experts) - decoding.has_memory
+    field = (1 - weights.sum(axis=1, keepdims=True)) * decoding.field
+    names = (*decoding.experts[:last], *(expert.spec.name for expert in models), *decoding.experts[last:])
+    return names, np.hstack([field[:, :last], weights, field[:, last:]])

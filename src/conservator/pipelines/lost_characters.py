@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from conservator.arrays import Ints
 from conservator.channels import MaskChannel, Observation, as_channel
 from conservator.documents import DamagedDocument
-from conservator.errors import Advice, ConservatorError, OptionError
-from conservator.experts import Lexicon, LexiconExpert, Team
+from conservator.errors import ConservatorError
+from conservator.experts import Lexicon, LexiconExpert, OutOfTimeError, Team
 from conservator.experts.lexicon import MARK
 from conservator.experts.lexicon.expert import MIN_ASCII_LETTERS, UNLISTED_FREQUENCY, decode_with_marks
 from conservator.experts.lexicon.words import WORD, begins_sentence
 from conservator.field import Inferred
 from conservator.numerics import runs
 from conservator.options import DEFAULTS, are_marks_characters, encoding_of
+from conservator.pipelines.candidate_scores import CandidateRescorer, candidate_rescorer
 from conservator.pipelines.lost_bytes import (
     Damage,
     Decoding,
@@ -31,10 +32,11 @@ from conservator.pipelines.lost_bytes import (
     infer_and_decode,
     observe,
 )
+from conservator.pipelines.rescoring_characters import rescore_characters
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.undetermined import find_mostly_lost
-from conservator.results import Notice, Restoration
-from conservator.results.notices import LANGUAGE_MODELS_UNUSED, mostly_lost_notice
+from conservator.results import Restoration
+from conservator.results.notices import mostly_lost_notice
 from conservator.vocabularies import CHARACTERS, CharacterVocabulary
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz'"  # characters that a lost byte of a word may have been
@@ -104,11 +106,6 @@ def vocabulary_for(lost_unit: str) -> CharacterVocabulary:
 
 def as_characters(damaged: DamagedDocument) -> CharacterText:
     """Convert a document to characters; it must be UTF-8 between its marks, and have no gap markers."""
-    if len(damaged.gaps):
-        raise ConservatorError(
-            f"the document contains the gap marker {damaged.gap!r}, but lost characters can be restored only at marks",
-            Advice("lost", "bytes", "restores bytes"),
-        )
     lost = damaged.tokens == CHARACTERS.mask
     tokens: list[NDArray[np.int64]] = []
     widths: list[NDArray[np.int64]] = []
@@ -154,8 +151,11 @@ def restore_characters(task: PipelineTask, text: CharacterText) -> Restoration:
         if len(text.damaged.positions):
             team = Team([expert], task.meter)
             channel = as_channel("mask", CHARACTERS.size)
-            observation = observe(text.damaged, channel, team, options.evidence_radius, everywhere=False)
+            observation = observe(text.damaged.tokens, channel, team, options.evidence_radius, everywhere=False)
             decoding = infer_and_decode(task, team, text.damaged, observation, SingleExpert())
+            rescorer = candidate_rescorer(task)
+            if rescorer is not None and decoding.out_of_time is None:
+                decoding = rescore_in_time(rescorer, text, decoding, task)
     if decoding is None:
         return build_untouched(task, text.source, (expert.spec.name,), spent.cost, lost_unit)
     marks = text.damaged.positions
@@ -163,18 +163,30 @@ def restore_characters(task: PipelineTask, text: CharacterText) -> Restoration:
     if not options.fill_undetermined:
         mostly_lost[marks] = find_mostly_lost(text.source.tokens)[text.source.positions[text.source.marks]]
     notices = mostly_lost_notice(int(mostly_lost.sum()))
-    if options.effort == "best":
-        message = (
-            "every mark stands for one non-ASCII character, and language models are not used for lost characters, "
-            "so the effort 'best' had no effect; with lost 'bytes' they are used"
-        )
-        notices += (Notice(LANGUAGE_MODELS_UNUSED, message),)
     rejected = mostly_lost[decoding.positions] | (decoding.text.confidence < options.min_confidence)
     rejected[decoding.text.not_predicted] = True
     damaged, widened, repeats = as_bytes(decoding, text)
     lost = damaged.tokens[widened.positions] == CHARACTERS.mask
     unfilled = widened.positions[lost & np.repeat(rejected, repeats)]
     return build_restoration(task, damaged, widened, unfilled, notices, spent.cost, lost_unit)
+
+
+def rescore_in_time(
+    rescorer: CandidateRescorer, text: CharacterText, decoding: Decoding, task: PipelineTask
+) -> Decoding:
+    """Rescore decoded characters with language models; at the time limit they stay as they are."""
+    damaged, widened, _ = as_bytes(decoding, text)
+    data = damaged.tokens.copy()
+    data[widened.positions] = widened.text.tokens
+    starts, lengths = damaged.positions[damaged.marks], damaged.lengths[damaged.marks]
+    ranges = np.stack([starts, starts + lengths], axis=1)
+    lost = text.damaged.tokens[decoding.positions] == CHARACTERS.mask
+    source = data.astype(np.uint8).tobytes()
+    try:
+        with task.meter.stage("rescoring"):
+            return rescore_characters(rescorer, decoding, lost, source, ranges, task.meter)
+    except OutOfTimeError as error:
+        return replace(decoding, out_of_time=error.stage)
 
 
 def as_bytes(decoding: Decoding, text: CharacterText) -> tuple[DamagedDocument, Decoding, Ints]:
@@ -221,17 +233,9 @@ def detect_lost_characters(task: PipelineTask, damage: Damage) -> CharacterText 
     """Return the document as characters, if its marks are non-ASCII characters; None if they are bytes."""
     options, models, damaged = task.options, task.models, damage.damaged
     if are_marks_characters(options.lost):
-        if damage.is_uncertain:
-            raise OptionError("lost", f"{options.lost!r} needs marks; with this channel any byte may change")
-        if options.effort == "best":
-            problem = f"language models are not used with lost={options.lost!r}; use effort 'fast', or lost 'bytes'"
-            raise OptionError("effort", problem)
-        if not models.select:
-            problem = f"lost characters are restored by the built-in lexicon, remove the experts {models.names}"
-            raise OptionError("experts", problem)
         return as_characters(damaged)
     is_default = options.lost == "auto" and options.mark == DEFAULTS.mark and models.select
-    if not is_default or damage.is_uncertain or not len(damaged.lost) or len(damaged.gaps):
+    if not is_default or damage.is_uncertain or not len(damaged.lost):
         return None
     try:
         text = as_characters(damaged)

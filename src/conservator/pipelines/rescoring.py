@@ -97,6 +97,11 @@ class Rescorer:
         decoded = replace(decoded, tokens=new_tokens, confidence=confidence)
         return RescoringResult(decoded, rescored, indices, model_weights)
 
+    @property
+    def has_language_models(self) -> bool:
+        """True."""
+        return True
+
     def choose(self, text: bytes, slots: Sequence[Slot], meter: Meter, weight: float = 1.0) -> Rescored:
         """Choose the texts of slots with listed candidates.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from conservator.document import Document
-from conservator.documents import FixedText
+from conservator.documents import FixedText, Pin
 from conservator.experts import DocumentExpert, Expert, Memory, Meter, Team, load_experts
 from conservator.experts.causal import CausalExpert
 from conservator.experts.word_ngram import WordModel
@@ -94,6 +94,7 @@ class PipelineTask:
         references: Reference texts.
         fixed: Fixed text of lost spans.
         meter: Counts cost and time, reports progress, and enforces the time limit.
+        pins: Edits of earlier stages, as fixed texts.
     """
 
     document: Document
@@ -102,6 +103,7 @@ class PipelineTask:
     references: ReferenceTexts
     fixed: Sequence[FixedText]
     meter: Meter
+    pins: Sequence[Pin] = ()
 
     @cached_property
     def generator(self) -> torch.Generator:

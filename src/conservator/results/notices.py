@@ -8,7 +8,6 @@ OUT_OF_DOMAIN = "out_of_domain"
 MOSTLY_LOST = "mostly_lost"
 LOST_CHARACTERS = "lost_characters"
 UNKNOWN_LANGUAGE = "unknown_language"
-LANGUAGE_MODELS_UNUSED = "language_models_unused"
 TIME_LIMIT = "time_limit"
 NOT_COVERED = (MOSTLY_LOST, LOST_CHARACTERS, UNKNOWN_LANGUAGE)  # reasons to leave text unchanged
 STAGE_LABELS = {  # stage of a restoration -> its description for the user

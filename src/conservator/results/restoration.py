@@ -221,9 +221,11 @@ class Restoration:
     def summary(self) -> Summary:
         """Counts of this restoration."""
         if self.is_correction:
-            weights = self.read_field[0] if self.read_field is not None and len(self.read_field) else ()
-            parts = [CountedPart(count(np.array([edit.probability for edit in self.edits])), False, weights)]
-            parts = parts if self.edits else []
+            parts = []
+            if self.changes:
+                edited = self.field[self.changed] if self.changed.any() else self.field[:1]
+                counts = count(np.array([edit.probability for edit in self.changes]))
+                parts = [CountedPart(counts, False, edited.mean(axis=0))]
         else:
             lost = self.changed & self.counted
             masks = ((lost & ~self.unfilled, False), (lost & self.unfilled, True))

@@ -89,11 +89,11 @@ def test_a_draft_moves_the_slots_after_a_longer_text(text, data):
         assert changed.text[start:stop] == slot_text
     assert len(changed.rows(np.zeros((len(text), 2)))) == len(changed.text)
     same = np.arange(len(text), dtype=float)
-    kept = [byte for index, byte in enumerate(text) if index not in positions]
+    unchanged = [byte for index, byte in enumerate(text) if index not in positions]
     visible = np.ones(len(changed.text), dtype=bool)
     for start, stop in zip(changed.starts, changed.stops, strict=True):
         visible[start:stop] = False
-    assert [text[int(row)] for row in changed.rows(same)[visible]] == kept
+    assert [text[int(row)] for row in changed.rows(same)[visible]] == unchanged
 
 
 def test_a_candidate_is_inserted_at_its_positions():

@@ -102,17 +102,12 @@ def test_the_public_call():
     assert result.text == "The prisoner was in the house. It was the morning of the trial."
     assert "references" in result.experts
     assert conservator.restore("", channel="ocr").text == ""
-    for name, value in {"gap": "[...]", "lost": "bytes", "alternatives": 2}.items():
-        with pytest.raises(OptionError, match=name):
-            conservator.restore("x", channel="ocr", **{name: value})
-    with pytest.raises(OptionError, match="experts"):
-        conservator.restore("x", "prose", channel="ocr")
-    with pytest.raises(OptionError, match="fixed: fixed text needs marked gaps"):
-        conservator.restore("x", channel="ocr", fixed=[(0, 1, "y")])
     with pytest.raises(OptionError, match="one entry per character: the document has 1, got 3"):
         conservator.restore("x", channel="ocr", ocr_confidence=OcrConfidence.uninformative(3))
     with pytest.raises(OptionError, match="ocr_confidence"):
         conservator.restore("x", ocr_confidence=OcrConfidence.uninformative(1))
+    with pytest.raises(OptionError, match="fixed: the bytes 1 to 2 split a character"):
+        conservator.restore("ä", channel="ocr", fixed=[(1, 2, "y")])
     with pytest.raises(ConservatorError, match="UTF-8"):
         conservator.restore(Document(b"a\xff"), channel="ocr")
 

@@ -23,6 +23,7 @@ class Change:
         text: the new text of the span.
         probability: the probability of this change, summed over the texts around it.
         log_odds: its log-probability minus that of the observed text; infinite if the observed text was pruned.
+        alternatives: texts of the span and their probabilities, this change first; empty if they were not requested.
     """
 
     start: int
@@ -31,6 +32,7 @@ class Change:
     text: str
     probability: float
     log_odds: float
+    alternatives: tuple[tuple[str, float], ...] = ()
 
 
 def find_changes(line: str, lattice: Lattice, arcs: LineArcs) -> list[Change]:

@@ -1,6 +1,6 @@
 """Rescoring: causal experts choose the uncertain parts of a text again, given the whole text around them."""
 
-from conservator.decoders.rescoring.rescore import ITERATIONS, Rescored, SpanPosterior, rescore
+from conservator.decoders.rescoring.rescore import ITERATIONS, Rescored, SpanPosterior, choose_listed, rescore
 from conservator.decoders.rescoring.search import SearchLimits
 from conservator.decoders.rescoring.slots import Draft, Slot, open_bytes
 from conservator.decoders.rescoring.spans import CHUNK_BYTES
@@ -13,6 +13,7 @@ __all__ = [
     "SearchLimits",
     "Slot",
     "SpanPosterior",
+    "choose_listed",
     "open_bytes",
     "rescore",
 ]

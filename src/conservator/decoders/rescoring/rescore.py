@@ -144,6 +144,13 @@ def rescore(
     return Rescored(draft, posteriors)
 
 
+def choose_listed(text: bytes, slots: Sequence[Slot]) -> Rescored:
+    """Choose the candidates of slots by their log-scores alone."""
+    posteriors = {index: SpanPosterior((index,), normalise(dict(slot.candidates))) for index, slot in enumerate(slots)}
+    draft = Draft.of(text, slots).replace({index: posterior.best for index, posterior in posteriors.items()})
+    return Rescored(draft, posteriors)
+
+
 @dataclass(frozen=True)
 class ChunkRescorer:
     """Computes the posteriors of the slots of a chunk.

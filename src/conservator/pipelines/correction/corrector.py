@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from conservator.arrays import Floats
 from conservator.channels.edits import EditChannel
 from conservator.channels.ocr_confidence import OcrConfidence
 from conservator.decoders.edits import ArcTable, Beam, Change, find_changes, find_uncertain_spans
@@ -18,11 +19,18 @@ from conservator.decoders.edits.changes import expected_edits
 from conservator.documents import splice
 from conservator.experts.char_ngram import REFERENCES, WORDS, CharNgramMixture
 from conservator.experts.meter import Meter, OutOfTimeError
+from conservator.pipelines.candidate_scores import CandidateRescorer
 from conservator.pipelines.correction.acceptance import Acceptance
 from conservator.pipelines.correction.coverage import COVERAGE, Coverage, mean_surprisal
-from conservator.pipelines.correction.rescoring import CORRECTION_RESCORING, LineSpan, rescore_corrections
+from conservator.pipelines.correction.rescoring import (
+    CORRECTION_RESCORING,
+    LineSpan,
+    list_alternatives,
+    posterior,
+    rescore_corrections,
+)
+from conservator.pipelines.correction.rescoring import find_changes as find_span_changes
 from conservator.pipelines.references import STRAIGHT_QUOTES
-from conservator.pipelines.rescoring import Rescorer
 
 LINE_END = re.compile(r"(\r\n|[\n\r\f\v\x85\u2028\u2029])")
 
@@ -84,8 +92,9 @@ class Corrector:
         min_log_odds: float = 2.0,
         min_confidence: float = 0.0,
         mark: str | None = None,
-        rescorer: Rescorer | None = None,
+        rescorer: CandidateRescorer | None = None,
         reference_tokens: frozenset[str] = frozenset(),
+        alternatives: int = 0,
     ) -> None:
         """Store the models and the conditions of changes.
 
@@ -97,17 +106,24 @@ class Corrector:
             min_log_odds: Minimum log-odds of a change, in nats.
             min_confidence: Minimum probability of a change.
             mark: Text that stands for one lost character; None if there are no marks.
-            rescorer: Language models that rescore uncertain spans; None disables rescoring.
+            rescorer: Language models or experts that rescore uncertain spans; None disables rescoring.
             reference_tokens: Tokens of reference texts; changes of numbers, addresses and identifiers must result in
                 one of them.
+            alternatives: Number of alternative texts of each change.
         """
         others = [index for index, name in enumerate(prior.names) if name != WORDS]
         self.words = prior.subset([prior.names.index(WORDS)]) if WORDS in prior.names else None
         self.channel, self.prior, self.beam = channel, prior.subset(others), beam or Beam()
         self.min_log_odds, self.min_confidence, self.mark, self.rescorer = min_log_odds, min_confidence, mark, rescorer
-        self.reference_tokens = reference_tokens
+        self.reference_tokens, self.alternatives = reference_tokens, alternatives
 
-    def correct(self, text: str, meter: Meter | None = None, ocr_confidence: OcrConfidence | None = None) -> Correction:
+    def correct(
+        self,
+        text: str,
+        meter: Meter | None = None,
+        ocr_confidence: OcrConfidence | None = None,
+        protected: Sequence[tuple[int, int]] = (),
+    ) -> Correction:
         """Correct a text.
 
         At the time limit, finished lines keep their changes and all others stay as observed; without time for
@@ -117,6 +133,7 @@ class Corrector:
             text: The observed text.
             meter: Reports progress and enforces the time limit.
             ocr_confidence: OCR confidence of each character of the text.
+            protected: Ranges of characters that stay unchanged, in order; they separate the text like line ends.
 
         Raises:
             OutOfTimeError: no line was finished.
@@ -125,10 +142,11 @@ class Corrector:
         meter, mixture = meter or Meter(), self.fit_mixture(normalized)
         mark = self.mark if self.mark and self.mark in text else None
         has_references = self.has_related_references(normalized, mixture)
-        coverage = Coverage(normalized, mixture, mark, has_references=has_references)
+        marks = [match.span() for match in re.finditer(re.escape(mark), text)] if mark else []
+        coverage = Coverage(normalized, mixture, [*marks, *protected], has_references=has_references)
         lines = [
             (start, line)
-            for start, line in split_lines(normalized)
+            for start, line in split_lines(normalized, protected)
             if coverage.covered[start : start + len(line)].any()
         ]
         uncovered = coverage.uncovered_share(text)
@@ -148,6 +166,7 @@ class Corrector:
             self.min_confidence,
         )
         table, changes, uncertain = self.arc_table(rate, mixture, mark), list[Change](), list[LineSpan]()
+        posteriors: list[Floats] = []
         context, done, out_of_time = "\n", 0, None
         names, weights = mixture.names, mixture.weights
         try:
@@ -158,13 +177,18 @@ class Corrector:
                 proposed = find_changes(text[start : start + len(line)], lattice, arcs)
                 accepted = acceptance.select(shift_change(change, start) for change in proposed)
                 changes += accepted
-                if self.rescorer is not None:
+                if self.rescorer is not None or self.alternatives:
                     uncertain += [LineSpan(start, span, arcs) for span in find_uncertain_spans(line, lattice, arcs)]
                 context = apply_changes(line, [shift_change(change, -start) for change in accepted])
                 done = start + len(line)
             if self.rescorer is not None:
                 with meter.stage("rescoring"):
-                    changes = acceptance.select(rescore_corrections(self.rescorer, text, uncertain, meter))
+                    posteriors = rescore_corrections(self.rescorer, text, uncertain, meter)
+                changes = acceptance.select(
+                    change
+                    for pair in zip(uncertain, posteriors, strict=True)
+                    for change in find_span_changes(text, *pair)
+                )
                 experts = self.rescorer.experts
                 prior_weight = self.beam.lm_weight / (self.beam.lm_weight + CORRECTION_RESCORING.language_model_weight)
                 names = (*names, *(expert.spec.name for expert in experts))
@@ -174,6 +198,12 @@ class Corrector:
             if not done:
                 raise
             out_of_time = error.stage
+        if self.alternatives:
+            posteriors = posteriors or [posterior(span.scores) for span in uncertain]
+            changes = [
+                replace(change, alternatives=list_alternatives(change, uncertain, posteriors, self.alternatives))
+                for change in changes
+            ]
         return Correction(text, tuple(changes), rate, names, tuple(weights.tolist()), uncovered, out_of_time)
 
     def fit_mixture(self, text: str) -> CharNgramMixture:
@@ -240,8 +270,21 @@ class Corrector:
         return text.replace(self.mark, "") if self.mark else text
 
 
-def split_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (start, line) of the lines of a text that are not blank; long lines are split after a space."""
+def split_lines(text: str, protected: Sequence[tuple[int, int]] = ()) -> Iterator[tuple[int, str]]:
+    """Yield (start, line) of the lines of a text that are not blank; long lines are split after a space.
+
+    Args:
+        text: The text.
+        protected: Ranges that are in no line.
+    """
+    bounds = [0, *(bound for span in protected for bound in span), len(text)]
+    for start, stop in zip(bounds[::2], bounds[1::2], strict=True):
+        for line_start, line in split_unprotected_lines(text[start:stop]):
+            yield start + line_start, line
+
+
+def split_unprotected_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (start, line) of the lines of a text that are not blank."""
     line_start = 0
     for part in LINE_END.split(text):
         if part.strip() and not LINE_END.fullmatch(part):

@@ -15,7 +15,7 @@ corrected, too. Reference texts are of the same kind if they lower the mean clip
 languages.
 """
 
-import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,20 +56,25 @@ class Coverage:
     """
 
     def __init__(
-        self, text: str, mixture: CharNgramMixture, mark: str | None = None, *, has_references: bool = False
+        self,
+        text: str,
+        mixture: CharNgramMixture,
+        ignored: Iterable[tuple[int, int]] = (),
+        *,
+        has_references: bool = False,
     ) -> None:
-        """Measure a text; its marks and the characters after them are not counted.
+        """Measure a text.
 
         Args:
             text: The observed text.
             mixture: The character models.
-            mark: Text that stands for one lost character; None if there are no marks.
+            ignored: Ranges, such as marks, that are not counted, nor the characters after them.
             has_references: Whether there are reference texts of the same kind.
         """
         limit = COVERAGE.reference_limit if has_references else COVERAGE.limit
         counted = np.ones(len(text))
-        for match in re.finditer(re.escape(mark), text) if mark else ():
-            counted[match.start() : match.end() + COVERAGE.ignored_after_mark] = 0.0
+        for start, stop in ignored:
+            counted[start : stop + COVERAGE.ignored_after_mark] = 0.0
         clipped = np.minimum(-mixture.log_probs(text), COVERAGE.max_surprisal) * counted
         sums, counts = (_window_sums(values) for values in (clipped, counted))
         self.surprisal: Floats = sums / np.maximum(counts, 1.0)

@@ -1,60 +1,105 @@
 """Pipeline for OCR errors: correct the text, and return the corrections as edits."""
 
+import re
+from collections.abc import Sequence
 from itertools import accumulate
 
 import numpy as np
 
 from conservator.channels.edits import EditChannel
+from conservator.decoders import Candidate
 from conservator.document import Document
-from conservator.errors import ConservatorError, OptionError
+from conservator.documents import Pin
+from conservator.errors import Advice, ConservatorError, OptionError
 from conservator.experts import Cost
-from conservator.options import DEFAULTS
+from conservator.options import RestoreOptions
+from conservator.pipelines.candidate_scores import candidate_rescorer
 from conservator.pipelines.correction.corrector import Correction, Corrector
 from conservator.pipelines.rescoring import precision_by_name
 from conservator.pipelines.task import PipelineTask
 from conservator.results import Edit, Restoration
 from conservator.results.notices import coverage_notice, time_limit_notice
 
+INVALID_BYTES = "surrogateescape"  # name of the error handler that reads an invalid byte as a surrogate [definition]
+INVALID = "\udc80-\udcff"  # range of these surrogates [definition]
+
 
 def correct(task: PipelineTask, channel: EditChannel) -> Restoration:
-    """Correct a document with OCR errors; its experts are character models."""
+    """Correct the OCR errors of a document, except gap markers, pinned texts, and lost bytes."""
     options, document = task.options, task.document
     try:
-        text = document.data.decode()
+        text = document.data.decode(errors=INVALID_BYTES if options.lost == "invalid" else "strict")
     except UnicodeDecodeError as error:
-        problem = f"OCR correction needs valid UTF-8, but byte {error.start} of the document is invalid"
-        raise ConservatorError(problem) from error
-    if task.fixed:
-        raise OptionError("fixed", "fixed text needs marked gaps; with an OCR channel any character may change")
-    if not task.models.select:
-        problem = f"OCR correction uses its own character models, remove the experts {task.models.names}"
-        raise OptionError("experts", problem)
+        raise ConservatorError(
+            f"OCR correction needs valid UTF-8, but byte {error.start} of the document is invalid",
+            Advice("lost", "invalid", "counts the invalid bytes as lost"),
+        ) from error
     confidence = document.ocr_confidence
     if confidence is not None and len(confidence) != len(text):
         problem = f"must have one entry per character: the document has {len(text)}, got {len(confidence)}"
         raise OptionError("ocr_confidence", problem)
-    for name in ("gap", "lost", "alternatives"):
-        if getattr(options, name) != getattr(DEFAULTS, name):
-            raise OptionError(name, "not supported with an OCR channel, which corrects text without lost spans")
+    has_byte_marks = options.lost in ("bytes", "invalid")
+    protected, text = protect(text, task.pins, options, has_byte_marks=has_byte_marks)
     with task.meter.measure() as spent:
         prior = task.references.char_ngram_prior
         with task.meter.stage("correcting"):
-            rescorer = task.models.rescorer(options)
+            rescorer = candidate_rescorer(task)
             corrector = Corrector(
                 channel,
                 prior,
                 min_log_odds=options.min_log_odds,
                 min_confidence=options.min_confidence,
-                mark=options.mark,
+                mark=None if has_byte_marks else options.mark,
                 rescorer=rescorer,
                 reference_tokens=task.references.tokens,
+                alternatives=options.alternatives,
             )
-            correction = corrector.correct(text, task.meter, confidence)
-    return as_restoration(correction, document, spent.cost, precision_by_name(rescorer.experts if rescorer else ()))
+            correction = corrector.correct(text, task.meter, confidence, protected)
+    precision = precision_by_name(rescorer.experts if rescorer else ())
+    return as_restoration(correction, document, spent.cost, precision, task.pins)
+
+
+def protect(
+    text: str, pins: Sequence[Pin], options: RestoreOptions, *, has_byte_marks: bool
+) -> tuple[list[tuple[int, int]], str]:
+    """Find the ranges of characters that a correction leaves unchanged.
+
+    Args:
+        text: The document, with surrogates for invalid bytes.
+        pins: Pinned texts.
+        options: Markers of gaps and lost bytes.
+        has_byte_marks: Whether marks stand for bytes.
+
+    Returns:
+        The ranges, in order, and the text with the pinned texts of the same length inserted.
+    """
+    starts = np.cumsum([0, *(len(encode(character)) for character in text)])
+    markers = [re.escape(options.gap)] if options.gap else []
+    markers += [re.escape(options.mark), f"[{INVALID}]"] if has_byte_marks else []
+    ranges = [match.span() for match in re.finditer("|".join(markers), text)] if markers else []
+    for start, stop, data in sorted(pins):
+        first, last = np.searchsorted(starts, [start, stop]).tolist()
+        if starts[first] != start or starts[last] != stop:
+            raise OptionError("fixed", f"the bytes {start} to {stop} split a character")
+        ranges = [(begin, end) for begin, end in ranges if end <= first or begin >= last]
+        ranges.append((first, last))
+        new_text = data.decode(errors="replace")
+        if len(new_text) == last - first:
+            text = text[:first] + new_text + text[last:]
+    return sorted(ranges), text
+
+
+def encode(text: str) -> bytes:
+    """Return a text as bytes, with the invalid bytes of the document."""
+    return text.encode(errors=INVALID_BYTES)
 
 
 def as_restoration(
-    correction: Correction, document: Document, cost: Cost, precision: dict[str, str] | None = None
+    correction: Correction,
+    document: Document,
+    cost: Cost,
+    precision: dict[str, str] | None = None,
+    pins: Sequence[Pin] = (),
 ) -> Restoration:
     """Return the result of a correction.
 
@@ -63,28 +108,34 @@ def as_restoration(
         document: The document.
         cost: Cost of the correction.
         precision: Name of a pretrained expert -> the number format of its arithmetic.
+        pins: Pinned texts.
     """
-    offsets = list(accumulate((len(character.encode()) for character in correction.observed), initial=0))
-    edits = tuple(
+    characters = document.data.decode(errors=INVALID_BYTES)
+    offsets = list(accumulate((len(encode(character)) for character in characters), initial=0))
+    edits = [Edit((start, stop), data, 1.0, is_fixed=True) for start, stop, data in pins]
+    edits += [
         Edit(
             (offsets[change.start], offsets[change.stop]),
             change.text.encode(),
             change.probability,
             change.log_odds if np.isfinite(change.log_odds) else None,
+            alternatives=tuple(Candidate(text.encode(), probability) for text, probability in change.alternatives),
         )
         for change in correction.changes
-    )
+    ]
+    edits.sort(key=lambda edit: edit.span)
     length = len(document.data) + sum(len(edit.data) - edit.span[1] + edit.span[0] for edit in edits)
     confidence, regions = np.ones(length), np.full(length, -1)
     shift = 0
     for edit in edits:
         start = edit.span[0] + shift
         stop = start + len(edit.data)
-        confidence[start:stop], regions[start:stop] = edit.probability, int(np.argmax(correction.weights))
+        if not edit.is_fixed:
+            confidence[start:stop], regions[start:stop] = edit.probability, int(np.argmax(correction.weights))
         shift += len(edit.data) - edit.span[1] + edit.span[0]
     return Restoration(
         observed=document.data,
-        edits=edits,
+        edits=tuple(edits),
         experts=correction.names,
         positions=np.arange(length),
         read_confidence=confidence,

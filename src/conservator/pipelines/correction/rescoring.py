@@ -12,8 +12,9 @@ from conservator.decoders.edits import Change
 from conservator.decoders.edits.arcs import LineArcs
 from conservator.decoders.edits.spans import SpanText, UncertainSpan
 from conservator.decoders.rescoring import Draft, Slot
+from conservator.documents import splice
 from conservator.experts import Meter
-from conservator.pipelines.rescoring import Rescorer
+from conservator.pipelines.candidate_scores import CandidateRescorer
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,15 @@ class LineSpan(NamedTuple):
         return np.array([candidate.score for candidate in self.span.alternatives])
 
 
-def rescore_corrections(rescorer: Rescorer, text: str, uncertain: Sequence[LineSpan], meter: Meter) -> list[Change]:
-    """Return the changes of the most probable candidate of each uncertain span, by all models together.
+def rescore_corrections(
+    rescorer: CandidateRescorer, text: str, uncertain: Sequence[LineSpan], meter: Meter
+) -> list[Floats]:
+    """Return the probabilities (k,) of the candidates of each uncertain span, by all models together.
 
         score(t) = log p(t) of the channel and the character models + language_model_weight log q(t | context)
 
     Args:
-        rescorer: The language models and their weights.
+        rescorer: Language models or experts.
         text: The observed text.
         uncertain: Uncertain spans, in order.
         meter: Counts the tokens that are read.
@@ -80,11 +83,7 @@ def rescore_corrections(rescorer: Rescorer, text: str, uncertain: Sequence[LineS
     for number, result in rescored.posteriors.items():
         texts = [candidate.text.encode() for candidate in uncertain[pending[number]].span.alternatives]
         posteriors[pending[number]] = np.array([result.candidates[candidate] for candidate in texts])
-    return [
-        change
-        for span, probabilities in zip(uncertain, posteriors, strict=True)
-        for change in find_changes(text, span, probabilities, int(np.argmax(probabilities)))
-    ]
+    return posteriors
 
 
 def as_slots(text: str, uncertain: Sequence[LineSpan]) -> list[Slot]:
@@ -104,16 +103,15 @@ def posterior(scores: Floats) -> Floats:
     return probabilities
 
 
-def find_changes(text: str, uncertain: LineSpan, probabilities: Floats, choice: int) -> list[Change]:
-    """Return the changes that a candidate makes; their probabilities sum over all candidates that make them.
+def find_changes(text: str, uncertain: LineSpan, probabilities: Floats) -> list[Change]:
+    """Return the changes of the most probable candidate; their probabilities sum over all candidates that make them.
 
     Args:
         text: The observed text.
         uncertain: The span.
         probabilities: (k,) of its candidates.
-        choice: Index of the candidate.
     """
-    changes = []
+    changes, choice = [], int(np.argmax(probabilities))
     edits = [find_edits(candidate, uncertain.arcs) for candidate in uncertain.span.alternatives]
     first = uncertain.start
     for start, stop, new_text in edits[choice]:
@@ -154,3 +152,33 @@ def leaves(edits: Sequence[tuple[int, int, str]], start: int, stop: int) -> bool
     if start == stop:
         return all(not first <= start <= last for first, last, _ in edits)
     return all(last <= start or first >= stop for first, last, _ in edits)
+
+
+def list_alternatives(
+    change: Change, spans: Sequence[LineSpan], posteriors: Sequence[Floats], count: int
+) -> tuple[tuple[str, float], ...]:
+    """Return the ``count`` most probable texts of the span of a change, with their probabilities.
+
+    The change comes first. The probabilities of the others share the probability that it is wrong.
+
+    Args:
+        change: The change, with its calibrated probability.
+        spans: Uncertain spans of the text.
+        posteriors: Probabilities (k,) of the candidates of each span.
+        count: Number of texts, with that of the change.
+    """
+    totals: dict[str, float] = {}
+    for span, probabilities in zip(spans, posteriors, strict=True):
+        if not span.start <= change.start <= change.stop <= span.stop:
+            continue
+        start, stop = change.start - span.start, change.stop - span.start
+        for candidate, probability in zip(span.span.alternatives, probabilities.tolist(), strict=True):
+            edits = find_edits(candidate, span.arcs)
+            inside = [edit for edit in edits if start <= edit[0] and edit[1] <= stop]
+            if leaves([edit for edit in edits if edit not in inside], start, stop):
+                text = splice(change.seen, ((first - start, last - start, new) for first, last, new in inside))
+                totals[text] = totals.get(text, 0.0) + probability
+    others = sorted(((text, total) for text, total in totals.items() if text != change.text), key=lambda item: -item[1])
+    mass = sum(total for _, total in others) or 1.0
+    wrong = 1 - change.probability
+    return ((change.text, change.probability), *((text, wrong * total / mass) for text, total in others[: count - 1]))
