@@ -246,7 +246,7 @@ def test_a_language_model_chooses_between_characters():
     assert fast.text != best.text == truth
     assert best.experts == ("european", "bookworm")
     assert best.unit == "character"
-    assert all(edit.alternatives[0].text == edit.text for edit in best.edits)
+    assert all(edit.alternatives[0].data == edit.data for edit in best.edits)
     assert best.confidence.min() > 0.9
 
 
