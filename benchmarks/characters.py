@@ -1,14 +1,15 @@
 """Detection of the lost unit (characters or bytes), and restoration of lost characters, by language.
 
-    python benchmarks/characters.py --european european.held.jsonl.gz --corpora PATH [--documents 4] [--json FILE]
+    python benchmarks/characters.py --corpora PATH [--european FILE] [--documents 4] [--language-model NAME]
 
-``--european`` is a file of texts in several languages, with the fields ``lang`` and ``text``, that no expert was
-trained on. In each language, ``--documents`` texts of at most MAX_CHARACTERS characters lose every non-ASCII character,
-as if a file in another encoding had been decoded as UTF-8; the same number of texts loses random bytes. Texts of
-``--corpora`` (prose, code, configuration, README files of ``eval``) also lose random bytes. The output is the accuracy
-of the detected lost unit, and for lost characters the accuracy, the mean confidence of correct and of wrong
-characters, the probability that a correct character has a higher confidence than a wrong one (AUC), and the expected
-calibration error in ten bins (ECE).
+The texts are those of ``PATH/languages/LANG.eval.jsonl.gz`` for the languages of the lexicon, or of ``--european``, a
+file of texts in several languages with the fields ``lang`` and ``text``. In each language, ``--documents`` texts of at
+most MAX_CHARACTERS characters lose every non-ASCII character, as if a file in another encoding had been decoded as
+UTF-8; the same number of texts loses random bytes. Texts of ``--corpora`` (prose, code, configuration, README files of
+``eval``) also lose random bytes. With ``--language-model``, lost characters are also restored with the effort ``best``.
+The output is the accuracy of the detected lost unit, and for lost characters the accuracy, the mean confidence of
+correct and of wrong characters, the probability that a correct character has a higher confidence than a wrong one
+(AUC), and the expected calibration error in ten bins (ECE).
 """
 
 import argparse
@@ -16,6 +17,7 @@ import gzip
 import json
 import random
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,6 +31,7 @@ from conservator.document import Document
 from conservator.documents import damage
 from conservator.evaluation.provenance import commit, versions
 from conservator.experts import Meter
+from conservator.experts.lexicon.words import load_languages
 from conservator.pipelines.lost_bytes import read_damage
 from conservator.pipelines.lost_characters import detect_lost_characters
 from conservator.pipelines.task import PipelineTask
@@ -54,9 +57,24 @@ def detect_lost_unit(restorer: Restorer, document: str | bytes) -> str:
     return "bytes" if detect_lost_characters(task, read_damage(task)) is None else "characters"
 
 
-def restore(restorer: Restorer, truth: str) -> list[LabelledConfidence]:
+def read_languages(options: argparse.Namespace) -> dict[str, list[str]]:
+    """Read the texts of each language; texts without non-ASCII characters are skipped."""
+    if options.european:
+        pairs = [(line["lang"], line["text"]) for line in read(options.european)]
+    else:
+        paths = {name: options.corpora / "languages" / f"{name}.eval.jsonl.gz" for name in load_languages()}
+        pairs = [(name, line["text"]) for name, path in paths.items() if path.exists() for line in read(path)]
+    by_language: dict[str, list[str]] = defaultdict(list)
+    for language, text in pairs:
+        start = text[:MAX_CHARACTERS].replace("\ufffd", "")
+        if not start.isascii():
+            by_language[language].append(start)
+    return by_language
+
+
+def restore(restorer: Restorer, truth: str, **changes: Any) -> list[LabelledConfidence]:
     """Restore a text without its non-ASCII characters; return the confidence of each, and whether it is correct."""
-    restoration = restorer.restore(NON_ASCII.sub("\ufffd", truth), lost="characters")
+    restoration = restorer.restore(NON_ASCII.sub("\ufffd", truth), lost="characters", **changes)
     starts = np.cumsum([0, *(len(character.encode()) for character in restoration.text)])
     return [
         (float(restoration.confidence[starts[position]]), restored == clean)
@@ -87,41 +105,44 @@ def metrics(characters: list[LabelledConfidence]) -> dict[str, float | int | Non
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--european", type=Path, required=True, help="texts in several languages")
-    parser.add_argument("--corpora", type=Path, required=True, help="folder with NAME.eval.jsonl.gz")
+    parser.add_argument("--european", type=Path, help="texts in several languages")
+    parser.add_argument("--corpora", type=Path, required=True, help="folder with NAME.eval.jsonl.gz and languages/")
+    parser.add_argument("--language-model", help="language model for the effort best")
     parser.add_argument("--documents", type=int, default=4, help="texts per language and domain")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
     generator, restorer = random.Random(0), Restorer()
-    by_language: dict[str, list[str]] = defaultdict(list)
-    for line in read(options.european):
-        text = line["text"][:MAX_CHARACTERS].replace("\ufffd", "")
-        if not text.isascii():
-            by_language[line["lang"]].append(text)
     detected: dict[str, list[str]] = defaultdict(list)
     rows = {}
-    all_characters: list[LabelledConfidence] = []
-    for language, texts in sorted(by_language.items()):
+    efforts: dict[str, dict[str, str]] = {"fast": {}}
+    if options.language_model:
+        efforts["best"] = {"effort": "best", "language_models": options.language_model}
+    all_characters: dict[str, list[LabelledConfidence]] = {effort: [] for effort in efforts}
+    for language, texts in sorted(read_languages(options).items()):
         sample = generator.sample(texts, min(options.documents, len(texts)))
         for number, text in enumerate(sample):
             detected["characters"].append(detect_lost_unit(restorer, NON_ASCII.sub("\ufffd", text)))
             detected["bytes"].append(
                 detect_lost_unit(restorer, damage(text.encode(), RATES[number % len(RATES)], seed=number))
             )
-        characters = [character for text in sample for character in restore(restorer, text)]
-        all_characters += characters
-        rows[language] = metrics(characters)
-        print(language, json.dumps(rows[language]), flush=True)
+        for effort, changes in efforts.items():
+            start = time.process_time()
+            characters = [character for text in sample for character in restore(restorer, text, **changes)]
+            all_characters[effort] += characters
+            seconds = round(time.process_time() - start, 1)
+            rows[f"{language} {effort}"] = metrics(characters) | {"cpu_seconds": seconds}
+            print(language, effort, json.dumps(rows[f"{language} {effort}"]), flush=True)
     for domain in DOMAINS:
         texts = [line["text"][:MAX_CHARACTERS] for line in read(options.corpora / f"{domain}.eval.jsonl.gz")]
         for number, text in enumerate(generator.sample(texts, options.documents)):
             detected["bytes"].append(
                 detect_lost_unit(restorer, damage(text.encode(), RATES[number % len(RATES)], seed=number))
             )
-    rows["all"] = metrics(all_characters)
+    rows |= {f"all {effort}": metrics(characters) for effort, characters in all_characters.items()}
     correct = {unit: [detections.count(unit), len(detections)] for unit, detections in detected.items()}
-    print("all", json.dumps(rows["all"]))
+    for effort in efforts:
+        print("all", effort, json.dumps(rows[f"all {effort}"]))
     print("lost unit detected correctly, of documents:", json.dumps(correct))
     if options.json:
         record = {"commit": commit(), "versions": versions(), "lost_unit": correct, "restored": rows}

@@ -13,7 +13,7 @@ LIBRARY, STUDIES = ROOT / "src" / "conservator", ROOT / "src" / "conservator_stu
 LAYERS = [
     {"errors"},
     {"arrays", "numerics", "system"},
-    {"execution"},
+    {"execution", "lattice"},
     {"vocabularies"},
     {"documents", "channels"},
     {"options", "pages"},

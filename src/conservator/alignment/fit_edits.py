@@ -12,7 +12,7 @@ from conservator.arrays import Floats, Ints
 from conservator.channels.edits import MAX_EDIT_CHARS, Edit, EditChannel
 from conservator.errors import ConservatorError
 from conservator.experts.meter import Progress
-from conservator.numerics import add_logs, compiled
+from conservator.lattice import Lattice
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def log_likelihood(channel: EditChannel, observed: str, clean: str) -> float:
     lattice = build_lattice(observed, clean, nodes, edit_ids)
     with np.errstate(divide="ignore"):
         log_probs = np.log(list(probabilities.values()))
-        return float(add_expected_counts(*lattice, log_probs, np.zeros(len(probabilities))))
+        return line_lattice(*lattice, log_probs).log_total
 
 
 def fit_edits(pairs: Sequence[Pair], source: str = "", progress: Progress | None = None) -> EditChannel:
@@ -74,8 +74,9 @@ def fit_edits(pairs: Sequence[Pair], source: str = "", progress: Progress | None
     expected = np.zeros(len(edit_ids))
     for iteration in range(CONFIG.iterations):
         expected = np.zeros(len(edit_ids))
-        for lattice in lattices:
-            add_expected_counts(*lattice, np.log(probabilities), expected)
+        for nodes, sources, targets, edits in lattices:
+            lattice = line_lattice(nodes, sources, targets, edits, np.log(probabilities))
+            expected += np.bincount(edits, np.exp(lattice.log_posteriors), len(expected))
         probabilities = np.maximum(expected / opportunities, CONFIG.min_keep_prob * is_keep + CONFIG.min_prob)
         if progress is not None:
             progress("fitting", (iteration + 1) / CONFIG.iterations)
@@ -185,6 +186,11 @@ def build_lattice(
     return len(nodes), *np.ascontiguousarray(columns.T)
 
 
+def line_lattice(nodes: int, sources: Ints, targets: Ints, edits: Ints, log_probs: Floats) -> Lattice:
+    """Return the lattice of all alignments of a pair of lines, given the log-probability of each edit."""
+    return Lattice(nodes, sources, targets, log_probs[edits], np.array([nodes - 1]))
+
+
 def count_occurrences(texts: Iterable[str], strings: set[str]) -> Counter[str]:
     """Count the occurrences of ``strings`` in texts; the empty string occurs before and after each character."""
     counts: Counter[str] = Counter()
@@ -193,26 +199,3 @@ def count_occurrences(texts: Iterable[str], strings: set[str]) -> Counter[str]:
         for size in range(1, MAX_EDIT_CHARS + 1):
             counts.update(text[start : start + size] for start in range(len(text) - size + 1))
     return Counter({string: counts[string] for string in strings})
-
-
-@compiled
-def add_expected_counts(
-    nodes: int, sources: Ints, targets: Ints, edits: Ints, log_probs: Floats, expected: Floats
-) -> float:
-    """Add the expected count of each edit to ``expected``; return the log-likelihood, -inf if there is no path.
-
-    Arcs are in the order of their source nodes.
-    """
-    alpha, beta = np.full(nodes, -np.inf), np.full(nodes, -np.inf)
-    alpha[0] = 0.0
-    beta[nodes - 1] = 0.0
-    for arc in range(len(sources)):
-        alpha[targets[arc]] = add_logs(alpha[targets[arc]], alpha[sources[arc]] + log_probs[edits[arc]])
-    total = float(alpha[nodes - 1])
-    if total == -np.inf:
-        return total
-    for arc in range(len(sources) - 1, -1, -1):
-        beta[sources[arc]] = add_logs(beta[sources[arc]], beta[targets[arc]] + log_probs[edits[arc]])
-    for arc in range(len(sources)):
-        expected[edits[arc]] += np.exp(alpha[sources[arc]] + log_probs[edits[arc]] + beta[targets[arc]] - total)
-    return total

@@ -20,35 +20,56 @@ from conservator.channels.edits import MAX_EDIT_CHARS
 from conservator.decoders.edits.arcs import LineArcs
 from conservator.experts.char_ngram.model import CharNgramMixture, code_points, find_all_contexts, mix
 from conservator.experts.char_ngram.trie import Trie
-from conservator.numerics import add_logs, compiled
+from conservator.lattice import Lattice
+from conservator.numerics import compiled
 
 MAX_MISSING = 2  # arcs: in a row that insert missing characters [untuned]
 _HASH_FACTOR = 1000003  # factor: of the hash of a history [definition]
 
 
-class Lattice(NamedTuple):
-    """The hypotheses (nodes) of a line, and the edges between them.
-
-    Attributes:
-        positions: (H,) the number of observed characters that each hypothesis covers.
-        alpha: (H,) forward log-probability: the log of the sum over paths to it.
-        beta: (H,) backward log-probability: the log of the sum over paths to the end; -inf if it was pruned.
-        best_edges: (H,) the edge into it on the best path; -1 at the root.
-        sources, targets: (E,) the hypotheses that each edge connects.
-        arcs: (E,) the index of the arc of each edge in ``LineArcs``.
-        scores: (E,) the score of each edge.
-        last: the hypothesis at the end of the best path.
-    """
+class Hypotheses(NamedTuple):
+    """The hypotheses of a line as the search leaves them; the attributes are those of ``LineLattice``."""
 
     positions: Ints
-    alpha: Floats
-    beta: Floats
     best_edges: Ints
     sources: Ints
     targets: Ints
     arcs: Ints
     scores: Floats
     last: int
+
+
+@dataclass(frozen=True)
+class LineLattice(Lattice):
+    """The hypotheses (nodes) of a line, and the edges between them.
+
+    Attributes:
+        positions: (N,) the number of observed characters that each hypothesis covers.
+        best_edges: (N,) the edge into it on the best path; -1 at the root.
+        arcs: (E,) the index of the arc of each edge in ``LineArcs``.
+        last: the hypothesis at the end of the best path.
+    """
+
+    positions: Ints
+    best_edges: Ints
+    arcs: Ints
+    last: int
+
+    @classmethod
+    def of(cls, found: Hypotheses) -> "LineLattice":
+        """Return the lattice of the hypotheses; those at the end of the line are final."""
+        final = np.flatnonzero(found.positions == found.positions[found.last])
+        return cls(
+            len(found.positions),
+            found.sources,
+            found.targets,
+            found.scores,
+            final,
+            found.positions,
+            found.best_edges,
+            found.arcs,
+            found.last,
+        )
 
     def best_path(self) -> list[int]:
         """Return the edges of the best path."""
@@ -74,12 +95,12 @@ class Beam:
     prune_nats: float = 9.0  # nats: below the best hypothesis of a position [LOG: ocr-correction]
     lm_weight: float = 0.9  # weight: of the prior; at 1 more characters are harmed [LOG: ocr-correction]
 
-    def search(self, mixture: CharNgramMixture, arcs: LineArcs, history: str) -> Lattice:
+    def search(self, mixture: CharNgramMixture, arcs: LineArcs, history: str) -> LineLattice:
         """Return the lattice of a line, given its arcs and the text before it."""
         before = code_points(history[-(mixture.trie.order - 1) :])
         capacity = 64 * self.width * len(arcs.offsets)
         while True:
-            lattice = search(
+            hypotheses = search(
                 mixture.trie,
                 mixture.roots,
                 mixture.weights,
@@ -91,8 +112,8 @@ class Beam:
                 self.lm_weight,
                 capacity,
             )
-            if lattice.last >= 0:
-                return lattice
+            if hypotheses.last >= 0:
+                return LineLattice.of(hypotheses)
             capacity *= 2
 
 
@@ -108,14 +129,14 @@ def search(
     prune_nats: float,
     lm_weight: float,
     capacity: int,
-) -> Lattice:
+) -> Hypotheses:
     """Search with memory for ``capacity`` nodes and edges; ``last`` is -1 if the search needs more."""
     length, context = len(line_arcs.offsets) - 2, trie.order - 1
     positions, levels = np.zeros(capacity, dtype=np.int64), np.zeros(capacity, dtype=np.int64)
     histories = np.zeros((capacity, context), dtype=np.int64)
     history_lengths = np.zeros(capacity, dtype=np.int64)
     mixture_weights = np.zeros((capacity, len(weights)))
-    alpha, best_score = np.full(capacity, -np.inf), np.full(capacity, -np.inf)
+    best_score = np.full(capacity, -np.inf)
     best_edges, keys = np.full(capacity, -1, dtype=np.int64), np.zeros(capacity, dtype=np.int64)
     sources, targets = np.zeros(capacity, dtype=np.int64), np.zeros(capacity, dtype=np.int64)
     edge_arcs, scores = np.zeros(capacity, dtype=np.int64), np.zeros(capacity)
@@ -123,9 +144,8 @@ def search(
     heads = np.full((length + 1, MAX_MISSING + 1), -1, dtype=np.int64)
     next_nodes = np.full(capacity, -1, dtype=np.int64)
     best_at = np.full(length + 1, -np.inf)
-    beta = np.full(capacity, -np.inf)
     nodes, edges = 1, 0
-    alpha[0] = best_score[0] = best_at[0] = 0.0
+    best_score[0] = best_at[0] = 0.0
     histories[0, : len(before)] = before
     history_lengths[0] = len(before)
     mixture_weights[0] = weights
@@ -181,7 +201,7 @@ def search(
                     if total < best_at[target_position] - prune_nats:
                         continue
                     if nodes >= capacity or edges >= capacity:
-                        return Lattice(positions, alpha, beta, best_edges, sources, targets, edge_arcs, scores, -1)
+                        return Hypotheses(positions, best_edges, sources, targets, edge_arcs, scores, -1)
                     target_level = level + 1 if line_arcs.widths[arc] == 0 else 0
                     left = max(0, span + size - context)
                     key = np.int64(0)
@@ -202,7 +222,6 @@ def search(
                         next_nodes[target] = heads[target_position, target_level]
                         heads[target_position, target_level] = target
                     sources[edges], targets[edges], edge_arcs[edges], scores[edges] = node, target, arc, score
-                    alpha[target] = add_logs(alpha[target], alpha[node] + score)
                     if total > best_score[target]:
                         best_score[target] = total
                         best_edges[target] = edges
@@ -213,16 +232,11 @@ def search(
     for level in range(MAX_MISSING + 1):
         node = heads[length, level]
         while node >= 0:
-            beta[node] = 0.0
             if last < 0 or best_score[node] > best_score[last]:
                 last = node
             node = next_nodes[node]
-    for edge in range(edges - 1, -1, -1):
-        beta[sources[edge]] = add_logs(beta[sources[edge]], scores[edge] + beta[targets[edge]])
-    return Lattice(
+    return Hypotheses(
         positions[:nodes],
-        alpha[:nodes],
-        beta[:nodes],
         best_edges[:nodes],
         sources[:edges],
         targets[:edges],

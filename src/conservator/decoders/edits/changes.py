@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from conservator.decoders.edits.arcs import LineArcs
-from conservator.decoders.edits.beam import Lattice
+from conservator.decoders.edits.beam import LineLattice
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Change:
     alternatives: tuple[tuple[str, float], ...] = ()
 
 
-def find_changes(line: str, lattice: Lattice, arcs: LineArcs) -> list[Change]:
+def find_changes(line: str, lattice: LineLattice, arcs: LineArcs) -> list[Change]:
     """Return the changes of the best path: maximal runs of edits, and each character that replaces a mark."""
     best_path = lattice.arcs[lattice.best_path()].tolist()
     if all(arcs.keep[arc] for arc in best_path):
@@ -79,14 +79,14 @@ def _keep_arc(arcs: LineArcs, position: int) -> int:
 class EdgeIndex:
     """The edges of a lattice by their source hypothesis and their arc."""
 
-    def __init__(self, lattice: Lattice) -> None:
+    def __init__(self, lattice: LineLattice) -> None:
         """Index the edges of a lattice that lead to its end."""
         self.lattice = lattice
         reaches_end = lattice.beta[lattice.targets] > -np.inf
         edges = np.flatnonzero(reaches_end)
         pairs = zip(lattice.sources[edges].tolist(), lattice.arcs[edges].tolist(), strict=True)
         self.edges = dict(zip(pairs, edges.tolist(), strict=True))
-        self.total = float(lattice.beta[0])
+        self.total = lattice.log_total
 
     def log_prob(self, start: int, run: Sequence[int]) -> float:
         """Return the log-probability of all paths with this run of arcs from a position on."""
@@ -116,8 +116,8 @@ class EdgeIndex:
         return float(np.logaddexp.reduce(scores)) - self.total
 
 
-def expected_edits(lattice: Lattice, arcs: LineArcs) -> float:
+def expected_edits(lattice: LineLattice, arcs: LineArcs) -> float:
     """Return the expected number of edits of a line."""
     is_edit = ~(arcs.keep | arcs.fills_mark)[lattice.arcs]
-    log_prob = lattice.alpha[lattice.sources] + lattice.scores + lattice.beta[lattice.targets] - lattice.beta[0]
+    log_prob = lattice.log_posteriors
     return float(np.exp(log_prob[is_edit]).sum())

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.decoders.edits.arcs import LineArcs
-from conservator.decoders.edits.beam import Lattice
+from conservator.decoders.edits.beam import LineLattice
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class UncertainSpan(NamedTuple):
     alternatives: tuple[SpanText, ...]
 
 
-def find_uncertain_spans(line: str, lattice: Lattice, arcs: LineArcs) -> list[UncertainSpan]:
+def find_uncertain_spans(line: str, lattice: LineLattice, arcs: LineArcs) -> list[UncertainSpan]:
     """Return the spans of a line that contain a character with a low probability of being kept."""
-    log_prob = lattice.alpha[lattice.sources] + lattice.scores + lattice.beta[lattice.targets] - lattice.beta[0]
+    log_prob = lattice.log_posteriors
     likely = np.flatnonzero(log_prob > -CONFIG.prune_nats)
     keep_prob, missing_prob = np.zeros(len(line) + 1), np.zeros(len(line) + 1)
     for total, selected in ((keep_prob, arcs.keep), (missing_prob, arcs.widths == 0)):
@@ -75,7 +75,7 @@ def find_uncertain_spans(line: str, lattice: Lattice, arcs: LineArcs) -> list[Un
 
 
 def best_texts(
-    line: str, lattice: Lattice, arcs: LineArcs, edges: NDArray[np.int64], start: int, stop: int
+    line: str, lattice: LineLattice, arcs: LineArcs, edges: NDArray[np.int64], start: int, stop: int
 ) -> tuple[SpanText, ...]:
     """Return the most likely clean texts of a span, and the observed text; edges are in the order of the search."""
     positions = lattice.positions
@@ -110,7 +110,7 @@ def best_texts(
     return (*best, *([observed] if observed is not None and observed not in best else []))
 
 
-def _is_missing(lattice: Lattice, arcs: LineArcs, node: int) -> bool:
+def _is_missing(lattice: LineLattice, arcs: LineArcs, node: int) -> bool:
     """Whether the last arc to a hypothesis inserts a missing character."""
     return bool(arcs.widths[lattice.arcs[lattice.best_edges[node]]] == 0)
 
