@@ -165,7 +165,7 @@ DOCUMENTS = {  # options -> document -> exit code
     "ocr strict": {"page.hocr": RESTORED},
     "mask best": {"english.txt": RESTORED, "german.txt": RESTORED, "page.hocr": RESTORED, "english": RESTORED},
     "ocr best": {"ocr.txt": RESTORED, "page.alto.xml": RESTORED},
-    "replacement best": {"overwritten.txt": USAGE},
+    "replacement best": {"overwritten.txt": RESTORED},
 }
 
 

@@ -80,6 +80,14 @@ class DamagedDocument:
         return replace(self._widened(self.gaps, lengths), length_probability=probabilities)
 
     @property
+    def fixed_positions(self) -> Ints:
+        """The positions of fixed text."""
+        ranges = [
+            np.arange(self.positions[marker], self.positions[marker] + self.lengths[marker]) for marker in self.fixed
+        ]
+        return np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64)
+
+    @property
     def marks(self) -> Ints:
         """The indices of the markers that are marks without fixed text."""
         not_fixed = np.ones(len(self.positions), dtype=bool)
@@ -188,7 +196,12 @@ class GapContext:
 
 
 def read_damaged(
-    document: str | bytes, *, mark: str = MARK, gap: str | None = None, fixed: Sequence[FixedText] = ()
+    document: str | bytes,
+    *,
+    mark: str = MARK,
+    gap: str | None = None,
+    fixed: Sequence[FixedText] = (),
+    fixes_visible: bool = False,
 ) -> DamagedDocument:
     """Find the marks and the gap markers of a document.
 
@@ -198,6 +211,7 @@ def read_damaged(
         gap: the text that stands for a lost span of unknown length; None if there are no such spans.
         fixed: lost spans of the document, in order, with the text for each. Markers in this text are ordinary text. A
             span consists of marks, gap markers, bytes that are not valid UTF-8, and bytes of partly lost characters.
+        fixes_visible: whether the spans may contain any other bytes, because visible bytes may be wrong.
 
     Raises:
         OptionError: ``fixed`` covers visible text or a part of a marker, or its spans are not in order.
@@ -213,7 +227,10 @@ def read_damaged(
     pattern = re.compile(b"|".join(map(re.escape, alternatives)))
     fixed_bytes = _encode_fixed(fixed, len(data))
     if fixed_bytes:
-        _check_lost(fixed_bytes, data, read_damaged(data, mark=mark, gap=gap))
+        without_fixed = read_damaged(data, mark=mark, gap=gap)
+        if not fixes_visible:
+            _check_lost(fixed_bytes, data, without_fixed)
+        _check_markers(fixed_bytes, without_fixed)
     # Each marker: the start and the end of its bytes, whether it is a gap, its fixed text.
     markers: list[tuple[int, int, bool, bytes]] = [(start, stop, False, text) for start, stop, text in fixed_bytes]
     index = 0
@@ -265,7 +282,6 @@ def _check_lost(fixed: list[tuple[int, int, bytes]], data: bytes, damaged: Damag
     invalid = np.flatnonzero(damaged.tokens != damaged.check_utf8("invalid").tokens)
     for first in damaged.origins(invalid)[:, 0].tolist():
         masked[first : first + 1] = NO_CHARACTER
-    starts, stops = damaged.spans[:, 0], damaged.spans[:, 1]
     for start, stop, _ in fixed:
         search_start = max(0, start - 3)  # a character has up to 4 bytes, so one that overlaps the range starts here
         for character in CHARACTER.finditer(masked, search_start, min(len(data), stop + 3)):
@@ -276,6 +292,12 @@ def _check_lost(fixed: list[tuple[int, int, bytes]], data: bytes, damaged: Damag
                     f"the bytes {start} to {stop} are not all lost: {data[first:last]!r} at {first} to {last} is "
                     "visible text and cannot be replaced; give only the range of the marks or of the gap",
                 )
+
+
+def _check_markers(fixed: list[tuple[int, int, bytes]], damaged: DamagedDocument) -> None:
+    """Refuse fixed text for a part of a marker."""
+    starts, stops = damaged.spans[:, 0], damaged.spans[:, 1]
+    for start, stop, _ in fixed:
         for boundary in (start, stop):
             marker = int(np.searchsorted(stops, boundary, side="right"))
             if marker < len(starts) and starts[marker] < boundary:
