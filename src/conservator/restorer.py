@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from conservator.channels import OcrConfidence, as_edit_channel
+from conservator.channels import OcrConfidence, as_channel, as_edit_channel
 from conservator.document import Document, open_document
 from conservator.documents import FixedText, read_damaged
 from conservator.errors import OptionError, TooSlowError
@@ -27,6 +27,7 @@ from conservator.vocabularies import BYTES
 AnyDocument = str | bytes | Path | Document
 # share: bytes of an OCR text that rescoring is assumed to read, for the time estimate [untuned]
 ASSUMED_UNCERTAIN_SHARE = 0.25
+ASSUMED_OPEN_SHARE = 0.1  # share: the same for the visible bytes of a text that may be overwritten [untuned]
 
 
 class Restorer:
@@ -134,7 +135,9 @@ class Restorer:
             return rescorer.estimate_seconds(document.data.decode(errors="replace"), uncertain)
         damaged = read_damaged(document.data, mark=options.mark, gap=options.gap)
         visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
-        return rescorer.estimate_seconds(visible.decode(errors="replace"), len(damaged.lost))
+        overwritten = ASSUMED_OPEN_SHARE * as_channel(options.channel, BYTES.size).may_overwrite
+        uncertain = len(damaged.lost) + int(overwritten * len(visible))
+        return rescorer.estimate_seconds(visible.decode(errors="replace"), uncertain)
 
 
 def restore(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from conservator import RestoreOptions, Restorer
 from conservator.arrays import Ints
+from conservator.channels import Observation
 from conservator.decoders import DecodedText
 from conservator.decoders.rescoring import Draft as RescoredText
 from conservator.decoders.rescoring import Rescored
@@ -73,7 +74,12 @@ class DraftRecorder(Rescorer):
     drafts: list[Draft] = field(default_factory=list)
 
     def __call__(
-        self, damaged: DamagedDocument, positions: Ints, decoded: DecodedText, meter: Meter
+        self,
+        damaged: DamagedDocument,
+        positions: Ints,
+        decoded: DecodedText,
+        meter: Meter,
+        observation: Observation | None = None,
     ) -> RescoringResult:
         """Record a draft."""
         self.drafts.append(Draft(damaged, positions, decoded, 0.0))

@@ -145,7 +145,7 @@ def with_engine(engine: Engine, experts: Sequence[Expert], *, memory: bool = Fal
             retrieval = Memory().condition(observation)
             members.append(replace(retrieval, spec=replace(retrieval.spec, gate_prior=None)))
         team = Team(members)
-        decoded = decode_text(team, observation, engine(team, observation, generator), generator)
+        decoded = decode_text(team, observation, engine(team, observation, generator))
         return decoded.tokens, decoded.confidence
 
     return method

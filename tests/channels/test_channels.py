@@ -196,7 +196,12 @@ def test_a_token_dependent_rate_of_0_or_1_is_refused(rate):
         TokenDependentMaskChannel(torch.tensor([0.5, rate]))
 
 
-def test_only_token_dependent_erasure_is_informative():
+def test_only_the_mask_tells_nothing_about_lost_tokens():
     for channel in CHANNELS.values():
-        informative = channel.observe(torch.tensor([channel.vocab_size])).likelihood.erasure_is_informative
-        assert informative == isinstance(channel, TokenDependentMaskChannel)
+        informative = channel.observe(torch.tensor([channel.vocab_size])).likelihood.lost_is_informative
+        assert informative != isinstance(channel, MaskChannel)
+
+
+def test_observed_tokens_of_some_channels_may_be_wrong():
+    for channel in CHANNELS.values():
+        assert channel.may_overwrite == isinstance(channel, ReplacementChannel | ConfusionChannel)

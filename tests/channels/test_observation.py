@@ -121,6 +121,17 @@ def test_lost_positions_carry_no_information(channel, data, seed):
     torch.testing.assert_close(observation.likelihood.table()[~lost], channel.observe(tokens[~lost]).likelihood.table())
 
 
+@mixed
+@given(data=st.data())
+def test_hidden_tokens_are_lost_and_keep_their_likelihood(channel, data):
+    observation = channel.observe(data.draw(batches(channel)))
+    hidden = torch.arange(LENGTH).expand(ROWS, -1) % 2 == 0
+    decided = observation.with_hidden(hidden)
+    assert not decided.uncertain.any()
+    assert torch.equal(decided.lost, observation.lost | (observation.uncertain & hidden))
+    assert torch.equal(decided.likelihood.table(), observation.likelihood.table())
+
+
 def test_an_excerpt_is_kept_with_whole_sequences():
     excerpt = Excerpt(torch.tensor([0, 1, 4, 5, 6, 9]), 12)
     whole = CHANNELS["mask"].observe(torch.zeros(ROWS, LENGTH, dtype=torch.long), excerpt)

@@ -131,7 +131,6 @@ def test_help_has_examples_and_exit_codes():
         (["restore", "damaged.txt", "-o", "x", "--report", "./x"], 2, "--out is also written to ./x"),
         (["restore", "damaged.txt", "--channel", "replacement"], 2, "known: mask, replacement:RATE"),
         (["restore", "damaged.txt", "--channel", "replacement:2"], 2, "between 0 and 1"),
-        (["restore", "damaged.txt", "--channel", "replacement:0.1", "--alternatives", "2", *EXPERTS], 2, "marked gaps"),
         (
             ["restore", "damaged.txt", "-o", "damaged.txt", *EXPERTS],
             3,

@@ -76,7 +76,7 @@ class Copying:
 def test_a_run_is_decoded_in_turn_and_its_uncertainty_accumulates():
     observation = MaskChannel(256, 0.5).observe(torch.tensor([[97, LOST, LOST, 32]]))
     inferred = Inferred.given(torch.ones(1, 4, 1, dtype=torch.float64))
-    decoded = decode_text(Team([Copying()]), observation, inferred, torch.Generator())
+    decoded = decode_text(Team([Copying()]), observation, inferred)
     # By itself, the second lost token is more likely b; given the first, which is more confident, it is a.
     assert decoded.tokens.tolist() == [97, 97, 97, 32]
     first = 1 / (1 + 0.55)
@@ -92,7 +92,7 @@ def test_out_of_time_before_the_first_prediction_raises():
     first.predict = lambda context, at: (now.append(1), Copying.predict(first, context, at))[1]
     team = Team([first, second], Meter(seconds=1, clock=lambda: now[-1]))  # the second expert is not evaluated
     with pytest.raises(OutOfTimeError):
-        decode_text(team, observation, inferred, torch.Generator())
+        decode_text(team, observation, inferred)
 
 
 @pytest.mark.parametrize("gap", [None, "[...]"])

@@ -3,16 +3,22 @@
 import json
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
+import torch
 
 from conservator import RestoreOptions, Restorer
+from conservator.channels import ReplacementChannel
+from conservator.decoders import DecodedText
 from conservator.decoders.rescoring import Draft, Rescored, SpanPosterior, open_bytes
 from conservator.document import open_document
+from conservator.documents import read_damaged
 from conservator.errors import ConservatorError, OptionError
+from conservator.experts import Cost, Meter
 from conservator.experts.causal import CausalSpec
-from conservator.pipelines.rescoring import calibrate_posterior, longest_run
+from conservator.pipelines.rescoring import Rescorer, calibrate_posterior, longest_run
 from conservator.restorer import restore
 from conservator.vocabularies import Tokens
 from support.causal_experts import MemorizingCausalExpert
@@ -106,9 +112,54 @@ def test_without_damage_no_language_model_is_used():
     assert restore("whole", language_models=["not used"], effort="best").text == "whole"
 
 
-def test_an_uncertain_text_cannot_be_rescored():
-    with pytest.raises(OptionError, match="effort: 'best' rescores marked gaps"):
-        run(effort="best", channel="replacement:0.05")
+OVERWRITTEN = TEXT.replace("Viktor", "Vi#tor", 1).replace("Sylter", "Syl\x01er", 1).replace("jagen", "ja\ufffden", 1)
+
+
+def run_overwritten(**options):
+    worm = MemorizingCausalExpert(TEXT.encode())
+    experts = [FakeExpert(1, sharpness=0.3), FakeExpert(2, sharpness=0.3)]
+    restorer = Restorer(experts, language_models=[worm])
+    return restorer.restore(OVERWRITTEN, channel="replacement:0.05", lost="bytes", **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"alternatives": 3}, {"memory": False}, {"words": ("Viktor",)}], ids=str)
+def test_a_language_model_of_the_text_repairs_overwritten_bytes(options):
+    result = run_overwritten(effort="best", **options)
+    assert result.text == TEXT
+    assert "bookworm" in result.experts
+    assert len(result.edits) == 3
+    for edit in result.edits:
+        assert bool(edit.alternatives) == ("alternatives" in options)
+        assert len(edit.alternatives) <= 3
+        assert not edit.alternatives or edit.alternatives[0].data == edit.data
+    assert ((result.confidence > 0) & (result.confidence <= 1)).all()
+
+
+def test_a_language_model_does_not_change_fixed_text():
+    start = OVERWRITTEN.encode().index(b"#")
+    result = run_overwritten(effort="best", fixed=[(start, start + 1, "c")])
+    assert result.text == TEXT.replace("Viktor", "Victor", 1)
+
+
+def test_the_likelihood_of_overwritten_bytes_has_full_weight():
+    """With a uniform language model, the score is that of networks and memory to the power of the balance."""
+    restorer, captured = Rescorer([MemorizingCausalExpert(TEXT.encode())], balance=0.25), {}
+    observation = ReplacementChannel(256, 0.1).observe(torch.tensor([list(b"abc")]))
+    observation = observation.with_hidden(torch.tensor([[False, True, False]]))
+    cavity = torch.log_softmax(torch.randn(1, 256, generator=torch.Generator().manual_seed(0)).double(), dim=-1)
+    log_likelihood = observation[0].likelihood[[1]].table()
+    log_probs = torch.log_softmax(cavity + log_likelihood, dim=-1).half()
+    decoded = DecodedText(np.array([97, 98, 99]), np.array([1, 0.5, 1]), log_probs, np.zeros((3, 0)), Cost())
+
+    def capture(experts, weights, text, slots, meter):
+        captured.update({slot.start: slot.potential for slot in slots})
+        return Rescored(Draft.of(text, slots), {})
+
+    with mock.patch("conservator.pipelines.rescoring.rescore", capture):
+        restorer(read_damaged(b"abc"), np.arange(3), decoded, Meter(), observation)
+    assert list(captured) == [1]
+    expected = 0.25 * cavity[0].clamp_min(-12) + log_likelihood[0]
+    np.testing.assert_allclose(captured[1], expected, atol=0.01)
 
 
 @pytest.mark.parametrize("option", [{"effort": "most"}, {"language_models": ""}, {"language_models": "smollm2,,x"}])

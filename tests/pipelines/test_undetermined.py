@@ -4,9 +4,13 @@ import random
 
 import numpy as np
 import pytest
+import torch
 
+from conservator.channels import ReplacementChannel
+from conservator.decoders import DecodedText
 from conservator.documents import read_damaged
-from conservator.pipelines.undetermined import byte_odds, find_mostly_lost, scale_odds
+from conservator.experts import Cost
+from conservator.pipelines.undetermined import byte_odds, find_mostly_lost, keep_observed, scale_odds
 
 MARK = "\ufffd"
 ENGLISH = (
@@ -91,3 +95,30 @@ def test_a_mark_in_decoded_text_is_as_likely_to_be_ascii_as_the_text_around_it()
 
 def test_scale_odds_multiplies_odds():
     np.testing.assert_allclose(scale_odds(np.array([0.0, 0.5, 0.9, 1.0]), np.full(4, 0.25)), [0.0, 0.2, 9 / 13, 1.0])
+
+
+def decide(observed, decoded, confidence, min_confidence):
+    """Return the text and the confidence after low-confidence changes of visible bytes were withdrawn."""
+    observation = ReplacementChannel(256, 0.1).observe(torch.tensor([list(observed)]))
+    observation = observation.with_hidden(torch.ones(1, len(observed), dtype=torch.bool))
+    log_probs = torch.full((len(observed), 256), float(np.log(0.3))).half()
+    text = DecodedText(np.array(list(decoded)), np.array(confidence), log_probs, np.zeros((len(decoded), 0)), Cost())
+    remaining = keep_observed(observation, text, min_confidence)
+    return remaining.tokens.tolist(), remaining.confidence.tolist()
+
+
+def test_a_change_with_low_confidence_is_withdrawn():
+    tokens, confidence = decide(b"abc", b"xbz", [0.4, 1.0, 0.9], 0.5)
+    assert bytes(tokens) == b"abz"
+    np.testing.assert_allclose(confidence, [0.3, 1.0, 0.9], rtol=1e-3)
+    assert bytes(decide(b"abc", b"xbz", [0.4, 1.0, 0.9], 0.0)[0]) == b"xbz"
+
+
+def test_a_character_is_withdrawn_as_a_whole_and_only_if_the_observed_bytes_are_valid():
+    euro, cent = "\u20ac".encode(), "\u2040".encode()  # differ in the last two bytes
+    assert bytes(decide(euro, cent, [1.0, 0.9, 0.1], 0.5)[0]) == euro
+    assert bytes(decide(b"a\xff", b"ab", [1.0, 0.1], 0.5)[0]) == b"ab"
+
+
+def test_lost_bytes_are_not_withdrawn():
+    assert bytes(decide([97, 256], b"ab", [1.0, 0.1], 0.5)[0]) == b"ab"

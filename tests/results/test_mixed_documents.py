@@ -6,7 +6,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conservator import ConservatorError, restore
+from conservator import restore
 from conservator.channels import ConfusionChannel, ReplacementChannel
 from conservator.document import Document
 from conservator.documents import LOST, read_damaged
@@ -94,8 +94,74 @@ def test_marks_with_low_confidence_are_unfilled():
     assert set(np.flatnonzero(result.unfilled)) <= set(read_damaged(document).lost)
 
 
-def test_alternatives_need_marked_gaps():
-    with pytest.raises(ConservatorError, match="alternatives: "):
-        restore("a\ufffd", TEAMS[0], channel="replacement:0.02", alternatives=1)
-    # Without visible bytes no byte is uncertain.
-    assert restore("\ufffd\ufffd", TEAMS[0], channel="replacement:0.02", alternatives=2).edits[0].alternatives
+TEXT = "the quick brown fox jumps over the lazy dog; " * 4
+WRONG = TEXT[:30] + "#" + TEXT[31:60] + "\ufffd\ufffd" + TEXT[62:90] + "##" + TEXT[92:]
+
+
+@pytest.mark.parametrize("gap", [None, "[...]"])
+def test_every_change_has_alternatives_that_begin_with_the_text(gap):
+    document = WRONG if gap is None else WRONG.replace("\ufffd\ufffd", gap)
+    options = {"channel": "replacement:0.05", "gap": gap, "max_gap": 6, "min_gap_confidence": 0.0}
+    plain = restore(document, [TextExpert(TEXT)], **options)
+    result = restore(document, [TextExpert(TEXT)], alternatives=3, **options)
+    assert result.data == plain.data
+    assert len(result.edits) == 3
+    for edit in result.edits:
+        assert edit.alternatives[0].data == edit.data
+        assert len(edit.alternatives) == 3
+        probabilities = [candidate.probability for candidate in edit.alternatives]
+        assert all(0 <= probability <= 1 for probability in probabilities)
+        assert sum(probabilities) < 1 + 1e-6
+
+
+def test_a_likely_observed_byte_is_an_alternative():
+    document = "the cat sat" * 3
+    result = restore(document, [TextExpert(document.replace("c", "b", 1))], channel="replacement:0.5", alternatives=4)
+    for edit in result.edits:
+        observed = result.observed[slice(*edit.span)]
+        assert observed in [candidate.data for candidate in edit.alternatives]
+
+
+def test_changes_with_low_confidence_are_not_made():
+    loose = restore(WRONG, [TextExpert(TEXT)], channel="replacement:0.05")
+    strict = restore(WRONG, [TextExpert(TEXT)], channel="replacement:0.05", min_confidence=1.0)
+    assert loose.text == TEXT
+    assert strict.text == WRONG
+    assert [edit.data for edit in strict.edits] == [b"ow"] or strict.unfilled.sum() == 2
+    assert strict.unfilled.sum() == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"memory": False},
+        {"alternatives": 2},
+        {"min_confidence": 0.3},
+        {"words": ("quick brown",)},
+        {"references": [("other", TEXT)]},
+        {"evidence_radius": 16},
+        {"gap": "[...]", "max_gap": 4},
+    ],
+    ids=str,
+)
+def test_fixed_text_is_never_changed(options):
+    """Marks and visible bytes with fixed text are known, even against the experts, beside other wrong bytes."""
+    marks, visible = WRONG.encode().index(MARK), 30
+    fixed = [(visible, visible + 3, "!é"), (marks, marks + 2 * len(MARK), "ß")]
+    result = restore(WRONG, [TextExpert(TEXT)], channel="replacement:0.2", fixed=fixed, **options)
+    pinned = [edit for edit in result.edits if edit.is_fixed]
+    assert [(edit.span, edit.text) for edit in pinned] == [((start, stop), text) for start, stop, text in fixed]
+    assert "!é" in result.text
+    assert "ß" in result.text
+    assert result.text.endswith(TEXT[90:])
+
+
+@given(st.lists(pieces, max_size=8).map(b"".join), st.sampled_from(["é", "x", "日"]), st.booleans())
+def test_fixed_text_is_valid_beside_any_bytes(around, text, before):
+    document = b"\xe2\x80" + MARK + around if before else around + MARK + b"\x80\x80"
+    start = document.index(MARK) if before else document.rindex(MARK)
+    opened = Document(document)
+    fixed = [(start, start + len(MARK), text)]
+    result = restore(opened, TEAMS[0], channel="replacement:0.1", fixed=fixed, encoding="utf-8")
+    assert text in result.data.decode()

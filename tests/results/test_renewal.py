@@ -15,7 +15,7 @@ from conservator.errors import ConservatorError
 from conservator.results import Record, plan_renewal, renew
 from conservator.results.config import RESULTS
 from conservator.results.renewal import list_lost_spans, summarize_pieces
-from support.fakes import FakeExpert
+from support.fakes import FakeExpert, TextExpert
 
 MARK = "\ufffd"
 EXPERTS = [FakeExpert(0), FakeExpert(1)]
@@ -182,5 +182,19 @@ def test_fixed_text_without_loss_is_refused():
     record = restore(f"a{MARK}b", EXPERTS).record
     with pytest.raises(ConservatorError, match="nothing was lost at the bytes 0 to 1"):
         plan_renewal(record, [(0, 1, "a")])
-    with pytest.raises(ConservatorError, match="fixed: fixed text needs marked gaps"):
-        restore(f"a{MARK}b", EXPERTS, channel="replacement:0.1", fixed=[(1, 4, "x")])
+
+
+def test_changed_visible_text_may_be_fixed_and_renewed():
+    """With a channel that may overwrite any byte, a choice pins visible bytes, and changes far from it stay."""
+    text = "the quick brown caf\u00e9 jumps over the lazy dog; " * 4
+    data = bytearray(text.encode())
+    near, far = 4, text.encode().rindex(b"\xa9")  # the latter is the second byte of a character
+    data[near] = data[far] = ord("#")
+    document, options = bytes(data), {"channel": "replacement:0.2", "encoding": "utf-8"}
+    experts = [TextExpert(text), FakeExpert(0, 64)]
+    first = restore(document, experts, **options)
+    assert first.text == text
+    plan = plan_renewal(first.record, [(near, near + 1, "Q")])
+    update = restore(document, experts, fixed=plan.fixed, **options)
+    renewed = renew(first.record, update.record, plan)
+    assert renewed.text == text[:near] + "Q" + text[near + 1 :]

@@ -170,7 +170,7 @@ DOCUMENTS = {  # options -> document -> exit code
     "ocr best": {"ocr.txt": RESTORED, "page.alto.xml": RESTORED},
     "ocr gap": {"ocr.txt": RESTORED, "ocr_gap.txt": RESTORED, "page.hocr": RESTORED},
     "characters best": {"german.txt": RESTORED, "german": RESTORED},
-    "replacement best": {"overwritten.txt": USAGE},
+    "replacement best": {"overwritten.txt": RESTORED},
 }
 
 

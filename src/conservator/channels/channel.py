@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from conservator.channels.likelihood import Likelihood
-from conservator.channels.observation import Excerpt, Observation
+from conservator.channels.observation import Excerpt, Observation, Status
 from conservator.errors import ConservatorError
 from conservator.vocabularies import NumberedVocabulary
 
@@ -37,6 +37,11 @@ class Channel(ABC):
     @abstractmethod
     def likelihood(self, tokens: Tensor) -> Likelihood:
         """Return the likelihood c_l(v) of every token v, given the damaged ``tokens`` (..., L)."""
+
+    @property
+    def may_overwrite(self) -> bool:
+        """Whether an observed token may be wrong."""
+        return bool((self.status(torch.arange(self.vocab_size)) == Status.UNCERTAIN).any())
 
     def observe(self, tokens: Tensor, excerpt: Excerpt | None = None) -> Observation:
         """Return a damaged sequence (..., L), or an excerpt of one, as an observation of this channel."""

@@ -38,9 +38,9 @@ class Likelihood(ABC):
         return 0
 
     @property
-    def erasure_is_informative(self) -> bool:
-        """Whether the likelihood at an erased position depends on the token; by default it does not."""
-        return False
+    def lost_is_informative(self) -> bool:
+        """Whether the likelihood may depend on the token at a position with the status LOST; by default it may."""
+        return True
 
     def __getitem__(self, index: Any) -> Self:
         """Return the likelihood at the positions ``index``."""

@@ -28,6 +28,11 @@ class MaskLikelihood(Likelihood):
         """V tokens and the mask."""
         return self.vocab_size + 1
 
+    @property
+    def lost_is_informative(self) -> bool:
+        """False: every token is lost with the same probability."""
+        return False
+
     def table(self) -> Tensor:
         """Return log c_l(v): log r everywhere at a lost position, log (1 - r) at the token of a visible one."""
         candidates = torch.arange(self.vocab_size, device=self.tokens.device)

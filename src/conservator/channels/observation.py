@@ -1,6 +1,6 @@
 """An observation: the symbol at each position, its status, and the likelihood of each token."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -15,7 +15,7 @@ class Status(IntEnum):
 
     KNOWN = 0  # the token equals the observed symbol, and is never changed
     UNCERTAIN = 1  # a symbol was observed, but the token may differ
-    LOST = 2  # nothing was observed
+    LOST = 2  # the token is hidden from the experts; only its likelihood shows what was observed, if anything
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Observation:
 
     @property
     def lost(self) -> Tensor:
-        """(..., L) True where nothing was observed."""
+        """(..., L) True where the token is lost, or hidden because it may be wrong."""
         return self.status == Status.LOST
 
     @property
@@ -82,6 +82,14 @@ class Observation:
     def readable(self) -> Tensor:
         """(..., L) the observed tokens; 0 where ``hidden``."""
         return self.tokens.masked_fill(self.hidden, 0)
+
+    def with_hidden(self, hidden: Tensor) -> "Observation":
+        """Return the observation whose uncertain positions are LOST where ``hidden`` (..., L), and KNOWN elsewhere.
+
+        The likelihood is the same: a hidden token remains evidence for itself.
+        """
+        lost = self.lost | (self.uncertain & hidden)
+        return replace(self, status=torch.where(lost, Status.LOST, Status.KNOWN).to(torch.uint8))
 
     def log_same(self) -> Tensor:
         """Return (..., L) log c_l(y_l), the log-likelihood of the observed token as clean token; -inf if ``hidden``."""

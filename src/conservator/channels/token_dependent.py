@@ -26,11 +26,6 @@ class TokenDependentMaskLikelihood(Likelihood):
         """V tokens and the mask."""
         return self.vocab_size + 1
 
-    @property
-    def erasure_is_informative(self) -> bool:
-        """True: the rates differ between tokens."""
-        return True
-
     def table(self) -> Tensor:
         """Return log c_l(v): log r(v) at a lost position, log (1 - r(v)) at the token v of a visible one."""
         same = self.tokens[..., None] == torch.arange(self.vocab_size, device=self.tokens.device)

@@ -1,6 +1,7 @@
 """Decoders: from an inferred composition to text."""
 
-from conservator.decoders.alternatives import Candidate, best_candidates
+from conservator.decoders.alternatives import Candidate, best_candidates, changed_tokens
+from conservator.decoders.error_location import locate_errors
 from conservator.decoders.predict import ContextPolicy, predict
 from conservator.decoders.text import DecodedText, decode_text
 
@@ -9,6 +10,8 @@ __all__ = [
     "ContextPolicy",
     "DecodedText",
     "best_candidates",
+    "changed_tokens",
     "decode_text",
+    "locate_errors",
     "predict",
 ]

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from conservator.channels import Observation
-from conservator.decoders.text import DecodedText, apply_erasure_likelihood, close_at_cuts
+from conservator.decoders.text import DecodedText, apply_likelihood, close_at_cuts
 from conservator.errors import ConservatorError
 from conservator.experts import PAD, Context, Team
 from conservator.field import Inferred
@@ -58,12 +58,13 @@ class BeamHypothesis:
 def best_candidates(
     team: Team, observation: Observation, inferred: Inferred, decoded: DecodedText, count: int
 ) -> list[tuple[Candidate, ...]]:
-    """Return ``count`` candidates of each run of lost tokens: the decoded one, then the most likely others.
+    """Return ``count`` candidates of each run of changed tokens: the decoded one, then the most likely others.
 
         p(x_1 ... x_n | visible) = prod_k p(x_k | visible, x_1 ... x_{k-1}),   with a new prediction for each factor
 
-    In other lost spans, confident decoded tokens are visible, and the others are hidden. The text with a candidate
-    inserted can still satisfy the constraint. A run longer than ``max_span_positions`` has no candidates.
+    The runs are those of ``changed_tokens``. In other runs, confident decoded tokens are visible, and the others are
+    hidden. The text with a candidate inserted can still satisfy the constraint. A run longer than
+    ``max_span_positions`` has no candidates.
 
     Args:
         team: m experts.
@@ -75,9 +76,8 @@ def best_candidates(
     constraint, log_probs = team.vocabulary.constraint, decoded.log_probs
     if constraint is None:
         raise ConservatorError("alternatives need experts over bytes or characters; this vocabulary has no text")
-    lost = observation.lost[0].numpy()
-    spans, row = runs(lost), np.cumsum(lost) - 1
-    visible = np.where(lost, team.vocabulary.mask, observation.readable[0].numpy())
+    changed, row = changed_tokens(observation, decoded), np.cumsum(observation.lost[0].numpy()) - 1
+    spans, visible = runs(changed), np.where(changed, team.vocabulary.mask, decoded.tokens)
     forward, backward = constraint.reachable(close_at_cuts(constraint, visible, observation))
     short = [span for span in spans if span[1] - span[0] <= CONFIG.max_span_positions]
     beams = {span: [BeamHypothesis((), 0.0, int(forward[span[0]]))] for span in short}
@@ -109,6 +109,12 @@ def best_candidates(
         )
         for span in spans
     ]
+
+
+def changed_tokens(observation: Observation, decoded: DecodedText) -> NDArray[np.bool_]:
+    """Return (L,) True where a decoded token differs from the observed one; always where nothing was observed."""
+    changed: NDArray[np.bool_] = decoded.tokens != observation.tokens[0].numpy()
+    return changed
 
 
 def extend_beam(
@@ -202,4 +208,4 @@ class BeamPredictor:
         predictions = self.team.predict(windows, at, active=active).float()
         sequence = torch.zeros(len(jobs), dtype=torch.long)
         mixed = self.inferred.composition.log_probs(predictions, sequence, torch.tensor(positions))
-        return apply_erasure_likelihood(self.observation, mixed, sequence, torch.tensor(positions)).double().numpy()
+        return apply_likelihood(self.observation, mixed, sequence, torch.tensor(positions)).double().numpy()

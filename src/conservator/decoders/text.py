@@ -11,7 +11,6 @@ from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.decoders.predict import predict
-from conservator.decoders.predict_with_channel import predict_with_channel
 from conservator.errors import ConservatorError
 from conservator.experts import Cost, OutOfTimeError, Predictions, Team
 from conservator.field import Inferred
@@ -24,7 +23,6 @@ NEIGHBOUR_DISTANCE = 8  # positions: lost tokens at most this far apart are deco
 class TextDecoderConfig:
     """Parameters of the iterative decoder."""
 
-    folds: int = 5  # folds: of the uncertain tokens, which are hidden in turn [LOG: uncertain-bytes]
     margin_positions: int = 31  # positions: context on either side after iteration 1 [LOG: sampling-the-evidence]
     min_confidence: float = 0.9  # probability: more confident tokens are filled in at once [untuned]
 
@@ -38,11 +36,12 @@ class DecodedText:
 
     Attributes:
         tokens: (L,) the text.
-        confidence: (L,) the probability of each token, given that the text is allowed; 1 at known tokens.
-        log_probs: (n, V) float16, the last predictions for the n lost or uncertain tokens, in their order.
+        confidence: (L,) the probability of each token, given that the text is allowed; at known tokens, that of no
+            error.
+        log_probs: (n, V) float16, the last predictions for the n lost tokens, in their order.
         gate_weights: (L, g) the weight of each gated expert in the last prediction of each token.
         cost: network evaluations and seconds.
-        not_predicted: (k,) the lost or uncertain positions without a prediction, because time ran out.
+        not_predicted: (k,) the lost positions without a prediction, because time ran out.
         out_of_time: the stage in which time ran out; None if it did not.
     """
 
@@ -55,8 +54,8 @@ class DecodedText:
     out_of_time: str | None = None
 
 
-def decode_text(team: Team, observation: Observation, inferred: Inferred, generator: torch.Generator) -> DecodedText:
-    """Choose all lost and uncertain tokens of a document (1, L): a most likely text that is allowed.
+def decode_text(team: Team, observation: Observation, inferred: Inferred) -> DecodedText:
+    """Choose all lost tokens of a document (1, L): a most likely text that is allowed.
 
     All lost tokens are predicted from the known ones. In every group of neighbouring lost tokens, the more confident
     half is filled in; the rest is predicted again, given the tokens filled in, until no token is left. A run of n
@@ -65,29 +64,29 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred, genera
 
         c p(v | visible, filled in) + (1 - c) p(v | visible)
 
-    With uncertain tokens there is one iteration.
+    Tokens that were hidden because they may be wrong (``locate_errors``) are lost, too: their observed token is part of
+    the likelihood, with which every prediction is multiplied.
 
     If time runs out, the remaining tokens are filled in at once, by their last predictions. Positions without a
-    prediction are listed in ``not_predicted``: a lost token is a placeholder there, and an uncertain token is kept as
+    prediction are listed in ``not_predicted``: a lost token is a placeholder there, and a hidden token is kept as
     observed if the constraint allows it. Without any prediction, the OutOfTimeError is raised.
 
     Args:
         team: m experts.
-        observation: the document.
+        observation: the document, without uncertain tokens.
         inferred: its inferred composition.
-        generator: draws the folds of uncertain tokens.
     """
+    if observation.uncertain.any():
+        raise ConservatorError("decode_text does not support uncertain tokens; use locate_errors first")
     draft = Draft(team, observation, inferred)
     out_of_time: str | None = None
     with team.meter.measure() as spent:
         try:
             for iteration in team.meter.steps(range(max_iterations(np.flatnonzero(draft.pending)))):
                 margin = CONFIG.margin_positions if iteration else None
-                for predictions, log_probs in _predict_pending(
-                    team, observation, inferred, draft.text, draft.pending, generator, margin
-                ):
+                for predictions, log_probs in predict_pending(team, observation, inferred, draft, margin):
                     draft.update(predictions, log_probs)
-                draft.fill(all_at_once=bool(observation.uncertain.any()))
+                draft.fill()
                 if not draft.pending.any():
                     break
         except OutOfTimeError as error:
@@ -107,9 +106,9 @@ class Draft:
     Attributes:
         text: (L,) tokens that are known or filled in, else the mask.
         pending: (L,) True where a token is still to be filled in.
-        not_predicted: (L,) True at lost or uncertain positions without a prediction.
-        confidence: (L,) the confidence of tokens that are filled in; 1 elsewhere.
-        log_probs: (n, V) the last predictions for the n lost or uncertain tokens; uniform without a prediction.
+        not_predicted: (L,) True at lost positions without a prediction.
+        confidence: (L,) the confidence of tokens that are known or filled in.
+        log_probs: (n, V) the last predictions for the n lost tokens; uniform without a prediction.
         gate_weights: (L, g) the weight of each gated expert in them.
     """
 
@@ -121,15 +120,15 @@ class Draft:
                 "decoding a text needs experts over bytes or characters; this vocabulary has no text"
             )
         self.observation, self.inferred, self.constraint = observation, inferred, constraint
-        decoded = (observation.lost | observation.uncertain)[0]
-        self.text = observation.readable[0].masked_fill(decoded, mask).numpy()
-        self.pending = decoded.numpy().copy()
+        lost = observation.lost[0]
+        self.text = observation.readable[0].masked_fill(lost, mask).numpy()
+        self.pending = lost.numpy().copy()
         self.not_predicted = self.pending.copy()
-        self.confidence = np.ones(len(self.text))
+        self.confidence = 1 - inferred.error_probs[0].numpy()
         self.gate_weights = np.zeros((len(self.text), len(inferred.composition.gates)))
-        self.log_probs = torch.full((int(decoded.sum()), size), -math.log(size), dtype=torch.float16)
-        self._row = (decoded.cumsum(0) - 1).numpy()
-        self._observed = observation.tokens[0].masked_fill(observation.hidden[0], mask).numpy()
+        self.log_probs = torch.full((int(lost.sum()), size), -math.log(size), dtype=torch.float16)
+        self._row = (lost.cumsum(0) - 1).numpy()
+        self._observed = observation.tokens[0].clamp(max=mask).numpy()
         self._candidates = constraint.initial_candidates(self._observed[self.pending])
         self._first: Tensor | None = None  # the log-probabilities after the first iteration
 
@@ -143,7 +142,7 @@ class Draft:
         self._candidates.put(self._row[positions], self.constraint.make_candidates(log_probs))
         self.log_probs[self._row[positions]] = log_probs.half()
 
-    def fill(self, *, all_at_once: bool) -> None:
+    def fill(self, *, all_at_once: bool = False) -> None:
         """Fill in all pending tokens, or the more confident half of each group."""
         positions = np.flatnonzero(self.pending)
         rows, not_predicted = self._row[positions], self.not_predicted[positions]
@@ -153,8 +152,8 @@ class Draft:
             self._first = self.log_probs.clone()
         first_probability = self._first[rows, tokens].double().exp().numpy()
         keep = tokens[not_predicted] == self._observed[positions[not_predicted]]
-        observed_correct = 1 - self.inferred.error_probs[0].numpy()[positions[not_predicted]]
-        self.confidence[positions[not_predicted]] = np.where(keep, observed_correct, first_probability[not_predicted])
+        unread = positions[not_predicted]
+        self.confidence[unread] = np.where(keep, self.confidence[unread], first_probability[not_predicted])
         context_correct = prob_neighbours_correct(self.confidence)[positions]
         filled = np.full(len(positions), True) if all_at_once else more_confident_half(positions, probability)
         self.text[positions[filled]] = tokens[filled]
@@ -200,31 +199,19 @@ def close_at_cuts(constraint: Constraint, tokens: NDArray[np.int64], observation
     return tokens if observation.excerpt is None else constraint.close_at_cuts(tokens, observation.excerpt.cuts.numpy())
 
 
-def apply_erasure_likelihood(observation: Observation, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
-    """Condition predictions (n, V) on the erasure of their positions: a channel may erase some tokens more often."""
-    if not observation.likelihood.erasure_is_informative:
+def apply_likelihood(observation: Observation, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:
+    """Condition predictions (n, V) of lost tokens on what the channel tells about them."""
+    if not observation.likelihood.lost_is_informative:
         return log_probs
     return observation[sequence, position].likelihood.log_posterior(log_probs.double()).to(log_probs.dtype)
 
 
-def _predict_pending(
-    team: Team,
-    observation: Observation,
-    inferred: Inferred,
-    text: NDArray[np.int64],
-    pending: NDArray[np.bool_],
-    generator: torch.Generator,
-    margin: int | None,
+def predict_pending(
+    team: Team, observation: Observation, inferred: Inferred, draft: "Draft", margin: int | None
 ) -> Iterator[tuple[Predictions, Tensor]]:
-    """Yield predictions at n ``pending`` positions, and the log-probabilities (n, V) of their tokens."""
-    if not observation.uncertain.any():
-        hidden = torch.from_numpy(pending)[None]
-        tokens = torch.from_numpy(text)[None]
-        excerpt, composition = observation.excerpt, inferred.composition
-        for predictions, log_probs in predict(team, tokens, hidden, composition, excerpt=excerpt, margin=margin):
-            index = (predictions.sequence, predictions.position)
-            yield predictions, apply_erasure_likelihood(observation, log_probs, *index)
-        return
-    for predictions, log_probs in predict_with_channel(team, observation, inferred, CONFIG.folds, generator):
-        observed = observation[predictions.sequence, predictions.position]
-        yield predictions, observed.likelihood.log_posterior(log_probs)
+    """Yield predictions at n pending positions of a draft, and the log-probabilities (n, V) of their tokens."""
+    tokens, hidden = torch.from_numpy(draft.text)[None], torch.from_numpy(draft.pending)[None]
+    excerpt, composition = observation.excerpt, inferred.composition
+    for predictions, log_probs in predict(team, tokens, hidden, composition, excerpt=excerpt, margin=margin):
+        index = (predictions.sequence, predictions.position)
+        yield predictions, apply_likelihood(observation, log_probs, *index)

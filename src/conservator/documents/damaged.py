@@ -60,6 +60,12 @@ class DamagedDocument:
     fixed: tuple[int, ...] = ()
     length_probability: Floats | None = None
 
+    @classmethod
+    def of_tokens(cls, tokens: NDArray[np.int16]) -> "DamagedDocument":
+        """Return a document with lost bytes and no markers."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(tokens, none, none, np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=bool), MARK, None)
+
     @property
     def lost(self) -> Ints:
         """The positions of the lost bytes."""
@@ -79,6 +85,14 @@ class DamagedDocument:
         """
         probabilities = np.ones(len(lengths)) if probability is None else np.array(probability, dtype=np.float64)
         return replace(self._widened(self.gaps, lengths), length_probability=probabilities)
+
+    @property
+    def fixed_positions(self) -> Ints:
+        """The positions of fixed text."""
+        ranges = [
+            np.arange(self.positions[marker], self.positions[marker] + self.lengths[marker]) for marker in self.fixed
+        ]
+        return np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64)
 
     @property
     def marks(self) -> Ints:
@@ -195,6 +209,7 @@ def read_damaged(
     gap: str | None = None,
     fixed: Sequence[FixedText] = (),
     pins: Sequence[Pin] = (),
+    fixes_visible: bool = False,
 ) -> DamagedDocument:
     """Find the marks and the gap markers of a document.
 
@@ -205,6 +220,7 @@ def read_damaged(
         fixed: lost spans of the document, in order, with the text for each. Markers in this text are ordinary text. A
             span consists of marks, gap markers, bytes that are not valid UTF-8, and bytes of partly lost characters.
         pins: further spans with fixed text, of any content; a span or its text may be empty.
+        fixes_visible: whether the spans may contain any other bytes, because visible bytes may be wrong.
 
     Raises:
         OptionError: ``fixed`` covers visible text or a part of a marker, or its spans are not in order.
@@ -220,7 +236,10 @@ def read_damaged(
     pattern = re.compile(b"|".join(map(re.escape, alternatives)))
     fixed_bytes = encode_fixed(fixed, len(data))
     if fixed_bytes:
-        _check_lost(fixed_bytes, data, read_damaged(data, mark=mark, gap=gap))
+        without_fixed = read_damaged(data, mark=mark, gap=gap)
+        if not fixes_visible:
+            _check_lost(fixed_bytes, data, without_fixed)
+        _check_markers(fixed_bytes, without_fixed)
     fixed_bytes = sorted([*fixed_bytes, *pins])
     # Each marker: the start and the end of its bytes, whether it is a gap, its fixed text.
     markers: list[tuple[int, int, bool, bytes | None]] = [
@@ -280,7 +299,6 @@ def _check_lost(fixed: list[tuple[int, int, bytes]], data: bytes, damaged: Damag
     invalid = np.flatnonzero(damaged.tokens != damaged.check_utf8("invalid").tokens)
     for first in damaged.origins(invalid)[:, 0].tolist():
         masked[first : first + 1] = NO_CHARACTER
-    starts, stops = damaged.spans[:, 0], damaged.spans[:, 1]
     for start, stop, _ in fixed:
         search_start = max(0, start - 3)  # a character has up to 4 bytes, so one that overlaps the range starts here
         for character in CHARACTER.finditer(masked, search_start, min(len(data), stop + 3)):
@@ -291,6 +309,12 @@ def _check_lost(fixed: list[tuple[int, int, bytes]], data: bytes, damaged: Damag
                     f"the bytes {start} to {stop} are not all lost: {data[first:last]!r} at {first} to {last} is "
                     "visible text and cannot be replaced; give only the range of the marks or of the gap",
                 )
+
+
+def _check_markers(fixed: list[tuple[int, int, bytes]], damaged: DamagedDocument) -> None:
+    """Refuse fixed text for a part of a marker."""
+    starts, stops = damaged.spans[:, 0], damaged.spans[:, 1]
+    for start, stop, _ in fixed:
         for boundary in (start, stop):
             marker = int(np.searchsorted(stops, boundary, side="right"))
             if marker < len(starts) and starts[marker] < boundary:

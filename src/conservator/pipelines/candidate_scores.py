@@ -16,10 +16,11 @@ import torch
 
 from conservator.channels import MaskChannel, Observation
 from conservator.decoders.rescoring import Rescored, Slot, choose_listed
+from conservator.documents import DamagedDocument
 from conservator.experts import PAD, Context, DocumentExpert, Expert, Meter, Team
 from conservator.experts.causal import CausalExpert
-from conservator.field import Inferred
-from conservator.pipelines.lost_bytes import default_engine, observe
+from conservator.field import Inferred, SubsampledBayes
+from conservator.pipelines.lost_bytes import observe
 from conservator.pipelines.rescoring import RESCORING, Rescorer
 from conservator.pipelines.task import PipelineTask
 from conservator.vocabularies import BYTES
@@ -116,8 +117,9 @@ class ExpertRescorer:
             for expert in sorted(self.task.models.experts, key=lambda expert: expert.spec.is_gated)
         ]
         team = Team(experts, meter)
-        observation = observe(tokens, channel, team, self.task.options.evidence_radius, everywhere=False)
-        engine = self.task.models.engine or default_engine(self.task, observation)
+        radius = self.task.options.evidence_radius
+        observation = observe(DamagedDocument.of_tokens(tokens), channel, team, radius, everywhere=False)
+        engine = self.task.models.engine or SubsampledBayes(evidence_radius=radius)
         inferred = engine(team, observation, self.task.generator)
         return score_candidates(team, observation, inferred, text, slots)
 

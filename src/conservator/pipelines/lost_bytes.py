@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,21 +9,22 @@ from numpy.typing import NDArray
 
 from conservator.alignment import choose_lengths
 from conservator.arrays import Floats, Ints
-from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
-from conservator.decoders import Candidate, DecodedText, best_candidates, decode_text
+from conservator.channels import Channel, Observation, Status, as_channel
+from conservator.decoders import Candidate, DecodedText, best_candidates, changed_tokens, decode_text, locate_errors
 from conservator.decoders.alternatives import MAX_WINDOW_POSITIONS
+from conservator.decoders.error_location import CONFIG as LOCATION
 from conservator.documents import DamagedDocument, read_damaged
 from conservator.errors import OptionError
 from conservator.experts import Cost, Expert, MemoryExpert, MemorySource, OutOfTimeError, Team
 from conservator.experts.causal import CausalExpert
 from conservator.experts.windows import excerpt_around
-from conservator.field import Bayes, Engine, Outcome, SubsampledBayes, choose_experts
+from conservator.field import Engine, Outcome, SubsampledBayes, choose_experts
 from conservator.numerics import runs
 from conservator.options import are_marks_characters
 from conservator.pipelines.edits import find_gaps, make_edits
-from conservator.pipelines.rescoring import Rescorer, RescoringResult, precision_by_name
+from conservator.pipelines.rescoring import RESCORING, Rescorer, RescoringResult, precision_by_name
 from conservator.pipelines.task import PipelineTask
-from conservator.pipelines.undetermined import select_unfilled
+from conservator.pipelines.undetermined import keep_observed, select_unfilled
 from conservator.results import Notice, Restoration
 from conservator.results.notices import domain_notice, time_limit_notice
 from conservator.vocabularies import BYTES
@@ -59,7 +59,7 @@ class Decoding:
         ungated: Number of experts whose weight does not depend on their confidence; they are the first.
         field: (n, m) weight of each expert.
         regions: (n,) expert whose domain each position belongs to; -1 without evidence.
-        alternatives: Best candidates of each run of lost positions, if they were requested.
+        alternatives: Best candidates of each run of changed positions, if they were requested.
         provenance: Position -> the text and line that the memory copied its byte from.
         outcome: Outcome of the inference.
         out_of_time: Stage that the time limit interrupted; None if there was enough time.
@@ -81,22 +81,22 @@ class Decoding:
 
 
 def read_damage(task: PipelineTask) -> Damage:
-    """Find the damage of a document; raise an OptionError for options that its channel does not support."""
+    """Find the damage of a document; raise an OptionError for options that do not fit together."""
     options = task.options
     channel = as_channel(options.channel, BYTES.size)
-    damaged = read_damaged(task.document.data, mark=options.mark, gap=options.gap, fixed=task.fixed, pins=task.pins)
+    damaged = read_damaged(
+        task.document.data,
+        mark=options.mark,
+        gap=options.gap,
+        fixed=task.fixed,
+        pins=task.pins,
+        fixes_visible=channel.may_overwrite,
+    )
     if task.references.index is not None and not options.memory:
         raise OptionError("references", "references have no effect without the memory; set memory=True")
     if options.words and not options.memory:
         raise OptionError("words", "words have no effect on lost bytes without the memory; set memory=True")
-    is_uncertain = bool((channel.status(torch.from_numpy(damaged.tokens)) == Status.UNCERTAIN).any())
-    if is_uncertain and options.alternatives:
-        raise OptionError("alternatives", "alternatives need marked gaps; with this channel any byte may change")
-    if is_uncertain and options.effort == "best":
-        raise OptionError("effort", "'best' rescores marked gaps; with this channel any byte may change, use 'fast'")
-    if is_uncertain and task.fixed:
-        raise OptionError("fixed", "fixed text needs marked gaps; with this channel any byte may change")
-    return Damage(damaged, channel, is_uncertain)
+    return Damage(damaged, channel, bool(channel_observation(damaged, channel).uncertain.any()))
 
 
 def restore_bytes(task: PipelineTask) -> Restoration:
@@ -110,12 +110,11 @@ def restore_bytes(task: PipelineTask) -> Restoration:
         document_experts = models.document_experts(task.references, options)
         decoding = None
         if len(damaged.tokens) and (is_uncertain or len(damaged.lost)):
-            whole = damage.channel.observe(torch.from_numpy(damaged.tokens)[None])
+            whole = channel_observation(damaged, damage.channel)
             team = Team([*experts, *(expert.condition(whole) for expert in document_experts)], task.meter)
-            observation = observe(
-                damaged.tokens, damage.channel, team, options.evidence_radius, everywhere=is_uncertain
-            )
-            engine = models.engine or default_engine(task, observation)
+            observation = observe(damaged, damage.channel, team, options.evidence_radius, everywhere=is_uncertain)
+            radius = None if is_uncertain else options.evidence_radius
+            engine = models.engine or SubsampledBayes(evidence_radius=radius, choose_experts=models.select)
             rescorer = models.rescorer(options)
             decoding = infer_and_decode(task, team, damaged, observation, engine, rescorer, active_only=models.select)
     lost_unit = "invalid" if options.lost == "invalid" else "bytes"
@@ -214,11 +213,11 @@ def select_experts(task: PipelineTask, damage: Damage) -> list[Expert]:
     """Return the experts that do not depend on the document; with ``select``, those with non-negligible weight."""
     frozen, damaged, everywhere = task.models.frozen_experts, damage.damaged, damage.is_uncertain
     has_damage = everywhere or len(damaged.lost) > 0
-    if not task.models.select or not len(damaged.tokens) or not (everywhere or len(damaged.gaps)):
-        return frozen
+    if not task.models.select or not len(damaged.tokens) or not len(damaged.gaps):
+        return frozen  # the engine selects experts; here, gap lengths need them before
     team, evidence_radius = Team(frozen, task.meter), task.options.evidence_radius if has_damage else None
     with task.meter.stage("choosing experts"):
-        sample = observe(damaged.tokens, damage.channel, team, evidence_radius, everywhere=everywhere)
+        sample = observe(damaged, damage.channel, team, evidence_radius, everywhere=everywhere)
         return list(choose_experts(team, sample, task.generator, evidence_radius).experts)
 
 
@@ -237,37 +236,33 @@ def choose_gap_lengths(
     return damaged.with_lengths(*lengths)
 
 
-def default_engine(task: PipelineTask, observation: Observation) -> Engine:
-    """Return the engine for an observation if none was given."""
-    radius = task.options.evidence_radius
-    if observation.uncertain.any():
-        return Bayes(evidence_radius=radius)
-    return SubsampledBayes(evidence_radius=radius, choose_experts=task.models.select)
+def channel_observation(damaged: DamagedDocument, channel: Channel) -> Observation:
+    """Return the whole document as an observation (1, L); fixed text is known."""
+    observation = channel.observe(torch.from_numpy(damaged.tokens)[None])
+    status = observation.status.clone()
+    status[0, damaged.fixed_positions] = int(Status.KNOWN)
+    return replace(observation, status=status)
 
 
 def observe(
-    tokens: NDArray[np.integer[Any]], channel: Channel, team: Team, evidence_radius: int | None, *, everywhere: bool
+    damaged: DamagedDocument, channel: Channel, team: Team, evidence_radius: int | None, *, everywhere: bool
 ) -> Observation:
     """Return the document as an observation (1, L), or an excerpt around the damage if it is too long.
 
     Args:
-        tokens: (L,) tokens of the document, or the mask.
+        damaged: The damaged document.
         channel: The channel of the damage.
         team: The experts that will read the observation.
         evidence_radius: Evidence is gathered within this many bytes of damage; None: everywhere.
         everywhere: Whether any byte may be wrong, so that all bytes are read.
     """
-    observed, lost = torch.from_numpy(tokens), np.flatnonzero(tokens == BYTES.mask)
-    excerpt: Excerpt | None = None
-    if evidence_radius is not None and not everywhere and len(tokens) > team.context:
-        excerpt = excerpt_around(
-            lost, evidence_radius, max(evidence_radius, MAX_WINDOW_POSITIONS), len(tokens), team.context
-        )
-        if len(excerpt.positions) == len(tokens):
-            excerpt = None
-        else:
-            observed = observed[excerpt.positions]
-    return channel.observe(observed[None], excerpt)
+    length, context = len(damaged.tokens), team.context
+    if evidence_radius is None or everywhere or length <= context:
+        return channel_observation(damaged, channel)
+    excerpt = excerpt_around(damaged.lost, evidence_radius, max(evidence_radius, MAX_WINDOW_POSITIONS), length, context)
+    if len(excerpt.positions) == length:
+        return channel_observation(damaged, channel)
+    return channel.observe(torch.from_numpy(damaged.tokens[excerpt.positions.numpy()])[None], excerpt)
 
 
 def infer_and_decode(
@@ -294,28 +289,36 @@ def infer_and_decode(
         active_only: Whether the result lists only experts with non-zero weight, and the memory.
     """
     with team.meter.stage("inferring"):
-        inferred = engine(team, observation, task.generator)
+        if observation.uncertain.any():
+            error_prob = LOCATION.decoded_error_prob if rescorer is None else RESCORING.min_error_prob
+            observation, inferred = locate_errors(team, observation, engine, task.generator, error_prob)
+        else:
+            inferred = engine(team, observation, task.generator)
     with team.meter.stage("decoding"):
-        decoded = decode_text(team, observation, inferred, task.generator)
+        decoded = decode_text(team, observation, inferred)
     excerpt = observation.excerpt
     positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
-    lost = observation.lost[0].numpy()
     rescoring: RescoringResult | None = None
     out_of_time = decoded.out_of_time
     alternatives: list[tuple[Candidate, ...]] = []
-    try:
-        if rescorer is not None and out_of_time is None:
+    if rescorer is not None and out_of_time is None:
+        try:
             with team.meter.stage("rescoring"):
-                rescoring = rescorer(damaged, positions, decoded, team.meter)
+                rescoring = rescorer(damaged, positions, decoded, team.meter, observation)
             decoded = rescoring.decoded
-        if task.options.alternatives and out_of_time is None:
+        except OutOfTimeError as error:
+            out_of_time = error.stage
+    decoded = keep_observed(observation, decoded, task.options.min_confidence)
+    if task.options.alternatives and out_of_time is None:
+        try:
             with team.meter.stage("alternatives"):
                 alternatives = best_candidates(team, observation, inferred, decoded, task.options.alternatives)
+            changed = changed_tokens(observation, decoded)
             if rescoring is not None:
-                alternatives = rescoring.alternatives(lost, alternatives)
-            alternatives = scale_by_length(damaged, positions, lost, alternatives)
-    except OutOfTimeError as error:
-        out_of_time = error.stage
+                alternatives = rescoring.alternatives(changed, alternatives)
+            alternatives = scale_by_length(damaged, positions, changed, alternatives)
+        except OutOfTimeError as error:
+            out_of_time = error.stage
     field, has_memory = inferred.field[0].numpy(), isinstance(team.experts[-1], MemoryExpert)
     listed = list(range(len(team)))
     if active_only:
@@ -345,20 +348,20 @@ def infer_and_decode(
 
 
 def scale_by_length(
-    damaged: DamagedDocument, positions: Ints, lost: NDArray[np.bool_], alternatives: list[tuple[Candidate, ...]]
+    damaged: DamagedDocument, positions: Ints, changed: NDArray[np.bool_], alternatives: list[tuple[Candidate, ...]]
 ) -> list[tuple[Candidate, ...]]:
     """Multiply the probability of each candidate by that of the chosen lengths of its gaps.
 
     Args:
         damaged: The damaged document.
         positions: (n,) positions that were read.
-        lost: (n,) True at lost positions.
-        alternatives: Candidates of each run of lost positions.
+        changed: (n,) True at changed positions.
+        alternatives: Candidates of each run of changed positions.
     """
     if damaged.length_probability is None:
         return alternatives
     scaled = []
-    for (start, stop), candidates in zip(runs(lost), alternatives, strict=True):
+    for (start, stop), candidates in zip(runs(changed), alternatives, strict=True):
         gaps = np.unique(damaged.gap_of(positions[start:stop]))
         length_prob = float(damaged.length_probability[gaps[gaps >= 0]].prod())
         scaled.append(
@@ -370,13 +373,13 @@ def scale_by_length(
 def find_provenance(
     team: Team, damaged: DamagedDocument, positions: Ints, decoded: DecodedText, field: Floats
 ) -> dict[int, MemorySource]:
-    """Return position -> the text and line that the memory copied from, for lost bytes with a large memory weight."""
+    """Return position -> the text and line that the memory copied from, for changed bytes that it determines."""
     memory = team.experts[-1]
     if not isinstance(memory, MemoryExpert):
         return {}
     tokens = damaged.tokens.astype(np.int64)
     tokens[positions] = decoded.tokens
-    copied = positions[(field[:, -1] >= MIN_MEMORY_WEIGHT) & (damaged.tokens[positions] == BYTES.mask)]
+    copied = positions[(field[:, -1] >= MIN_MEMORY_WEIGHT) & (damaged.tokens[positions] != decoded.tokens)]
     sources = memory.sources(tokens, copied)
     return {position: source for position, source in zip(copied.tolist(), sources, strict=True) if source is not None}
 

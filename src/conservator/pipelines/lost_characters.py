@@ -151,7 +151,7 @@ def restore_characters(task: PipelineTask, text: CharacterText) -> Restoration:
         if len(text.damaged.positions):
             team = Team([expert], task.meter)
             channel = as_channel("mask", CHARACTERS.size)
-            observation = observe(text.damaged.tokens, channel, team, options.evidence_radius, everywhere=False)
+            observation = observe(text.damaged, channel, team, options.evidence_radius, everywhere=False)
             decoding = infer_and_decode(task, team, text.damaged, observation, SingleExpert())
             rescorer = candidate_rescorer(task)
             if rescorer is not None and decoding.out_of_time is None:

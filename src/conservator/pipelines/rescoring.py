@@ -5,10 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.arrays import Floats, Ints
+from conservator.channels import Observation
 from conservator.decoders import Candidate, DecodedText
 from conservator.decoders.rescoring import (
     CHUNK_BYTES,
@@ -44,6 +46,8 @@ class RescoringConfig:
     miss_prob_slope: float = 0.03  # probability per byte: calibrated on bursts of lost bytes [LOG: language-models]
     max_miss_prob: float = 0.6  # probability: bound for long runs [LOG: language-models]
     confidence_threshold: float = 0.99  # probability: more confident bytes are not rescored [LOG: language-models]
+    # probability: visible bytes with a lower probability of being wrong are not rescored [LOG: uncertain-bytes]
+    min_error_prob: float = 0.005
     balance: float = 0.5  # weight: networks and memory, where language models have 1 [LOG: language-models]
     min_log_prob: float = -12.0  # nats: lower bound of the byte potentials of networks and memory [untuned]
     tokens_per_lost_byte: int = 3  # tokens: read for each lost byte if a tenth of the bytes is lost [untuned]
@@ -68,25 +72,40 @@ class Rescorer:
     confidence_threshold: float = RESCORING.confidence_threshold
 
     def __call__(
-        self, damaged: DamagedDocument, positions: Ints, decoded: DecodedText, meter: Meter
+        self,
+        damaged: DamagedDocument,
+        positions: Ints,
+        decoded: DecodedText,
+        meter: Meter,
+        observation: Observation | None = None,
     ) -> "RescoringResult":
-        """Rescore the lost bytes with low confidence.
+        """Rescore the lost bytes with low confidence, and the visible bytes that may be wrong.
 
         Args:
             damaged: The damaged document.
             positions: (n,) positions that networks and memory have read.
             decoded: Their result at these positions.
             meter: Counts the tokens that are read.
+            observation: The document (1, n) that they decoded; None if all lost bytes are marked.
         """
         tokens = damaged.tokens.astype(np.int64)
-        lost = tokens[positions] == BYTES.mask
+        lost = tokens[positions] == BYTES.mask if observation is None else observation.lost[0].numpy()
         tokens[positions] = decoded.tokens
-        uncertain = decoded.confidence[lost] < self.confidence_threshold
+        is_marked = damaged.tokens[positions[lost]] == BYTES.mask
+        threshold = np.where(is_marked, self.confidence_threshold, 1 - RESCORING.min_error_prob)
+        uncertain = decoded.confidence[lost] < threshold
         indices = np.flatnonzero(lost)[uncertain]
-        log_probs = decoded.log_probs[uncertain].double().clamp_min(RESCORING.min_log_prob).numpy()
-        slots = open_bytes(positions[indices], self.balance * log_probs)
+        log_probs = decoded.log_probs[uncertain].double()
+        log_likelihood = torch.zeros(1)
+        if observation is not None and observation.likelihood.lost_is_informative:
+            log_likelihood = observation[0].likelihood[indices].table()
+            log_probs = torch.log_softmax(log_probs - log_likelihood, dim=-1)
+        log_potentials = self.balance * log_probs.clamp_min(RESCORING.min_log_prob) + log_likelihood
+        slots = open_bytes(positions[indices], log_potentials.numpy())
         text = tokens.astype(np.uint8).tobytes()
-        weights = self.weights(text, damaged.tokens != BYTES.mask, meter)
+        visible = np.full(len(tokens), True)
+        visible[positions[lost]] = False
+        weights = self.weights(text, visible, meter)
         rescored = calibrate_posterior(rescore(self.experts, weights, text, slots, meter))
         new_tokens, confidence = decoded.tokens.copy(), decoded.confidence.copy()
         model_weights = np.zeros((len(positions), len(self.experts)))
@@ -195,14 +214,14 @@ class RescoringResult:
     weights: Floats
 
     def alternatives(
-        self, lost: NDArray[np.bool_], others: Sequence[tuple[Candidate, ...]]
+        self, changed: NDArray[np.bool_], others: Sequence[tuple[Candidate, ...]]
     ) -> list[tuple[Candidate, ...]]:
-        """Return the best candidates of each run of lost bytes: those that were rescored, otherwise ``others``.
+        """Return the best candidates of each run of changed bytes: those that were rescored, otherwise ``others``.
 
         The candidate that the text contains comes first.
         """
         merged, slot_of = [], {index: slot for slot, index in enumerate(self.indices.tolist())}
-        for (start, stop), other in zip(runs(lost), others, strict=True):
+        for (start, stop), other in zip(runs(changed), others, strict=True):
             slots = [slot_of.get(index, -1) for index in range(start, stop)]
             posterior = self.rescored.candidates_of(slots)
             current = bytes(self.decoded.tokens[start:stop].tolist())

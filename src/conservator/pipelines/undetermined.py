@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.arrays import Bools, Floats, Ints
+from conservator.channels import Observation
 from conservator.decoders import DecodedText
 from conservator.documents import DamagedDocument
 from conservator.options import RestoreOptions
@@ -108,6 +109,36 @@ def count_nearby(flags: Bools) -> NDArray[np.int64]:
         total[np.minimum(position + radius + 1, len(flags))] - total[np.maximum(position - radius, 0)]
     )
     return counts
+
+
+def keep_observed(observation: Observation, decoded: DecodedText, min_confidence: float) -> DecodedText:
+    """Return the decoded text (L,) without changes of visible bytes that have too low a confidence.
+
+    Such a byte stays as observed. A character changes as a whole or not at all, because observed and changed bytes
+    together may not be valid UTF-8. A change remains if the observed bytes are not valid.
+
+    Args:
+        observation: The document (1, L) that was decoded.
+        decoded: The decoded text.
+        min_confidence: Minimum confidence of a changed byte.
+    """
+    observed, lost = observation.tokens[0].numpy(), observation.lost[0].numpy()
+    visible = observed < observation.vocab_size
+    rejected = visible & (observed != decoded.tokens) & (decoded.confidence < min_confidence)
+    if not rejected.any():
+        return decoded
+    tokens, confidence = decoded.tokens.copy(), decoded.confidence.copy()
+    row, character = np.cumsum(lost) - 1, np.cumsum((tokens & 0xC0) != 0x80)
+    for number in np.unique(character[rejected]).tolist():
+        inside = np.flatnonzero(character == number)
+        original = np.where(visible[inside], observed[inside], tokens[inside])
+        if BYTES.constraint.violations(original).any():
+            continue
+        selected = inside[original != tokens[inside]]
+        tokens[inside] = original
+        log_probs = decoded.log_probs[row[selected], observed[selected]].double().numpy()
+        confidence[selected] = np.minimum(np.exp(log_probs), 1 - confidence[selected])
+    return replace(decoded, tokens=tokens, confidence=confidence)
 
 
 def select_unfilled(

@@ -5,11 +5,11 @@ from torch import Tensor
 
 from conservator.channels import Observation
 from conservator.decoders.predict import ContextPolicy
-from conservator.decoders.predict_with_channel import predict_with_channel
 from conservator.errors import ConservatorError
 from conservator.experts import Team
 from conservator.field import Inferred
 from conservator.reference.decoders.decoded import Decoded
+from conservator.reference.decoders.predict_with_channel import predict_with_channel
 
 
 def decode_posterior(observation: Observation, log_probs: Tensor) -> Decoded:
