@@ -56,19 +56,19 @@ class LineLattice(Lattice):
     last: int
 
     @classmethod
-    def of(cls, found: Hypotheses) -> "LineLattice":
+    def of(cls, hypotheses: Hypotheses) -> "LineLattice":
         """Return the lattice of the hypotheses; those at the end of the line are final."""
-        final = np.flatnonzero(found.positions == found.positions[found.last])
+        final = np.flatnonzero(hypotheses.positions == hypotheses.positions[hypotheses.last])
         return cls(
-            len(found.positions),
-            found.sources,
-            found.targets,
-            found.scores,
+            len(hypotheses.positions),
+            hypotheses.sources,
+            hypotheses.targets,
+            hypotheses.scores,
             final,
-            found.positions,
-            found.best_edges,
-            found.arcs,
-            found.last,
+            hypotheses.positions,
+            hypotheses.best_edges,
+            hypotheses.arcs,
+            hypotheses.last,
         )
 
     def best_path(self) -> list[int]:
