@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conservator.channels import ConfusionChannel, ReplacementChannel, Status
 from conservator.decoders import decode_text, locate_errors
-from conservator.decoders.error_location import CONFIG, find_violations, spread_folds
+from conservator.decoders.error_location import CONFIG, find_violations, spread_folds, with_equal_digits
 from conservator.errors import ConservatorError
 from conservator.experts import Team
 from conservator.field import Inferred, SubsampledBayes
@@ -113,3 +113,12 @@ def test_a_hidden_token_is_decoded_with_its_likelihood():
     ascii_only = posterior[:128] / posterior[:128].sum()
     assert decoded.tokens[1] == int(ascii_only.argmax())
     np.testing.assert_allclose(decoded.confidence[1], ascii_only.max(), rtol=1e-3)
+
+
+def test_digits_share_their_probability():
+    log_probs = torch.log_softmax(torch.randn(3, 256, generator=torch.Generator().manual_seed(0)), dim=-1)
+    equal = with_equal_digits(log_probs)
+    assert torch.allclose(equal.logsumexp(-1), torch.zeros(3), atol=1e-5)
+    assert torch.allclose(equal[:, 48:58], equal[:, 48:49].expand(3, 10))
+    others = [token for token in range(256) if not 48 <= token < 58]
+    assert torch.equal(equal[:, others], log_probs[:, others])

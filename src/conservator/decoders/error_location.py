@@ -1,5 +1,6 @@
 """Locate wrong tokens: decide which uncertain tokens of an observation are hidden from the experts."""
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -9,6 +10,7 @@ from conservator.channels import Observation, Status
 from conservator.channels.likelihood import pick
 from conservator.experts import Team
 from conservator.field import Engine, Inferred
+from conservator.vocabularies import BYTES
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class LocationConfig:
 
 
 CONFIG = LocationConfig()
+DIGITS = slice(ord("0"), ord("9") + 1)
 
 
 def locate_errors(
@@ -94,9 +97,19 @@ def predict_errors(
     for predictions in batches:
         index = (predictions.sequence, predictions.position)
         log_probs = composition.log_probs(predictions.log_probs, *index).double()
+        if team.vocabulary is BYTES:
+            log_probs = with_equal_digits(log_probs)
         observed = observation[index]
         correct = observed.log_same() + pick(log_probs, observed.readable) - observed.likelihood.log_evidence(log_probs)
         error_probs[index] = -torch.expm1(correct.clamp(max=0.0))
+
+
+def with_equal_digits(log_probs: Tensor) -> Tensor:
+    """Return predictions (n, V) in which the digits share their probability: numbers cannot be predicted."""
+    log_probs = log_probs.clone()
+    digits = log_probs[:, DIGITS]
+    log_probs[:, DIGITS] = digits.logsumexp(dim=-1, keepdim=True) - math.log(digits.shape[1])
+    return log_probs
 
 
 def spread_folds(positions: Tensor, count: int) -> Tensor:
