@@ -2,7 +2,7 @@
 
 from conservator.decoders.alternatives import Candidate, best_candidates
 from conservator.decoders.predict import ContextPolicy, predict
-from conservator.decoders.text import DecodedText, decode_text
+from conservator.decoders.text import DecodedText, decode_text, with_loss_rates
 
 __all__ = [
     "Candidate",
@@ -11,4 +11,5 @@ __all__ = [
     "best_candidates",
     "decode_text",
     "predict",
+    "with_loss_rates",
 ]

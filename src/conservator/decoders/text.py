@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conservator.channels import Observation
+from conservator.channels import Observation, TokenDependentMaskChannel
+from conservator.decoders.loss_rates import infer_loss_rates
 from conservator.decoders.predict import predict
 from conservator.decoders.predict_with_channel import predict_with_channel
 from conservator.errors import ConservatorError
@@ -27,6 +28,7 @@ class TextDecoderConfig:
     folds: int = 5  # folds: of the uncertain tokens, which are hidden in turn [LOG: uncertain-bytes]
     margin_positions: int = 31  # positions: context on either side after iteration 1 [LOG: sampling-the-evidence]
     min_confidence: float = 0.9  # probability: more confident tokens are filled in at once [untuned]
+    chunk_positions: int = 2**14  # positions: predictions that are changed at a time [safety limit]
 
 
 CONFIG = TextDecoderConfig()
@@ -44,6 +46,7 @@ class DecodedText:
         cost: network evaluations and seconds.
         not_predicted: (k,) the lost or uncertain positions without a prediction, because time ran out.
         out_of_time: the stage in which time ran out; None if it did not.
+        loss_rates: (V,) the inferred loss rate of each token; None if they were not inferred.
     """
 
     tokens: NDArray[np.int64]
@@ -53,9 +56,17 @@ class DecodedText:
     cost: Cost
     not_predicted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     out_of_time: str | None = None
+    loss_rates: Tensor | None = None
 
 
-def decode_text(team: Team, observation: Observation, inferred: Inferred, generator: torch.Generator) -> DecodedText:
+def decode_text(
+    team: Team,
+    observation: Observation,
+    inferred: Inferred,
+    generator: torch.Generator,
+    *,
+    infer_rates: bool = False,
+) -> DecodedText:
     """Choose all lost and uncertain tokens of a document (1, L): a most likely text that is allowed.
 
     All lost tokens are predicted from the known ones. In every group of neighbouring lost tokens, the more confident
@@ -65,7 +76,8 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred, genera
 
         c p(v | visible, filled in) + (1 - c) p(v | visible)
 
-    With uncertain tokens there is one iteration.
+    With uncertain tokens there is one iteration. With ``infer_rates``, the loss rate of each token is inferred after
+    the first iteration, unless tokens are uncertain or the channel states the rates.
 
     If time runs out, the remaining tokens are filled in at once, by their last predictions. Positions without a
     prediction are listed in ``not_predicted``: a lost token is a placeholder there, and an uncertain token is kept as
@@ -76,7 +88,9 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred, genera
         observation: the document.
         inferred: its inferred composition.
         generator: draws the folds of uncertain tokens.
+        infer_rates: whether the damage may erase some tokens more often than others.
     """
+    infer_rates &= not (observation.uncertain.any() or observation.likelihood.erasure_is_informative)
     draft = Draft(team, observation, inferred)
     out_of_time: str | None = None
     with team.meter.measure() as spent:
@@ -84,9 +98,11 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred, genera
             for iteration in team.meter.steps(range(max_iterations(np.flatnonzero(draft.pending)))):
                 margin = CONFIG.margin_positions if iteration else None
                 for predictions, log_probs in _predict_pending(
-                    team, observation, inferred, draft.text, draft.pending, generator, margin
+                    team, draft.observation, inferred, draft.text, draft.pending, generator, margin
                 ):
                     draft.update(predictions, log_probs)
+                if infer_rates and not iteration:
+                    draft.apply_loss_rates()
                 draft.fill(all_at_once=bool(observation.uncertain.any()))
                 if not draft.pending.any():
                     break
@@ -97,7 +113,14 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred, genera
             draft.fill(all_at_once=True)
     not_predicted = np.flatnonzero(draft.not_predicted)
     return DecodedText(
-        draft.text, draft.confidence, draft.log_probs, draft.gate_weights, spent.cost, not_predicted, out_of_time
+        draft.text,
+        draft.confidence,
+        draft.log_probs,
+        draft.gate_weights,
+        spent.cost,
+        not_predicted,
+        out_of_time,
+        draft.loss_rates,
     )
 
 
@@ -105,6 +128,8 @@ class Draft:
     """A partially decoded document (1, L).
 
     Attributes:
+        observation: the document, with the inferred loss rates if there are any.
+        loss_rates: (V,) the inferred loss rate of each token; None if they were not inferred.
         text: (L,) tokens that are known or filled in, else the mask.
         pending: (L,) True where a token is still to be filled in.
         not_predicted: (L,) True at lost or uncertain positions without a prediction.
@@ -131,6 +156,7 @@ class Draft:
         self._row = (decoded.cumsum(0) - 1).numpy()
         self._observed = observation.tokens[0].masked_fill(observation.hidden[0], mask).numpy()
         self._candidates = constraint.initial_candidates(self._observed[self.pending])
+        self.loss_rates: Tensor | None = None
         self._first: Tensor | None = None  # the log-probabilities after the first iteration
 
     def update(self, predictions: Predictions, log_probs: Tensor) -> None:
@@ -142,6 +168,18 @@ class Draft:
         self.not_predicted[positions] = False
         self._candidates.put(self._row[positions], self.constraint.make_candidates(log_probs))
         self.log_probs[self._row[positions]] = log_probs.half()
+
+    def apply_loss_rates(self) -> None:
+        """Infer the loss rates from the predictions, and condition the predictions on them."""
+        size, readable = len(self.log_probs[0]), self.observation.readable[~self.observation.hidden]
+        rows = np.flatnonzero(~self.not_predicted[self.observation.lost[0].numpy()])
+        visible = np.bincount(readable.numpy(), minlength=size).astype(np.float64)
+        rates = torch.from_numpy(infer_loss_rates(self.log_probs[rows].numpy(), visible))
+        self.loss_rates, self.observation = rates, with_loss_rates(self.observation, rates)
+        for part in np.split(rows, range(CONFIG.chunk_positions, len(rows), CONFIG.chunk_positions)):
+            log_probs = torch.log_softmax(self.log_probs[part].float() + rates.log().float(), dim=-1)
+            self._candidates.put(part, self.constraint.make_candidates(log_probs))
+            self.log_probs[part] = log_probs.half()
 
     def fill(self, *, all_at_once: bool) -> None:
         """Fill in all pending tokens, or the more confident half of each group."""
@@ -198,6 +236,11 @@ def prob_neighbours_correct(confidence: NDArray[np.float64]) -> NDArray[np.float
 def close_at_cuts(constraint: Constraint, tokens: NDArray[np.int64], observation: Observation) -> NDArray[np.int64]:
     """Return the tokens (L,) of a document, changed at the cuts of an excerpt so that the excerpt is allowed alone."""
     return tokens if observation.excerpt is None else constraint.close_at_cuts(tokens, observation.excerpt.cuts.numpy())
+
+
+def with_loss_rates(observation: Observation, rates: Tensor) -> Observation:
+    """Return the observation of a channel that erases each token with its rate (V,)."""
+    return TokenDependentMaskChannel(rates).observe(observation.tokens, observation.excerpt)
 
 
 def apply_erasure_likelihood(observation: Observation, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:

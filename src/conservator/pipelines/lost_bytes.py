@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from conservator.alignment import choose_lengths
 from conservator.arrays import Floats, Ints
 from conservator.channels import Channel, Excerpt, Observation, Status, as_channel
-from conservator.decoders import Candidate, DecodedText, best_candidates, decode_text
+from conservator.decoders import Candidate, DecodedText, best_candidates, decode_text, with_loss_rates
 from conservator.decoders.alternatives import MAX_WINDOW_POSITIONS
 from conservator.documents import DamagedDocument, read_damaged
 from conservator.errors import OptionError
@@ -113,7 +113,9 @@ def restore_bytes(task: PipelineTask, damage: Damage) -> Restoration:
             observation = observe(damaged, damage.channel, team, options.evidence_radius, everywhere=is_uncertain)
             engine = models.engine or default_engine(task, observation)
             rescorer = models.rescorer(options)
-            decoding = infer_and_decode(task, team, damaged, observation, engine, rescorer, active_only=models.select)
+            decoding = infer_and_decode(
+                task, team, damaged, observation, engine, rescorer, active_only=models.select, infer_rates=True
+            )
     lost_unit = "invalid" if options.lost == "invalid" else "bytes"
     if decoding is None:
         names = (*(expert.spec.name for expert in experts), *(expert.spec.name for expert in document_experts))
@@ -273,6 +275,7 @@ def infer_and_decode(
     rescorer: Rescorer | None = None,
     *,
     active_only: bool = False,
+    infer_rates: bool = False,
 ) -> Decoding:
     """Infer the composition of an observation, and decode it.
 
@@ -286,11 +289,14 @@ def infer_and_decode(
         engine: Infers the composition.
         rescorer: Rescores bytes with low confidence; None disables rescoring.
         active_only: Whether the result lists only experts with non-zero weight, and the memory.
+        infer_rates: Whether the damage may erase some tokens more often than others.
     """
     with team.meter.stage("inferring"):
         inferred = engine(team, observation, task.generator)
     with team.meter.stage("decoding"):
-        decoded = decode_text(team, observation, inferred, task.generator)
+        decoded = decode_text(team, observation, inferred, task.generator, infer_rates=infer_rates)
+    if decoded.loss_rates is not None:
+        observation = with_loss_rates(observation, decoded.loss_rates)
     excerpt = observation.excerpt
     positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
     lost = observation.lost[0].numpy()
