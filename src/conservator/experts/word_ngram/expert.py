@@ -62,8 +62,8 @@ class WordNgramConfig:
 
 
 CONFIG = WordNgramConfig()
-# weight: prior means of the gate [LOG: word-expert]
-GATE_PRIOR = GatePrior(others_uncertain=(0.6, 0.08), others_confident=(0.35, 0.08))
+# weight, logit: prior means of the gate, and the standard deviation of their shift [LOG: word-expert]
+GATE_PRIOR = GatePrior(others_uncertain=(0.6, 0.08), others_confident=(0.35, 0.08), shift_std=0.3)
 SPEC = ExpertSpec("words", BYTES, gate_prior=GATE_PRIOR)
 NO_COUNTS = count_word_ngrams([])
 
@@ -204,9 +204,9 @@ class ContextScorer:
 
     def spelling(self, pattern: bytes, offset: int) -> Floats:
         """Compute the distribution (V,) of a letter of an unseen word."""
-        models = [(word_list.spelling, probability) for word_list, probability in self.expert.lists]
+        models = [(word_list.spelling, self.list_strength * weight) for word_list, weight in self.expert.lists]
         if self.reference_counts.total or not models:
-            models = [*models, (self.reference_counts.spelling, 1.0)]
+            models = [*models, (self.reference_counts.spelling, max(1.0, self.reference_counts.total))]
         total = sum(weight for _, weight in models)
         return sum(
             (weight / total * model.distribution(pattern, offset, CONFIG.letter_strength) for model, weight in models),

@@ -3,7 +3,7 @@
 import gzip
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -141,7 +141,7 @@ def identify_languages(text: bytes) -> dict[str, float]:
     common, hidden = load_common_words(), bytes([HIDDEN_BYTE])
     words = [word for word in (match[0] for match in WORD.finditer(text)) if hidden not in word and is_word(word)]
     words = words[:: max(1, len(words) // CONFIG.max_words)]
-    scores: Counter[str] = Counter()
+    scores: defaultdict[str, float] = defaultdict(float)
     for word in words:
         for language, frequency in common.get(word.lower(), {}).items():
             scores[language] += math.log1p(frequency / CONFIG.unlisted_frequency)
