@@ -24,7 +24,7 @@ class LossRateConfig:
     prior_strength: float = 10.0  # tokens: prior count of lost tokens of each kind [LOG: word-expert]
     max_positions: int = 2**14  # positions: evenly spaced sample of the lost positions [safety limit]
     max_iterations: int = 50  # iterations: of EM [numerical]
-    tolerance: float = 1e-4  # ratio: EM stops at a smaller change of all rates, relative to rho [numerical]
+    tolerance: float = 1e-3  # ratio: EM stops at a smaller change of all rates, relative to rho [numerical]
 
 
 CONFIG = LossRateConfig()

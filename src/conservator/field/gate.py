@@ -79,8 +79,9 @@ class Gate:
         """Return the log-probabilities (n, V) of all experts together. Arguments as in ``weight``."""
         weight_probs = torch.from_numpy(self.table)[classes_of(composed, gated)].to(composed.dtype)
         total = torch.zeros_like(composed)
-        for number, pool in enumerate(pools_by_weight(composed, gated)):
-            total += weight_probs[:, number, None] * pool.exp()
+        difference = gated - composed
+        for number, weight in enumerate(GATE_WEIGHTS.tolist()):
+            total += weight_probs[:, number, None] * torch.softmax(composed + weight * difference, dim=-1)
         log_probs = total.clamp_min(torch.finfo(total.dtype).tiny).log()
         if self.inverse_temperature == 1.0:
             return log_probs
