@@ -52,7 +52,7 @@ def test_rates_are_inferred_only_on_request():
     inferred = Inferred.given(torch.ones(1, tokens.shape[1], 1, dtype=torch.float64))
     generator = torch.Generator().manual_seed(0)
     assert decode_text(team, observation, inferred, generator).loss_rates is None
-    decoded = decode_text(team, observation, inferred, generator, infer_rates=True)
+    decoded = decode_text(team, observation, inferred, generator, np.ones(BYTES.size))
     assert decoded.loss_rates is not None
     lost = observation.lost[0]
     assert (decoded.tokens[~lost] == tokens[0, ~lost].numpy()).all()

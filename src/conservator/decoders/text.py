@@ -64,8 +64,7 @@ def decode_text(
     observation: Observation,
     inferred: Inferred,
     generator: torch.Generator,
-    *,
-    infer_rates: bool = False,
+    visible_counts: NDArray[np.float64] | None = None,
 ) -> DecodedText:
     """Choose all lost and uncertain tokens of a document (1, L): a most likely text that is allowed.
 
@@ -76,8 +75,8 @@ def decode_text(
 
         c p(v | visible, filled in) + (1 - c) p(v | visible)
 
-    With uncertain tokens there is one iteration. With ``infer_rates``, the loss rate of each token is inferred after
-    the first iteration, unless tokens are uncertain or the channel states the rates.
+    With uncertain tokens there is one iteration. With ``visible_counts``, the loss rate of each token is inferred
+    after the first iteration, unless tokens are uncertain or the channel states the rates.
 
     If time runs out, the remaining tokens are filled in at once, by their last predictions. Positions without a
     prediction are listed in ``not_predicted``: a lost token is a placeholder there, and an uncertain token is kept as
@@ -88,9 +87,11 @@ def decode_text(
         observation: the document.
         inferred: its inferred composition.
         generator: draws the folds of uncertain tokens.
-        infer_rates: whether the damage may erase some tokens more often than others.
+        visible_counts: (V,) number of visible tokens of each kind, in the whole document if the observation is an
+            excerpt; None if all tokens are lost equally often.
     """
-    infer_rates &= not (observation.uncertain.any() or observation.likelihood.erasure_is_informative)
+    if observation.uncertain.any() or observation.likelihood.erasure_is_informative:
+        visible_counts = None
     draft = Draft(team, observation, inferred)
     out_of_time: str | None = None
     with team.meter.measure() as spent:
@@ -101,8 +102,8 @@ def decode_text(
                     team, draft.observation, inferred, draft.text, draft.pending, generator, margin
                 ):
                     draft.update(predictions, log_probs)
-                if infer_rates and not iteration:
-                    draft.apply_loss_rates()
+                if visible_counts is not None and not iteration:
+                    draft.apply_loss_rates(visible_counts)
                 draft.fill(all_at_once=bool(observation.uncertain.any()))
                 if not draft.pending.any():
                     break
@@ -169,12 +170,10 @@ class Draft:
         self._candidates.put(self._row[positions], self.constraint.make_candidates(log_probs))
         self.log_probs[self._row[positions]] = log_probs.half()
 
-    def apply_loss_rates(self) -> None:
+    def apply_loss_rates(self, visible_counts: NDArray[np.float64]) -> None:
         """Infer the loss rates from the predictions, and condition the predictions on them."""
-        size, readable = len(self.log_probs[0]), self.observation.readable[~self.observation.hidden]
         rows = np.flatnonzero(~self.not_predicted[self.observation.lost[0].numpy()])
-        visible = np.bincount(readable.numpy(), minlength=size).astype(np.float64)
-        rates = torch.from_numpy(infer_loss_rates(self.log_probs[rows].numpy(), visible))
+        rates = torch.from_numpy(infer_loss_rates(self.log_probs[rows].numpy(), visible_counts))
         self.loss_rates, self.observation = rates, with_loss_rates(self.observation, rates)
         for part in np.split(rows, range(CONFIG.chunk_positions, len(rows), CONFIG.chunk_positions)):
             log_probs = torch.log_softmax(self.log_probs[part].float() + rates.log().float(), dim=-1)

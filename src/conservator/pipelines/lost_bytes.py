@@ -114,7 +114,14 @@ def restore_bytes(task: PipelineTask, damage: Damage) -> Restoration:
             engine = models.engine or default_engine(task, observation)
             rescorer = models.rescorer(options)
             decoding = infer_and_decode(
-                task, team, damaged, observation, engine, rescorer, active_only=models.select, infer_rates=True
+                task,
+                team,
+                damaged,
+                observation,
+                engine,
+                rescorer,
+                damaged.visible_counts,
+                active_only=models.select,
             )
     lost_unit = "invalid" if options.lost == "invalid" else "bytes"
     if decoding is None:
@@ -273,9 +280,9 @@ def infer_and_decode(
     observation: Observation,
     engine: Engine,
     rescorer: Rescorer | None = None,
+    visible_counts: Floats | None = None,
     *,
     active_only: bool = False,
-    infer_rates: bool = False,
 ) -> Decoding:
     """Infer the composition of an observation, and decode it.
 
@@ -288,13 +295,13 @@ def infer_and_decode(
         observation: The document, or an excerpt of it.
         engine: Infers the composition.
         rescorer: Rescores bytes with low confidence; None disables rescoring.
+        visible_counts: (V,) number of visible tokens of each kind in the document; None if all are lost equally often.
         active_only: Whether the result lists only experts with non-zero weight, and the memory.
-        infer_rates: Whether the damage may erase some tokens more often than others.
     """
     with team.meter.stage("inferring"):
         inferred = engine(team, observation, task.generator)
     with team.meter.stage("decoding"):
-        decoded = decode_text(team, observation, inferred, task.generator, infer_rates=infer_rates)
+        decoded = decode_text(team, observation, inferred, task.generator, visible_counts)
     if decoded.loss_rates is not None:
         observation = with_loss_rates(observation, decoded.loss_rates)
     excerpt = observation.excerpt
