@@ -63,6 +63,8 @@ BALANCE = 1.0  # exponent: weight of the team relative to the language model; tu
 RESCORE_BELOW = 0.9  # probability: the language model rescores dots below this confidence; tuned on the tuning plays
 MIN_GROUP_DOTS = 10  # dots: tables omit the accuracy of smaller groups [untuned]
 MAX_WRONG_WORDS = 50  # words: wrong words in the record [untuned]
+# A channel that states the loss rates, so that they are not inferred.
+EVEN_LOSS = TokenDependentMaskChannel(torch.full((BYTES.size,), 0.5))
 RELIABILITY_EDGES = np.linspace(0, 1, 11)  # probability: bins of the reliability curve [untuned]
 
 
@@ -332,7 +334,9 @@ def untrained_methods(statistics: TrainingStatistics, resources: Resources) -> d
         "networks": by_restorer(with_memory, memory=False),
         "memory": by_restorer(with_memory),
         "like": by_restorer(Restorer(builtin, references=statistics.references, select=True)),
-        "words_expert": by_restorer(Restorer([statistics.words], engine=FixedScales((1.0,))), memory=False),
+        "words_expert": by_restorer(
+            Restorer([statistics.words], engine=FixedScales((1.0,))), memory=False, channel=EVEN_LOSS
+        ),
         "evidence": by_restorer(word_expert, channel=TokenDependentMaskChannel(statistics.rates)),
     }
 
@@ -351,7 +355,7 @@ def trained_methods(
     product = Restorer(builtin, select=True, language_models=[model])
     return {
         OURS: by_restorer(composed, channel=channel),
-        "even": by_restorer(composed),
+        "even": by_restorer(composed, channel=EVEN_LOSS),
         BEST: by_restorer(composed, channel=channel, effort="best"),
         "expert": by_restorer(Restorer([*builtin, expert], references=statistics.references, select=True)),
         "language": by_restorer(product, effort="best"),

@@ -166,7 +166,9 @@ def by_frequency(usage: WordCounts, letter: str, letter_confidence: float) -> Me
                 lost = [offset for offset, byte in enumerate(token[0]) if byte == HIDDEN_BYTE]
                 if not lost:
                     continue
-                counts = {word: usage.tables.unigrams.at(usage.ids[word]) for word in usage.words.match(token[0])}
+                matches = usage.words.match(token[0])
+                words = matches.words() if matches is not None else []
+                counts = {word: usage.tables.unigrams.at(usage.ids[word]) for word in words}
                 best = max(counts, key=lambda word: (counts[word], -usage.ids[word]), default=b"")
                 text += bytes(best[offset] for offset in lost).decode("latin-1") if counts else letter * len(lost)
                 confidence += [counts[best] / sum(counts.values()) if counts else letter_confidence] * len(lost)

@@ -11,16 +11,19 @@ from conservator.decoders import ContextPolicy
 from conservator.errors import ConservatorError
 from conservator.experts import Memory, Team
 from conservator.experts.memory.expert import GATE_PRIOR
+from conservator.experts.word_ngram.expert import GATE_PRIOR as WORDS_PRIOR
 from conservator.field import Bayes, Gate, choose_experts, fit_gate
 from conservator.field.engines.fit_gates import CONFIG as SAMPLE
-from conservator.field.engines.fit_gates import hide_like_damage
+from conservator.field.engines.fit_gates import count_spans, hide_like_damage
 from conservator.field.gate import (
     CONFIG,
     GATE_WEIGHTS,
     INVERSE_TEMPERATURES,
+    SHIFTS,
     classes_of,
     confidence_nats,
     fit_inverse_temperature,
+    fit_prior,
     prior_table,
 )
 from conservator.reference import decode_one_step
@@ -70,16 +73,16 @@ def test_confidence_in_nats():
     assert torch.isfinite(nats).all()
 
 
+@pytest.mark.parametrize("gate_prior", [GATE_PRIOR, WORDS_PRIOR])
 @given(st.integers(0, 2**32 - 1), st.integers(0, 300))
 @settings(max_examples=30)
-def test_the_table_meets_its_optimality_conditions(seed, count):
+def test_the_table_meets_its_optimality_conditions(gate_prior, seed, count):
     """At the maximum of a concave objective on the simplex, the gradient is the same for all weights."""
     rng = np.random.default_rng(seed)
     evidence, classes = rng.normal(0, 2, (count, len(GATE_WEIGHTS))), rng.integers(0, 2 * CLASSES, count)
-    table = fit_gate(evidence, classes, GATE_PRIOR).table
+    table, likelihood = fit_gate(evidence, classes, gate_prior).table, np.exp(evidence)
     np.testing.assert_allclose(table.sum(axis=1), 1)
-    gradient = STRENGTH * prior_table(GATE_PRIOR) / table
-    likelihood = np.exp(evidence)
+    gradient = STRENGTH * fit_prior(likelihood, classes, gate_prior) / table
     mixed = (table[classes] * likelihood).sum(axis=1, keepdims=True)
     np.add.at(gradient, classes, likelihood / mixed)
     total = STRENGTH + np.bincount(classes, minlength=2 * CLASSES)
@@ -87,8 +90,9 @@ def test_the_table_meets_its_optimality_conditions(seed, count):
 
 
 def test_without_evidence_the_table_is_the_prior():
-    table = fit_gate(np.zeros((0, len(GATE_WEIGHTS))), np.zeros(0, dtype=np.int64), GATE_PRIOR).table
-    np.testing.assert_allclose(table, prior_table(GATE_PRIOR))
+    for gate_prior in (GATE_PRIOR, WORDS_PRIOR):
+        table = fit_gate(np.zeros((0, len(GATE_WEIGHTS))), np.zeros(0, dtype=np.int64), gate_prior).table
+        np.testing.assert_allclose(table, prior_table(gate_prior))
     means = prior_table(GATE_PRIOR) @ GATE_WEIGHTS
     assert (np.diff(means[:CLASSES]) > 0).all()
     assert (means[CLASSES + 1 :] < means[1:CLASSES]).all()
@@ -101,6 +105,38 @@ def test_an_accurate_memory_gains_weight_and_a_wrong_one_loses_it(right):
     prior_weights = prior_table(GATE_PRIOR) @ GATE_WEIGHTS
     assert (mean_weights[5] > 0.9) if right else (mean_weights[5] < 0.05)
     np.testing.assert_allclose(np.delete(mean_weights, 5), np.delete(prior_weights, 5))
+
+
+def test_a_shift_changes_the_logits_of_all_informative_means_equally():
+    def logits(shift):
+        means = (prior_table(WORDS_PRIOR, shift) @ GATE_WEIGHTS).reshape(2, CLASSES)
+        return np.log(means / (1 - means))
+
+    changes = logits(0.75) - logits(0.0)
+    np.testing.assert_allclose(changes[:, 0], 0, atol=1e-12)
+    np.testing.assert_allclose(changes[:, 1:], 0.75)
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_evidence_in_one_class_shifts_the_prior_means_of_the_others(right):
+    evidence = np.tile(np.linspace(-4, 0, len(GATE_WEIGHTS)) * (1 if right else -1), (200, 1))
+    classes = np.full(200, 5)
+    change = (fit_gate(evidence, classes, WORDS_PRIOR).table - prior_table(WORDS_PRIOR)) @ GATE_WEIGHTS
+    informative = np.delete(change, [0, CLASSES])
+    assert (informative > 0).all() if right else (informative < 0).all()
+    best = fit_prior(np.exp(evidence), classes, WORDS_PRIOR)
+    scores = [
+        np.log(prior_table(WORDS_PRIOR, shift)[5] @ np.exp(evidence[0])) * 200
+        - 0.5 * (shift / WORDS_PRIOR.shift_std) ** 2
+        for shift in SHIFTS.tolist()
+    ]
+    np.testing.assert_array_equal(best, prior_table(WORDS_PRIOR, SHIFTS[int(np.argmax(scores))]))
+
+
+def test_longer_texts_have_more_evidence():
+    assert count_spans(1000) == count_spans(3 * SAMPLE.period_positions) == SAMPLE.min_spans
+    assert count_spans(5 * SAMPLE.period_positions + 1) == 5
+    assert count_spans(1000 * SAMPLE.period_positions) == SAMPLE.max_spans
 
 
 def test_bayes_infers_the_other_experts_as_without_a_memory():

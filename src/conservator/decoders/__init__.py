@@ -3,7 +3,7 @@
 from conservator.decoders.alternatives import Candidate, best_candidates, changed_tokens
 from conservator.decoders.error_location import locate_errors
 from conservator.decoders.predict import ContextPolicy, predict
-from conservator.decoders.text import DecodedText, decode_text
+from conservator.decoders.text import DecodedText, decode_text, with_loss_rates
 
 __all__ = [
     "Candidate",
@@ -14,4 +14,5 @@ __all__ = [
     "decode_text",
     "locate_errors",
     "predict",
+    "with_loss_rates",
 ]

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conservator.channels import Observation
+from conservator.channels import Observation, TokenDependentMaskChannel
+from conservator.decoders.loss_rates import infer_loss_rates
 from conservator.decoders.predict import predict
 from conservator.errors import ConservatorError
 from conservator.experts import Cost, OutOfTimeError, Predictions, Team
@@ -25,6 +26,7 @@ class TextDecoderConfig:
 
     margin_positions: int = 31  # positions: context on either side after iteration 1 [LOG: sampling-the-evidence]
     min_confidence: float = 0.9  # probability: more confident tokens are filled in at once [untuned]
+    chunk_positions: int = 2**14  # positions: predictions that are changed at a time [safety limit]
 
 
 CONFIG = TextDecoderConfig()
@@ -43,6 +45,7 @@ class DecodedText:
         cost: network evaluations and seconds.
         not_predicted: (k,) the lost positions without a prediction, because time ran out.
         out_of_time: the stage in which time ran out; None if it did not.
+        loss_rates: (V,) the inferred loss rate of each token; None if they were not inferred.
     """
 
     tokens: NDArray[np.int64]
@@ -52,9 +55,12 @@ class DecodedText:
     cost: Cost
     not_predicted: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     out_of_time: str | None = None
+    loss_rates: Tensor | None = None
 
 
-def decode_text(team: Team, observation: Observation, inferred: Inferred) -> DecodedText:
+def decode_text(
+    team: Team, observation: Observation, inferred: Inferred, visible_counts: NDArray[np.float64] | None = None
+) -> DecodedText:
     """Choose all lost tokens of a document (1, L): a most likely text that is allowed.
 
     All lost tokens are predicted from the known ones. In every group of neighbouring lost tokens, the more confident
@@ -65,7 +71,8 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred) -> Dec
         c p(v | visible, filled in) + (1 - c) p(v | visible)
 
     Tokens that were hidden because they may be wrong (``locate_errors``) are lost, too: their observed token is part of
-    the likelihood, with which every prediction is multiplied.
+    the likelihood, with which every prediction is multiplied. With ``visible_counts``, the loss rate of each token is
+    inferred after the first iteration, unless the channel already tells something about lost tokens.
 
     If time runs out, the remaining tokens are filled in at once, by their last predictions. Positions without a
     prediction are listed in ``not_predicted``: a lost token is a placeholder there, and a hidden token is kept as
@@ -75,17 +82,23 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred) -> Dec
         team: m experts.
         observation: the document, without uncertain tokens.
         inferred: its inferred composition.
+        visible_counts: (V,) number of visible tokens of each kind, in the whole document if the observation is an
+            excerpt; None if all tokens are lost equally often.
     """
     if observation.uncertain.any():
         raise ConservatorError("decode_text does not support uncertain tokens; use locate_errors first")
+    if observation.likelihood.lost_is_informative:
+        visible_counts = None
     draft = Draft(team, observation, inferred)
     out_of_time: str | None = None
     with team.meter.measure() as spent:
         try:
             for iteration in team.meter.steps(range(max_iterations(np.flatnonzero(draft.pending)))):
                 margin = CONFIG.margin_positions if iteration else None
-                for predictions, log_probs in predict_pending(team, observation, inferred, draft, margin):
+                for predictions, log_probs in predict_pending(team, draft.observation, inferred, draft, margin):
                     draft.update(predictions, log_probs)
+                if visible_counts is not None and not iteration:
+                    draft.apply_loss_rates(visible_counts)
                 draft.fill()
                 if not draft.pending.any():
                     break
@@ -96,7 +109,14 @@ def decode_text(team: Team, observation: Observation, inferred: Inferred) -> Dec
             draft.fill(all_at_once=True)
     not_predicted = np.flatnonzero(draft.not_predicted)
     return DecodedText(
-        draft.text, draft.confidence, draft.log_probs, draft.gate_weights, spent.cost, not_predicted, out_of_time
+        draft.text,
+        draft.confidence,
+        draft.log_probs,
+        draft.gate_weights,
+        spent.cost,
+        not_predicted,
+        out_of_time,
+        draft.loss_rates,
     )
 
 
@@ -104,6 +124,8 @@ class Draft:
     """A partially decoded document (1, L).
 
     Attributes:
+        observation: the document, with the inferred loss rates if there are any.
+        loss_rates: (V,) the inferred loss rate of each token; None if they were not inferred.
         text: (L,) tokens that are known or filled in, else the mask.
         pending: (L,) True where a token is still to be filled in.
         not_predicted: (L,) True at lost positions without a prediction.
@@ -130,6 +152,7 @@ class Draft:
         self._row = (lost.cumsum(0) - 1).numpy()
         self._observed = observation.tokens[0].clamp(max=mask).numpy()
         self._candidates = constraint.initial_candidates(self._observed[self.pending])
+        self.loss_rates: Tensor | None = None
         self._first: Tensor | None = None  # the log-probabilities after the first iteration
 
     def update(self, predictions: Predictions, log_probs: Tensor) -> None:
@@ -141,6 +164,16 @@ class Draft:
         self.not_predicted[positions] = False
         self._candidates.put(self._row[positions], self.constraint.make_candidates(log_probs))
         self.log_probs[self._row[positions]] = log_probs.half()
+
+    def apply_loss_rates(self, visible_counts: NDArray[np.float64]) -> None:
+        """Infer the loss rates from the predictions, and condition the predictions on them."""
+        rows = np.flatnonzero(~self.not_predicted[self.observation.lost[0].numpy()])
+        rates = torch.from_numpy(infer_loss_rates(self.log_probs[rows].numpy(), visible_counts))
+        self.loss_rates, self.observation = rates, with_loss_rates(self.observation, rates)
+        for part in np.split(rows, range(CONFIG.chunk_positions, len(rows), CONFIG.chunk_positions)):
+            log_probs = torch.log_softmax(self.log_probs[part].float() + rates.log().float(), dim=-1)
+            self._candidates.put(part, self.constraint.make_candidates(log_probs))
+            self.log_probs[part] = log_probs.half()
 
     def fill(self, *, all_at_once: bool = False) -> None:
         """Fill in all pending tokens, or the more confident half of each group."""
@@ -197,6 +230,11 @@ def prob_neighbours_correct(confidence: NDArray[np.float64]) -> NDArray[np.float
 def close_at_cuts(constraint: Constraint, tokens: NDArray[np.int64], observation: Observation) -> NDArray[np.int64]:
     """Return the tokens (L,) of a document, changed at the cuts of an excerpt so that the excerpt is allowed alone."""
     return tokens if observation.excerpt is None else constraint.close_at_cuts(tokens, observation.excerpt.cuts.numpy())
+
+
+def with_loss_rates(observation: Observation, rates: Tensor) -> Observation:
+    """Return the observation of a channel that erases each token with its rate (V,)."""
+    return TokenDependentMaskChannel(rates).observe(observation.tokens, observation.excerpt)
 
 
 def apply_likelihood(observation: Observation, log_probs: Tensor, sequence: Tensor, position: Tensor) -> Tensor:

@@ -72,6 +72,11 @@ class DamagedDocument:
         return np.flatnonzero(self.tokens == LOST)
 
     @property
+    def visible_counts(self) -> Floats:
+        """The number of visible bytes of each value: (V,)."""
+        return np.bincount(self.tokens[self.tokens != LOST], minlength=BYTES.size).astype(np.float64)
+
+    @property
     def gaps(self) -> Ints:
         """The indices of the gap markers among the markers."""
         return np.flatnonzero(self.is_gap)

@@ -25,10 +25,13 @@ class GatePrior:
     Attributes:
         others_uncertain: if the other experts are not confident.
         others_confident: if they are.
+        shift_std: standard deviation of a shift of the logits of all means, which is inferred for each document; 0 for
+            no shift.
     """
 
     others_uncertain: tuple[float, float]
     others_confident: tuple[float, float]
+    shift_std: float = 0.0
 
 
 @dataclass(frozen=True)

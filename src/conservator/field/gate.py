@@ -8,7 +8,9 @@ predicts q. With the class c_l of a position l:
     pi_b(v) proportional to q_l(v)^(1 - b) p_l(v)^b,    composed distribution: sum_b p(b | c_l) pi_b(v)
 
 The table p(b | c) maximises the evidence of visible positions times a Dirichlet prior. The logarithm of this objective
-is concave in the table, and EM finds its maximum.
+is concave in the table, and EM finds its maximum. Most classes have few positions, so the classes may share a shift of
+their prior means, on the logit scale: an expert that predicts the document well gets more weight in all classes. The
+shift maximises the evidence under the prior table times a normal prior.
 
 On out-of-domain text, all experts may be overconfident. The composed distribution is therefore raised to a power, its
 inverse temperature, which maximises the evidence of the same positions. A value below 1 flattens the distribution.
@@ -28,6 +30,7 @@ from conservator.experts import GatePrior
 Array = NDArray[np.float64]
 
 GATE_WEIGHTS = np.arange(9) / 8  # weight: the values of b [untuned]
+SHIFTS = np.arange(-8, 9) / 4  # logit: candidates for the shift of the prior means [LOG: word-expert]
 # dimensionless: candidates for the inverse temperature, never above 1 [LOG: sampling-the-evidence]
 INVERSE_TEMPERATURES = np.arange(10, 21) / 20
 
@@ -76,8 +79,9 @@ class Gate:
         """Return the log-probabilities (n, V) of all experts together. Arguments as in ``weight``."""
         weight_probs = torch.from_numpy(self.table)[classes_of(composed, gated)].to(composed.dtype)
         total = torch.zeros_like(composed)
-        for number, pool in enumerate(pools_by_weight(composed, gated)):
-            total += weight_probs[:, number, None] * pool.exp()
+        difference = gated - composed
+        for number, weight in enumerate(GATE_WEIGHTS.tolist()):
+            total += weight_probs[:, number, None] * torch.softmax(composed + weight * difference, dim=-1)
         log_probs = total.clamp_min(torch.finfo(total.dtype).tiny).log()
         if self.inverse_temperature == 1.0:
             return log_probs
@@ -103,15 +107,37 @@ def pools_by_weight(composed: Tensor, gated: Tensor) -> Iterator[Tensor]:
         yield torch.log_softmax((1 - weight) * composed + weight * gated, dim=-1)
 
 
-def prior_table(prior: GatePrior) -> Array:
-    """Return the prior of p(b | c): binomial, with a mean that increases with the confidence of the gated expert."""
+def prior_table(prior: GatePrior, shift: float = 0.0) -> Array:
+    """Return the prior of p(b | c): binomial, with a mean that increases with the confidence of the gated expert.
+
+    Args:
+        prior: of the gated expert.
+        shift: added to the logits of the means of all classes except the uninformative ones.
+    """
     trials, successes = len(GATE_WEIGHTS) - 1, np.arange(len(GATE_WEIGHTS))
     combinations = np.array([math.comb(trials, count) for count in successes.tolist()])
-    prior_means = (prior.others_uncertain, prior.others_confident)
     informative = np.arange(CONFIG.confidence_classes - 1)
-    means = [[CONFIG.uninformative_mean, *(first + increase * informative)] for first, increase in prior_means]
-    mean = np.minimum(np.concatenate(means), CONFIG.max_prior_mean)[:, None]
+    means = []
+    for first, increase in (prior.others_uncertain, prior.others_confident):
+        mean = np.minimum(first + increase * informative, CONFIG.max_prior_mean)
+        means += [[CONFIG.uninformative_mean], mean / (mean + (1 - mean) * math.exp(-shift))]
+    mean = np.concatenate(means)[:, None]
     return combinations * mean**successes * (1 - mean) ** (trials - successes)
+
+
+def fit_prior(likelihood: Array, classes: NDArray[np.int64], gate_prior: GatePrior) -> Array:
+    """Return the prior table with the best shift of its means.
+
+    Args:
+        likelihood: (n, B) the likelihood of the observation for each weight b, up to a factor for each position.
+        classes: (n,) the class of each position.
+        gate_prior: of the expert.
+    """
+    if not gate_prior.shift_std:
+        return prior_table(gate_prior)
+    tables = [prior_table(gate_prior, shift) for shift in SHIFTS.tolist()]
+    scores = [np.log((table[classes] * likelihood).sum(axis=1)).sum() for table in tables]
+    return tables[int(np.argmax(np.array(scores) - 0.5 * (SHIFTS / gate_prior.shift_std) ** 2))]
 
 
 def fit_gate(evidence: Array, classes: NDArray[np.int64], gate_prior: GatePrior) -> Gate:
@@ -122,9 +148,8 @@ def fit_gate(evidence: Array, classes: NDArray[np.int64], gate_prior: GatePrior)
         classes: (n,) the class of each position.
         gate_prior: of the expert.
     """
-    prior = prior_table(gate_prior)
     likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True, initial=-np.inf))
-    table = prior
+    table = prior = fit_prior(likelihood, classes, gate_prior)
     for _ in range(CONFIG.max_iterations):
         posterior = table[classes] * likelihood
         posterior /= posterior.sum(axis=1, keepdims=True)

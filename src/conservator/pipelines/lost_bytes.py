@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from conservator.alignment import choose_lengths
 from conservator.arrays import Floats, Ints
 from conservator.channels import Channel, Observation, Status, as_channel
-from conservator.decoders import Candidate, DecodedText, best_candidates, changed_tokens, decode_text, locate_errors
+from conservator.decoders import (
+    Candidate,
+    DecodedText,
+    best_candidates,
+    changed_tokens,
+    decode_text,
+    locate_errors,
+    with_loss_rates,
+)
 from conservator.decoders.alternatives import MAX_WINDOW_POSITIONS
 from conservator.decoders.error_location import CONFIG as LOCATION
 from conservator.documents import DamagedDocument, read_damaged
@@ -116,7 +124,16 @@ def restore_bytes(task: PipelineTask) -> Restoration:
             radius = None if is_uncertain else options.evidence_radius
             engine = models.engine or SubsampledBayes(evidence_radius=radius, choose_experts=models.select)
             rescorer = models.rescorer(options)
-            decoding = infer_and_decode(task, team, damaged, observation, engine, rescorer, active_only=models.select)
+            decoding = infer_and_decode(
+                task,
+                team,
+                damaged,
+                observation,
+                engine,
+                rescorer,
+                damaged.visible_counts,
+                active_only=models.select,
+            )
     lost_unit = "invalid" if options.lost == "invalid" else "bytes"
     if decoding is None:
         names = (*(expert.spec.name for expert in experts), *(expert.spec.name for expert in document_experts))
@@ -272,6 +289,7 @@ def infer_and_decode(
     observation: Observation,
     engine: Engine,
     rescorer: Rescorer | None = None,
+    visible_counts: Floats | None = None,
     *,
     active_only: bool = False,
 ) -> Decoding:
@@ -286,6 +304,7 @@ def infer_and_decode(
         observation: The document, or an excerpt of it.
         engine: Infers the composition.
         rescorer: Rescores bytes with low confidence; None disables rescoring.
+        visible_counts: (V,) number of visible tokens of each kind in the document; None if all are lost equally often.
         active_only: Whether the result lists only experts with non-zero weight, and the memory.
     """
     with team.meter.stage("inferring"):
@@ -295,7 +314,9 @@ def infer_and_decode(
         else:
             inferred = engine(team, observation, task.generator)
     with team.meter.stage("decoding"):
-        decoded = decode_text(team, observation, inferred)
+        decoded = decode_text(team, observation, inferred, visible_counts)
+    if decoded.loss_rates is not None:
+        observation = with_loss_rates(observation, decoded.loss_rates)
     excerpt = observation.excerpt
     positions = np.arange(len(damaged.tokens)) if excerpt is None else excerpt.positions.numpy()
     rescoring: RescoringResult | None = None

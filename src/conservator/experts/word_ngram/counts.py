@@ -7,7 +7,7 @@ character except white space is a token, and so is the end of a line.
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ UNSEEN_ID = (1 << ID_BITS) - 1  # id of no token; all token ids are smaller
 # characters: offsets of the letters around a letter, from the most to the least specific context [untuned]
 LETTER_CONTEXTS = ((-3, -2, -1, 1, 2, 3), (-2, -1, 1, 2), (-1, 1))
 MAX_OFFSET = max(map(max, LETTER_CONTEXTS))
+MAX_CACHED = 2048  # results: that a dictionary or a spelling model keeps; about 4 MB each [safety limit]
 # bytes: a byte can change the tokens within this distance, because an apostrophe beside it joins words [definition]
 TOKEN_CHANGE_RADIUS = 2
 
@@ -51,8 +52,14 @@ class CountTable(NamedTuple):
 
     def at(self, key: int) -> float:
         """Return the count of one key, 0 if it does not occur."""
+        if not len(self.keys):
+            return 0.0
         index = self.keys.searchsorted(key)
         return float(self.counts[index]) if index < len(self.keys) and self.keys[index] == key else 0.0
+
+    def as_dict(self) -> dict[int, float]:
+        """Return key -> count, which is faster than ``at`` for a small table."""
+        return dict(zip(self.keys.tolist(), self.counts.tolist(), strict=True))
 
 
 class NgramTables(NamedTuple):
@@ -176,43 +183,103 @@ def is_letter(data: Bytes) -> NDArray[np.bool_]:
     return table[data]
 
 
-class Dictionary:
-    """Words by length, for matching with patterns."""
+@dataclass(frozen=True)
+class Matches:
+    """The n words that agree with a pattern.
 
-    def __init__(self, words: Iterable[bytes]) -> None:
-        """Sort the words of each length, from the front and from the back."""
-        by_length: dict[int, list[bytes]] = {}
-        for word in words:
-            by_length.setdefault(len(word), []).append(word)
-        self._forward = {length: sorted(group) for length, group in by_length.items()}
-        self._backward: dict[int, list[bytes]] = {}
+    Attributes:
+        group: letters of all words of this length, a row for each offset.
+        values: (n,) value of each word.
+        index: the columns of the words in ``group``.
+        masses: cached results of ``mass``.
+    """
+
+    group: Bytes
+    values: Floats
+    index: slice | Ints
+    masses: dict[int, Floats] = field(default_factory=dict)
+
+    def letters(self, offset: int) -> Bytes:
+        """Return the byte of each word at an offset: (n,)."""
+        return self.group[offset, self.index]
+
+    def mass(self, offset: int) -> Floats:
+        """Return the sum of the values for each byte at an offset: (V,). The result is cached."""
+        if offset not in self.masses:
+            self.masses[offset] = np.bincount(self.letters(offset), self.values, BYTES.size).astype(np.float64)
+        return self.masses[offset]
+
+    @cached_property
+    def total(self) -> float:
+        """The sum of the values."""
+        return float(self.values.sum())
+
+    def words(self) -> list[bytes]:
+        """Return the words."""
+        return [row.tobytes() for row in self.group[:, self.index].T]
+
+
+class SortedWords:
+    """Words of one length, sorted from the front or from the back."""
+
+    def __init__(self, words: Mapping[bytes, float], *, backward: bool) -> None:
+        """Sort the words."""
+        step = -1 if backward else 1
+        self.keys = sorted(word[::step] for word in words)
+        length = len(self.keys[0])
+        rows = np.frombuffer(b"".join(self.keys), dtype=np.uint8).reshape(-1, length)
+        self.letters = np.ascontiguousarray(rows.T[::step])
+        self.values = np.array([words[key[::step]] for key in self.keys], dtype=np.float64)
+
+    def find(self, start: bytes, others: Sequence[tuple[int, int]]) -> Matches:
+        """Return the words that begin (or end, reversed) with ``start``, and have the bytes ``others`` at offsets."""
+        first, last = bisect_left(self.keys, start), bisect_left(self.keys, start + b"\xff")
+        index: slice | Ints = slice(first, last)
+        for offset, byte in others if first < last else ():
+            equal = self.letters[offset, index] == byte
+            index = first + np.flatnonzero(equal) if isinstance(index, slice) else index[equal]
+        return Matches(self.letters, self.values[index], index)
+
+
+class Dictionary:
+    """Words by length, each with a value, for matching with patterns."""
+
+    def __init__(self, words: Mapping[bytes, float]) -> None:
+        """Group the words by length."""
+        self._by_length: dict[int, dict[bytes, float]] = {}
+        for word, value in words.items():
+            self._by_length.setdefault(len(word), {})[word] = value
+        self._sorted: dict[tuple[int, bool], SortedWords] = {}
+        self._cached: dict[bytes, Matches | None] = {}
 
     def __bool__(self) -> bool:
         """Return whether there are words."""
-        return bool(self._forward)
+        return bool(self._by_length)
 
-    def match(self, pattern: bytes) -> list[bytes]:
-        """Return the words that agree with a pattern, which has HIDDEN_BYTE at its hidden bytes."""
+    def match(self, pattern: bytes) -> Matches | None:
+        """Return the words that agree with a pattern, which has HIDDEN_BYTE at its hidden bytes; None if none does."""
+        if pattern not in self._cached:
+            if len(self._cached) >= MAX_CACHED:
+                self._cached.clear()
+            self._cached[pattern] = self._match(pattern)
+        return self._cached[pattern]
+
+    def _match(self, pattern: bytes) -> Matches | None:
+        """Return the words that agree with a pattern."""
+        words = self._by_length.get(len(pattern))
+        if words is None:
+            return None
         hidden = bytes([HIDDEN_BYTE])
         first, last = pattern.index(hidden), pattern.rindex(hidden)
         prefix, suffix = pattern[:first], pattern[last + 1 :]
-        words = self._forward.get(len(pattern), [])
-        if len(prefix) >= len(suffix):
-            selected = [word for word in _with_prefix(words, prefix) if word.endswith(suffix)]
-        else:
-            if len(pattern) not in self._backward:
-                self._backward[len(pattern)] = sorted(word[::-1] for word in words)
-            backward = _with_prefix(self._backward[len(pattern)], suffix[::-1])
-            selected = [word[::-1] for word in backward if word.endswith(prefix[::-1])]
-        for index in range(first + 1, last):
-            if pattern[index] != HIDDEN_BYTE:
-                selected = [word for word in selected if word[index] == pattern[index]]
-        return selected
-
-
-def _with_prefix(words: list[bytes], prefix: bytes) -> list[bytes]:
-    """Return the words of a sorted list that start with a prefix."""
-    return words[bisect_left(words, prefix) : bisect_left(words, prefix + b"\xff")]
+        backward = len(suffix) > len(prefix)
+        offsets = [*range(first + 1, last), *(range(first) if backward else range(last + 1, len(pattern)))]
+        others = [(offset, pattern[offset]) for offset in offsets if pattern[offset] != HIDDEN_BYTE]
+        key = len(pattern), backward
+        if key not in self._sorted:
+            self._sorted[key] = SortedWords(words, backward=backward)
+        matches = self._sorted[key].find(suffix[::-1] if backward else prefix, others)
+        return matches if len(matches.values) else None
 
 
 class SpellingModel:
@@ -221,6 +288,7 @@ class SpellingModel:
     def __init__(self, tables: Sequence[CountTable]) -> None:
         """Initialise from the counts of (context, letter) for each of LETTER_CONTEXTS."""
         self.tables = tables
+        self._cached: dict[tuple[bytes, float], Floats] = {}
 
     @classmethod
     def of(cls, words: Sequence[bytes]) -> "SpellingModel":
@@ -241,14 +309,25 @@ class SpellingModel:
         ``strength`` is the Dirichlet strength of the backoff to a less specific context.
         """
         padding = b" " * MAX_OFFSET
-        padded = padding + pattern + padding
+        around = (padding + pattern + padding)[position : position + 2 * MAX_OFFSET + 1]
+        probs = self._cached.get((around, strength))
+        if probs is None:
+            if len(self._cached) >= MAX_CACHED:
+                self._cached.clear()
+            probs = self._cached[around, strength] = self._predict(around, strength)
+        return probs
+
+    def _predict(self, around: bytes, strength: float) -> Floats:
+        """Compute the distribution (V,) of the letter in the middle of a pattern."""
         probs = np.full(BYTES.size, 1 / BYTES.size)
         for offsets, table in zip(reversed(LETTER_CONTEXTS), reversed(self.tables), strict=True):
-            context = bytes(padded[position + MAX_OFFSET + offset] for offset in offsets)
+            context = bytes([around[MAX_OFFSET + offset] for offset in offsets])
             if HIDDEN_BYTE in context:
                 break
             key = int.from_bytes(context) * BYTES.size
-            begin, end = table.keys.searchsorted(key), table.keys.searchsorted(key + BYTES.size)
+            begin, end = table.keys.searchsorted((key, key + BYTES.size)).tolist()
+            if begin == end:
+                break
             counts = table.counts[begin:end]
             total = float(counts.sum()) + strength
             probs *= strength / total

@@ -14,8 +14,11 @@ under the scores of all splits and all matching words (``DamagedWord``). Unseen 
 
 import math
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -31,6 +34,7 @@ from conservator.experts.word_ngram.counts import (
     ID_BITS,
     Bytes,
     Dictionary,
+    Matches,
     NgramTables,
     Tokens,
     WordCounts,
@@ -56,14 +60,15 @@ class WordNgramConfig:
     unseen_prob: float = 0.005  # probability: a word is unseen and has a certain length [untuned]
     letter_nats: float = 2.2  # nats: surprisal of a visible letter of an unseen word [untuned]
     min_unseen_share: float = 0.003  # ratio: the letter model is used if unseen words have this share [untuned]
+    min_segment_prob: float = 1e-4  # probability: the letters of less probable segments are ignored [numerical]
     max_hidden: int = 3  # bytes: words with more hidden bytes are not matched [untuned]
     letter_strength: float = 3.0  # counts: Dirichlet strength of the backoff between letter contexts [untuned]
     uniform_mix: float = 2.0**-10  # probability: mass of the uniform distribution in every prediction [untuned]
 
 
 CONFIG = WordNgramConfig()
-# weight: prior means of the gate [LOG: word-expert]
-GATE_PRIOR = GatePrior(others_uncertain=(0.6, 0.08), others_confident=(0.35, 0.08))
+# weight, logit: prior means of the gate, and the standard deviation of their shift [LOG: word-expert]
+GATE_PRIOR = GatePrior(others_uncertain=(0.6, 0.08), others_confident=(0.35, 0.08), shift_std=0.3)
 SPEC = ExpertSpec("words", BYTES, gate_prior=GATE_PRIOR)
 NO_COUNTS = count_word_ngrams([])
 
@@ -150,6 +155,11 @@ class WordExpert:
         probs = (1 - CONFIG.uniform_mix) * probs + CONFIG.uniform_mix / BYTES.size
         return copy_visible(torch.from_numpy(np.log(probs)).float(), context, at)
 
+    @cached_property
+    def document_counts(self) -> list[dict[int, float]]:
+        """The n-gram counts of the document as key -> count, for each order."""
+        return [table.as_dict() for table in self.document_tables]
+
     def hidden_tables(self, hidden: NDArray[np.bool_], start: int) -> NgramTables:
         """Count the n-grams of the document that the hidden bytes (l,) of a window at ``start`` may change."""
         flags = np.zeros(self.length, dtype=bool)
@@ -170,6 +180,7 @@ class ContextScorer:
         self.list_strength = CONFIG.list_strength if expert.lists else 0.0
         counted = self.reference_counts.total + CONFIG.document_weight * document_total
         self.total = max(1.0, counted + self.list_strength)
+        self.document_counts, self.hidden_counts = expert.document_counts, [table.as_dict() for table in hidden]
         self.dictionaries = [dictionary for dictionary in (self.reference_counts.words, expert.new_words) if dictionary]
         self.separators = self.reference_counts.separators + self.list_strength * sum(
             (probability * word_list.separators for word_list, probability in expert.lists), np.zeros(1)
@@ -182,36 +193,42 @@ class ContextScorer:
 
     def count(self, *ids: int) -> float:
         """Return the weighted count of an n-gram: references and document, without hidden n-grams; 0 with an id -1."""
-        if min(ids) < 0:
-            return 0.0
-        key, order = ids[0], len(ids) - 1
-        for token_id in ids[1:]:
+        key = 0
+        for token_id in ids:
+            if token_id < 0:
+                return 0.0
             key = (key << ID_BITS) | token_id
-        document_count = self.expert.document_tables[order].at(key) - self.hidden[order].at(key)
-        return self.reference_counts.tables[order].at(key) + CONFIG.document_weight * document_count
+        order = len(ids) - 1
+        document_count = self.document_counts[order].get(key, 0.0)
+        if document_count:
+            document_count -= self.hidden_counts[order].get(key, 0.0)
+        reference_count = self.reference_counts.tables[order].at(key) if self.reference_counts.total else 0.0
+        return reference_count + CONFIG.document_weight * document_count
 
     def list_frequency(self, word: bytes) -> float:
         """Return f(v) of a word."""
         return sum(probability * word_list.probs.get(word, 0.0) for word_list, probability in self.expert.lists)
 
-    def match_lists(self, pattern: bytes) -> dict[bytes, float]:
-        """Return word -> f(v) of the words of the word lists that match a pattern."""
-        matches: dict[bytes, float] = {}
-        for word_list, probability in self.expert.lists:
-            for word in word_list.match(pattern):
-                matches[word] = matches.get(word, 0.0) + probability * word_list.probs[word]
-        return matches
+    def match_lists(self, pattern: bytes) -> list[tuple[Matches, float]]:
+        """Return the words of each word list that match a pattern, and the probability of its language."""
+        matched = ((word_list.match(pattern), probability) for word_list, probability in self.expert.lists)
+        return [(matches, probability) for matches, probability in matched if matches is not None]
+
+    def matched_frequency(self, word: bytes, *, is_lone: bool) -> float:
+        """Return f(v) of a word as in ``match_lists``, for a pattern with one or several hidden bytes."""
+        return sum(
+            probability * word_list.matched_prob(word, is_lone=is_lone) for word_list, probability in self.expert.lists
+        )
 
     def spelling(self, pattern: bytes, offset: int) -> Floats:
         """Compute the distribution (V,) of a letter of an unseen word."""
-        models = [(word_list.spelling, probability) for word_list, probability in self.expert.lists]
+        models = [(word_list.spelling, self.list_strength * weight) for word_list, weight in self.expert.lists]
         if self.reference_counts.total or not models:
-            models = [*models, (self.reference_counts.spelling, 1.0)]
-        total = sum(weight for _, weight in models)
-        return sum(
-            (weight / total * model.distribution(pattern, offset, CONFIG.letter_strength) for model, weight in models),
-            np.zeros(BYTES.size),
-        )
+            models = [*models, (self.reference_counts.spelling, max(1.0, self.reference_counts.total))]
+        total, probs = sum(weight for _, weight in models), np.zeros(BYTES.size)
+        for model, weight in models:
+            probs += weight / total * model.distribution(pattern, offset, CONFIG.letter_strength)
+        return probs
 
     def trigram_prob(self, first: int, second: int, third: int, unigram: float) -> float:
         """Compute p(third | first second) from p(third); -1 stands for an unknown token."""
@@ -249,83 +266,118 @@ class DamagedWord:
         return marginals[np.searchsorted(self.hidden, positions - self.begin)]
 
     def marginals(self) -> Floats:
-        """Compute the unnormalised marginals (k, V) of the hidden bytes."""
+        """Compute the unnormalised marginals (k, V) of the hidden bytes.
+
+        The letters of segments with a negligible posterior probability are ignored.
+        """
         count, separators = len(self.hidden), self.scorer.separators
         segments = {(i, j): self.segment(i, j) for i in range(count + 1) for j in range(i, count + 1)}
-        size = {key: self.edges(*key)[1] > self.edges(*key)[0] for key in segments}
-        mass = separators.sum(axis=-1)
-
-        def joint(left: tuple[int, int], right: tuple[int, int]) -> float:
-            return float(mass[int(size[left]), int(size[right])])
-
+        size = {key: int(len(segment.pattern) > 0) for key, segment in segments.items()}
+        mass = separators.sum(axis=-1).tolist()
         alpha: dict[tuple[int, int], float] = {}
         for i, j in segments:  # in the order of i
-            ends = [((h, i - 1), alpha[h, i - 1]) for h in range(i)]
-            before = sum(value * joint(left, (i, j)) for left, value in ends) if i else 1.0
-            alpha[i, j] = before * segments[i, j][0]
+            ends = [(h, i - 1) for h in range(i)]
+            before = sum(alpha[left] * mass[size[left]][size[i, j]] for left in ends) if i else 1.0
+            alpha[i, j] = before * segments[i, j].score
         beta: dict[tuple[int, int], float] = {}
         for i, j in reversed(segments):
             starts = [(j + 1, end) for end in range(j + 1, count + 1)]
-            beta[i, j] = (
-                sum(joint((i, j), right) * segments[right][0] * beta[right] for right in starts) if j < count else 1.0
-            )
+            after = (mass[size[i, j]][size[right]] * segments[right].score * beta[right] for right in starts)
+            beta[i, j] = sum(after) if j < count else 1.0
         marginals = np.full((count, BYTES.size), np.finfo(np.float64).tiny)
-        for (i, j), (score, letters) in segments.items():
+        separator_weights = np.zeros((count, 2, 2))
+        min_weight = CONFIG.min_segment_prob * sum(alpha[i, count] for i in range(count + 1))
+        for (i, j), segment in segments.items():
             weight = alpha[i, j] * beta[i, j]
-            if j > i and weight > 0:
-                marginals[i:j] += weight / score * letters
+            if j > i and weight > min_weight:
+                marginals[i:j] += weight / segment.score * self.letters(segment)
             for right in ((j + 1, end) for end in range(j + 1, count + 1)) if j < count else ():
-                weight = alpha[i, j] * segments[right][0] * beta[right]
-                marginals[j] += weight * separators[int(size[i, j]), int(size[right])]
+                weight = alpha[i, j] * segments[right].score * beta[right]
+                separator_weights[j, size[i, j], size[right]] += weight
+        marginals += separator_weights.reshape(count, -1) @ separators.reshape(-1, BYTES.size)
         return marginals
 
     def edges(self, i: int, j: int) -> tuple[int, int]:
         """Return the first byte and the end of segment (i, j) in the token."""
         return self.hidden[i - 1] + 1 if i else 0, self.hidden[j] if j < len(self.hidden) else len(self.pattern)
 
-    def segment(self, i: int, j: int) -> tuple[float, Floats]:
-        """Return the score of segment (i, j), and its part for each letter of its hidden bytes: (j - i, V)."""
+    def segment(self, i: int, j: int) -> "Segment":
+        """Score segment (i, j)."""
         start, stop = self.edges(i, j)
-        pattern, letters, scorer = self.pattern[start:stop], np.zeros((j - i, BYTES.size)), self.scorer
+        pattern, scorer = self.pattern[start:stop], self.scorer
         before = self.before if i == 0 else (-1, -1)
         after = self.after if j == len(self.hidden) else -1
         factor = (self.backoff if i == 0 else 1.0) * (self.after_prob if after >= 0 else 1.0)
         if not pattern:
-            return factor, letters
+            return Segment(pattern, factor)
         unseen = factor * CONFIG.unseen_prob * math.exp(-CONFIG.letter_nats * (len(pattern) - (j - i)))
         if i == j:  # a visible word
             count = scorer.count(scorer.ids.get(pattern, -1)) + scorer.list_strength * scorer.list_frequency(pattern)
-            return factor * count / scorer.total + unseen, letters
-        scores = self.scores(pattern, before, after, factor) if j - i <= CONFIG.max_hidden else {}
-        total = sum(scores.values())
-        for number, offset in enumerate(offset - start for offset in self.hidden[i:j]):
-            for word, score in scores.items():
-                letters[number, word[offset]] += score
-            if unseen > CONFIG.min_unseen_share * total:
-                letters[number] += unseen * scorer.spelling(pattern, offset)
-            else:
-                letters[number] += unseen / BYTES.size
-        return total + unseen, letters
+            return Segment(pattern, factor * count / scorer.total + unseen)
+        if j - i > CONFIG.max_hidden:
+            return Segment(pattern, unseen, unseen)
+        scale = factor * scorer.list_strength / scorer.total
+        listed = [(matches, scale * probability) for matches, probability in scorer.match_lists(pattern)]
+        counted = self.counted_scores(pattern, before, after, scale)
+        total = sum(weight * matches.total for matches, weight in listed) + sum(counted.values())
+        return Segment(pattern, max(total, 0.0) + unseen, unseen, listed, counted)
 
-    def scores(self, pattern: bytes, before: tuple[int, int], after: int, factor: float) -> dict[bytes, float]:
-        """Return word -> score(v) of the words that match a pattern.
+    def counted_scores(self, pattern: bytes, before: tuple[int, int], after: int, scale: float) -> dict[bytes, float]:
+        """Return word -> score(v), less its score by the word lists, of the counted words that match a pattern.
 
         Args:
             pattern: the damaged word.
             before: ids of the two tokens before it.
             after: id of the token after it.
-            factor: score(v) / p(v) of words that were counted neither in the document nor in the references.
+            scale: score(v) / f(v) of words that were counted neither in the document nor in the references.
         """
-        scorer = self.scorer
-        scale = factor * scorer.list_strength / scorer.total
-        frequencies = scorer.match_lists(pattern)
-        scores = {word: scale * frequency for word, frequency in frequencies.items()}
-        for word in (word for dictionary in scorer.dictionaries for word in dictionary.match(pattern)):
-            token_id = scorer.ids[word]
-            count = scorer.count(token_id)
-            if count > 0:
-                unigram = (count + scorer.list_strength * frequencies.get(word, 0.0)) / scorer.total
-                scores[word] = scorer.trigram_prob(*before, token_id, unigram)
-                if after >= 0:
-                    scores[word] *= scorer.trigram_prob(before[1], token_id, after, self.after_prob)
+        scorer, scores = self.scorer, dict[bytes, float]()
+        is_lone = pattern.count(bytes([HIDDEN_BYTE])) == 1
+        for matches in (dictionary.match(pattern) for dictionary in scorer.dictionaries):
+            if matches is None:
+                continue
+            for word, value in zip(matches.words(), matches.values.tolist(), strict=True):
+                token_id = int(value)
+                count = scorer.count(token_id)
+                if count > 0:
+                    frequency = scorer.matched_frequency(word, is_lone=is_lone)
+                    unigram = (count + scorer.list_strength * frequency) / scorer.total
+                    score = scorer.trigram_prob(*before, token_id, unigram) if before[1] >= 0 else unigram
+                    if after >= 0:
+                        score *= scorer.trigram_prob(before[1], token_id, after, self.after_prob)
+                    scores[word] = score - scale * frequency
         return scores
+
+    def letters(self, segment: "Segment") -> Floats:
+        """Compute the part of the score of a segment for each letter of its hidden bytes: (k, V)."""
+        pattern, unseen = segment.pattern, segment.unseen
+        offsets = [offset for offset, byte in enumerate(pattern) if byte == HIDDEN_BYTE]
+        letters = np.zeros((len(offsets), BYTES.size))
+        has_unseen = unseen > CONFIG.min_unseen_share * (segment.score - unseen)
+        for row, offset in zip(letters, offsets, strict=True):
+            for matches, weight in segment.listed:
+                row += weight * matches.mass(offset)
+            for word, score in segment.counted.items():
+                row[word[offset]] += score
+            if segment.counted:
+                np.maximum(row, 0.0, out=row)  # rounding errors of differences
+            row += unseen * self.scorer.spelling(pattern, offset) if has_unseen else unseen / BYTES.size
+        return letters
+
+
+class Segment(NamedTuple):
+    """A segment of a damaged word.
+
+    Attributes:
+        pattern: its bytes.
+        score: its score.
+        unseen: the part of the score of unseen words.
+        listed: matching words of the word lists, and the weight of their frequencies in the score.
+        counted: matching word of the document or the references -> its score, less its score by the word lists.
+    """
+
+    pattern: bytes
+    score: float
+    unseen: float = 0.0
+    listed: Sequence[tuple[Matches, float]] = ()
+    counted: Mapping[bytes, float] = MappingProxyType({})

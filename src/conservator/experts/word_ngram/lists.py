@@ -12,7 +12,14 @@ from pathlib import Path
 import numpy as np
 
 from conservator.arrays import Floats
-from conservator.experts.word_ngram.counts import HIDDEN_BYTE, WORD, Dictionary, SpellingModel, count_separators
+from conservator.experts.word_ngram.counts import (
+    HIDDEN_BYTE,
+    WORD,
+    Dictionary,
+    Matches,
+    SpellingModel,
+    count_separators,
+)
 from conservator.vocabularies import BYTES
 
 FOLDER = Path(__file__).parent / "languages"  # written by conservator.training.word_lists
@@ -68,12 +75,17 @@ class WordList:
     @cached_property
     def frequent_words(self) -> Dictionary:
         """Frequent words by length."""
-        return Dictionary(word for word, frequency in self.probs.items() if frequency >= CONFIG.frequent)
+        return Dictionary({word: prob for word, prob in self.probs.items() if prob >= CONFIG.frequent})
 
-    def match(self, pattern: bytes) -> list[bytes]:
+    def match(self, pattern: bytes) -> Matches | None:
         """Return the words that agree with a pattern; only frequent words if it has several hidden bytes."""
         is_lone = pattern.count(bytes([HIDDEN_BYTE])) == 1
         return (self.words if is_lone else self.frequent_words).match(pattern)
+
+    def matched_prob(self, word: bytes, *, is_lone: bool) -> float:
+        """Return the frequency of a word if ``match`` returns it for a pattern with one or several hidden bytes."""
+        prob = self.probs.get(word, 0.0)
+        return prob if is_lone or prob >= CONFIG.frequent else 0.0
 
 
 def count_words(texts: Iterable[bytes], min_documents: int) -> tuple[Counter[bytes], Floats]:
@@ -141,7 +153,7 @@ def identify_languages(text: bytes) -> dict[str, float]:
     common, hidden = load_common_words(), bytes([HIDDEN_BYTE])
     words = [word for word in (match[0] for match in WORD.finditer(text)) if hidden not in word and is_word(word)]
     words = words[:: max(1, len(words) // CONFIG.max_words)]
-    scores: dict[str, float] = defaultdict(float)
+    scores: defaultdict[str, float] = defaultdict(float)
     for word in words:
         for language, frequency in common.get(word.lower(), {}).items():
             scores[language] += math.log1p(frequency / CONFIG.unlisted_frequency)

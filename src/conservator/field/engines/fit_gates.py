@@ -33,7 +33,9 @@ class GateSampleConfig:
     max_shifts: int = 64  # shifts: random shifts of the lost positions [untuned]
     span_positions: int = 384  # positions: length of a span [untuned]
     margin_positions: int = 48  # positions: context on either side of a span [untuned]
-    max_spans: int = 3  # spans: evenly spread over the sequence [untuned]
+    min_spans: int = 3  # spans: evenly spread over the sequence, at least [untuned]
+    max_spans: int = 24  # spans: at most [LOG: word-expert]
+    period_positions: int = 2048  # positions: a span for this number of positions where evidence is gathered [untuned]
 
 
 CONFIG = GateSampleConfig()
@@ -70,7 +72,7 @@ def infer_gates(
         error_probs: (N, L) the probability that an observed token is wrong.
         generator: draws the positions that are hidden.
     """
-    sample = spread_sample(~observation.lost & scored, observation, CONFIG.max_spans)
+    sample = spread_sample(~observation.lost & scored, observation, count_spans(int(scored.any(dim=0).sum())))
     pattern = hide_like_damage(observation, sample, generator)[:, None]
     hidden = hide(pattern, observation, error_probs, generator)
     batches = []
@@ -130,6 +132,11 @@ def hide_like_damage(observation: Observation, sample: Tensor, generator: torch.
         if CONFIG.hidden_period * hidden.sum() >= sample.sum():
             return hidden
     return hidden | Folds(CONFIG.hidden_period).draw(sample, generator, excerpt)[:, 0]
+
+
+def count_spans(positions: int) -> int:
+    """Return the number of spans of the sample for a number of positions where evidence is gathered."""
+    return min(max(positions // CONFIG.period_positions, CONFIG.min_spans), CONFIG.max_spans)
 
 
 def spread_sample(eligible: Tensor, observation: Observation, max_spans: int) -> Tensor:
