@@ -233,8 +233,8 @@ class RestoreOptions:
     )
     alternatives: int = option(
         0,
-        "Number of alternative texts for each lost span and each correction, in the report and the JSON result; they take "
-        "time and do not change the restored text.",
+        "Number of alternative texts for each lost span and each correction, in the report and the JSON result; they "
+        "take time and do not change the restored text.",
         min=0,
         limits={"cli": 100, "web": 20},
         automatic={

@@ -16,18 +16,26 @@ import numpy as np
 from conservator.channels import EditChannel, as_edit_channel
 from conservator.documents import Pin, encode_fixed
 from conservator.errors import OptionError
+from conservator.experts import OutOfTimeError
 from conservator.options import are_marks_characters
 from conservator.pipelines.correction import correct
 from conservator.pipelines.lost_bytes import read_damage, restore_bytes
 from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
 from conservator.pipelines.task import PipelineTask
 from conservator.results import Restoration
+from conservator.results.notices import time_limit_notice
 
 Stage = Callable[[PipelineTask], Restoration]
 
 
 def restore_in_stages(task: PipelineTask) -> Restoration:
-    """Restore a document with the stages that its damage needs."""
+    """Restore a document with the stages that its damage needs.
+
+    At the time limit, the result has the edits of the stages that were reached.
+
+    Raises:
+        OutOfTimeError: the first stage has no result.
+    """
     edit_channel = as_edit_channel(task.options.channel)
     if edit_channel is None and task.document.ocr_confidence is not None:
         problem = f"needs an OCR channel, such as channel='ocr', got {task.options.channel!r}"
@@ -37,14 +45,15 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
     else:  # any text may be wrong, so fixed texts may replace visible text
         task = replace(task, fixed=(), pins=encode_fixed(task.fixed, len(task.document.data)))
         stages = select_ocr_stages(task, edit_channel)
-    result: Restoration | None = None
-    for stage in stages:
-        if result is None:
-            result = stage(task)
-        else:
-            pins = pins_of(result)
+    first, *others = stages
+    result = first(task)
+    for stage in others:
+        pins = pins_of(result)
+        try:
             result = merge(result, stage(replace(task, pins=sorted([*task.pins, *pins]))), pins)
-    assert result is not None
+        except OutOfTimeError as error:
+            notices = (*result.notices, *time_limit_notice(error.stage, 0, "byte"))
+            return replace(result, out_of_time=error.stage, notices=notices)
     return result
 
 
@@ -66,11 +75,7 @@ def select_ocr_stages(task: PipelineTask, channel: EditChannel) -> Iterator[Stag
     yield lambda task: correct(task, channel)
     masked = replace(task, options=replace(options, channel="mask"))
     damaged = read_damage(masked).damaged
-    if options.lost in ("bytes", "invalid"):
-        damaged = damaged.check_utf8(options.lost)
-        has_lost_bytes = len(damaged.lost) > 0
-    else:
-        has_lost_bytes = False
+    has_lost_bytes = options.lost in ("bytes", "invalid") and len(damaged.check_utf8(options.lost).lost) > 0
     if has_lost_bytes or len(damaged.gaps):
         yield restore_masked
 

@@ -106,4 +106,5 @@ def time_limit_notice(stage: str | None, unfilled: int, unit: str) -> Notices:
         "alternatives": "there are no alternatives",
         "correcting": "lines that were not reached are unchanged",
     }
-    return (Notice(TIME_LIMIT, f"time limit reached while {STAGE_LABELS[stage]}: {effects[stage]}"),)
+    effect = effects.get(stage, "damage that was not reached is unchanged")
+    return (Notice(TIME_LIMIT, f"time limit reached while {STAGE_LABELS[stage]}: {effect}"),)
