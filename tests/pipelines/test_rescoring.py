@@ -12,13 +12,13 @@ import torch
 from conservator import RestoreOptions, Restorer
 from conservator.channels import ReplacementChannel
 from conservator.decoders import DecodedText
-from conservator.decoders.rescoring import Draft, Rescored, SpanPosterior, open_bytes
+from conservator.decoders.rescoring import Draft, Rescored, SpanPosterior, longest_run, open_bytes
 from conservator.document import open_document
 from conservator.documents import read_damaged
 from conservator.errors import ConservatorError, OptionError
 from conservator.experts import Cost, Meter
 from conservator.experts.causal import CausalSpec
-from conservator.pipelines.rescoring import Rescorer, calibrate_posterior, longest_run
+from conservator.pipelines.rescoring import Rescorer, calibrate_posterior
 from conservator.restorer import restore
 from conservator.vocabularies import Tokens
 from support.causal_experts import MemorizingCausalExpert

@@ -19,6 +19,7 @@ from conservator.decoders.rescoring import (
     Rescored,
     Slot,
     SpanPosterior,
+    longest_run,
     open_bytes,
     rescore,
 )
@@ -190,11 +191,6 @@ def calibrate_posterior(rescored: Rescored) -> Rescored:
         )
     posteriors = {slot: calibrated[id(posterior)] for slot, posterior in rescored.posteriors.items()}
     return Rescored(rescored.draft, posteriors)
-
-
-def longest_run(positions: Sequence[int]) -> int:
-    """Return the length of the longest run of adjacent positions; ``positions`` is ascending."""
-    return int(np.bincount(np.cumsum(np.diff(positions, prepend=positions[0]) > 1)).max())
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from conservator.decoders.rescoring.rescore import ITERATIONS, Rescored, SpanPosterior, choose_listed, rescore
 from conservator.decoders.rescoring.search import SearchLimits
 from conservator.decoders.rescoring.slots import Draft, Slot, open_bytes
-from conservator.decoders.rescoring.spans import CHUNK_BYTES
+from conservator.decoders.rescoring.spans import CHUNK_BYTES, longest_run
 
 __all__ = [
     "CHUNK_BYTES",
@@ -14,6 +14,7 @@ __all__ = [
     "Slot",
     "SpanPosterior",
     "choose_listed",
+    "longest_run",
     "open_bytes",
     "rescore",
 ]

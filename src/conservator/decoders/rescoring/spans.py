@@ -189,3 +189,8 @@ def next_character_start(text: bytes, position: int) -> int:
     while position < len(text) and text[position] & 0xC0 == 0x80:
         position += 1
     return position
+
+
+def longest_run(positions: Sequence[int]) -> int:
+    """Return the length of the longest run of adjacent positions; ``positions`` is ascending."""
+    return int(np.bincount(np.cumsum(np.diff(positions, prepend=positions[0]) > 1)).max())
