@@ -60,6 +60,9 @@ DAMAGE = {
     ),
     "OCR errors": Damage({"channel": "ocr"}, {**OCR, "stone": f"st{MARK}ne"}, ("tbe", "the")),
     "OCR errors and lost bytes": Damage({"channel": "ocr", "lost": "bytes"}, {**OCR, **BYTES}, ("tbe", "the")),
+    "OCR errors and invalid bytes": Damage(
+        {"channel": "ocr", "lost": "invalid"}, {**OCR, "stone": "st\udcffne"}, ("tbe", "the")
+    ),
     "OCR errors and lost characters": Damage(
         {"channel": "ocr", "lost": "characters"}, {**OCR, **CHARACTERS}, ("tbe", "the")
     ),

@@ -3,6 +3,7 @@
 import pytest
 
 from conservator import Restorer
+from conservator.cli.description import summary
 from conservator.document import Document
 from conservator.experts import OutOfTimeError
 from conservator.pipelines import stages
@@ -31,6 +32,15 @@ def test_ocr_errors_and_gaps_are_restored_in_one_document(restorer):
     assert (filled.field[start:stop].sum(axis=1) > 0.99).all()
 
 
+def test_an_unfilled_gap_is_no_correction(restorer):
+    result = restorer.restore(OCR, channel="ocr", gap="[...]", min_gap_confidence=1.0)
+    assert "[...]" in result.text
+    assert (result.summary.unfilled, result.summary.restored) == (1, len(result.corrections))
+    assert result.record.correction.changed == sum(len(edit.text) for edit in result.corrections)
+    assert any("left unfilled; candidates" in line for line in summary(result))
+    assert "[...]" in "".join(piece.text for piece in result.record.pieces)
+
+
 def test_a_gap_marker_is_no_text_for_a_correction(restorer):
     result = restorer.restore(OCR.replace("[...]", "tbe hy"), channel="ocr", gap="tbe hy")
     assert "by the constable" in result.text
@@ -41,6 +51,20 @@ def test_invalid_bytes_of_ocr_text_are_lost_bytes(restorer):
     document = OCR.replace("[...]", "man").encode().replace(b"taken", b"t\xffken")
     result = restorer.restore(Document(document), channel="ocr", lost="invalid")
     assert result.text.startswith("The prisoner was taken to the station by ")
+
+
+def test_a_lost_byte_of_a_character_in_ocr_text(restorer):
+    document = OCR.replace("[...]", "man").encode().replace(b"sent", b"s\xc3\xef\xbf\xbdnt")
+    result = restorer.restore(Document(document), channel="ocr", lost="bytes", fill_undetermined=True)
+    assert "by the constable" in result.text
+    assert "".join(piece.text for piece in result.record.pieces) == result.text
+
+
+def test_alternatives_of_corrections_are_in_the_record(restorer):
+    result = restorer.restore(OCR, channel="ocr", alternatives=2)
+    listed = [piece.alternatives for piece in result.record.pieces if piece.alternatives]
+    assert len(listed) == len(result.corrections)
+    assert all(alternatives[0].text == edit.text for alternatives, edit in zip(listed, result.edits, strict=True))
 
 
 def test_marks_that_a_correction_leaves_are_left_by_the_other_stages(restorer):

@@ -71,7 +71,7 @@ def format_weights(restoration: "Restoration") -> str:
 
 def describe_corrections(restoration: "Restoration") -> list[str]:
     """Describe a correction: its size, the changes with the lowest confidence, the model weights and the cost."""
-    counts, edits, sizes = restoration.summary, restoration.edits, restoration.record.correction
+    counts, edits, sizes = restoration.summary, restoration.corrections, restoration.record.correction
     characters, changed, rate = (sizes.characters, sizes.changed, sizes.rate) if sizes else (0, 0, 0.0)
     percentage = 100 * changed / max(1, characters)
     least_confident = sorted(edits, key=lambda edit: edit.probability)[:LISTED_CHANGES]
@@ -86,6 +86,7 @@ def describe_corrections(restoration: "Restoration") -> list[str]:
             for edit in sorted(least_confident, key=lambda edit: edit.span)
         ),
         *([f"and {counted(remaining, 'more correction')} with higher confidence"] if remaining > 0 else []),
+        *describe_unfilled_gaps(restoration),
         *describe_notices(restoration),
         f"model weights: {format_weights(restoration)}",
         f"estimated error rate: {rate:.2g} times the rate of the channel",
@@ -97,9 +98,15 @@ def describe_correction(observed: bytes, edit: "Edit") -> str:
     """Describe a correction within the words that it is part of."""
     start, stop = edit.span
     line_start, line_end = observed.rfind(b"\n", 0, start) + 1, observed.find(b"\n", stop)
-    before = observed[line_start:start].decode().rpartition(" ")[2][-CONTEXT_CHARACTERS:]
-    after = observed[stop : line_end if line_end >= 0 else None].decode().partition(" ")[0][:CONTEXT_CHARACTERS]
-    old, new = (text.replace(" ", "\u2423") for text in (observed[start:stop].decode(), edit.text))  # shows spaces
+    before = observed[line_start:start].decode(errors="replace").rpartition(" ")[2][-CONTEXT_CHARACTERS:]
+    after = (
+        observed[stop : line_end if line_end >= 0 else None]
+        .decode(errors="replace")
+        .partition(" ")[0][:CONTEXT_CHARACTERS]
+    )
+    old, new = (
+        text.replace(" ", "\u2423") for text in (observed[start:stop].decode(errors="replace"), edit.text)
+    )  # shows spaces
     percentage = "over 99" if edit.probability > MAX_LISTED_PROBABILITY else f"{100 * edit.probability:.0f}"
     log_odds = "" if edit.log_odds is None else f", log-odds {edit.log_odds:.1f}"
     return (

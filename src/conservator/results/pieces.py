@@ -71,8 +71,9 @@ def _ocr_counts(restoration: Restoration) -> OcrCounts | None:
     if restoration.rate is None:
         return None
     observed = restoration.observed
-    changed = sum(max(len(edit.text), len(observed[slice(*edit.span)].decode())) for edit in restoration.edits)
-    return OcrCounts(len(observed.decode()), changed, round_value(restoration.rate))
+    pairs = ((edit.text, observed[slice(*edit.span)].decode(errors="replace")) for edit in restoration.corrections)
+    changed = sum(max(len(new), len(old)) for new, old in pairs)
+    return OcrCounts(len(observed.decode(errors="replace")), changed, round_value(restoration.rate))
 
 
 def _references(restoration: Restoration) -> dict[str, int]:
@@ -92,14 +93,16 @@ def _pieces(restoration: Restoration, references: dict[str, int]) -> list[Piece]
     done = line = observed_end = 0
     for edit, edited in zip(restoration.edits, restoration.ranges, strict=True):
         start, stop = edited
-        if not edit.is_fixed and not restoration.is_correction:
+        is_whole = start == length or (is_start[start] and next_start[stop] == stop)  # consists of whole characters
+        is_correction = restoration.is_correction and not edit.placeholders and is_whole
+        if not edit.is_fixed and not is_correction:
             while not is_start[start]:
                 start -= 1
             stop = int(next_start[stop])
         start = max(start, done)
         pieces += _visible(restoration, done, start, next_start)
         done = start
-        if restoration.is_correction:
+        if is_correction:
             line += restoration.observed.count(b"\n", observed_end, edit.span[0])
             observed_end = edit.span[0]
             pieces.append(_corrected(restoration, edit, (start, stop), line + 1))
@@ -138,9 +141,9 @@ def _corrected(restoration: Restoration, edit: Edit, at: Range, line: int) -> Pi
         confidence=(probability,) * len(edit.text),
         sources=(None,) * len(edit.text),
         weights=tuple(map(round_value, restoration.summary.weights)),
-        alternatives=(),
+        alternatives=_alternatives(edit.alternatives, b"", b""),
         counts=_round_counts(count(np.array([edit.probability]))),
-        observed=restoration.observed[slice(*edit.span)].decode(),
+        observed=restoration.observed[slice(*edit.span)].decode(errors="replace"),
         line=line,
     )
 

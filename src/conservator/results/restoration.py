@@ -133,6 +133,11 @@ class Restoration:
         return tuple(edit for edit in self.edits if not edit.is_fixed)
 
     @cached_property
+    def corrections(self) -> tuple[Edit, ...]:
+        """The edits that change the text, without those whose text the user supplied and those that stay unfilled."""
+        return tuple(edit for edit in self.changes if not edit.placeholders)
+
+    @cached_property
     def tokens(self) -> NDArray[np.int16]:
         """(L,) bytes; the best candidate where they are unfilled."""
         data = splice(self.observed, ((*edit.span, edit.data) for edit in self.edits))
@@ -221,11 +226,14 @@ class Restoration:
     def summary(self) -> Summary:
         """Counts of this restoration."""
         if self.is_correction:
-            parts = []
-            if self.changes:
-                edited = self.field[self.changed] if self.changed.any() else self.field[:1]
-                counts = count(np.array([edit.probability for edit in self.changes]))
-                parts = [CountedPart(counts, False, edited.mean(axis=0))]
+            unfilled = [edit for edit in self.changes if edit.placeholders]
+            parts = [
+                CountedPart(
+                    count(np.array([edit.probability for edit in edits])), is_unfilled, self.mean_weights.tolist()
+                )
+                for edits, is_unfilled in ((self.corrections, False), (unfilled, True))
+                if edits
+            ]
         else:
             lost = self.changed & self.counted
             masks = ((lost & ~self.unfilled, False), (lost & self.unfilled, True))
@@ -242,6 +250,12 @@ class Restoration:
             provenance=sum(self.sources.values()),
             fixed=len(self.edits) - len(self.changes),
         )
+
+    @property
+    def mean_weights(self) -> Floats:
+        """(m,) mean weight of each expert at changed positions; at the first position if text was only deleted."""
+        weights: Floats = (self.field[self.changed] if self.changed.any() else self.field[:1]).mean(axis=0)
+        return weights
 
     @cached_property
     def provenance(self) -> dict[int, MemorySource]:

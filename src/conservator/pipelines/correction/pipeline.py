@@ -9,7 +9,7 @@ import numpy as np
 from conservator.channels.edits import EditChannel
 from conservator.decoders import Candidate
 from conservator.document import Document
-from conservator.documents import Pin
+from conservator.documents import MARK, Pin
 from conservator.errors import Advice, ConservatorError, OptionError
 from conservator.experts import Cost
 from conservator.options import RestoreOptions
@@ -27,8 +27,9 @@ INVALID = "\udc80-\udcff"  # range of these surrogates [definition]
 def correct(task: PipelineTask, channel: EditChannel) -> Restoration:
     """Correct the OCR errors of a document, except gap markers, pinned texts, and lost bytes."""
     options, document = task.options, task.document
+    has_byte_marks = options.lost in ("bytes", "invalid")
     try:
-        text = document.data.decode(errors=INVALID_BYTES if options.lost == "invalid" else "strict")
+        text = document.data.decode(errors=INVALID_BYTES if has_byte_marks else "strict")
     except UnicodeDecodeError as error:
         raise ConservatorError(
             f"OCR correction needs valid UTF-8, but byte {error.start} of the document is invalid",
@@ -38,7 +39,6 @@ def correct(task: PipelineTask, channel: EditChannel) -> Restoration:
     if confidence is not None and len(confidence) != len(text):
         problem = f"must have one entry per character: the document has {len(text)}, got {len(confidence)}"
         raise OptionError("ocr_confidence", problem)
-    has_byte_marks = options.lost in ("bytes", "invalid")
     protected, text = protect(text, task.pins, options, has_byte_marks=has_byte_marks)
     with task.meter.measure() as spent:
         prior = task.references.char_ngram_prior
@@ -71,7 +71,8 @@ def protect(
         has_byte_marks: Whether marks stand for bytes.
 
     Returns:
-        The ranges, in order, and the text with the pinned texts of the same length inserted.
+        The ranges, in order, and the text with the pinned texts of the same length inserted, and U+FFFD for invalid
+        bytes.
     """
     starts = np.cumsum([0, *(len(encode(character)) for character in text)])
     markers = [re.escape(options.gap)] if options.gap else []
@@ -86,7 +87,7 @@ def protect(
         new_text = data.decode(errors="replace")
         if len(new_text) == last - first:
             text = text[:first] + new_text + text[last:]
-    return sorted(ranges), text
+    return sorted(ranges), re.sub(f"[{INVALID}]", MARK, text)
 
 
 def encode(text: str) -> bytes:
