@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import groupby
 from typing import NamedTuple
 
@@ -109,7 +109,8 @@ def rescore(
         score(candidate) = w sum_i lambda_i log q_i(span with the candidate | text before it) + sum of log-scores
 
     Within a span, the posterior over candidates is exact up to the limits of the search for open bytes. Other spans
-    have their current text. Spans that are still uncertain, or close to a change, are rescored in a second iteration.
+    have their current text. Spans that are still uncertain, or close to a change, are rescored in a second iteration. A
+    chunk that an expert cannot tokenize is left unchanged.
 
     Args:
         experts: m causal experts.
@@ -121,15 +122,21 @@ def rescore(
         expert_weight: w, the weight of the causal experts relative to the log-scores of the slots.
     """
     max_bytes = min((expert.spec.max_length for expert in experts if expert.spec.max_length is not None), default=None)
-    chunk_limits = ChunkLimits.of(max_bytes)
-    rescorer = ChunkRescorer(experts, weights, limits or SearchLimits(), meter, expert_weight)
+    chunk_limits, limits = ChunkLimits.of(max_bytes), limits or SearchLimits()
     posteriors: dict[int, SpanPosterior] = {}
     draft, remaining = Draft.of(text, slots), list(range(len(slots)))
     for _ in meter.steps(range(CONFIG.iterations)):
         again: set[int] = set()
         for group in meter.steps(chunk_limits.group(draft, remaining)):
+            begin, end = chunk_limits.range_around(draft, group)
+            part = draft.text[begin:end]
+            try:
+                trees = [PrefixTree(expert, part, meter) for expert in experts]
+            except ConservatorError:  # for example, a control character for which a model has no token
+                continue
+            scorer = ChunkScorer(draft, begin, part, trees, draft.rows(weights)[begin:end], limits, expert_weight)
             choices: dict[int, bytes] = {}
-            for posterior in rescorer(draft, group, chunk_limits.range_around(draft, group)):
+            for posterior in scorer.posteriors(group):
                 if posterior.candidates[posterior.best] < CONFIG.final_probability:
                     again.update(posterior.slots)
                 for slot in posterior.slots:
@@ -151,155 +158,117 @@ def choose_listed(text: bytes, slots: Sequence[Slot]) -> Rescored:
     return Rescored(draft, posteriors)
 
 
-@dataclass(frozen=True)
-class ChunkRescorer:
-    """Computes the posteriors of the slots of a chunk.
-
-    Attributes:
-        experts: m causal experts.
-        weights: (L, m) weights, at the bytes of the original text.
-        limits: of the search.
-        meter: counts evaluated tokens.
-        expert_weight: weight of the causal experts.
-    """
-
-    experts: Sequence[CausalExpert]
-    weights: Floats
-    limits: SearchLimits
-    meter: Meter
-    expert_weight: float
-
-    def __call__(self, draft: Draft, slots: Sequence[int], chunk: tuple[int, int]) -> list[SpanPosterior]:
-        """Return the posterior of the candidates of each span of a chunk, given the rest of the text.
-
-        Every expert searches for texts of open bytes; with several experts, each scores the candidates of all. A chunk
-        that an expert cannot tokenize is left unchanged.
-        """
-        begin, end = chunk
-        text = draft.text[begin:end]
-        try:
-            trees = [PrefixTree(expert, text, self.meter) for expert in self.experts]
-        except ConservatorError:  # for example, a control character for which a model has no token
-            return []
-        boundaries = trees[0].boundaries
-        for tree in trees[1:]:
-            boundaries = np.intersect1d(boundaries, tree.boundaries)
-        scored: list[ScoredSpan] = []
-        for is_open, group in groupby(slots, lambda slot: draft.slots[slot].is_open_byte):
-            members = list(group)
-            if is_open:
-                scored += self.score_open(trees, draft, members, begin, text, boundaries)
-            else:
-                scored += self.score_listed(trees, draft, members, begin, text, boundaries)
-        return [SpanPosterior(span.slots, normalise(span.scores)) for span in scored if span.scores]
-
-    def score_open(
-        self,
-        trees: Sequence[PrefixTree],
-        draft: Draft,
-        slots: Sequence[int],
-        begin: int,
-        text: bytes,
-        boundaries: Ints,
-    ) -> "list[ScoredSpan]":
-        """Return the scores of the candidates of open bytes, which the experts search for.
-
-        Args:
-            trees: the chunk, as each expert reads it.
-            draft: the whole text.
-            slots: indices of open bytes.
-            begin: start of the chunk.
-            text: the chunk.
-            boundaries: token boundaries that all experts share.
-        """
-        positions = draft.starts[list(slots)] - begin
-        potentials = {
-            position: draft.slots[slot].potential / self.expert_weight  # the search gives the experts weight 1
-            for position, slot in zip(positions.tolist(), slots, strict=True)
-        }
-        spans = find_spans(positions, text, boundaries)
-        by_expert = [search(tree, text, spans, potentials, self.limits) for tree in trees]
-        indices = iter(slots)
-        members = [tuple(next(indices) for _ in span.positions) for span in spans]
-        if len(trees) == 1:
-            scored = [
-                {
-                    candidate: self.expert_weight * score
-                    for candidate, score in scores.items()
-                    if is_utf8(span.insert(text, candidate))
-                }
-                for span, scores in zip(spans, by_expert[0], strict=True)
-            ]
-            return [ScoredSpan(*pair) for pair in zip(members, scored, strict=True)]
-        prior_scores = [
-            {
-                candidate: self.expert_weight
-                * sum(potentials[position][byte] for position, byte in zip(span.positions, candidate, strict=True))
-                for candidate in sorted(set().union(*span_scores))
-                if is_utf8(span.insert(text, candidate))
-            }
-            for span, *span_scores in zip(spans, *by_expert, strict=True)
-        ]
-        return self.score_jointly(trees, draft, begin, text, spans, members, prior_scores)
-
-    def score_listed(
-        self,
-        trees: Sequence[PrefixTree],
-        draft: Draft,
-        slots: Sequence[int],
-        begin: int,
-        text: bytes,
-        boundaries: Ints,
-    ) -> "list[ScoredSpan]":
-        """Return the scores of listed candidates; the arguments are those of ``score_open``."""
-        spans, prior_scores = [], []
-        for slot in slots:
-            candidates = draft.slots[slot].candidates
-            first, stop = int(draft.starts[slot]) - begin, int(draft.stops[slot]) - begin
-            spans.append(find_listed_span(first, stop, candidates, text, boundaries))
-            prior_scores.append(candidates)
-        return self.score_jointly(trees, draft, begin, text, spans, [(slot,) for slot in slots], prior_scores)
-
-    def score_jointly(
-        self,
-        trees: Sequence[PrefixTree],
-        draft: Draft,
-        begin: int,
-        text: bytes,
-        spans: Sequence[Span | ListedSpan],
-        members: Sequence[tuple[int, ...]],
-        prior_scores: Sequence[Mapping[bytes, float]],
-    ) -> "list[ScoredSpan]":
-        """Return the scores, by all experts with their weights, of given candidates of spans.
-
-        Args:
-            trees: the chunk, as each expert reads it.
-            draft: the whole text.
-            begin: start of the chunk.
-            text: the chunk.
-            spans: k spans of the chunk.
-            members: indices of the slots of each span.
-            prior_scores: candidate -> its score without the causal experts, for each span.
-        """
-        weights = draft.rows(self.weights)[begin : begin + len(text)]
-        jobs = [
-            (span, candidate) for span, candidates in zip(spans, prior_scores, strict=True) for candidate in candidates
-        ]
-        texts = [(span, span.insert(text, candidate)) for span, candidate in jobs]
-        rows = iter(np.stack([score_texts(tree, texts) for tree in trees], axis=1)) if texts else iter(())
-        scored = []
-        for span, slots, candidates in zip(spans, members, prior_scores, strict=True):
-            span_weights = self.expert_weight * weights[span.start : span.end].mean(axis=0)
-            scores = {candidate: float(span_weights @ next(rows)) + prior for candidate, prior in candidates.items()}
-            scored.append(ScoredSpan(slots, scores))
-        return scored
-
-
 class ScoredSpan(NamedTuple):
     """Neighbouring slots, and candidate -> its log-score."""
 
     slots: tuple[int, ...]
     scores: CandidateScores
+
+
+@dataclass(frozen=True)
+class ChunkScorer:
+    """Scores the candidates of the slots of a chunk, given the rest of the text.
+
+    Attributes:
+        draft: the whole text.
+        begin: start of the chunk in it.
+        text: the chunk.
+        trees: the chunk, as each of the m causal experts reads it.
+        weights: (len(text), m) weight of each expert.
+        limits: of the search.
+        expert_weight: weight of the causal experts relative to the log-scores of the slots.
+    """
+
+    draft: Draft
+    begin: int
+    text: bytes
+    trees: Sequence[PrefixTree]
+    weights: Floats
+    limits: SearchLimits
+    expert_weight: float
+
+    @cached_property
+    def boundaries(self) -> Ints:
+        """The token boundaries that all experts share."""
+        return reduce(np.intersect1d, [tree.boundaries for tree in self.trees])
+
+    def posteriors(self, slots: Sequence[int]) -> list[SpanPosterior]:
+        """Return the posterior of the candidates of each span, given indices of slots."""
+        scored: list[ScoredSpan] = []
+        for is_open, group in groupby(slots, lambda slot: self.draft.slots[slot].is_open_byte):
+            members = list(group)
+            scored += self.score_open(members) if is_open else self.score_listed(members)
+        return [SpanPosterior(span.slots, normalise(span.scores)) for span in scored if span.scores]
+
+    def score_open(self, slots: Sequence[int]) -> list[ScoredSpan]:
+        """Return the scores of texts of open bytes.
+
+        Every expert searches for texts; with several experts, each scores the texts of all.
+        """
+        positions = self.draft.starts[list(slots)] - self.begin
+        potentials = {
+            position: self.draft.slots[slot].potential / self.expert_weight  # the search gives the experts weight 1
+            for position, slot in zip(positions.tolist(), slots, strict=True)
+        }
+        spans = find_spans(positions, self.text, self.boundaries)
+        remaining = iter(slots)
+        members = [tuple(next(remaining) for _ in span.positions) for span in spans]
+        found_by = [search(tree, self.text, spans, potentials, self.limits) for tree in self.trees]
+        candidates = [
+            [candidate for candidate in sorted(set().union(*texts)) if is_utf8(span.insert(self.text, candidate))]
+            for span, *texts in zip(spans, *found_by, strict=True)
+        ]
+        if len(self.trees) == 1:
+            return [
+                ScoredSpan(inside, {text: self.expert_weight * scores[text] for text in texts})
+                for inside, texts, scores in zip(members, candidates, found_by[0], strict=True)
+            ]
+        prior_scores = [
+            {text: self.expert_weight * potential_of(text, span, potentials) for text in texts}
+            for span, texts in zip(spans, candidates, strict=True)
+        ]
+        return self.score_jointly(spans, members, prior_scores)
+
+    def score_listed(self, slots: Sequence[int]) -> list[ScoredSpan]:
+        """Return the scores of listed candidates."""
+        prior_scores = [self.draft.slots[slot].candidates for slot in slots]
+        starts, stops = self.draft.starts - self.begin, self.draft.stops - self.begin
+        spans = [
+            find_listed_span(int(starts[slot]), int(stops[slot]), candidates, self.text, self.boundaries)
+            for slot, candidates in zip(slots, prior_scores, strict=True)
+        ]
+        return self.score_jointly(spans, [(slot,) for slot in slots], prior_scores)
+
+    def score_jointly(
+        self,
+        spans: Sequence[Span | ListedSpan],
+        members: Sequence[tuple[int, ...]],
+        prior_scores: Sequence[Mapping[bytes, float]],
+    ) -> list[ScoredSpan]:
+        """Return the scores, by all experts with their weights, of given candidates of spans.
+
+        Args:
+            spans: k spans of the chunk.
+            members: indices of the slots of each span.
+            prior_scores: candidate -> its score without the causal experts, for each span.
+        """
+        texts = [
+            (span, span.insert(self.text, candidate))
+            for span, candidates in zip(spans, prior_scores, strict=True)
+            for candidate in candidates
+        ]
+        rows = iter(np.stack([score_texts(tree, texts) for tree in self.trees], axis=1))
+        scored = []
+        for span, slots, candidates in zip(spans, members, prior_scores, strict=True):
+            span_weights = self.expert_weight * self.weights[span.start : span.end].mean(axis=0)
+            scores = {candidate: float(span_weights @ next(rows)) + prior for candidate, prior in candidates.items()}
+            scored.append(ScoredSpan(slots, scores))
+        return scored
+
+
+def potential_of(candidate: bytes, span: Span, potentials: Mapping[int, Floats]) -> float:
+    """Return the sum of the potentials of the open bytes of a candidate."""
+    return float(sum(potentials[position][byte] for position, byte in zip(span.positions, candidate, strict=True)))
 
 
 def normalise(scores: CandidateScores) -> CandidateProbs:
