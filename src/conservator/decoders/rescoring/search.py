@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conservator.arrays import Floats
-from conservator.decoders.rescoring.spans import Span, longest_run
+from conservator.decoders.rescoring.spans import Span
 from conservator.experts import Meter
 from conservator.experts.causal import ROOT, CausalExpert
 from conservator.vocabularies import BYTES, Tokens
@@ -23,24 +23,15 @@ LogPotentials = Mapping[int, Floats]  # position -> (V,) added to the score of e
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """Limits of the search of a span. Without them, the posterior over candidates is exact.
+    """Limits of the search. Without them, the posterior over candidates is exact.
 
     Attributes:
         prune_nats: hypotheses this far below the best are pruned.
         width: the largest number of hypotheses that end at the same position.
-        prune_slope, width_slope: added to them for each further byte of the longest run of open bytes.
     """
 
     prune_nats: float = 5.0  # nats: below the best hypothesis [LOG: language-models]
     width: int = 4  # hypotheses: per position [LOG: language-models]
-    prune_slope: float = 0.6  # nats per byte: bursts of 8 have 9 nats [LOG: language-models]
-    width_slope: float = 1.7  # hypotheses per byte: bursts of 8 have 16 hypotheses [LOG: language-models]
-
-    def of(self, span: Span) -> "SearchLimits":
-        """Return the limits for a span."""
-        further_bytes = longest_run(span.positions) - 1
-        width = self.width + round(self.width_slope * further_bytes)
-        return SearchLimits(self.prune_nats + self.prune_slope * further_bytes, width)
 
 
 @dataclass
@@ -123,7 +114,7 @@ class SpanSearch:
         self, span: Span, text: bytes, log_potentials: LogPotentials, tokens: Tokens, limits: SearchLimits
     ) -> None:
         """Prepare the search of a span of a text."""
-        self.span, self.log_potentials, self.tokens, self.limits = span, log_potentials, tokens, limits.of(span)
+        self.span, self.log_potentials, self.tokens, self.limits = span, log_potentials, tokens, limits
         self.pattern = list(text[span.start : span.end])
         for position in span.positions:
             self.pattern[position - span.start] = BYTES.mask
