@@ -134,8 +134,8 @@ def merge(first: Restoration, second: Restoration, pins: tuple[Pin, ...]) -> Res
             is_pinned[start:stop] = True
             shift[stop] += lengths[edit.span] - (stop - start)
     shift = np.cumsum(shift)
-    others_read = second.positions[~is_pinned[second.positions]]
     rows = ~is_pinned[second.positions]
+    others_read = second.positions[rows]
     columns = [merged.experts.index(name) for name in first.experts]
     read_field = np.zeros((len(others_read), len(merged.experts)))
     if second.read_field is not None:
