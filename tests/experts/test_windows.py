@@ -114,7 +114,7 @@ def restore_both_ways(document, **options):
         def whole_document(lost, evidence_radius, margin, length, context):
             return Excerpt(torch.arange(length), length)
 
-        patch.setattr("conservator.pipelines.lost_bytes.excerpt_around", whole_document)
+        patch.setattr("conservator.pipelines.decoding.excerpt_around", whole_document)
         whole = restore(document, experts, **options)
     return excerpt, whole
 

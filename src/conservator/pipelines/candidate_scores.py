@@ -20,7 +20,7 @@ from conservator.documents import DamagedDocument
 from conservator.experts import PAD, Context, DocumentExpert, Expert, Meter, Team
 from conservator.experts.causal import CausalExpert
 from conservator.field import Inferred, SubsampledBayes
-from conservator.pipelines.lost_bytes import observe
+from conservator.pipelines.decoding import observe
 from conservator.pipelines.rescoring import RESCORING, Rescorer
 from conservator.pipelines.task import PipelineTask
 from conservator.vocabularies import BYTES

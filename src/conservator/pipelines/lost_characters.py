@@ -24,14 +24,8 @@ from conservator.field import Inferred
 from conservator.numerics import runs
 from conservator.options import DEFAULTS, are_marks_characters, encoding_of
 from conservator.pipelines.candidate_scores import CandidateRescorer, candidate_rescorer
-from conservator.pipelines.lost_bytes import (
-    Damage,
-    Decoding,
-    build_restoration,
-    build_untouched,
-    infer_and_decode,
-    observe,
-)
+from conservator.pipelines.decoding import Decoding, infer_and_decode, observe
+from conservator.pipelines.lost_bytes import Damage, build_restoration, build_untouched
 from conservator.pipelines.rescoring_characters import rescore_characters
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.undetermined import find_mostly_lost

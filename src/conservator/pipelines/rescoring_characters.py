@@ -14,7 +14,7 @@ from conservator.decoders.rescoring import Slot
 from conservator.experts import Meter
 from conservator.numerics import runs
 from conservator.pipelines.candidate_scores import CandidateRescorer
-from conservator.pipelines.lost_bytes import Decoding, add_language_models
+from conservator.pipelines.decoding import Decoding, add_language_models
 from conservator.pipelines.rescoring import precision_by_name
 from conservator.vocabularies import CHARACTERS
 
