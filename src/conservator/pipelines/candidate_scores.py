@@ -129,6 +129,8 @@ def score_candidates(
 ) -> list[dict[bytes, float]]:
     """Return candidate -> its log-probability under a composition, for each slot.
 
+    The candidates of a slot are not scored, and get 0, if one of them is longer than half the context of the experts.
+
     Args:
         team: Experts over bytes.
         observation: The text with hidden slots, or an excerpt of it.
@@ -137,11 +139,13 @@ def score_candidates(
         slots: Slots, in order and disjoint.
     """
     narrowed = [narrow(slot) for slot in slots]
+    is_scored = [max(map(len, slot.candidates)) <= team.context // 2 for slot in narrowed]
     jobs = dict.fromkeys(
         Job(index, data[:size], len(data))
         for index, slot in enumerate(narrowed)
         for data in slot.candidates
         for size in range(len(data))
+        if is_scored[index]
     )
     log_probs: dict[Job, torch.Tensor] = {}
     window = min(2 * CONTEXT_BYTES + max((job.length for job in jobs), default=0), team.context)
@@ -175,8 +179,10 @@ def score_candidates(
     return [
         {
             data: sum(float(log_probs[Job(index, inner[:size], len(inner))][inner[size]]) for size in range(len(inner)))
-            for data, inner in zip(slot.candidates, narrow(slot).candidates, strict=True)
+            for data, inner in zip(slot.candidates, narrowed[index].candidates, strict=True)
         }
+        if is_scored[index]
+        else dict.fromkeys(slot.candidates, 0.0)
         for index, slot in enumerate(slots)
     ]
 

@@ -25,10 +25,10 @@ class CharacterRescoringConfig:
 
     # weight: log-probabilities of language models, where the lexicon has 1 [LOG: lost-characters]
     language_model_weight: float = 2.0
-    inverse_temperature: float = 0.35  # exponent: of the posterior with language models [LOG: lost-characters]
+    inverse_temperature: float = 0.35  # exponent: of the posterior with language models [untuned]
     expert_inverse_temperature: float = 0.5  # exponent: of the posterior with masked experts alone [untuned]
-    miss_prob: float = 0.01  # probability: the correct text is none of the candidates [LOG: lost-characters]
-    confidence_threshold: float = 0.995  # probability: more confident marks are not rescored [LOG: lost-characters]
+    miss_prob: float = 0.01  # probability: the correct text is none of the candidates [untuned]
+    confidence_threshold: float = 0.995  # probability: more confident marks are not rescored [untuned]
     max_characters: int = 12  # characters: candidates of one mark [untuned]
     prune_nats: float = 7.0  # nats: candidates this far below the best one are dropped [untuned]
     max_texts: int = 24  # texts: candidates of the marks of one word [untuned]
