@@ -68,6 +68,15 @@ def test_mutated_files(name, change):
     assert readable < count or change is rearrange
 
 
+def test_words_with_whitespace_around_their_text_are_joined():
+    word = "<span class='ocrx_word'>{}</span>"
+    words = "".join(map(word.format, ["a ", " b c ", "\n <strong> d </strong> ", "e"]))
+    transcript = read_pages(f"<html><div class='ocr_page'><span class='ocr_line'>{words}</span></div></html>".encode())
+    for start, stop in [(0, 2), (1, 3), (2, 4), (0, 4)]:
+        check(transcript, start, stop, "joined")
+        check(transcript, start, stop, "two words" if stop - start != 2 else "now three words")
+
+
 def test_entity_bombs():
     with pytest.raises(ConservatorError, match="DOCTYPE of the file contains declarations"):
         read_pages(BOMB.encode())

@@ -93,6 +93,8 @@ class HocrFile(MarkupFile):
             rest = b"".join(tags + piece for tags, piece in others)
             offset += len(value)
             leading, trailing = _surrounding_whitespace(run)
+            leading = leading if run is runs[0][1] else b""  # whitespace between joined words would split the word
+            trailing = trailing if run is runs[-1][1] else b""
             if isinstance(child, TextRun):
                 edits.replace(run.start, run.stop, leading + tags_before + text + rest + trailing)
             else:
