@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from conservator.channels import Channel, EditChannel
 
 EXPERTS = ("prose", "code", "config", "markdown", "math")  # built-in experts that are selected from by default
-LOST = ("auto", "bytes", "invalid", "characters")  # values of the option lost, or ENCODING and a name
+LOST = ("auto", "any", "bytes", "invalid", "characters")  # values of the option lost, or ENCODING and a name
 ENCODING = "encoding:"  # prefix of a value of the option lost
 EFFORTS = ("fast", "best")
 DEFAULT_LANGUAGE_MODEL = "smollm2"

@@ -4,6 +4,7 @@ Memoryless channels factorise, p_c(y | x) = prod_l p_c(y_l | x_l). The edit chan
 """
 
 from conservator.channels.channel import Channel
+from conservator.channels.character_mask import CharacterMaskChannel, CharacterMaskLikelihood
 from conservator.channels.confusion import ConfusionChannel
 from conservator.channels.edits import EditChannel
 from conservator.channels.likelihood import Likelihood
@@ -19,6 +20,8 @@ __all__ = [
     "CalibrationCurve",
     "Channel",
     "CharacterConfidence",
+    "CharacterMaskChannel",
+    "CharacterMaskLikelihood",
     "ConfusionChannel",
     "EditChannel",
     "Excerpt",

@@ -6,13 +6,14 @@ import numpy as np
 
 from conservator.alignment import choose_lengths
 from conservator.arrays import Ints
-from conservator.channels import Channel, as_channel
+from conservator.channels import Channel, CharacterMaskChannel, as_channel
 from conservator.documents import DamagedDocument, read_damaged
 from conservator.errors import OptionError
 from conservator.experts import Cost, Expert, Team
 from conservator.field import SubsampledBayes, choose_experts
 from conservator.options import are_marks_characters
 from conservator.pipelines.decoding import Decoding, channel_observation, infer_and_decode, observe
+from conservator.pipelines.character_widths import infer_widths
 from conservator.pipelines.edits import find_gaps, make_edits
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.undetermined import select_unfilled
@@ -60,7 +61,14 @@ def restore_bytes(task: PipelineTask) -> Restoration:
     damage = read_damage(task)
     options, models, is_uncertain = task.options, task.models, damage.is_uncertain
     damaged = damage.damaged if is_uncertain else damage.damaged.check_utf8(options.lost)
+    lost_unit = "invalid" if options.lost == "invalid" else "bytes"
     with task.meter.measure() as spent:
+        widths = None
+        if options.lost == "any" and len(damaged.marks):
+            widths = infer_widths(damaged, task.references, use_words=options.memory)
+            damaged = damaged.with_widths(widths.widths)
+            damage = replace(damage, channel=CharacterMaskChannel(widths.kinds(damaged)))
+            lost_unit = "any"
         experts = select_experts(task, replace(damage, damaged=damaged))
         damaged = choose_gap_lengths(task, damaged, experts, is_uncertain=is_uncertain)
         document_experts = models.document_experts(task.references, options)
@@ -82,7 +90,6 @@ def restore_bytes(task: PipelineTask) -> Restoration:
                 damaged.visible_counts,
                 active_only=models.select,
             )
-    lost_unit = "invalid" if options.lost == "invalid" else "bytes"
     if decoding is None:
         names = (*(expert.spec.name for expert in experts), *(expert.spec.name for expert in document_experts))
         return build_untouched(

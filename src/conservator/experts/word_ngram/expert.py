@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conservator.arrays import Floats, Ints
-from conservator.channels import Observation
+from conservator.channels import CharacterMaskLikelihood, Observation
 from conservator.errors import ConservatorError
-from conservator.experts.expert import At, Context, ExpertSpec, GatePrior, check_context, copy_visible
+from conservator.experts.expert import At, Context, Expert, ExpertSpec, GatePrior, check_context, copy_visible
 from conservator.experts.word_ngram.counts import (
     HIDDEN_BYTE,
     ID_BITS,
@@ -91,13 +91,17 @@ class WordModel:
         """Count the words of texts."""
         return cls(count_word_ngrams(text.encode() for text in texts))
 
-    def condition(self, document: Observation) -> "WordExpert":
+    def condition(self, document: Observation) -> Expert:
         """Create the expert for a document (1, L)."""
         if document.tokens.ndim != 2 or len(document.tokens) != 1 or document.excerpt is not None:
             raise ConservatorError(
                 f"the word expert needs one complete document of shape (1, L), got {tuple(document.tokens.shape)}"
             )
         text = document.readable[0].masked_fill(document.hidden[0], HIDDEN_BYTE).numpy().astype(np.uint8)
+        if isinstance(document.likelihood, CharacterMaskLikelihood):
+            from conservator.experts.word_ngram.characters import CharacterWordExpert
+
+            return CharacterWordExpert.of(text, document.likelihood.kinds[0].numpy(), self.counts, self.spec, lists=self.lists)
         new_ids: dict[bytes, int] = {}
         tokens = tokenize(text.tobytes(), self.counts.ids, new_ids)
         languages = identify_languages(text.tobytes()) if self.lists else {}

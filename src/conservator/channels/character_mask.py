@@ -1,0 +1,90 @@
+"""The mask channel for lost characters: each lost byte is a certain byte of a character of known width."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from conservator.arrays import Ints
+from conservator.channels.channel import Channel, check_tokens
+from conservator.channels.likelihood import Likelihood, pick
+from conservator.channels.observation import Excerpt, Observation, Status
+from conservator.errors import ConservatorError
+from conservator.vocabularies import BYTES
+
+# The kind of a byte: any byte, ASCII, the first byte of a character of 2, 3 or 4 bytes, or one of its other bytes.
+ANY, ASCII, FIRST_OF_2, FIRST_OF_3, FIRST_OF_4, FURTHER = range(6)
+RANGES = ((0x00, 0xFF), (0x00, 0x7F), (0xC2, 0xDF), (0xE0, 0xEF), (0xF0, 0xF4), (0x80, 0xBF))  # first and last byte
+MAX_WIDTH = 4  # bytes: width of the widest character [definition]
+_bytes = torch.arange(BYTES.size)
+LOG_ALLOWED = torch.stack(
+    [torch.where((_bytes >= first) & (_bytes <= last), 0.0, -torch.inf) for first, last in RANGES]
+).double()
+
+
+def kinds_of_characters(widths: Ints) -> Ints:
+    """Return the kinds of the bytes of characters with ``widths`` (n,), one character after the other."""
+    first = np.cumsum(widths) - widths
+    kinds = np.full(int(widths.sum()), FURTHER)
+    kinds[first] = widths
+    return kinds
+
+
+@dataclass(frozen=True)
+class CharacterMaskLikelihood(Likelihood):
+    """The likelihood is 1 for the bytes of the kind of a lost position, and a point mass at a visible one.
+
+    Attributes:
+        kinds: (..., L) the kind of each byte; ANY at visible positions.
+    """
+
+    kinds: Tensor
+
+    def __getitem__(self, index: Any) -> Self:
+        """Return the likelihood at the positions ``index``."""
+        return replace(self, tokens=self.tokens[index], kinds=self.kinds[index])
+
+    def table(self) -> Tensor:
+        """Return log c_l(v): 0 for the bytes of the kind of a lost position and at the byte of a visible one."""
+        same = self.tokens[..., None] == torch.arange(self.vocab_size)
+        visible = torch.where(same, 0.0, -torch.inf).double()
+        return torch.where(self.lost[..., None], LOG_ALLOWED[self.kinds], visible)
+
+    def log_evidence(self, log_probs: Tensor) -> Tensor:
+        """Return the log-probability of the kind where lost, log pi(y) where visible."""
+        visible = pick(log_probs, self.tokens.masked_fill(self.lost, 0))
+        return torch.where(self.lost, torch.logsumexp(LOG_ALLOWED[self.kinds] + log_probs, dim=-1), visible)
+
+
+class CharacterMaskChannel(Channel):
+    """Characters are erased, and the observation shows the width of each lost character.
+
+    The channel belongs to one document, because the kind of a lost byte depends on its position.
+    """
+
+    def __init__(self, kinds: Ints) -> None:
+        """Make the channel of a document with the ``kinds`` (L,) of its bytes, ANY at visible positions."""
+        self.vocab_size, self.outputs = BYTES.size, BYTES.size + 1
+        self.kinds = torch.from_numpy(kinds)
+
+    def corrupt(self, tokens: Tensor, generator: torch.Generator) -> Observation:
+        """Return the bytes ``tokens`` (1, L) without those that have a kind; nothing is random."""
+        tokens = check_tokens(tokens, self.vocab_size)
+        return self.observe(tokens.masked_fill(self.kinds != ANY, self.vocab_size))
+
+    def status(self, tokens: Tensor) -> Tensor:
+        """Return LOST for masked bytes, KNOWN for all others."""
+        return (tokens == self.vocab_size).to(torch.uint8) * int(Status.LOST)
+
+    def likelihood(self, tokens: Tensor) -> CharacterMaskLikelihood:
+        """Return the likelihood of all bytes of the document."""
+        if tokens.shape[-1] != len(self.kinds):
+            raise ConservatorError(f"expected {len(self.kinds)} bytes, got {tokens.shape[-1]}")
+        return CharacterMaskLikelihood(tokens, self.vocab_size, self.kinds.expand(tokens.shape))
+
+    def observe(self, tokens: Tensor, excerpt: Excerpt | None = None) -> Observation:
+        """Return the damaged document, or an excerpt of it, as an observation."""
+        channel = self if excerpt is None else CharacterMaskChannel(self.kinds[excerpt.positions].numpy())
+        return Channel.observe(channel, tokens, excerpt)
