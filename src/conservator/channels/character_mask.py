@@ -34,28 +34,40 @@ def kinds_of_characters(widths: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class CharacterMaskLikelihood(Likelihood):
-    """The likelihood is 1 for the bytes of the kind of a lost position, and a point mass at a visible one.
+    """The likelihood is the rate of each byte of the kind of a lost position, and a point mass at a visible one.
 
     Attributes:
         kinds: (..., L) the kind of each byte; ANY at visible positions.
+        rates: (V,) loss rate of each byte; None if all are equal.
     """
 
     kinds: Tensor
+    rates: Tensor | None = None
+
+    @property
+    def has_loss_rates(self) -> bool:
+        """Whether the loss rates are known."""
+        return self.rates is not None
 
     def __getitem__(self, index: Any) -> Self:
         """Return the likelihood at the positions ``index``."""
         return replace(self, tokens=self.tokens[index], kinds=self.kinds[index])
 
     def table(self) -> Tensor:
-        """Return log c_l(v): 0 for the bytes of the kind of a lost position and at the byte of a visible one."""
+        """Return log c_l(v): log r(v) for the bytes of the kind of a lost position, 0 at the byte of a visible one."""
         same = self.tokens[..., None] == torch.arange(self.vocab_size)
         visible = torch.where(same, 0.0, -torch.inf).double()
-        return torch.where(self.lost[..., None], LOG_ALLOWED[self.kinds], visible)
+        return torch.where(self.lost[..., None], self.log_rates[self.kinds], visible)
 
     def log_evidence(self, log_probs: Tensor) -> Tensor:
         """Return the log-probability of the kind where lost, log pi(y) where visible."""
         visible = pick(log_probs, self.tokens.masked_fill(self.lost, 0))
-        return torch.where(self.lost, torch.logsumexp(LOG_ALLOWED[self.kinds] + log_probs, dim=-1), visible)
+        return torch.where(self.lost, torch.logsumexp(self.log_rates[self.kinds] + log_probs, dim=-1), visible)
+
+    @property
+    def log_rates(self) -> Tensor:
+        """(6, V) the log-likelihood of each byte, for each kind."""
+        return LOG_ALLOWED if self.rates is None else LOG_ALLOWED + self.rates.log()
 
 
 class CharacterMaskChannel(Channel):

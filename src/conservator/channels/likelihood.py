@@ -42,6 +42,11 @@ class Likelihood(ABC):
         """Whether the likelihood may depend on the token at a position with the status LOST; by default it may."""
         return True
 
+    @property
+    def has_loss_rates(self) -> bool:
+        """Whether the likelihood of a lost token includes the loss rate of each token; by default if it is informative."""
+        return self.lost_is_informative
+
     def __getitem__(self, index: Any) -> Self:
         """Return the likelihood at the positions ``index``."""
         return replace(self, tokens=self.tokens[index])

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from conservator.channels import Observation, TokenDependentMaskChannel
+from conservator.channels import CharacterMaskLikelihood, Observation, TokenDependentMaskChannel
 from conservator.decoders.loss_rates import infer_loss_rates
 from conservator.decoders.predict import predict
 from conservator.errors import ConservatorError
@@ -87,7 +87,7 @@ def decode_text(
     """
     if observation.uncertain.any():
         raise ConservatorError("decode_text does not support uncertain tokens; use locate_errors first")
-    if observation.likelihood.lost_is_informative:
+    if observation.likelihood.has_loss_rates:
         visible_counts = None
     draft = Draft(team, observation, inferred)
     out_of_time: str | None = None
@@ -234,6 +234,8 @@ def close_at_cuts(constraint: Constraint, tokens: NDArray[np.int64], observation
 
 def with_loss_rates(observation: Observation, rates: Tensor) -> Observation:
     """Return the observation of a channel that erases each token with its rate (V,)."""
+    if isinstance(observation.likelihood, CharacterMaskLikelihood):
+        return replace(observation, likelihood=replace(observation.likelihood, rates=rates))
     return TokenDependentMaskChannel(rates).observe(observation.tokens, observation.excerpt)
 
 

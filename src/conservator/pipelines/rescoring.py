@@ -100,7 +100,8 @@ class Rescorer:
         log_likelihood = torch.zeros(1)
         if observation is not None and observation.likelihood.lost_is_informative:
             log_likelihood = observation[0].likelihood[indices].table()
-            log_probs = torch.log_softmax(log_probs - log_likelihood, dim=-1)
+            impossible = torch.isneginf(log_likelihood)
+            log_probs = torch.log_softmax((log_probs - log_likelihood).masked_fill(impossible, -torch.inf), dim=-1)
         log_potentials = self.balance * log_probs.clamp_min(RESCORING.min_log_prob) + log_likelihood
         slots = open_bytes(positions[indices], log_potentials.numpy())
         text = tokens.astype(np.uint8).tobytes()

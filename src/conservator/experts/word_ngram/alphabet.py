@@ -6,20 +6,21 @@ ASCII gets the codes of control characters, which are no letters. All other char
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 
 from conservator.arrays import Ints
 from conservator.experts.word_ngram.counts import SpellingModel, WordCounts
-from conservator.experts.word_ngram.lists import WordList
+from conservator.experts.word_ngram.lists import WordList, load_word_list
 from conservator.vocabularies import BYTES
 
 OTHER = 0xFD  # code of all characters without a code [definition]
 LETTER_CODES = range(0x80, OTHER)
 PUNCTUATION_CODES = (*range(0x01, 0x09), *range(0x0E, 0x20))  # control characters that are not white space
+MAX_CACHED_LISTS = 8  # word lists: that are kept in codes; about 20 MB each [safety limit]
 JOINERS = "\u2019\u02bc\u200c\u200d"  # characters in words that Unicode counts as punctuation or format
 
 
@@ -44,11 +45,11 @@ class Alphabet:
     punctuation: str
 
     @classmethod
-    def of(cls, counts: Mapping[str, float]) -> "Alphabet":
-        """Make an alphabet of the most frequent characters; ``counts`` is character -> count."""
-        ordered = sorted((char for char in counts if not char.isascii()), key=lambda char: (-counts[char], char))
-        letters = [char for char in ordered if is_letter(char)]
-        punctuation = [char for char in ordered if not is_letter(char)]
+    def of(cls, characters: Iterable[str]) -> "Alphabet":
+        """Make an alphabet of the first characters that have codes left."""
+        distinct = [character for character in dict.fromkeys(characters) if not character.isascii()]
+        letters = [character for character in distinct if is_letter(character)]
+        punctuation = [character for character in distinct if not is_letter(character)]
         return cls("".join(letters[: len(LETTER_CODES)]), "".join(punctuation[: len(PUNCTUATION_CODES)]))
 
     @cached_property
@@ -88,11 +89,9 @@ class Alphabet:
         data = b"\n".join(words)
         return self.encode(data.decode(errors="replace")).split(b"\n") if data else []
 
-    def encode_list(self, word_list: WordList) -> WordList:
-        """Return a word list in codes, without words that have characters without a code."""
-        coded = zip(self.encode_words(word_list.probs), word_list.probs.values(), strict=True)
-        probs = {word: prob for word, prob in coded if OTHER not in word}
-        return WordList(probs, word_list.separators, SpellingModel.of(list(probs)))
+    def encode_list(self, name: str) -> WordList:
+        """Return a shipped word list in codes, without words that have characters without a code."""
+        return encode_list(name, tuple(self.codes.get(character, OTHER) for character in list_characters(name)))
 
     def encode_counts(self, counts: WordCounts) -> WordCounts:
         """Return word counts in codes; words that have characters without a code keep no code."""
@@ -107,19 +106,22 @@ def is_letter(character: str) -> bool:
     return unicodedata.category(character)[0] in "LMN" or character in JOINERS
 
 
-def count_characters(texts: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """Return character -> weighted count for pairs (text, weight); the counts of each text sum to its weight."""
+@cache
+def list_characters(name: str) -> str:
+    """Return the characters outside ASCII of a shipped word list, the most frequent first."""
     counts: Counter[str] = Counter()
-    for text, weight in texts:
-        for character, count in Counter(text).items():
-            counts[character] += weight * count / len(text)
-    return dict(counts)
+    for word, prob in load_word_list(name).probs.items():
+        for character in word.decode() if not word.isascii() else "":
+            if not character.isascii():
+                counts[character] += prob
+    return "".join(sorted(counts, key=lambda character: (-counts[character], character)))
 
 
-def list_characters(word_list: WordList) -> dict[str, float]:
-    """Return character -> frequency in a word list."""
-    counts: Counter[str] = Counter()
-    for word, prob in word_list.probs.items():
-        for character in word.decode(errors="ignore"):
-            counts[character] += prob
-    return dict(counts)
+@lru_cache(maxsize=MAX_CACHED_LISTS)
+def encode_list(name: str, codes: tuple[int, ...]) -> WordList:
+    """Return a shipped word list, given the codes of its characters outside ASCII. The result is cached."""
+    word_list = load_word_list(name)
+    table = CodeTable(zip(map(ord, list_characters(name)), codes, strict=True))
+    coded = b"\n".join(word_list.probs).decode().translate(table).encode("latin-1").split(b"\n")
+    probs = {word: prob for word, prob in zip(coded, word_list.probs.values(), strict=True) if OTHER not in word}
+    return WordList(probs, word_list.separators, SpellingModel.of(list(probs)))

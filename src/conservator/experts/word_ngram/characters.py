@@ -6,6 +6,7 @@ width in bytes. The distribution of a lost byte follows from that of its charact
     p(byte v at offset o) = sum over characters of the width, with the known bytes and with v at o, of p(character)
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,14 +19,14 @@ from torch import Tensor
 from conservator.arrays import Floats, Ints
 from conservator.channels.character_mask import FURTHER
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
-from conservator.experts.word_ngram.alphabet import Alphabet, count_characters, list_characters
+from conservator.experts.word_ngram.alphabet import Alphabet, list_characters
 from conservator.experts.word_ngram.counts import HIDDEN_BYTE, Dictionary, WordCounts, tokenize
 from conservator.experts.word_ngram.expert import CONFIG, ContextScorer, DamagedWord, WordExpert
-from conservator.experts.word_ngram.lists import WordList, identify_languages, load_word_list
+from conservator.experts.word_ngram.lists import identify_languages
 from conservator.vocabularies import BYTES
 
 HIDDEN_CHARACTER = "\ufdd0"  # stands for a hidden character in a text; Unicode assigns it to no character
-DOCUMENT_WEIGHT = 0.5  # weight: frequencies of the visible characters, relative to the word lists [untuned]
+MAX_LISTED = 60  # characters: that a word list adds to the alphabet; the others are rare letters of other languages
 
 
 @dataclass(frozen=True)
@@ -47,20 +48,15 @@ class CodedWords:
         """Make the word expert of a text with HIDDEN_CHARACTER at hidden characters."""
         data = text.encode()
         languages = identify_languages(data.replace(HIDDEN_CHARACTER.encode(), bytes([HIDDEN_BYTE]))) if lists else {}
-        word_lists = {name: load_word_list(name) for name in languages}
-        visible = text.replace(HIDDEN_CHARACTER, "")
-        frequencies = count_characters([(visible, DOCUMENT_WEIGHT), ("".join(map(decode, counts.ids)), DOCUMENT_WEIGHT)])
-        for name, probability in languages.items():
-            for character, frequency in list_characters(word_lists[name]).items():
-                frequencies[character] = frequencies.get(character, 0.0) + probability * frequency
-        alphabet = Alphabet.of(frequencies)
+        listed = "".join(list_characters(name)[:MAX_LISTED] for name in languages)
+        visible = Counter(text.replace(HIDDEN_CHARACTER, ""))
+        visible.update("".join(word.decode(errors="replace") for word in counts.ids if not word.isascii()))
+        alphabet = Alphabet.of([*listed, *(character for character, _ in visible.most_common())])
         codes = bytes([HIDDEN_BYTE]).join(map(alphabet.encode, text.split(HIDDEN_CHARACTER)))
         coded_counts = alphabet.encode_counts(counts)
         new_ids: dict[bytes, int] = {}
         tokens = tokenize(codes, coded_counts.ids, new_ids)
-        coded_lists = tuple(
-            (alphabet.encode_list(word_lists[name]), probability) for name, probability in languages.items()
-        )
+        coded_lists = tuple((alphabet.encode_list(name), probability) for name, probability in languages.items())
         expert = WordExpert(
             coded_counts, len(codes), tokens, tokens.tables(), new_ids, Dictionary(new_ids), coded_lists, spec
         )
@@ -168,8 +164,3 @@ class CharacterWordExpert:
                 probs[character[offset]] += distribution[code]
         total = probs.sum()
         return probs / total if total > 0 else np.full(BYTES.size, 1 / BYTES.size)
-
-
-def decode(token: bytes) -> str:
-    """Return a token as text."""
-    return token.decode(errors="replace")
