@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from conservator.channels import Channel, EditChannel
 
 EXPERTS = ("prose", "code", "config", "markdown", "math")  # built-in experts that are selected from by default
-LOST = ("auto", "any", "bytes", "invalid", "characters")  # values of the option lost, or ENCODING and a name
+ANY_CHARACTER = "any"  # value of the option lost: each mark is one character of any kind
+LOST = ("auto", ANY_CHARACTER, "bytes", "invalid", "characters")  # values of the option lost, or ENCODING and a name
 ENCODING = "encoding:"  # prefix of a value of the option lost
 EFFORTS = ("fast", "best")
 DEFAULT_LANGUAGE_MODEL = "smollm2"
@@ -183,10 +184,10 @@ class RestoreOptions:
     )
     lost: str = option(
         "auto",
-        "What each mark stands for. bytes: one byte. invalid: one byte, and invalid UTF-8 bytes are also lost. "
-        f"characters: one character outside ASCII. {ENCODING}NAME: one character of an encoding, such as "
-        f"{ENCODING}{EXAMPLES[0]}. auto: bytes or characters, detected from the document; bytes if `experts` or `mark` "
-        "is given.",
+        "What each mark stands for. any: one character of any kind. bytes: one byte. invalid: one byte, and invalid "
+        "UTF-8 bytes are also lost. characters: one character outside ASCII, lost in a wrong encoding. "
+        f"{ENCODING}NAME: one character of an encoding, such as {ENCODING}{EXAMPLES[0]}. auto: detected from the "
+        "document; bytes if parts of characters are beside marks.",
         metavar="UNIT",
         web_pattern=f"^({'|'.join(LOST)}|{ENCODING}.{{1,40}})$",
     )
@@ -228,8 +229,7 @@ class RestoreOptions:
     )
     fill_undetermined: bool = option(
         False,
-        "Also fill marks that the visible text does not determine: most of the text around them is lost, or they "
-        "probably stand for characters of several bytes.",
+        "Also fill marks that the visible text does not determine, because most of the text around them is lost.",
     )
     alternatives: int = option(
         0,
@@ -325,7 +325,7 @@ def encoding_of(lost: str) -> str | None:
 
 
 def are_marks_characters(lost: str) -> bool:
-    """Return whether every mark stands for a character, given a value of the option ``lost``."""
+    """Return whether every mark stands for a character outside ASCII, given a value of the option ``lost``."""
     return lost == "characters" or lost.startswith(ENCODING)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from conservator.arrays import Ints
+from conservator.arrays import Floats, Ints
 from conservator.channels.channel import Channel, check_tokens
 from conservator.channels.likelihood import Likelihood, pick
 from conservator.channels.observation import Excerpt, Observation, Status
@@ -76,10 +76,16 @@ class CharacterMaskChannel(Channel):
     The channel belongs to one document, because the kind of a lost byte depends on its position.
     """
 
-    def __init__(self, kinds: Ints) -> None:
-        """Make the channel of a document with the ``kinds`` (L,) of its bytes, ANY at visible positions."""
+    def __init__(self, kinds: Ints, rates: Floats | None = None) -> None:
+        """Make the channel of a document.
+
+        Args:
+            kinds: (L,) kinds of the bytes of the document, ANY at visible positions.
+            rates: (V,) loss rate of each byte; None if they are equal or unknown.
+        """
         self.vocab_size, self.outputs = BYTES.size, BYTES.size + 1
         self.kinds = torch.from_numpy(kinds)
+        self.rates = None if rates is None else torch.from_numpy(rates)
 
     def corrupt(self, tokens: Tensor, generator: torch.Generator) -> Observation:
         """Return the bytes ``tokens`` (1, L) without those that have a kind; nothing is random."""
@@ -94,9 +100,12 @@ class CharacterMaskChannel(Channel):
         """Return the likelihood of all bytes of the document."""
         if tokens.shape[-1] != len(self.kinds):
             raise ConservatorError(f"expected {len(self.kinds)} bytes, got {tokens.shape[-1]}")
-        return CharacterMaskLikelihood(tokens, self.vocab_size, self.kinds.expand(tokens.shape))
+        return CharacterMaskLikelihood(tokens, self.vocab_size, self.kinds.expand(tokens.shape), self.rates)
 
     def observe(self, tokens: Tensor, excerpt: Excerpt | None = None) -> Observation:
         """Return the damaged document, or an excerpt of it, as an observation."""
-        channel = self if excerpt is None else CharacterMaskChannel(self.kinds[excerpt.positions].numpy())
+        channel = self
+        if excerpt is not None:
+            rates = None if self.rates is None else self.rates.numpy()
+            channel = CharacterMaskChannel(self.kinds[excerpt.positions].numpy(), rates)
         return Channel.observe(channel, tokens, excerpt)

@@ -44,7 +44,7 @@ class Likelihood(ABC):
 
     @property
     def has_loss_rates(self) -> bool:
-        """Whether the likelihood of a lost token includes the loss rate of each token; by default if it is informative."""
+        """Whether the likelihood of a lost token includes its loss rate; by default if it is informative."""
         return self.lost_is_informative
 
     def __getitem__(self, index: Any) -> Self:

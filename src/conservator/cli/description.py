@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from conservator.options import DEFAULTS, RestoreOptions
+from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters
 
 if TYPE_CHECKING:
     from conservator.results import Edit, Gap, Restoration
@@ -120,7 +120,8 @@ def describe_loss(restoration: "Restoration") -> str:
     counts = restoration.summary
     if restoration.unit == "character":
         encoding = "" if restoration.lost_by is None else f" ({restoration.lost_by} text, read as UTF-8)"
-        return f"{counted(counts.lost, 'mark')}, each for one lost character outside ASCII{encoding}"
+        kind = " outside ASCII" if are_marks_characters(restoration.lost_unit) else ""
+        return f"{counted(counts.lost, 'mark')}, each for one lost character{kind}{encoding}"
     return f"{counts.lost} of {counted(counts.bytes, 'byte')} lost, in {counted(counts.spans, 'span')}"
 
 

@@ -9,16 +9,22 @@ matters where no word list knows the language. The most probable width of each c
 which read bytes, and restricts them (``CharacterMaskChannel``).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from conservator.arrays import Floats, Ints
+from conservator.channels import CharacterMaskChannel
 from conservator.channels.character_mask import ANY, MAX_WIDTH, kinds_of_characters
+from conservator.decoders import DecodedText
 from conservator.documents import DamagedDocument
+from conservator.errors import Advice, ConservatorError
+from conservator.experts.word_ngram.alphabet import FIRST_CODE, OTHER
 from conservator.experts.word_ngram.characters import HIDDEN_CHARACTER, CodedWords
-from conservator.experts.word_ngram.expert import SPEC
+from conservator.experts.word_ngram.expert import NO_COUNTS, SPEC
+from conservator.options import ANY_CHARACTER
 from conservator.pipelines.references import ReferenceTexts
+from conservator.vocabularies import BYTES
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,10 @@ class WidthConfig:
     window_characters: int = 512  # characters: length of the windows that the word expert reads [untuned]
     margin_characters: int = 64  # characters: context on either side of the characters that are predicted [untuned]
     strength: float = 2.0  # counts: Dirichlet strength of the backoff from two neighbours to the frequencies [untuned]
-    uniform_mix: float = 0.01  # probability: mass of the frequencies of widths in the word expert [untuned]
+    rate_strength: float = 5.0  # characters: strength of the prior of loss rates, whose mean is their share [untuned]
+    iterations: int = 20  # iterations: of the inference of the loss rate [numerical]
+    # probability: weight of the widths of the neighbours if the words of the language are known [untuned]
+    neighbour_mix: float = 0.02
 
 
 CONFIG = WidthConfig()
@@ -41,18 +50,62 @@ class CharacterWidths:
     Attributes:
         widths: (n,) most probable number of bytes of each.
         probability: (n,) posterior probability of this number.
+        rates: (256,) loss rate of each byte; None if they do not matter, because undamaged text has no mark.
     """
 
     widths: Ints
     probability: Floats
+    rates: Floats | None = None
 
-    def kinds(self, damaged: DamagedDocument) -> Ints:
-        """Return the kinds (L,) of the bytes of the document, whose marks have these widths."""
+    def channel(self, damaged: DamagedDocument) -> CharacterMaskChannel:
+        """Return the channel of the document, whose marks have these widths."""
         kinds = np.full(len(damaged.tokens), ANY)
         starts = damaged.positions[damaged.marks]
         within = np.arange(self.widths.sum()) - np.repeat(np.cumsum(self.widths) - self.widths, self.widths)
         kinds[np.repeat(starts, self.widths) + within] = kinds_of_characters(self.widths)
-        return kinds
+        return CharacterMaskChannel(kinds, self.rates)
+
+    def scale_confidence(self, damaged: DamagedDocument, positions: Ints, decoded: DecodedText) -> DecodedText:
+        """Return the decoded text in which each byte of a lost character has the confidence of the character.
+
+        Args:
+            damaged: the document, whose marks have these widths.
+            positions: (k,) positions that were read.
+            decoded: their text.
+        """
+        starts = np.searchsorted(positions, damaged.positions[damaged.marks])
+        inside = np.repeat(starts, self.widths) + np.arange(self.widths.sum())
+        inside -= np.repeat(np.cumsum(self.widths) - self.widths, self.widths)
+        confidence = decoded.confidence.copy()
+        first = np.cumsum(self.widths) - self.widths
+        joint = np.multiply.reduceat(confidence[inside], first) * self.probability
+        confidence[inside] = np.repeat(joint, self.widths)
+        return replace(decoded, confidence=confidence)
+
+
+def unit_of_marks(damaged: DamagedDocument, lost: str, *, is_uncertain: bool) -> str:
+    """Return what the marks of a document are, as a value of the option ``lost``: any, bytes or invalid.
+
+    Marks are characters by default. They are bytes if parts of characters remain beside them, or if any visible byte
+    may be wrong.
+
+    Args:
+        damaged: the document.
+        lost: the option.
+        is_uncertain: whether any visible byte may be wrong.
+    """
+    if lost == "invalid" or not len(damaged.marks) or is_uncertain:
+        return "invalid" if lost == "invalid" else "bytes"
+    try:
+        as_text(damaged)
+    except UnicodeDecodeError as error:
+        if lost == ANY_CHARACTER:
+            raise ConservatorError(
+                "the document must be UTF-8 between its marks if each mark stands for a character",
+                Advice("lost", "bytes", "lets each mark stand for a byte"),
+            ) from error
+        return "bytes"
+    return ANY_CHARACTER if lost in ("auto", ANY_CHARACTER) else "bytes"
 
 
 def infer_widths(damaged: DamagedDocument, references: ReferenceTexts, *, use_words: bool) -> CharacterWidths:
@@ -67,18 +120,55 @@ def infer_widths(damaged: DamagedDocument, references: ReferenceTexts, *, use_wo
     marks = np.array([index for index, character in enumerate(text) if character == HIDDEN_CHARACTER], dtype=np.int64)
     widths = np.array([len(character.encode()) for character in text])
     widths[marks] = 0
+    mark = damaged.mark if len(damaged.mark) == 1 and damaged.mark.isascii() else ""
     by_neighbours = neighbour_probs(widths, marks)
-    frequencies = np.bincount(widths[widths > 0], minlength=MAX_WIDTH + 1)[1:] + 1 / MAX_WIDTH
-    frequencies = frequencies / frequencies.sum()
-    probs = by_neighbours
-    if use_words:
-        words = CodedWords.of(text, references.word_counts, SPEC)
-        by_words = width_probs(words, marks)
-        mix = CONFIG.uniform_mix
-        probs = ((1 - mix) * by_words + mix * frequencies) * by_neighbours / frequencies
-        probs /= probs.sum(axis=1, keepdims=True)
+    words = CodedWords.of(text, references.word_counts if use_words else NO_COUNTS, SPEC, lists=use_words)
+    distributions = predict_characters(words, marks)
+    rates = infer_loss_rates(distributions, words.alphabet.widths, widths[widths > 0], mark)
+    distributions *= rates
+    by_words = np.stack(
+        [distributions[:, words.alphabet.widths == width].sum(axis=1) for width in range(1, MAX_WIDTH + 1)], axis=1
+    )
+    by_words /= by_words.sum(axis=1, keepdims=True)
+    knows_words = words.expert.lists or words.expert.reference_counts.total
+    mix = CONFIG.neighbour_mix if knows_words else 1.0
+    probs = (1 - mix) * by_words + mix * by_neighbours
     best = probs.argmax(axis=1)
-    return CharacterWidths(best + 1, probs[np.arange(len(marks)), best])
+    byte_rates = None
+    if mark:
+        byte_rates = np.where(np.arange(BYTES.size) < FIRST_CODE, rates[ord("a")], rates[OTHER])
+        byte_rates[ord(mark)] = 1.0
+    return CharacterWidths(best + 1, probs[np.arange(len(marks)), best], byte_rates)
+
+
+def infer_loss_rates(distributions: Floats, code_widths: Ints, visible_widths: Ints, mark: str) -> Floats:
+    """Infer the loss rates of characters in and outside ASCII by EM: (256,), a rate for each code.
+
+    If undamaged text may contain the mark, its loss rate is 1: every such character looks like a mark.
+
+    Args:
+        distributions: (n, 256) predictions of the lost characters.
+        code_widths: (256,) number of bytes of the character of each code.
+        visible_widths: numbers of bytes of the visible characters.
+        mark: the mark if undamaged text may contain it; "" otherwise.
+    """
+    is_ascii = code_widths == 1
+    visible = np.array([(visible_widths > 1).sum(), (visible_widths == 1).sum()])
+    overall = len(distributions) / max(1, len(distributions) + len(visible_widths))
+    rates = np.full(BYTES.size, overall)
+    for _ in range(CONFIG.iterations):
+        if mark:
+            rates[ord(mark)] = 1.0
+        posterior = distributions * rates
+        posterior /= posterior.sum(axis=1, keepdims=True)
+        if mark:
+            posterior[:, ord(mark)] = 0.0
+        lost = np.array([posterior[:, ~is_ascii].sum(), posterior[:, is_ascii].sum()])
+        by_class = (lost + CONFIG.rate_strength * overall) / (lost + visible + CONFIG.rate_strength)
+        rates = by_class[is_ascii.astype(np.int64)]
+    if mark:
+        rates[ord(mark)] = 1.0
+    return rates
 
 
 def as_text(damaged: DamagedDocument) -> str:
@@ -93,21 +183,18 @@ def as_text(damaged: DamagedDocument) -> str:
     ).decode()
 
 
-def width_probs(words: CodedWords, marks: Ints) -> Floats:
-    """Compute the probabilities (n, 4) of the widths of hidden characters under the word expert."""
+def predict_characters(words: CodedWords, marks: Ints) -> Floats:
+    """Compute the distributions (n, 256) of the codes of hidden characters under the word expert."""
     codes = np.frombuffer(words.codes, dtype=np.uint8)
-    probs = np.zeros((len(marks), MAX_WIDTH))
-    widths, inner = words.alphabet.widths, CONFIG.window_characters - 2 * CONFIG.margin_characters
+    distributions = np.empty((len(marks), BYTES.size))
+    inner = CONFIG.window_characters - 2 * CONFIG.margin_characters
     for begin in range(0, len(codes), inner):
         selected = np.flatnonzero((marks >= begin) & (marks < begin + inner))
-        if not len(selected):
-            continue
-        start = max(0, begin - CONFIG.margin_characters)
-        window = codes[start : begin + inner + CONFIG.margin_characters]
-        distributions = words.distributions(window, start, marks[selected] - start)
-        for width in range(1, MAX_WIDTH + 1):
-            probs[selected, width - 1] = distributions[:, widths == width].sum(axis=1)
-    return probs
+        if len(selected):
+            start = max(0, begin - CONFIG.margin_characters)
+            window = codes[start : begin + inner + CONFIG.margin_characters]
+            distributions[selected] = words.distributions(window, start, marks[selected] - start)
+    return distributions
 
 
 def neighbour_probs(widths: Ints, marks: Ints) -> Floats:
@@ -126,4 +213,6 @@ def neighbour_probs(widths: Ints, marks: Ints) -> Floats:
     frequencies = counts.sum(axis=0) + 1 / MAX_WIDTH
     frequencies /= frequencies.sum()
     selected = counts[keys[marks]]
-    return (selected + CONFIG.strength * frequencies) / (selected.sum(axis=1, keepdims=True) + CONFIG.strength)
+    totals = selected.sum(axis=1, keepdims=True) + CONFIG.strength
+    probs: Floats = (selected + CONFIG.strength * frequencies) / totals
+    return probs

@@ -64,6 +64,8 @@ def make_edits(
         if damaged.length_probability is not None:
             probability *= float(damaged.length_probability[gaps[gaps >= 0]].prod())
         inside = range(begin, begin + stop - start)
+        if is_kept_mark(damaged, begin, tokens[selected]):
+            continue
         edits.append(
             Edit(
                 (spans[0][0], spans[-1][1]),
@@ -78,6 +80,13 @@ def make_edits(
             )
         )
     return tuple(sorted(edits, key=lambda edit: edit.span))
+
+
+def is_kept_mark(damaged: DamagedDocument, begin: int, tokens: Ints) -> bool:
+    """Return whether decoded bytes are the marks themselves: the marks are undamaged text, such as question marks."""
+    marker = int(damaged.marker_of(np.array([begin]))[0])
+    is_mark = marker >= 0 and not damaged.is_gap[marker]
+    return is_mark and tokens.astype(np.uint8).tobytes() == damaged.mark.encode() * len(tokens)
 
 
 def find_placeholders(damaged: DamagedDocument, unfilled: Ints) -> dict[int, bytes]:

@@ -6,14 +6,14 @@ import numpy as np
 
 from conservator.alignment import choose_lengths
 from conservator.arrays import Ints
-from conservator.channels import Channel, CharacterMaskChannel, as_channel
+from conservator.channels import Channel, as_channel
 from conservator.documents import DamagedDocument, read_damaged
 from conservator.errors import OptionError
 from conservator.experts import Cost, Expert, Team
 from conservator.field import SubsampledBayes, choose_experts
-from conservator.options import are_marks_characters
+from conservator.options import ANY_CHARACTER, are_marks_characters
+from conservator.pipelines.character_widths import CharacterWidths, infer_widths, unit_of_marks
 from conservator.pipelines.decoding import Decoding, channel_observation, infer_and_decode, observe
-from conservator.pipelines.character_widths import infer_widths
 from conservator.pipelines.edits import find_gaps, make_edits
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.undetermined import select_unfilled
@@ -61,22 +61,22 @@ def restore_bytes(task: PipelineTask) -> Restoration:
     damage = read_damage(task)
     options, models, is_uncertain = task.options, task.models, damage.is_uncertain
     damaged = damage.damaged if is_uncertain else damage.damaged.check_utf8(options.lost)
-    lost_unit = "invalid" if options.lost == "invalid" else "bytes"
+    lost_unit = unit_of_marks(damaged, options.lost, is_uncertain=is_uncertain)
+    widths: CharacterWidths | None = None
     with task.meter.measure() as spent:
-        widths = None
-        if options.lost == "any" and len(damaged.marks):
+        if lost_unit == ANY_CHARACTER:
             widths = infer_widths(damaged, task.references, use_words=options.memory)
             damaged = damaged.with_widths(widths.widths)
-            damage = replace(damage, channel=CharacterMaskChannel(widths.kinds(damaged)))
-            lost_unit = "any"
+            damage = replace(damage, channel=widths.channel(damaged))
         experts = select_experts(task, replace(damage, damaged=damaged))
         damaged = choose_gap_lengths(task, damaged, experts, is_uncertain=is_uncertain)
+        channel = damage.channel if widths is None else widths.channel(damaged)
         document_experts = models.document_experts(task.references, options)
         decoding = None
         if len(damaged.tokens) and (is_uncertain or len(damaged.lost)):
-            whole = channel_observation(damaged, damage.channel)
+            whole = channel_observation(damaged, channel)
             team = Team([*experts, *(expert.condition(whole) for expert in document_experts)], task.meter)
-            observation = observe(damaged, damage.channel, team, options.evidence_radius, everywhere=is_uncertain)
+            observation = observe(damaged, channel, team, options.evidence_radius, everywhere=is_uncertain)
             radius = None if is_uncertain else options.evidence_radius
             engine = models.engine or SubsampledBayes(evidence_radius=radius, choose_experts=models.select)
             rescorer = models.rescorer(options)
@@ -95,7 +95,8 @@ def restore_bytes(task: PipelineTask) -> Restoration:
         return build_untouched(
             task, damaged, names, spent.cost, lost_unit, has_memory=options.memory, ungated=len(experts)
         )
-    text, unfilled, notices = select_unfilled(damaged, decoding.positions, decoding.text, options)
+    text = decoding.text if widths is None else widths.scale_confidence(damaged, decoding.positions, decoding.text)
+    unfilled, notices = select_unfilled(damaged, decoding.positions, text, options)
     lost_share = len(damaged.lost) / max(1, len(decoding.positions))
     notices += domain_notice(decoding.outcome.cross_entropy, decoding.outcome.cross_entropy_error, lost_share)
     decoding = replace(decoding, text=text)
@@ -147,7 +148,7 @@ def build_restoration(
     """
     is_counted = np.isin(decoding.positions, unfilled)
     unit, edit_confidence = "byte", decoding.text.confidence
-    if are_marks_characters(lost_unit):  # the first byte of each character counts
+    if are_marks_characters(lost_unit) or lost_unit == ANY_CHARACTER:  # the first byte of each character counts
         is_first = (decoding.text.tokens & 0xC0) != 0x80
         unit, is_counted = "character", is_counted & is_first
         edit_confidence = np.where(is_first, edit_confidence, 1.0)

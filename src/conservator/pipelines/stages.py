@@ -17,7 +17,7 @@ from conservator.channels import EditChannel, as_edit_channel
 from conservator.documents import Pin, encode_fixed
 from conservator.errors import OptionError
 from conservator.experts import OutOfTimeError
-from conservator.options import are_marks_characters
+from conservator.options import ANY_CHARACTER, are_marks_characters
 from conservator.pipelines.correction import correct
 from conservator.pipelines.lost_bytes import read_damage, restore_bytes
 from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
@@ -25,6 +25,7 @@ from conservator.pipelines.task import PipelineTask
 from conservator.results import Restoration
 from conservator.results.notices import time_limit_notice
 
+BYTE_PIPELINE = (ANY_CHARACTER, "bytes", "invalid")  # values of the option lost for marks that ``restore_bytes`` fills
 Stage = Callable[[PipelineTask], Restoration]
 
 
@@ -75,7 +76,7 @@ def select_ocr_stages(task: PipelineTask, channel: EditChannel) -> Iterator[Stag
     yield lambda task: correct(task, channel)
     masked = replace(task, options=replace(options, channel="mask"))
     damaged = read_damage(masked).damaged
-    has_lost_bytes = options.lost in ("bytes", "invalid") and len(damaged.check_utf8(options.lost).lost) > 0
+    has_lost_bytes = options.lost in BYTE_PIPELINE and len(damaged.check_utf8(options.lost).lost) > 0
     if has_lost_bytes or len(damaged.gaps):
         yield restore_masked
 
@@ -84,7 +85,7 @@ def restore_masked(task: PipelineTask) -> Restoration:
     """Restore gaps and lost bytes of a document whose OCR errors are corrected; other marks are left as they are."""
     options = replace(task.options, channel="mask")
     left: dict[tuple[int, int], bytes] = {}
-    if options.lost not in ("bytes", "invalid"):
+    if options.lost not in BYTE_PIPELINE:
         done = [(start, stop) for start, stop, _ in task.pins]
         marks = re.finditer(re.escape(options.mark.encode()), task.document.data)
         left = {

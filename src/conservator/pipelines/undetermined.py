@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from conservator.arrays import Bools, Floats, Ints
+from conservator.arrays import Bools, Ints
 from conservator.channels import Observation
 from conservator.decoders import DecodedText
 from conservator.documents import DamagedDocument
 from conservator.options import RestoreOptions
-from conservator.results.notices import Notice, lost_characters_notice, mostly_lost_notice
+from conservator.results.notices import Notice, mostly_lost_notice
 from conservator.vocabularies import BYTES
 
 Tokens = NDArray[np.int16]
@@ -34,8 +34,6 @@ class LossConfig:
 
 
 LOSS = LossConfig()
-# probability: marks that may be characters of several bytes are unfilled below this [LOG: undetermined-text]
-MIN_BYTE_CONFIDENCE = 0.5
 
 
 def find_mostly_lost(tokens: Tokens) -> Bools:
@@ -64,33 +62,6 @@ def find_mostly_lost(tokens: Tokens) -> Bools:
     touched[run[beside_word]] = touched[run[beside_word] - 1] = True
     mostly |= lost & ~touched[run] & (2 * count_nearby(mostly) > count_nearby(lost))
     return mostly
-
-
-def byte_odds(tokens: Tokens) -> Floats:
-    """(L,) the odds that a mark at each position stands for a byte, not for a character of several bytes; at most 1.
-
-    If bytes are lost among characters of several bytes, parts of characters stay visible; the odds are then 1. If there
-    are none, the text was decoded before it was damaged, and a mark stands for a character. Its odds of being ASCII are
-    those of the visible characters around it.
-
-    Args:
-        tokens: (L,) bytes, or the mask at a lost one.
-    """
-    lost = tokens == BYTES.mask
-    try:
-        np.where(lost, ord(" "), tokens).astype(np.uint8).tobytes().decode()
-    except UnicodeDecodeError:
-        return np.ones(len(tokens))
-    starts = ~lost & ((tokens & 0xC0) != 0x80)
-    ascii_count, other_count = count_nearby(starts & (tokens < 0x80)), count_nearby(starts & (tokens >= 0x80))
-    odds: Floats = np.minimum(1.0, (ascii_count + 1) / (other_count + 1))
-    return odds
-
-
-def scale_odds(probability: Floats, factor: Floats) -> Floats:
-    """Return the probabilities (n,) whose odds are those of ``probability`` (n,) times ``factor`` (n,)."""
-    scaled: Floats = probability * factor / (probability * factor + 1 - probability)
-    return scaled
 
 
 def is_word_byte(tokens: Tokens) -> Bools:
@@ -143,8 +114,8 @@ def keep_observed(observation: Observation, decoded: DecodedText, min_confidence
 
 def select_unfilled(
     damaged: DamagedDocument, positions: Ints, decoded: DecodedText, options: RestoreOptions
-) -> tuple[DecodedText, Ints, tuple[Notice, ...]]:
-    """Return the decoded text with its final confidence, the positions that stay unfilled, and notices about them.
+) -> tuple[Ints, tuple[Notice, ...]]:
+    """Return the positions that stay unfilled, and notices about them.
 
     Args:
         damaged: The damaged document.
@@ -153,32 +124,18 @@ def select_unfilled(
         options: Options of the restoration.
     """
     min_confidence, min_gap_confidence = options.min_confidence, options.min_gap_confidence
-    if options.fill_undetermined:
-        unfilled = find_unfilled(damaged, positions, decoded, min_confidence, min_gap_confidence=min_gap_confidence)
-        return decoded, unfilled, ()
-    mostly_lost, odds = find_mostly_lost(damaged.tokens)[positions], np.ones(len(positions))
-    if options.lost in ("auto", "bytes"):
-        odds = byte_odds(damaged.tokens)[positions]
-    lost = damaged.tokens[positions] == BYTES.mask
-    character = np.cumsum((decoded.tokens & 0xC0) != 0x80)
-    joint_odds = odds ** np.bincount(character, weights=lost)[character]  # all marks of a character stand for bytes
-    decoded = replace(decoded, confidence=scale_odds(decoded.confidence, np.where(lost, joint_odds, 1.0)))
-    is_character = lost & (odds < 1) & (decoded.confidence < MIN_BYTE_CONFIDENCE)
+    mostly_lost = np.zeros(len(positions), dtype=bool)
+    if not options.fill_undetermined:
+        mostly_lost = find_mostly_lost(damaged.tokens)[positions]
     unfilled = find_unfilled(
         damaged,
         positions,
         decoded,
         min_confidence,
         min_gap_confidence=min_gap_confidence,
-        undetermined=mostly_lost | is_character,
+        undetermined=mostly_lost,
     )
-    mostly_lost &= np.isin(positions, unfilled)
-    is_character &= np.isin(positions, unfilled) & ~mostly_lost
-    notices = (
-        *mostly_lost_notice(count_markers(damaged, positions[mostly_lost])),
-        *lost_characters_notice(count_markers(damaged, positions[is_character])),
-    )
-    return decoded, unfilled, notices
+    return unfilled, mostly_lost_notice(count_markers(damaged, positions[mostly_lost & np.isin(positions, unfilled)]))
 
 
 def count_markers(damaged: DamagedDocument, positions: Ints) -> int:

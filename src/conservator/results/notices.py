@@ -45,15 +45,6 @@ def mostly_lost_notice(count: int) -> Notices:
     return _unfilled_notice(MOSTLY_LOST, count, reason)
 
 
-def lost_characters_notice(count: int) -> Notices:
-    """Return the notice that ``count`` marks are unfilled because they stand for long characters; none for 0."""
-    reason = (
-        "they probably stand for non-ASCII characters, which have several bytes, and the experts restore one byte per "
-        "mark"
-    )
-    return _unfilled_notice(LOST_CHARACTERS, count, reason)
-
-
 def _unfilled_notice(kind: str, count: int, reason: str) -> Notices:
     if not count:
         return ()

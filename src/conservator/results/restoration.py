@@ -15,7 +15,7 @@ from conservator.arrays import Bools, Floats, Ints
 from conservator.decoders import Candidate
 from conservator.documents import UTF8, encode_text, splice
 from conservator.experts import Cost, MemorySource
-from conservator.options import are_marks_characters, encoding_of
+from conservator.options import ANY_CHARACTER, are_marks_characters, encoding_of
 from conservator.results.config import RESULTS
 from conservator.results.edit import Edit, Gap
 from conservator.results.notices import NOT_COVERED, OUT_OF_DOMAIN, Notice
@@ -52,8 +52,8 @@ class Restoration:
         local_gain: Improvement of local over global weights in predicting such bytes, in nats per byte; None if not
             measured.
         rate: OCR error rate of this document, as a multiple of the channel's; None if no OCR errors were corrected.
-        lost_unit: What each mark stands for, as a value of the option ``lost``: ``bytes``, ``invalid``, ``characters``
-            or ``encoding:NAME``.
+        lost_unit: What each mark stands for, as a value of the option ``lost``: ``any``, ``bytes``, ``invalid``,
+            ``characters`` or ``encoding:NAME``.
         out_of_time: Stage that the time limit interrupted: ``decoding``, ``rescoring``, ``alternatives`` or
             ``correcting``; None if there was enough time.
         notices: Statements about this result for its user.
@@ -107,7 +107,7 @@ class Restoration:
         """Unit of the counts: ``byte``, ``character`` (marks that stand for characters) or ``correction``."""
         if self.is_correction:
             return "correction"
-        return "character" if are_marks_characters(self.lost_unit) else "byte"
+        return "character" if are_marks_characters(self.lost_unit) or self.lost_unit == ANY_CHARACTER else "byte"
 
     @cached_property
     def data(self) -> bytes:
@@ -283,7 +283,7 @@ class Restoration:
     @cached_property
     def lost_by(self) -> str | None:
         """The encoding that lost the characters (``find_encoding``); None if marks are bytes."""
-        if self.unit != "character":
+        if not are_marks_characters(self.lost_unit):
             return None
         return find_encoding("".join(edit.text for edit in self.changes), self.lost_unit)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, create_model, model_validator
 
 from conservator.errors import ConservatorError, OptionError
-from conservator.options import MAX_TEXT_CHARS, OPTIONS, Option, RestoreOptions
+from conservator.options import MAX_TEXT_CHARS, OPTIONS, Option, RestoreOptions, are_marks_characters
 from conservator.results import Record
 from conservator.web.config import ServerConfig
 
@@ -213,7 +213,7 @@ class RestoreRequest(OptionFields):
         """
         names = self.experts
         if self.previous_record is not None:
-            if self.previous_record.unit != "byte":
+            if are_marks_characters(self.previous_record.lost):
                 return None
             names = [name for name in self.previous_record.experts if name in available]
         unknown = [name for name in names or [] if name not in available]

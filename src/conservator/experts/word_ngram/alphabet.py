@@ -5,7 +5,7 @@ ASCII gets the codes of control characters, which are no letters. All other char
 """
 
 import unicodedata
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -18,7 +18,8 @@ from conservator.experts.word_ngram.lists import WordList, load_word_list
 from conservator.vocabularies import BYTES
 
 OTHER = 0xFD  # code of all characters without a code [definition]
-LETTER_CODES = range(0x80, OTHER)
+FIRST_CODE = 0x80  # code of the first letter outside ASCII [definition]
+LETTER_CODES = range(FIRST_CODE, OTHER)
 PUNCTUATION_CODES = (*range(0x01, 0x09), *range(0x0E, 0x20))  # control characters that are not white space
 MAX_CACHED_LISTS = 8  # word lists: that are kept in codes; about 20 MB each [safety limit]
 JOINERS = "\u2019\u02bc\u200c\u200d"  # characters in words that Unicode counts as punctuation or format
@@ -109,7 +110,7 @@ def is_letter(character: str) -> bool:
 @cache
 def list_characters(name: str) -> str:
     """Return the characters outside ASCII of a shipped word list, the most frequent first."""
-    counts: Counter[str] = Counter()
+    counts: defaultdict[str, float] = defaultdict(float)
     for word, prob in load_word_list(name).probs.items():
         for character in word.decode() if not word.isascii() else "":
             if not character.isascii():

@@ -149,7 +149,8 @@ class CharacterWordExpert:
         probs = np.empty((len(positions), BYTES.size))
         for row, position in enumerate(positions.tolist()):
             begin, end = self.starts_and_end[first + character[position] :][:2] - start
-            known = {byte - begin: int(data[byte]) for byte in range(max(0, begin), min(end, len(data))) if not hidden[byte]}
+            inside = range(max(0, begin), min(end, len(data)))
+            known = {byte - begin: int(data[byte]) for byte in inside if not hidden[byte]}
             distribution = distributions[np.searchsorted(requested, character[position])]
             probs[row] = self.byte_distribution(distribution, end - begin, position - begin, known)
         return probs

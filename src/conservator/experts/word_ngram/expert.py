@@ -101,7 +101,8 @@ class WordModel:
         if isinstance(document.likelihood, CharacterMaskLikelihood):
             from conservator.experts.word_ngram.characters import CharacterWordExpert
 
-            return CharacterWordExpert.of(text, document.likelihood.kinds[0].numpy(), self.counts, self.spec, lists=self.lists)
+            kinds = document.likelihood.kinds[0].numpy()
+            return CharacterWordExpert.of(text, kinds, self.counts, self.spec, lists=self.lists)
         new_ids: dict[bytes, int] = {}
         tokens = tokenize(text.tobytes(), self.counts.ids, new_ids)
         languages = identify_languages(text.tobytes()) if self.lists else {}
