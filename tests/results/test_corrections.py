@@ -12,7 +12,7 @@ from conservator.document import Document
 from conservator.experts import Cost
 from conservator.pages import Box, Picture
 from conservator.pipelines.correction import Correction, as_restoration
-from conservator.results.record import OcrCounts
+from conservator.results.record import CorrectionCounts
 
 LETTERS = "ab é日\n"
 TEXTS = st.text("abé日😀 ", max_size=3)
@@ -70,7 +70,7 @@ def test_every_change_is_a_piece_with_the_observed_text(correction):
 def test_corrections_are_counted_and_listed():
     observed = "one\ntbe buming house,\n"
     result = corrected(observed, [Change(5, 6, "b", "h", 0.95, 3.25), Change(10, 11, "m", "rn", 0.5, math.inf)])
-    assert result.record.correction == OcrCounts(characters=22, changed=3, rate=0.5)
+    assert result.record.correction == CorrectionCounts(channels=("ocr",), characters=22, changed=3, rate=0.5)
     assert result.unit == result.record.unit == "correction"
     assert (result.summary.lost, result.summary.confident) == (2, 1)
     assert result.summary.expected_accuracy == pytest.approx(0.725)

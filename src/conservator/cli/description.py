@@ -72,7 +72,7 @@ def format_weights(restoration: "Restoration") -> str:
 def describe_corrections(restoration: "Restoration") -> list[str]:
     """Describe a correction: its size, the changes with the lowest confidence, the model weights and the cost."""
     counts, edits, sizes = restoration.summary, restoration.corrections, restoration.record.correction
-    characters, changed, rate = (sizes.characters, sizes.changed, sizes.rate) if sizes else (0, 0, 0.0)
+    characters, changed, rate = (sizes.characters, sizes.changed, sizes.rate) if sizes else (0, 0, None)
     percentage = 100 * changed / max(1, characters)
     least_confident = sorted(edits, key=lambda edit: edit.probability)[:LISTED_CHANGES]
     remaining = len(edits) - LISTED_CHANGES
@@ -89,7 +89,7 @@ def describe_corrections(restoration: "Restoration") -> list[str]:
         *describe_unfilled_gaps(restoration),
         *describe_notices(restoration),
         f"model weights: {format_weights(restoration)}",
-        f"estimated error rate: {rate:.2g} times the rate of the channel",
+        *([] if rate is None else [f"estimated error rate: {rate:.2g} times the rate of the channel"]),
         f"{restoration.cost.seconds:.1f} s",
     ]
 

@@ -120,6 +120,7 @@ def merge(first: Restoration, second: Restoration, pins: tuple[Pin, ...]) -> Res
         edits=tuple(sorted([*first.changes, *others], key=lambda edit: edit.span)),
         experts=(*names, *second.experts),
         ungated=len(names) + ungated,
+        channels=(*first.channels, *second.channels),
         rate=first.rate if second.rate is None else second.rate,
         lost_unit=first.lost_unit if first.unit == "character" else second.lost_unit,
         out_of_time=first.out_of_time or second.out_of_time,

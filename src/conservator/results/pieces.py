@@ -12,8 +12,8 @@ from conservator.results.edit import Edit
 from conservator.results.record import (
     FORMAT,
     Alternative,
+    CorrectionCounts,
     Curves,
-    OcrCounts,
     Piece,
     Range,
     Record,
@@ -47,7 +47,7 @@ def make_record(restoration: Restoration) -> Record:
         cost=RecordedCost(cost.evaluations, round_value(cost.seconds), round_value(cost.expert_seconds)),
         field=_curves(restoration),
         pieces=tuple(_pieces(restoration, references)),
-        correction=_ocr_counts(restoration),
+        correction=_correction_counts(restoration),
     )
 
 
@@ -66,14 +66,15 @@ def round_summary(summary: Summary) -> Summary:
     return Summary(**{**vars(summary), **rounded})
 
 
-def _ocr_counts(restoration: Restoration) -> OcrCounts | None:
+def _correction_counts(restoration: Restoration) -> CorrectionCounts | None:
     """Return the counts of a correction; None if lost text was restored."""
-    if restoration.rate is None:
+    if not restoration.is_correction:
         return None
     observed = restoration.observed
     pairs = ((edit.text, observed[slice(*edit.span)].decode(errors="replace")) for edit in restoration.corrections)
     changed = sum(max(len(new), len(old)) for new, old in pairs)
-    return OcrCounts(len(observed.decode(errors="replace")), changed, round_value(restoration.rate))
+    rate = None if restoration.rate is None else round_value(restoration.rate)
+    return CorrectionCounts(restoration.channels, len(observed.decode(errors="replace")), changed, rate)
 
 
 def _references(restoration: Restoration) -> dict[str, int]:

@@ -106,18 +106,20 @@ class Curves:
 
 
 @dataclass(frozen=True)
-class OcrCounts:
-    """Counts of a text whose OCR errors were corrected.
+class CorrectionCounts:
+    """Counts of a text that was corrected.
 
     Attributes:
+        channels: Names of the channels whose errors were corrected, in order.
         characters: Number of characters of the observed text.
         changed: Number of characters that were replaced, deleted or inserted.
-        rate: OCR error rate of this document, as a multiple of the channel's.
+        rate: Error rate of this document, as a multiple of the channel's; None if the channel has no rate.
     """
 
+    channels: tuple[str, ...]
     characters: int
     changed: int
-    rate: float
+    rate: float | None
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class Record:
         cost: Cost of the restoration.
         field: Curves along the document.
         pieces: The document in pieces.
-        correction: Counts of a text whose OCR errors were corrected.
+        correction: Counts of a text that was corrected; None if lost text was restored.
     """
 
     format: str
@@ -163,7 +165,7 @@ class Record:
     cost: RecordedCost
     field: Curves
     pieces: tuple[Piece, ...]
-    correction: OcrCounts | None = None
+    correction: CorrectionCounts | None = None
 
     @property
     def text(self) -> str:

@@ -51,7 +51,9 @@ class Restoration:
         cross_entropy: Mean negative log-probability of hidden visible bytes, in nats per byte; None if not measured.
         local_gain: Improvement of local over global weights in predicting such bytes, in nats per byte; None if not
             measured.
-        rate: OCR error rate of this document, as a multiple of the channel's; None if no OCR errors were corrected.
+        channels: Names of the channels whose errors in visible text were corrected, in order; empty if lost text was
+            restored.
+        rate: Error rate of this document, as a multiple of the channel's; None if the channel has no rate.
         lost_unit: What each mark stands for, as a value of the option ``lost``: ``any``, ``bytes``, ``invalid``,
             ``characters`` or ``encoding:NAME``.
         out_of_time: Stage that the time limit interrupted: ``decoding``, ``rescoring``, ``alternatives`` or
@@ -74,6 +76,7 @@ class Restoration:
     read_regions: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     cross_entropy: float | None = None
     local_gain: float | None = None
+    channels: tuple[str, ...] = ()
     rate: float | None = None
     lost_unit: str = "bytes"
     out_of_time: str | None = None
@@ -99,8 +102,8 @@ class Restoration:
 
     @property
     def is_correction(self) -> bool:
-        """Whether a text with OCR errors was corrected; otherwise lost text was restored."""
-        return self.rate is not None
+        """Whether visible text was corrected; otherwise lost text was restored."""
+        return bool(self.channels)
 
     @property
     def unit(self) -> str:

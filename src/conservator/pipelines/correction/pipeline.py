@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from itertools import accumulate
 
 import numpy as np
 
 from conservator.channels.edits import EditChannel
+from conservator.channels.registry import OCR
 from conservator.decoders import Candidate
 from conservator.document import Document
 from conservator.documents import MARK, Pin
@@ -14,6 +14,7 @@ from conservator.errors import Advice, ConservatorError, OptionError
 from conservator.experts import Cost
 from conservator.options import RestoreOptions
 from conservator.pipelines.candidate_scores import candidate_rescorer
+from conservator.pipelines.corrected_text import build_correction, byte_offsets
 from conservator.pipelines.correction.corrector import Correction, Corrector
 from conservator.pipelines.rescoring import precision_by_name
 from conservator.pipelines.task import PipelineTask
@@ -74,7 +75,7 @@ def protect(
         The ranges, in order, and the text with the pinned texts of the same length inserted, and U+FFFD for invalid
         bytes.
     """
-    starts = np.cumsum([0, *(len(encode(character)) for character in text)])
+    starts = np.array(byte_offsets(text, INVALID_BYTES))
     markers = [re.escape(options.gap)] if options.gap else []
     markers += [re.escape(options.mark), f"[{INVALID}]"] if has_byte_marks else []
     ranges = [match.span() for match in re.finditer("|".join(markers), text)] if markers else []
@@ -88,11 +89,6 @@ def protect(
         if len(new_text) == last - first:
             text = text[:first] + new_text + text[last:]
     return sorted(ranges), re.sub(f"[{INVALID}]", MARK, text)
-
-
-def encode(text: str) -> bytes:
-    """Return a text as bytes, with the invalid bytes of the document."""
-    return text.encode(errors=INVALID_BYTES)
 
 
 def as_restoration(
@@ -111,8 +107,7 @@ def as_restoration(
         precision: Name of a pretrained expert -> the number format of its arithmetic.
         pins: Pinned texts.
     """
-    characters = document.data.decode(errors=INVALID_BYTES)
-    offsets = list(accumulate((len(encode(character)) for character in characters), initial=0))
+    offsets = byte_offsets(document.data.decode(errors=INVALID_BYTES), INVALID_BYTES)
     edits = [Edit((start, stop), data, 1.0, is_fixed=True) for start, stop, data in pins]
     edits += [
         Edit(
@@ -124,28 +119,15 @@ def as_restoration(
         )
         for change in correction.changes
     ]
-    edits.sort(key=lambda edit: edit.span)
-    length = len(document.data) + sum(len(edit.data) - edit.span[1] + edit.span[0] for edit in edits)
-    confidence, regions = np.ones(length), np.full(length, -1)
-    shift = 0
-    for edit in edits:
-        start = edit.span[0] + shift
-        stop = start + len(edit.data)
-        if not edit.is_fixed:
-            confidence[start:stop], regions[start:stop] = edit.probability, int(np.argmax(correction.weights))
-        shift += len(edit.data) - edit.span[1] + edit.span[0]
-    return Restoration(
-        observed=document.data,
-        edits=tuple(edits),
-        experts=correction.names,
-        positions=np.arange(length),
-        read_confidence=confidence,
-        read_field=np.broadcast_to(np.array(correction.weights, dtype=np.float64), (length, len(correction.names))),
-        read_regions=regions,
-        rate=correction.rate,
-        out_of_time=correction.out_of_time,
-        notices=(*coverage_notice(correction.uncovered), *time_limit_notice(correction.out_of_time, 0, "correction")),
+    return build_correction(
+        document,
+        edits,
+        OCR,
+        correction.names,
+        np.array(correction.weights),
         cost=cost,
-        precision=precision or {},
-        encoding=document.encoding,
+        rate=correction.rate,
+        notices=(*coverage_notice(correction.uncovered), *time_limit_notice(correction.out_of_time, 0, "correction")),
+        out_of_time=correction.out_of_time,
+        precision=precision,
     )
