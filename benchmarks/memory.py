@@ -96,7 +96,7 @@ def measure_restorations(text: Text, sizes: list[int], rate: float, repeats: int
             document = bytes(text[start : start + size].astype(np.uint8)).decode(errors="ignore").encode()
             damaged = damage(document, rate, seed=repeat)
             for memory in (False, True) if repeat % 2 else (True, False):
-                seconds[memory].append(timed(lambda: restorer.restore(damaged, memory=memory))[0])  # noqa: B023
+                seconds[memory].append(timed(lambda: restorer.restore(damaged, lost="bytes", memory=memory))[0])  # noqa: B023
         ratios = np.array(seconds[True]) / np.array(seconds[False])
         yield {
             "what": "restoration",

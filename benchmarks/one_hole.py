@@ -40,7 +40,7 @@ def measure(size: int, holes: int, evidence_radius: int | None) -> dict[str, flo
     seconds = []
     for _ in range(2):
         began = time.perf_counter()
-        restoration = restorer.restore(document, evidence_radius=evidence_radius)
+        restoration = restorer.restore(document, lost="bytes", evidence_radius=evidence_radius)
         if len(restoration.data) != size:
             raise SystemExit(f"expected {size} restored bytes, got {len(restoration.data)}")
         seconds.append(time.perf_counter() - began)

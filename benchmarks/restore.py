@@ -90,7 +90,7 @@ def measure(options: argparse.Namespace, method: str, size: int, rate: float) ->
         restored, cost = decoded.tokens[0], decoded.cost
     else:
         evidence_radius = DEFAULTS.evidence_radius if method == "product" else None
-        restoration = restorer.restore(document, evidence_radius=evidence_radius)
+        restoration = restorer.restore(document, lost="bytes", evidence_radius=evidence_radius)
         restored, cost = torch.from_numpy(restoration.tokens).long(), restoration.cost
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     correct = restored[lost] == tokens[lost]

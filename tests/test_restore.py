@@ -180,18 +180,20 @@ def test_alternatives_do_not_change_isolated_bytes():
         assert edit.alternatives[0].data == with_alternatives.data[start:stop]
 
 
-def test_a_mark_among_characters_of_several_bytes_is_not_filled_as_one_byte():
+def test_a_mark_among_characters_of_several_bytes_is_one_character():
     text = "Реклама молокоотсоса разделила мнения пользователей интернета. " * 3
-    damaged, expert = text.replace("л", "\ufffd", 1), FakeExpert(0, sharpness=1.0)
+    damaged, expert = text.replace("л", MARK.decode(), 1), FakeExpert(0, sharpness=1.0)
     result = restore(damaged, [expert], memory=False)
-    assert result.text == damaged
-    assert result.not_covered
-    assert "lost_characters" in [notice.kind for notice in result.notices]
-    assert restore(damaged, [expert], memory=False, fill_undetermined=True).summary.unfilled == 0
+    assert result.lost_unit == "any"
+    assert len(result.text) == len(text)
+    unsure = restore(damaged.replace("м", MARK.decode()), [FakeExpert(0, sharpness=0.0)], memory=False)
+    assert unsure.text.count(MARK.decode()) == unsure.summary.unfilled > 0  # improbable characters are not filled in
+    assert "unknown_characters" in [notice.kind for notice in unsure.notices]
     half = text.encode().replace(
         "м".encode(), MARK + "м".encode()[1:], 1
     )  # part of a character is visible, so bytes are lost
-    assert restore(half, [expert], memory=False).summary.unfilled == 0
+    result = restore(half, [expert], memory=False)
+    assert (result.lost_unit, result.summary.unfilled) == ("bytes", 0)
 
 
 def test_the_length_of_a_gap_is_inferred():
@@ -250,7 +252,7 @@ def test_progress_is_reported_and_may_stop_the_restoration():
         ("a", {"channel": "replacement"}, "known: mask, replacement:RATE"),
         ("a", {"channel": "replacement:often"}, "between 0 and 1"),
         ("a", {"channel": 0.5}, "it must be a Channel or the name of a channel, got a float"),
-        ("a", {"lost": "all"}, "must be one of auto, bytes, invalid, characters"),
+        ("a", {"lost": "all"}, "must be one of auto, any, bytes, invalid, characters"),
         ("a", {"mark": ""}, "at least one character"),
         ("a", {"evidence_radius": -1}, "non-negative integer or None"),
         ("a", {"seed": 0.5}, "must be an integer"),

@@ -78,7 +78,7 @@ def by_restorer(restorer: Restorer) -> Method:
     """Make a method from a restorer."""
 
     def method(damaged: bytes, seed: int) -> Filled:
-        restoration = restorer.restore(damaged, seed=seed)
+        restoration = restorer.restore(damaged, lost="bytes", seed=seed)
         return restoration.tokens, restoration.confidence
 
     return method

@@ -123,7 +123,7 @@ def test_help_has_examples_and_exit_codes():
     ("words", "code", "message"),
     [
         (["restore"], 2, "Missing argument"),
-        (["restore", "damaged.txt", "--lost", "all"], 2, "must be one of auto, bytes, invalid, characters"),
+        (["restore", "damaged.txt", "--lost", "all"], 2, "must be one of auto, any, bytes, invalid, characters"),
         (["restore", "damaged.txt", "--mark", ""], 2, "at least one character"),
         (["restore", "damaged.txt", "--min-confidence", "2"], 2, "--min-confidence"),
         (["restore", "damaged.txt", "--mark", "?", "--gap", "?"], 2, "must differ, both are"),
@@ -344,6 +344,8 @@ def test_the_progress_bar_shows_that_references_are_indexed(folder, monkeypatch)
 def test_singular_nouns_in_the_summary(folder):
     (folder / "one.txt").write_text("a lost l\ufffdtter")
     done = call("restore", "one.txt", "-o", "out.txt", *EXPERTS, cwd=folder)
+    assert "1 mark, each for one lost character\n" in done.stdout
+    done = call("restore", "one.txt", "-o", "bytes.txt", "--lost", "bytes", *EXPERTS, cwd=folder)
     assert "1 of 13 bytes lost, in 1 span\n" in done.stdout
 
 

@@ -192,7 +192,7 @@ def test_the_comparison_counts_characters():
     [
         ({"lost": "encoding:utf-8"}, "one byte for each character, such as windows-1252"),
         ({"lost": "encoding:"}, "one byte for each character"),
-        ({"lost": "marked"}, "must be one of auto, bytes, invalid, characters, encoding:NAME"),
+        ({"lost": "marked"}, "must be one of auto, any, bytes, invalid, characters, encoding:NAME"),
     ],
 )
 def test_invalid_combinations_are_refused(options, problem):

@@ -10,7 +10,7 @@ from conservator.channels import ReplacementChannel
 from conservator.decoders import DecodedText
 from conservator.documents import read_damaged
 from conservator.experts import Cost
-from conservator.pipelines.undetermined import byte_odds, find_mostly_lost, keep_observed, scale_odds
+from conservator.pipelines.undetermined import find_mostly_lost, keep_observed
 
 MARK = "\ufffd"
 ENGLISH = (
@@ -81,20 +81,6 @@ def test_a_text_with_few_visible_bytes_is_mostly_lost():
     mostly = find_mostly_lost(tokens)
     assert mostly[400:500].all()  # the middle of a long run, and not its ends
     assert not mostly[[300, 599]].any()
-
-
-def test_a_mark_in_decoded_text_is_as_likely_to_be_ascii_as_the_text_around_it():
-    document = lose(RUSSIAN, lambda letter: 0.1)
-    odds = byte_odds(read_damaged(document).tokens)
-    letters = [letter for letter in document if letter != MARK]
-    ascii_letters = sum(map(str.isascii, letters))
-    assert odds.mean() == pytest.approx(ascii_letters / (len(letters) - ascii_letters), rel=0.2)
-    assert (byte_odds(read_damaged(ENGLISH).tokens) == 1).all()
-    assert (byte_odds(read_damaged("é".encode()[:1] + document.encode()).tokens) == 1).all()  # half a character is left
-
-
-def test_scale_odds_multiplies_odds():
-    np.testing.assert_allclose(scale_odds(np.array([0.0, 0.5, 0.9, 1.0]), np.full(4, 0.25)), [0.0, 0.2, 9 / 13, 1.0])
 
 
 def decide(observed, decoded, confidence, min_confidence):

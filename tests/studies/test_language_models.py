@@ -84,7 +84,7 @@ def test_a_draft_equals_the_restoration_of_the_product(resources):
     experts = resources.choose(language_models.EXPERTS)
     document = (VERSE + CODE).encode()
     damaged = damage(document, 0.2, seed=1)
-    product = Restorer(experts, select=True).restore(damaged, seed=1)
+    product = Restorer(experts, select=True).restore(damaged, seed=1, lost="bytes")
     draft = make_draft(experts, damaged, 1)
     assert draft.text == product.text.encode()
     assert draft.score(document).confidence == pytest.approx(product.confidence[~draft.visible])

@@ -16,7 +16,8 @@ from conservator.vocabularies import BYTES
 
 # The kind of a byte: any byte, ASCII, the first byte of a character of 2, 3 or 4 bytes, or one of its other bytes.
 ANY, ASCII, FIRST_OF_2, FIRST_OF_3, FIRST_OF_4, FURTHER = range(6)
-RANGES = ((0x00, 0xFF), (0x00, 0x7F), (0xC2, 0xDF), (0xE0, 0xEF), (0xF0, 0xF4), (0x80, 0xBF))  # first and last byte
+# bytes: first and last byte of each kind [definition]
+RANGES = ((0x00, 0xFF), (0x00, 0x7F), (0xC2, 0xDF), (0xE0, 0xEF), (0xF0, 0xF4), (0x80, 0xBF))
 MAX_WIDTH = 4  # bytes: width of the widest character [definition]
 _bytes = torch.arange(BYTES.size)
 LOG_ALLOWED = torch.stack(
@@ -34,40 +35,46 @@ def kinds_of_characters(widths: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class CharacterMaskLikelihood(Likelihood):
-    """The likelihood is the rate of each byte of the kind of a lost position, and a point mass at a visible one.
+    """The likelihood is the weight of each byte of the kind of a lost position, and a point mass at a visible one.
 
     Attributes:
         kinds: (..., L) the kind of each byte; ANY at visible positions.
-        rates: (V,) loss rate of each byte; None if all are equal.
+        log_weights: (V,) log-weight of each byte: its loss rate, and whether its characters occur in such documents.
+        rates_known: whether the weights include loss rates.
     """
 
     kinds: Tensor
-    rates: Tensor | None = None
+    log_weights: Tensor
+    rates_known: bool = False
 
     @property
     def has_loss_rates(self) -> bool:
         """Whether the loss rates are known."""
-        return self.rates is not None
+        return self.rates_known
+
+    def with_loss_rates(self, rates: Tensor) -> Self:
+        """Return the likelihood with the loss rate of each byte (V,), which was not known."""
+        return replace(self, log_weights=self.log_weights + rates.log(), rates_known=True)
 
     def __getitem__(self, index: Any) -> Self:
         """Return the likelihood at the positions ``index``."""
         return replace(self, tokens=self.tokens[index], kinds=self.kinds[index])
 
     def table(self) -> Tensor:
-        """Return log c_l(v): log r(v) for the bytes of the kind of a lost position, 0 at the byte of a visible one."""
+        """Return log c_l(v): log w(v) for the bytes of the kind of a lost position, 0 at the byte of a visible one."""
         same = self.tokens[..., None] == torch.arange(self.vocab_size)
         visible = torch.where(same, 0.0, -torch.inf).double()
-        return torch.where(self.lost[..., None], self.log_rates[self.kinds], visible)
+        return torch.where(self.lost[..., None], self.log_kinds[self.kinds], visible)
 
     def log_evidence(self, log_probs: Tensor) -> Tensor:
         """Return the log-probability of the kind where lost, log pi(y) where visible."""
         visible = pick(log_probs, self.tokens.masked_fill(self.lost, 0))
-        return torch.where(self.lost, torch.logsumexp(self.log_rates[self.kinds] + log_probs, dim=-1), visible)
+        return torch.where(self.lost, torch.logsumexp(self.log_kinds[self.kinds] + log_probs, dim=-1), visible)
 
     @property
-    def log_rates(self) -> Tensor:
+    def log_kinds(self) -> Tensor:
         """(6, V) the log-likelihood of each byte, for each kind."""
-        return LOG_ALLOWED if self.rates is None else LOG_ALLOWED + self.rates.log()
+        return LOG_ALLOWED + self.log_weights
 
 
 class CharacterMaskChannel(Channel):
@@ -76,16 +83,17 @@ class CharacterMaskChannel(Channel):
     The channel belongs to one document, because the kind of a lost byte depends on its position.
     """
 
-    def __init__(self, kinds: Ints, rates: Floats | None = None) -> None:
+    def __init__(self, kinds: Ints, weights: Floats | None = None, *, rates_known: bool = False) -> None:
         """Make the channel of a document.
 
         Args:
             kinds: (L,) kinds of the bytes of the document, ANY at visible positions.
-            rates: (V,) loss rate of each byte; None if they are equal or unknown.
+            weights: (V,) weight of each byte of a lost character; equal by default.
+            rates_known: whether the weights include the loss rate of each byte.
         """
         self.vocab_size, self.outputs = BYTES.size, BYTES.size + 1
-        self.kinds = torch.from_numpy(kinds)
-        self.rates = None if rates is None else torch.from_numpy(rates)
+        self.kinds, self.rates_known = torch.from_numpy(kinds), rates_known
+        self.log_weights = torch.from_numpy(np.log(np.ones(BYTES.size) if weights is None else weights))
 
     def corrupt(self, tokens: Tensor, generator: torch.Generator) -> Observation:
         """Return the bytes ``tokens`` (1, L) without those that have a kind; nothing is random."""
@@ -100,12 +108,13 @@ class CharacterMaskChannel(Channel):
         """Return the likelihood of all bytes of the document."""
         if tokens.shape[-1] != len(self.kinds):
             raise ConservatorError(f"expected {len(self.kinds)} bytes, got {tokens.shape[-1]}")
-        return CharacterMaskLikelihood(tokens, self.vocab_size, self.kinds.expand(tokens.shape), self.rates)
+        kinds = self.kinds.expand(tokens.shape)
+        return CharacterMaskLikelihood(tokens, self.vocab_size, kinds, self.log_weights, self.rates_known)
 
     def observe(self, tokens: Tensor, excerpt: Excerpt | None = None) -> Observation:
         """Return the damaged document, or an excerpt of it, as an observation."""
         channel = self
         if excerpt is not None:
-            rates = None if self.rates is None else self.rates.numpy()
-            channel = CharacterMaskChannel(self.kinds[excerpt.positions].numpy(), rates)
+            kinds, weights = self.kinds[excerpt.positions].numpy(), self.log_weights.exp().numpy()
+            channel = CharacterMaskChannel(kinds, weights, rates_known=self.rates_known)
         return Channel.observe(channel, tokens, excerpt)

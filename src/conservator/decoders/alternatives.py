@@ -141,6 +141,8 @@ def extend_beam(
     for hypothesis, rows in zip(beam, log_probs, strict=True):
         states = constraint.next_states(hypothesis.states) & allowed
         scores = np.where(states > 0, rows, -np.inf)
+        if not np.isfinite(scores).any():  # no token continues this hypothesis
+            continue
         scores = hypothesis.score + scores - np.logaddexp.reduce(scores)
         likely = np.argsort(-scores, kind="stable")[:width].tolist()
         is_current = hypothesis.tokens == current[:-1]

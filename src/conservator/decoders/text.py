@@ -235,7 +235,7 @@ def close_at_cuts(constraint: Constraint, tokens: NDArray[np.int64], observation
 def with_loss_rates(observation: Observation, rates: Tensor) -> Observation:
     """Return the observation of a channel that erases each token with its rate (V,)."""
     if isinstance(observation.likelihood, CharacterMaskLikelihood):
-        return replace(observation, likelihood=replace(observation.likelihood, rates=rates))
+        return replace(observation, likelihood=observation.likelihood.with_loss_rates(rates))
     return TokenDependentMaskChannel(rates).observe(observation.tokens, observation.excerpt)
 
 

@@ -38,6 +38,7 @@ class WidthConfig:
     iterations: int = 20  # iterations: of the inference of the loss rate [numerical]
     # probability: weight of the widths of the neighbours if the words of the language are known [untuned]
     neighbour_mix: float = 0.02
+    unseen_weight: float = 1e-3  # ratio: weight of a byte that no character of the document or its words has [untuned]
 
 
 CONFIG = WidthConfig()
@@ -50,12 +51,14 @@ class CharacterWidths:
     Attributes:
         widths: (n,) most probable number of bytes of each.
         probability: (n,) posterior probability of this number.
-        rates: (256,) loss rate of each byte; None if they do not matter, because undamaged text has no mark.
+        weights: (256,) weight of each byte of a lost character.
+        rates_known: Whether the weights include loss rates, because undamaged text may have the mark.
     """
 
     widths: Ints
     probability: Floats
-    rates: Floats | None = None
+    weights: Floats
+    rates_known: bool
 
     def channel(self, damaged: DamagedDocument) -> CharacterMaskChannel:
         """Return the channel of the document, whose marks have these widths."""
@@ -63,7 +66,7 @@ class CharacterWidths:
         starts = damaged.positions[damaged.marks]
         within = np.arange(self.widths.sum()) - np.repeat(np.cumsum(self.widths) - self.widths, self.widths)
         kinds[np.repeat(starts, self.widths) + within] = kinds_of_characters(self.widths)
-        return CharacterMaskChannel(kinds, self.rates)
+        return CharacterMaskChannel(kinds, self.weights, rates_known=self.rates_known)
 
     def scale_confidence(self, damaged: DamagedDocument, positions: Ints, decoded: DecodedText) -> DecodedText:
         """Return the decoded text in which each byte of a lost character has the confidence of the character.
@@ -94,7 +97,7 @@ def unit_of_marks(damaged: DamagedDocument, lost: str, *, is_uncertain: bool) ->
         lost: the option.
         is_uncertain: whether any visible byte may be wrong.
     """
-    if lost == "invalid" or not len(damaged.marks) or is_uncertain:
+    if lost == "invalid" or damaged.is_gap.all() or is_uncertain:
         return "invalid" if lost == "invalid" else "bytes"
     try:
         as_text(damaged)
@@ -134,11 +137,13 @@ def infer_widths(damaged: DamagedDocument, references: ReferenceTexts, *, use_wo
     mix = CONFIG.neighbour_mix if knows_words else 1.0
     probs = (1 - mix) * by_words + mix * by_neighbours
     best = probs.argmax(axis=1)
-    byte_rates = None
+    weights = np.full(BYTES.size, CONFIG.unseen_weight)
+    weights[:FIRST_CODE] = 1.0
+    weights[np.unique(np.frombuffer((text + words.alphabet.text).encode(), dtype=np.uint8))] = 1.0
     if mark:
-        byte_rates = np.where(np.arange(BYTES.size) < FIRST_CODE, rates[ord("a")], rates[OTHER])
-        byte_rates[ord(mark)] = 1.0
-    return CharacterWidths(best + 1, probs[np.arange(len(marks)), best], byte_rates)
+        weights *= np.where(np.arange(BYTES.size) < FIRST_CODE, rates[ord("a")], rates[OTHER])
+        weights[ord(mark)] = 1.0
+    return CharacterWidths(best + 1, probs[np.arange(len(marks)), best], weights, bool(mark))
 
 
 def infer_loss_rates(distributions: Floats, code_widths: Ints, visible_widths: Ints, mark: str) -> Floats:

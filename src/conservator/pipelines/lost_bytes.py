@@ -96,7 +96,9 @@ def restore_bytes(task: PipelineTask) -> Restoration:
             task, damaged, names, spent.cost, lost_unit, has_memory=options.memory, ungated=len(experts)
         )
     text = decoding.text if widths is None else widths.scale_confidence(damaged, decoding.positions, decoding.text)
-    unfilled, notices = select_unfilled(damaged, decoding.positions, text, options)
+    unfilled, notices = select_unfilled(
+        damaged, decoding.positions, text, options, are_characters=lost_unit == ANY_CHARACTER
+    )
     lost_share = len(damaged.lost) / max(1, len(decoding.positions))
     notices += domain_notice(decoding.outcome.cross_entropy, decoding.outcome.cross_entropy_error, lost_share)
     decoding = replace(decoding, text=text)

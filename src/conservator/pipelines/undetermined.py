@@ -10,7 +10,7 @@ from conservator.channels import Observation
 from conservator.decoders import DecodedText
 from conservator.documents import DamagedDocument
 from conservator.options import RestoreOptions
-from conservator.results.notices import Notice, mostly_lost_notice
+from conservator.results.notices import Notice, mostly_lost_notice, unknown_characters_notice
 from conservator.vocabularies import BYTES
 
 Tokens = NDArray[np.int16]
@@ -34,6 +34,8 @@ class LossConfig:
 
 
 LOSS = LossConfig()
+# probability: characters of any kind are unfilled below it [LOG: characters-of-any-kind]
+MIN_CHARACTER_CONFIDENCE = 0.1
 
 
 def find_mostly_lost(tokens: Tokens) -> Bools:
@@ -113,7 +115,7 @@ def keep_observed(observation: Observation, decoded: DecodedText, min_confidence
 
 
 def select_unfilled(
-    damaged: DamagedDocument, positions: Ints, decoded: DecodedText, options: RestoreOptions
+    damaged: DamagedDocument, positions: Ints, decoded: DecodedText, options: RestoreOptions, *, are_characters: bool
 ) -> tuple[Ints, tuple[Notice, ...]]:
     """Return the positions that stay unfilled, and notices about them.
 
@@ -122,20 +124,30 @@ def select_unfilled(
         positions: (n,) positions that were read.
         decoded: The decoded text at these positions.
         options: Options of the restoration.
+        are_characters: Whether each mark stands for one character of any kind.
     """
     min_confidence, min_gap_confidence = options.min_confidence, options.min_gap_confidence
-    mostly_lost = np.zeros(len(positions), dtype=bool)
+    mostly_lost, unknown = np.zeros((2, len(positions)), dtype=bool)
     if not options.fill_undetermined:
         mostly_lost = find_mostly_lost(damaged.tokens)[positions]
+        is_mark = np.isin(damaged.marker_of(positions), damaged.marks)
+        has_prediction = ~np.isin(np.arange(len(positions)), decoded.not_predicted)
+        is_improbable = decoded.confidence < MIN_CHARACTER_CONFIDENCE
+        unknown = are_characters & is_mark & has_prediction & is_improbable & ~mostly_lost
     unfilled = find_unfilled(
         damaged,
         positions,
         decoded,
         min_confidence,
         min_gap_confidence=min_gap_confidence,
-        undetermined=mostly_lost,
+        undetermined=mostly_lost | unknown,
     )
-    return unfilled, mostly_lost_notice(count_markers(damaged, positions[mostly_lost & np.isin(positions, unfilled)]))
+    left = np.isin(positions, unfilled)
+    notices = (
+        *mostly_lost_notice(count_markers(damaged, positions[mostly_lost & left])),
+        *unknown_characters_notice(count_markers(damaged, positions[unknown & left])),
+    )
+    return unfilled, notices
 
 
 def count_markers(damaged: DamagedDocument, positions: Ints) -> int:

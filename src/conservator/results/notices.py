@@ -6,10 +6,10 @@ from conservator.results.config import RESULTS
 
 OUT_OF_DOMAIN = "out_of_domain"
 MOSTLY_LOST = "mostly_lost"
-LOST_CHARACTERS = "lost_characters"
+UNKNOWN_CHARACTERS = "unknown_characters"
 UNKNOWN_LANGUAGE = "unknown_language"
 TIME_LIMIT = "time_limit"
-NOT_COVERED = (MOSTLY_LOST, LOST_CHARACTERS, UNKNOWN_LANGUAGE)  # reasons to leave text unchanged
+NOT_COVERED = (MOSTLY_LOST, UNKNOWN_CHARACTERS, UNKNOWN_LANGUAGE)  # reasons to leave text unchanged
 STAGE_LABELS = {  # stage of a restoration -> its description for the user
     "references": "indexing references",
     "choosing experts": "selecting experts",
@@ -43,6 +43,15 @@ def mostly_lost_notice(count: int) -> Notices:
     """Return the notice that ``count`` marks are unfilled because most text around them is lost; none for 0."""
     reason = "most of the text around them is lost, so the visible text does not determine them"
     return _unfilled_notice(MOSTLY_LOST, count, reason)
+
+
+def unknown_characters_notice(count: int) -> Notices:
+    """Return the notice that ``count`` marks are unfilled because every character is improbable there; none for 0."""
+    reason = (
+        "no character is probable enough there; reference texts in the language of the document or a language model "
+        "help"
+    )
+    return _unfilled_notice(UNKNOWN_CHARACTERS, count, reason)
 
 
 def _unfilled_notice(kind: str, count: int, reason: str) -> Notices:

@@ -41,7 +41,7 @@ const ConservatorView = (() => {
 
   /** Why something is unfilled. */
   function reason({ out_of_time: stage, notices }) {
-    const hasNotice = stage === "decoding" || notices.some(({ kind }) => kind === "mostly_lost" || kind === "lost_characters");
+    const hasNotice = stage === "decoding" || notices.some(({ kind }) => kind === "mostly_lost" || kind === "unknown_characters");
     return hasNotice ? "see the notices below, or confidence too low" : "confidence too low";
   }
 

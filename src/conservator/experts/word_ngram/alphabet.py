@@ -17,8 +17,8 @@ from conservator.experts.word_ngram.counts import SpellingModel, WordCounts
 from conservator.experts.word_ngram.lists import WordList, load_word_list
 from conservator.vocabularies import BYTES
 
-OTHER = 0xFD  # code of all characters without a code [definition]
-FIRST_CODE = 0x80  # code of the first letter outside ASCII [definition]
+OTHER = 0xFD  # code: of all characters without a code of their own [definition]
+FIRST_CODE = 0x80  # code: of the first letter outside ASCII [definition]
 LETTER_CODES = range(FIRST_CODE, OTHER)
 PUNCTUATION_CODES = (*range(0x01, 0x09), *range(0x0E, 0x20))  # control characters that are not white space
 MAX_CACHED_LISTS = 8  # word lists: that are kept in codes; about 20 MB each [safety limit]
@@ -52,6 +52,11 @@ class Alphabet:
         letters = [character for character in distinct if is_letter(character)]
         punctuation = [character for character in distinct if not is_letter(character)]
         return cls("".join(letters[: len(LETTER_CODES)]), "".join(punctuation[: len(PUNCTUATION_CODES)]))
+
+    @property
+    def text(self) -> str:
+        """All characters outside ASCII."""
+        return self.letters + self.punctuation
 
     @cached_property
     def codes(self) -> dict[str, int]:

@@ -26,7 +26,8 @@ from conservator.experts.word_ngram.lists import identify_languages
 from conservator.vocabularies import BYTES
 
 HIDDEN_CHARACTER = "\ufdd0"  # stands for a hidden character in a text; Unicode assigns it to no character
-MAX_LISTED = 60  # characters: that a word list adds to the alphabet; the others are rare letters of other languages
+# characters: that a word list adds to the alphabet; the others are rare letters of other languages [untuned]
+MAX_LISTED = 60
 
 
 @dataclass(frozen=True)

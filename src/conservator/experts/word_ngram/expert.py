@@ -68,7 +68,7 @@ class WordNgramConfig:
 
 CONFIG = WordNgramConfig()
 # weight, logit: prior means of the gate, and the standard deviation of their shift [LOG: word-expert]
-GATE_PRIOR = GatePrior(others_uncertain=(0.6, 0.08), others_confident=(0.35, 0.08), shift_std=0.3)
+GATE_PRIOR = GatePrior(others_uncertain=(0.7, 0.08), others_confident=(0.35, 0.08), shift_std=0.3)
 SPEC = ExpertSpec("words", BYTES, gate_prior=GATE_PRIOR)
 NO_COUNTS = count_word_ngrams([])
 
