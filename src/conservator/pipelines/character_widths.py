@@ -36,6 +36,8 @@ class WidthConfig:
     strength: float = 2.0  # counts: Dirichlet strength of the backoff from two neighbours to the frequencies [untuned]
     rate_strength: float = 5.0  # characters: strength of the prior of loss rates, whose mean is their share [untuned]
     iterations: int = 20  # iterations: of the inference of the loss rate [numerical]
+    exclusive_rate: float = 1e-3  # probability: a character is lost although its class is not, and conversely [untuned]
+    independent_prob: float = 0.01  # ratio: prior of independent rates relative to the other hypotheses [untuned]
     # probability: weight of the widths of the neighbours if the words of the language are known [untuned]
     neighbour_mix: float = 0.02
     unseen_weight: float = 1e-3  # ratio: weight of a byte that no character of the document or its words has [untuned]
@@ -147,7 +149,13 @@ def infer_widths(damaged: DamagedDocument, references: ReferenceTexts, *, use_wo
 
 
 def infer_loss_rates(distributions: Floats, code_widths: Ints, visible_widths: Ints, mark: str) -> Floats:
-    """Infer the loss rates of characters in and outside ASCII by EM: (256,), a rate for each code.
+    """Infer the loss rates of characters in and outside ASCII: (256,), a rate for each code.
+
+    Three hypotheses are compared by their probability: all characters are lost equally often; all characters outside
+    ASCII are lost and no others, as in a wrong encoding; the two rates are any numbers (EM). With the predictions
+    p_l(v) of the lost characters, and a rate r(v) that depends on the class of v,
+
+        p(document | r) = prod over lost l of  sum_v r(v) p_l(v)  *  prod over visible characters v of  1 - r(v)
 
     If undamaged text may contain the mark, its loss rate is 1: every such character looks like a mark.
 
@@ -157,20 +165,29 @@ def infer_loss_rates(distributions: Floats, code_widths: Ints, visible_widths: I
         visible_widths: numbers of bytes of the visible characters.
         mark: the mark if undamaged text may contain it; "" otherwise.
     """
+    mark_probs = distributions[:, ord(mark)] if mark else np.zeros(len(distributions))
     is_ascii = code_widths == 1
+    ascii_probs = distributions[:, is_ascii].sum(axis=1) - mark_probs
+    class_probs = np.stack([distributions[:, ~is_ascii].sum(axis=1), ascii_probs], axis=1)
     visible = np.array([(visible_widths > 1).sum(), (visible_widths == 1).sum()])
     overall = len(distributions) / max(1, len(distributions) + len(visible_widths))
-    rates = np.full(BYTES.size, overall)
+    fitted = np.full(2, overall)
     for _ in range(CONFIG.iterations):
-        if mark:
-            rates[ord(mark)] = 1.0
-        posterior = distributions * rates
-        posterior /= posterior.sum(axis=1, keepdims=True)
-        if mark:
-            posterior[:, ord(mark)] = 0.0
-        lost = np.array([posterior[:, ~is_ascii].sum(), posterior[:, is_ascii].sum()])
-        by_class = (lost + CONFIG.rate_strength * overall) / (lost + visible + CONFIG.rate_strength)
-        rates = by_class[is_ascii.astype(np.int64)]
+        joint = class_probs * fitted
+        lost = (joint / (joint.sum(axis=1) + mark_probs)[:, None]).sum(axis=0)
+        fitted = (lost + CONFIG.rate_strength * overall) / (lost + visible + CONFIG.rate_strength)
+    hypotheses = {
+        (overall, overall): 1.0,
+        (1 - CONFIG.exclusive_rate, CONFIG.exclusive_rate): 1.0,
+        tuple(fitted.tolist()): CONFIG.independent_prob,
+    }
+
+    def log_posterior(rates: tuple[float, ...]) -> float:
+        likelihood = np.log(class_probs @ rates + mark_probs + np.finfo(np.float64).tiny).sum()
+        return float(np.log(hypotheses[rates]) + likelihood + visible @ np.log1p(-np.minimum(rates, 1 - 1e-12)))
+
+    best = np.array(max(hypotheses, key=log_posterior))
+    rates: Floats = best[is_ascii.astype(np.int64)]
     if mark:
         rates[ord(mark)] = 1.0
     return rates
