@@ -12,7 +12,7 @@ from conservator.channels.mask import MaskChannel
 from conservator.channels.observation import Excerpt, Observation, Status
 from conservator.channels.ocr_calibration import CalibrationCurve, CharacterConfidence, OcrCalibration, calibration_of
 from conservator.channels.ocr_confidence import OcrConfidence
-from conservator.channels.registry import as_channel, as_edit_channel
+from conservator.channels.registry import as_channel, as_edit_channel, split_channels
 from conservator.channels.replacement import ReplacementChannel
 from conservator.channels.token_dependent import TokenDependentMaskChannel
 
@@ -36,4 +36,5 @@ __all__ = [
     "as_channel",
     "as_edit_channel",
     "calibration_of",
+    "split_channels",
 ]

@@ -1,6 +1,7 @@
 """Channels by name, for the command line and the web page."""
 
 from pathlib import Path
+from typing import Any
 
 from conservator.channels.channel import Channel
 from conservator.channels.edits import EditChannel
@@ -12,6 +13,13 @@ NAMES = "mask, replacement:RATE (such as replacement:0.05), ocr, or the file of 
 OCR = "ocr"
 DEFAULT = Path(__file__).parent / "ocr.json"  # fitted to typeset and degraded pages, recognised by Tesseract
 MASK_RATE = 0.5  # probability: of the mask channel; it does not affect a restoration [definition]
+
+
+def split_channels(channel: Any) -> tuple[Any, ...]:
+    """Return the channels that an option names, in order: ``typing,case`` are two."""
+    if isinstance(channel, str):
+        return tuple(name.strip() for name in channel.split(","))
+    return (channel,)
 
 
 def as_edit_channel(channel: object) -> EditChannel | None:
