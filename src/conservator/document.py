@@ -10,7 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conservator.channels import OcrConfidence, as_edit_channel
+from conservator.channels import OcrConfidence, needs_experts
 from conservator.documents import UTF8, read_input
 from conservator.errors import ConservatorError, OptionError
 from conservator.options import DEFAULTS, RestoreOptions
@@ -52,8 +52,8 @@ class Document:
             return options
         if options.channel == DEFAULTS.channel:
             return replace(options, channel="ocr")
-        if as_edit_channel(options.channel) is None:
-            expected = "must be 'ocr' or a fitted channel (NAME.json) for a file of an OCR engine"
+        if needs_experts(options.channel):
+            expected = "must be 'ocr' or another channel of errors in visible text for a file of an OCR engine"
             raise OptionError(
                 "channel", f"{expected} ({self.name} is {self.transcript.format}), got {options.channel!r}"
             )

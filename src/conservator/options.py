@@ -313,10 +313,10 @@ class RestoreOptions:
     def allow_invalid_utf8(self) -> bool:
         """Whether the document may contain invalid UTF-8: such bytes count as lost, or any byte may be wrong."""
         if isinstance(self.channel, str | Path):
-            return self.lost == "invalid" or str(self.channel).startswith("replacement")
-        from conservator.channels import as_edit_channel
+            return self.lost == "invalid" or "replacement:" in str(self.channel)
+        from conservator.channels import needs_experts
 
-        return self.lost == "invalid" or as_edit_channel(self.channel) is None
+        return self.lost == "invalid" or needs_experts(self.channel)
 
 
 def encoding_of(lost: str) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from conservator.channels import OcrConfidence, as_channel, as_edit_channel
+from conservator.channels import OcrConfidence, as_channel, needs_experts, split_channels
 from conservator.document import Document, open_document
 from conservator.documents import FixedText, read_damaged
 from conservator.errors import OptionError, TooSlowError
@@ -65,7 +65,7 @@ class Restorer:
         self.options = options or RestoreOptions()
         selects = experts is None if select is None else select
         self.models = Models(expert_names(experts), selects, engine, language_models, rescorer)
-        if experts is not None or as_edit_channel(self.options.channel) is None:
+        if experts is not None or needs_experts(self.options.channel):
             self.models.check()
         self.references = ReferenceTexts.of(references, self.options.mark, self.options.words)
 
@@ -130,12 +130,13 @@ class Restorer:
         rescorer = self.models.rescorer(options)
         if rescorer is None:
             return 0.0
-        if as_edit_channel(options.channel) is not None:
+        if not needs_experts(options.channel):
             uncertain = int(ASSUMED_UNCERTAIN_SHARE * len(document.data))
             return rescorer.estimate_seconds(document.data.decode(errors="replace"), uncertain)
         damaged = read_damaged(document.data, mark=options.mark, gap=options.gap)
         visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
-        overwritten = ASSUMED_OPEN_SHARE * as_channel(options.channel, BYTES.size).may_overwrite
+        channels = [as_channel(part, BYTES.size) for part in split_channels(options.channel) if needs_experts(part)]
+        overwritten = ASSUMED_OPEN_SHARE * any(channel.may_overwrite for channel in channels)
         uncertain = len(damaged.lost) + int(overwritten * len(visible))
         return rescorer.estimate_seconds(visible.decode(errors="replace"), uncertain)
 

@@ -57,7 +57,7 @@ def test_widths_determine_kinds():
 def test_an_excerpt_keeps_the_kinds_of_its_positions():
     channel, whole = observe("aéb", {1})
     positions = torch.tensor([1, 2, 3])
-    excerpt = channel.observe(whole.tokens[:, positions], Excerpt(positions, whole.length))
+    excerpt = channel.observe(whole.tokens[:, positions], Excerpt(positions, whole.tokens.shape[1]))
     torch.testing.assert_close(excerpt.likelihood.table(), whole.likelihood.table()[:, positions])
     with pytest.raises(ConservatorError, match="expected 4 bytes"):
         channel.likelihood(whole.tokens[:, :2])

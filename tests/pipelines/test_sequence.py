@@ -66,8 +66,8 @@ def test_a_result_without_edits_changes_nothing(drawn):
     after = compose(result, correction(result.data, [], "none"))
     before = compose(nothing, result)
     for composed in (before, after):
-        kept = tuple(edit for edit in result.edits if edit.placeholders or edit.data != OBSERVED[slice(*edit.span)])
-        assert composed.edits == kept
+        expected = tuple(edit for edit in result.edits if edit.placeholders or edit.data != OBSERVED[slice(*edit.span)])
+        assert composed.edits == expected
         np.testing.assert_allclose(composed.confidence, result.confidence)
 
 
@@ -95,11 +95,11 @@ def test_a_filled_mark_replaces_an_unfilled_one():
     result = compose(first, second)
     assert result.data == b"abc"
     assert result.edits == (Edit((1, 4), b"b", 0.9),)
-    kept = compose(first, correction(first.data, [Edit((4, 5), b"d", 0.9)], "best"))
-    assert [edit.data for edit in kept.edits] == [b"x", b"d"]
-    assert kept.data == b"a" + mark + b"d"
-    assert kept.tokens.tolist() == list(b"axd")
-    assert kept.confidence.tolist() == pytest.approx([1, 0.1, 0.9])
+    remaining = compose(first, correction(first.data, [Edit((4, 5), b"d", 0.9)], "best"))
+    assert [edit.data for edit in remaining.edits] == [b"x", b"d"]
+    assert remaining.data == b"a" + mark + b"d"
+    assert remaining.tokens.tolist() == list(b"axd")
+    assert remaining.confidence.tolist() == pytest.approx([1, 0.1, 0.9])
 
 
 def test_ocr_confidences_follow_the_text():

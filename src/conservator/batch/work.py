@@ -32,7 +32,7 @@ def make_worker(worker_config: WorkerConfig) -> DocumentWorker:
     import torch
 
     from conservator.batch.references import SharedReferences
-    from conservator.channels import as_edit_channel
+    from conservator.channels import needs_experts
     from conservator.experts import load_experts
     from conservator.options import expert_names
     from conservator.pipelines.references import ReferenceTexts
@@ -41,7 +41,7 @@ def make_worker(worker_config: WorkerConfig) -> DocumentWorker:
     torch.set_num_threads(1)
     options = worker_config.options
     precision = cast("Precision", worker_config.precision)
-    is_correction = as_edit_channel(options.channel) is not None
+    is_correction = not needs_experts(options.channel)
     loaded = None
     if worker_config.experts is not None or not is_correction:
         loaded = load_experts(

@@ -12,11 +12,19 @@ from conservator.channels.mask import MaskChannel
 from conservator.channels.observation import Excerpt, Observation, Status
 from conservator.channels.ocr_calibration import CalibrationCurve, CharacterConfidence, OcrCalibration, calibration_of
 from conservator.channels.ocr_confidence import OcrConfidence
-from conservator.channels.registry import as_channel, as_edit_channel, split_channels
+from conservator.channels.registry import (
+    TEXT_CHANNELS,
+    as_channel,
+    as_edit_channel,
+    check_channels,
+    needs_experts,
+    split_channels,
+)
 from conservator.channels.replacement import ReplacementChannel
 from conservator.channels.token_dependent import TokenDependentMaskChannel
 
 __all__ = [
+    "TEXT_CHANNELS",
     "CalibrationCurve",
     "Channel",
     "CharacterConfidence",
@@ -36,5 +44,7 @@ __all__ = [
     "as_channel",
     "as_edit_channel",
     "calibration_of",
+    "check_channels",
+    "needs_experts",
     "split_channels",
 ]

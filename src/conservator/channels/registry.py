@@ -9,8 +9,13 @@ from conservator.channels.mask import MaskChannel
 from conservator.channels.replacement import ReplacementChannel
 from conservator.errors import OptionError
 
-NAMES = "mask, replacement:RATE (such as replacement:0.05), ocr, or the file of a fitted channel (NAME.json)"
 OCR = "ocr"
+# Channels whose errors in visible text are corrected without experts.
+TEXT_CHANNELS = ("mojibake", "hyphenation", "spaces", "case", "typing")
+NAMES = (
+    f"mask, replacement:RATE (such as replacement:0.05), ocr, {', '.join(TEXT_CHANNELS)}, or the file of a fitted "
+    "channel (NAME.json); several are separated by commas"
+)
 DEFAULT = Path(__file__).parent / "ocr.json"  # fitted to typeset and degraded pages, recognised by Tesseract
 MASK_RATE = 0.5  # probability: of the mask channel; it does not affect a restoration [definition]
 
@@ -20,6 +25,18 @@ def split_channels(channel: Any) -> tuple[Any, ...]:
     if isinstance(channel, str):
         return tuple(name.strip() for name in channel.split(","))
     return (channel,)
+
+
+def needs_experts(channel: Any) -> bool:
+    """Return whether a restoration needs experts: not if all channels have errors in visible text only."""
+    return any(as_edit_channel(part) is None and part not in TEXT_CHANNELS for part in split_channels(channel))
+
+
+def check_channels(channel: Any, vocab_size: int) -> None:
+    """Raise an OptionError for the name of a channel that does not exist."""
+    for part in split_channels(channel):
+        if part not in TEXT_CHANNELS and as_edit_channel(part) is None:
+            as_channel(part, vocab_size)
 
 
 def as_edit_channel(channel: object) -> EditChannel | None:

@@ -139,7 +139,7 @@ def batch(
     from conservator.batch import Batch, Inputs, LocalEngine, RayEngine, WorkerConfig, hash_configuration
     from conservator.batch.output_folder import REFERENCES
     from conservator.batch.references import build_references, gather_texts
-    from conservator.channels import as_channel, as_edit_channel
+    from conservator.channels import check_channels, needs_experts
     from conservator.vocabularies import BYTES
 
     named_experts = None if models.experts is None else tuple(expert_names(models.experts))
@@ -147,10 +147,8 @@ def batch(
     worker_config = WorkerConfig(options, named_experts, models.device, precision, models.trust_remote_code)
     batch_inputs = Inputs(inputs, out, field, include or (), ignore or (), max_bytes)
     with as_usage_errors():
-        is_edit_channel = as_edit_channel(options.channel) is not None
-        if not is_edit_channel:
-            as_channel(options.channel, BYTES.size)  # reports an invalid channel before the work
-        if is_edit_channel and cross_reference:
+        check_channels(options.channel, BYTES.size)  # reports an invalid channel before the work
+        if cross_reference and not needs_experts(options.channel):
             raise OptionError(
                 "cross_reference", "not available with channels that correct text: the documents contain errors"
             )
@@ -160,7 +158,7 @@ def batch(
             batch_inputs.input_files() if cross_reference else (),
             options,
         )
-        if texts and not is_edit_channel:
+        if texts and needs_experts(options.channel):
             worker_config = replace(worker_config, reference_index=str(out / REFERENCES))
         config_hash = hash_configuration(worker_config, texts)
         memory_bytes = None if memory_limit is None else int(memory_limit * MEGABYTE)

@@ -80,7 +80,7 @@ def restore(
     targets = check_targets({"--out": out, "--report": report, "--json": json}, force=force, parents=parents)
     data = read_document(damaged)
     with without_collection():
-        from conservator.channels import as_edit_channel
+        from conservator.channels import needs_experts
         from conservator.document import open_document
         from conservator.restorer import Restorer
 
@@ -92,7 +92,7 @@ def restore(
         if "alternatives" not in given and has_details and options.channel == DEFAULTS.channel:
             options = replace(options, alternatives=REPORT_ALTERNATIVES)
         select, loaded = models.experts is None, None
-        if not select or as_edit_channel(options.channel) is None:
+        if not select or needs_experts(options.channel):
             loaded = models.load()
         restorer = Restorer(loaded, options, select=select)
         if options.effort == "best" and messages.is_terminal:

@@ -71,14 +71,14 @@ class Group:
 def pinned_task(task: PipelineTask, result: Restoration) -> PipelineTask:
     """Return the task for the next stage: it restores the text of ``result`` and keeps all edits of it.
 
-    Markers that were left unfilled are kept, too.
+    Markers that were left unfilled stay, too.
     """
     pins = [(*at, edit.written()) for at, edit in zip(written_ranges(result), result.edits, strict=True)]
     return next_task(task, result, pins)
 
 
 def next_task(task: PipelineTask, result: Restoration, pins: Sequence[Pin] | None = None) -> PipelineTask:
-    """Return the task of restoring the text of ``result``; by default, only texts that the user fixed are kept."""
+    """Return the task of restoring the text of ``result``; by default, only texts that the user fixed stay."""
     if pins is None:
         ranges = zip(written_ranges(result), result.edits, strict=True)
         pins = [(*at, edit.data) for at, edit in ranges if edit.is_fixed]
@@ -175,13 +175,13 @@ def group_edits(first: Restoration, second: Restoration) -> Iterator[Group]:
             stop = max(stop, items[end][0][1])
             end += 1
         members = items[index:end]
-        own = tuple((at, edit) for at, edit, is_first in members if is_first)
+        first_edits = tuple((at, edit) for at, edit, is_first in members if is_first)
         others = tuple(edit for _, edit, is_first in members if not is_first)
-        longer = sum(edit.span[1] - edit.span[0] - (at[1] - at[0]) for at, edit in own)
+        longer = sum(edit.span[1] - edit.span[0] - (at[1] - at[0]) for at, edit in first_edits)
         added = sum(len(edit.data) - edit.span[1] + edit.span[0] for edit in others)
         span = (start + shift, stop + shift + longer)
         positions = (start + position_shift, stop + position_shift + added)
-        yield Group(own, others, (start, stop), span, positions)
+        yield Group(first_edits, others, (start, stop), span, positions)
         shift += longer
         position_shift += added
         index = end
@@ -198,7 +198,7 @@ def join_experts(first: Restoration, second: Restoration) -> tuple[tuple[str, ..
 def with_arrays(composed: Restoration, groups: Sequence[Group], first: Restoration, second: Restoration) -> Restoration:
     """Return the composed result with the positions, confidences, weights and gaps of both results.
 
-    The second result describes visible text and its own edits, the first one its edits that the second one kept.
+    The second result describes visible text and its edits, the first one its edits that the second one did not change.
 
     Args:
         composed: The result, whose edits are those of ``groups``, without arrays.

@@ -11,12 +11,13 @@ of the stages before are pinned: a stage does not change them. Several channels 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
-from conservator.channels import EditChannel, as_edit_channel, split_channels
+from conservator.channels import TEXT_CHANNELS, EditChannel, as_edit_channel, split_channels
 from conservator.documents import encode_fixed
 from conservator.errors import OptionError
 from conservator.experts import OutOfTimeError
-from conservator.options import ANY_CHARACTER, are_marks_characters
+from conservator.options import ANY_CHARACTER, DEFAULTS, are_marks_characters
 from conservator.pipelines.correction import correct
 from conservator.pipelines.lost_bytes import read_damage, restore_bytes
 from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
@@ -27,7 +28,8 @@ from conservator.results.notices import time_limit_notice
 
 BYTE_PIPELINE = (ANY_CHARACTER, "bytes", "invalid")  # values of the option lost for marks that ``restore_bytes`` fills
 Stage = Callable[[PipelineTask], Restoration]
-TEXT_CHANNELS: dict[str, Stage] = {}  # channels whose errors in visible text are corrected
+RESTORE_TEXT: dict[Any, Stage] = {}  # name of each of TEXT_CHANNELS -> its stage
+MOJIBAKE = "mojibake"
 
 
 def restore_in_stages(task: PipelineTask) -> Restoration:
@@ -39,7 +41,7 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
         OutOfTimeError: the first stage has no result.
     """
     result: Restoration | None = None
-    for channel in split_channels(task.options.channel):
+    for channel in ordered_channels(task):
         options = replace(task.options, channel=channel)
         current = replace(task, options=options)
         try:
@@ -51,16 +53,29 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
             if result is None:
                 raise
             return add_time_limit(result, error.stage)
-    if result is None:
-        raise OptionError("channel", "must name at least one channel")
+    assert result is not None  # there is at least one channel
     return result
+
+
+def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
+    """Return the channels of a task in the order of their restoration.
+
+    If all of them have errors in visible text only, marks and gaps are restored before those errors, but after
+    mojibake, because a mark in mojibake is a lost byte of a character that was decoded with another encoding.
+    """
+    channels, options = split_channels(task.options.channel), task.options
+    markers = [marker.encode() for marker in (options.mark, options.gap) if marker]
+    if set(channels) <= set(TEXT_CHANNELS) and any(marker in task.document.data for marker in markers):
+        first = int(channels[0] == MOJIBAKE)
+        return (*channels[:first], DEFAULTS.channel, *channels[first:])
+    return channels
 
 
 def restore_channel(task: PipelineTask) -> Restoration:
     """Restore a document that one channel damaged."""
     channel = task.options.channel
-    if isinstance(channel, str) and channel in TEXT_CHANNELS:
-        return TEXT_CHANNELS[channel](task)
+    if channel in RESTORE_TEXT:
+        return RESTORE_TEXT[channel](task)
     edit_channel = as_edit_channel(channel)
     if edit_channel is None and task.document.ocr_confidence is not None:
         problem = f"needs an OCR channel, such as channel='ocr', got {channel!r}"
