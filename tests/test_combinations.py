@@ -48,14 +48,19 @@ class Damage:
 BYTES = {"harbour": f"harb{MARK}ur", "morning": f"morn{MARK}ng", "stone": f"st{MARK}ne"}
 CHARACTERS = {"André": f"Andr{MARK}", "’s": f"{MARK}s", "café": f"caf{MARK}"}  # noqa: RUF001
 OCR = {"morning": "moming", "the boats": "tbe boats"}
+ANY = {"harbour": f"harb{MARK}ur", "café": f"caf{MARK}", "stone": f"st{MARK}ne"}
 DAMAGE = {
+    "lost characters of any kind": Damage({"lost": "any"}, ANY, (f"harb{MARK}ur", "o")),
     "lost bytes": Damage({"lost": "bytes"}, BYTES, (f"harb{MARK}ur", "o")),
-    "lost characters": Damage({"lost": "characters"}, CHARACTERS, (f"caf{MARK}", "é")),
+    "characters outside ASCII": Damage({"lost": "characters"}, CHARACTERS, (f"caf{MARK}", "é")),
     "invalid bytes": Damage({"lost": "invalid"}, {**BYTES, "quiet": "qu\udcffet"}, (f"harb{MARK}ur", "o")),
     "overwritten bytes": Damage(
         {"channel": "replacement:0.03", "lost": "bytes"}, {**BYTES, "quiet": "qu#et"}, (f"harb{MARK}ur", "o")
     ),
-    "overwritten bytes and lost characters": Damage(
+    "overwritten bytes and lost characters of any kind": Damage(
+        {"channel": "replacement:0.03", "lost": "any"}, {**ANY, "quiet": "qu#et"}, (f"harb{MARK}ur", "o")
+    ),
+    "overwritten bytes and characters outside ASCII": Damage(
         {"channel": "replacement:0.03", "lost": "characters"}, {**CHARACTERS, "quiet": "qu#et"}, (f"caf{MARK}", "é")
     ),
     "OCR errors": Damage({"channel": "ocr"}, {**OCR, "stone": f"st{MARK}ne"}, ("tbe", "the")),
@@ -63,7 +68,10 @@ DAMAGE = {
     "OCR errors and invalid bytes": Damage(
         {"channel": "ocr", "lost": "invalid"}, {**OCR, "stone": "st\udcffne"}, ("tbe", "the")
     ),
-    "OCR errors and lost characters": Damage(
+    "OCR errors and lost characters of any kind": Damage(
+        {"channel": "ocr", "lost": "any"}, {**OCR, **ANY}, ("tbe", "the")
+    ),
+    "OCR errors and characters outside ASCII": Damage(
         {"channel": "ocr", "lost": "characters"}, {**OCR, **CHARACTERS}, ("tbe", "the")
     ),
 }

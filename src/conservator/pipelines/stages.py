@@ -107,6 +107,8 @@ def select_stages(task: PipelineTask) -> Iterator[Stage]:
     text = detect_lost_characters(task, damage)
     if text is not None:
         yield lambda task: restore_characters(task, text)
+    elif damage.is_uncertain and task.options.lost == ANY_CHARACTER and len(damage.damaged.marks):
+        yield lambda task: restore_bytes(replace(task, options=replace(task.options, channel="mask", gap=None)))
     if text is None or damage.is_uncertain or len(damage.damaged.gaps):
         yield restore_bytes
 
