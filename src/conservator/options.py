@@ -29,6 +29,7 @@ MAX_WORDS = 10_000  # words: in a web request [safety limit]
 MAX_WORD_CHARS = 200  # characters: length of a word or phrase [safety limit]
 MAX_WORDS_BYTES = 2**20  # bytes: size of a file of words [safety limit]
 NAME_LIMITS = {"web": MAX_TEXT_CHARS}
+CHANNEL_NAME = "[a-z]+(:[0-9.eE+-]*)?"  # regular expression: a channel that is not a file
 NUMBER_NOUNS = {int: "integer", float: "number"}
 
 
@@ -201,10 +202,12 @@ class RestoreOptions:
     channel: "str | Path | Channel | EditChannel" = option(  # noqa: RUF009
         "mask",
         "How the document was damaged. mask: only the marked positions are lost. replacement:RATE: this share of the "
-        "bytes was replaced, without marks. ocr: OCR errors. FILE.json: a channel that conservator channel fit wrote "
-        "(not in web requests).",
+        "bytes was replaced, without marks. ocr: OCR errors. mojibake: decoded with a wrong encoding. typing: typing "
+        "errors. spaces: missing or additional spaces. case: lost capital letters. hyphenation: words broken at line "
+        "ends. FILE.json: a channel that conservator channel fit wrote (not in web requests). Several are separated by "
+        "commas.",
         limits=NAME_LIMITS,
-        web_pattern=r"^(mask|ocr|replacement:[0-9.eE+-]*)$",
+        web_pattern=rf"^{CHANNEL_NAME}(,{CHANNEL_NAME})*$",
         is_checked=False,
     )
     ocr_language: str = option(

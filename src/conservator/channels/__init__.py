@@ -6,6 +6,7 @@ Memoryless channels factorise, p_c(y | x) = prod_l p_c(y_l | x_l). The edit chan
 from conservator.channels.channel import Channel
 from conservator.channels.character_mask import CharacterMaskChannel, CharacterMaskLikelihood
 from conservator.channels.confusion import ConfusionChannel
+from conservator.channels.corruption import CORRUPT
 from conservator.channels.edits import EditChannel
 from conservator.channels.likelihood import Likelihood
 from conservator.channels.mask import MaskChannel
@@ -24,6 +25,7 @@ from conservator.channels.replacement import ReplacementChannel
 from conservator.channels.token_dependent import TokenDependentMaskChannel
 
 __all__ = [
+    "CORRUPT",
     "TEXT_CHANNELS",
     "CalibrationCurve",
     "Channel",

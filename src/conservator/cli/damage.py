@@ -15,6 +15,7 @@ EXAMPLES = (
     "  conservator damage notes.md --rate 0.2 --burst 8 | conservator restore - -o restored.md\n\n"
     "  conservator damage notes.md --rate 0.05 --channel replacement | conservator restore - --channel "
     "replacement:0.05\n\n"
+    "  conservator damage notes.md --rate 0.02 --channel typing | conservator restore - --channel typing\n\n"
     "Exit codes: 0 damaged, 2 invalid usage, 3 input or output error."
 )
 
@@ -23,7 +24,11 @@ def damage(
     document: Annotated[str, typer.Argument(metavar="FILE", help="An undamaged document; - reads standard input.")],
     rate: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of the bytes to damage, 0 to 1.")] = 0.2,
     channel: Annotated[
-        str, typer.Option(help="mask: replace each lost byte by a mark. replacement: replace it by a random byte.")
+        str,
+        typer.Option(
+            help="mask: replace each lost byte by a mark. replacement: replace it by a random byte. A channel of "
+            "errors in visible text, such as typing: make such errors."
+        ),
     ] = "mask",
     burst: Annotated[int, typer.Option(min=1, help="Number of consecutive bytes in each damaged span.")] = 1,
     mark: Mark = DEFAULTS.mark,
@@ -34,14 +39,23 @@ def damage(
     quiet: Quiet = False,
 ) -> None:
     """Damage random bytes of a document, to test restoration."""
-    if channel not in ("mask", "replacement"):
-        raise typer.BadParameter(f"unknown channel {channel!r}; expected mask or replacement", param_hint="--channel")
+    from conservator.channels import CORRUPT
+
+    if channel not in ("mask", "replacement", *CORRUPT):
+        known = ", ".join(("mask", "replacement", *CORRUPT))
+        raise typer.BadParameter(f"unknown channel {channel!r}; expected one of {known}", param_hint="--channel")
     check_targets({"--out": out}, force=force, parents=parents)
     source = read_text(document, marks=(mark,))
 
-    from conservator.documents import UTF8, write_text
+    from conservator.documents import UTF8, encode_text, write_text
     from conservator.documents import damage as damage_document
 
+    if channel in CORRUPT:
+        import numpy as np
+
+        damaged_text = CORRUPT[channel](source.data.decode(), rate, np.random.default_rng(seed))
+        write_document(out, encode_text(damaged_text, source.encoding)[0])
+        return
     if channel == "mask" and source.encoding != UTF8:  # in other encodings a mark stands for a character
         text = source.data.decode()
         damaged_text = damage_document(text, rate, burst=burst, mark=mark, seed=seed)
