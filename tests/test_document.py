@@ -176,7 +176,7 @@ def test_corrected_words_are_written_to_the_file(lines, name, data):
 def test_an_ocr_file_selects_an_ocr_channel():
     document, text = open_document(WRITERS["hOCR"](LINES), name="page.hocr"), open_document("text")
     assert document.select_channel(RestoreOptions()).channel == "ocr"
-    with pytest.raises(OptionError, match=r"channel: must be 'ocr' or a fitted channel .*\(page\.hocr is hOCR\), got"):
+    with pytest.raises(OptionError, match=r"channel: must be 'ocr' or another channel .*\(page\.hocr is hOCR\), got"):
         document.select_channel(RestoreOptions(channel="replacement:0.1"))
     for channel in ("mask", "replacement:0.1", "ocr"):
         options = RestoreOptions(channel=channel)

@@ -45,7 +45,7 @@ def test_a_string_is_text_even_if_it_contains_markup():
 def test_invalid_channels_and_files_are_refused(tmp_path):
     data = SAMPLES["tesseract.hocr"]
     with pytest.raises(
-        OptionError, match=r"channel: must be 'ocr' or a fitted channel .*the document is hOCR.*'replacement:0.1'"
+        OptionError, match=r"channel: must be 'ocr' or another channel .*the document is hOCR.*'replacement:0.1'"
     ):
         restore(data, channel="replacement:0.1")
     (tmp_path / "page.xml").write_bytes(b"<alto><Layout>")

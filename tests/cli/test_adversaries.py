@@ -115,7 +115,7 @@ def test_control_characters_in_input_are_escaped(folder):
         assert "\x1b" not in done.stdout + done.stderr
     document = folder / f"{ESCAPE}.txt".replace("/", "")
     document.write_text("a\ufffdb")
-    done = call("restore", document.name, "--experts", "./escape", "-o", "out.txt", "-f", cwd=folder)
+    done = call("restore", document.name, "--experts", "./escape", "--fill-undetermined", "-o", "out.txt", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout + done.stderr
 

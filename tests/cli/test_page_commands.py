@@ -120,7 +120,7 @@ def test_a_report_shows_the_lines_of_an_image_beside_the_file(folder):
 def test_a_byte_channel_is_rejected_for_ocr_files(folder):
     done = call("restore", "page.hocr", "--channel", "replacement:0.05", cwd=folder)
     assert done.returncode == 2
-    assert "must be 'ocr' or a fitted channel" in re.sub(r"[\s│]+", " ", done.stderr)
+    assert "must be 'ocr' or another channel" in re.sub(r"[\s│]+", " ", done.stderr)
 
 
 def test_a_correction_loads_no_networks(folder, monkeypatch):

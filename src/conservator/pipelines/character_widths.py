@@ -10,10 +10,11 @@ which read bytes, and restricts them (``CharacterMaskChannel``).
 """
 
 from dataclasses import dataclass, replace
+from math import lgamma, log, pi
 
 import numpy as np
 
-from conservator.arrays import Floats, Ints
+from conservator.arrays import Bools, Floats, Ints
 from conservator.channels import CharacterMaskChannel
 from conservator.channels.character_mask import ANY, MAX_WIDTH, kinds_of_characters
 from conservator.decoders import DecodedText
@@ -129,7 +130,7 @@ def infer_widths(damaged: DamagedDocument, references: ReferenceTexts, *, use_wo
     by_neighbours = neighbour_probs(widths, marks)
     words = CodedWords.of(text, references.word_counts if use_words else NO_COUNTS, SPEC, lists=use_words)
     distributions = predict_characters(words, marks)
-    rates = infer_loss_rates(distributions, words.alphabet.widths, widths[widths > 0], mark)
+    rates = infer_loss_rates(distributions, words.alphabet.widths, widths, mark)
     distributions *= rates
     by_words = np.stack(
         [distributions[:, words.alphabet.widths == width].sum(axis=1) for width in range(1, MAX_WIDTH + 1)], axis=1
@@ -148,7 +149,7 @@ def infer_widths(damaged: DamagedDocument, references: ReferenceTexts, *, use_wo
     return CharacterWidths(best + 1, probs[np.arange(len(marks)), best], weights, bool(mark))
 
 
-def infer_loss_rates(distributions: Floats, code_widths: Ints, visible_widths: Ints, mark: str) -> Floats:
+def infer_loss_rates(distributions: Floats, code_widths: Ints, widths: Ints, mark: str) -> Floats:
     """Infer the loss rates of characters in and outside ASCII: (256,), a rate for each code.
 
     Three hypotheses are compared by their probability: all characters are lost equally often; all characters outside
@@ -157,20 +158,22 @@ def infer_loss_rates(distributions: Floats, code_widths: Ints, visible_widths: I
 
         p(document | r) = prod over lost l of  sum_v r(v) p_l(v)  *  prod over visible characters v of  1 - r(v)
 
-    If undamaged text may contain the mark, its loss rate is 1: every such character looks like a mark.
+    In the first hypothesis, losses are a Markov chain (``log_pattern_prob``), so that a run of lost characters counts
+    little more than a single one. If undamaged text may contain the mark, its loss rate is 1: every such character
+    looks like a mark.
 
     Args:
         distributions: (n, 256) predictions of the lost characters.
         code_widths: (256,) number of bytes of the character of each code.
-        visible_widths: numbers of bytes of the visible characters.
+        widths: width of each character of the document; 0 of lost ones.
         mark: the mark if undamaged text may contain it; "" otherwise.
     """
     mark_probs = distributions[:, ord(mark)] if mark else np.zeros(len(distributions))
     is_ascii = code_widths == 1
     ascii_probs = distributions[:, is_ascii].sum(axis=1) - mark_probs
     class_probs = np.stack([distributions[:, ~is_ascii].sum(axis=1), ascii_probs], axis=1)
-    visible = np.array([(visible_widths > 1).sum(), (visible_widths == 1).sum()])
-    overall = len(distributions) / max(1, len(distributions) + len(visible_widths))
+    visible = np.array([(widths > 1).sum(), (widths == 1).sum()])
+    overall = len(distributions) / max(1, len(widths))
     fitted = np.full(2, overall)
     for _ in range(CONFIG.iterations):
         joint = class_probs * fitted
@@ -183,6 +186,8 @@ def infer_loss_rates(distributions: Floats, code_widths: Ints, visible_widths: I
     }
 
     def log_posterior(rates: tuple[float, ...]) -> float:
+        if rates[0] == rates[1] and not mark:
+            return log_pattern_prob(widths == 0)
         likelihood = np.log(class_probs @ rates + mark_probs + np.finfo(np.float64).tiny).sum()
         return float(np.log(hypotheses[rates]) + likelihood + visible @ np.log1p(-np.minimum(rates, 1 - 1e-12)))
 
@@ -191,6 +196,19 @@ def infer_loss_rates(distributions: Floats, code_widths: Ints, visible_widths: I
     if mark:
         rates[ord(mark)] = 1.0
     return rates
+
+
+def log_pattern_prob(is_lost: Bools) -> float:
+    """Return the log-probability of the pattern (n,) of lost characters, if losses are a first-order Markov chain.
+
+    The two transition probabilities have a Beta(1/2, 1/2) prior and are integrated out.
+    """
+    before, after = is_lost[:-1], is_lost[1:]
+    total = 0.0
+    for state in (False, True):
+        lost, kept = int((after & (before == state)).sum()), int((~after & (before == state)).sum())
+        total += lgamma(lost + 0.5) + lgamma(kept + 0.5) - lgamma(lost + kept + 1) - log(pi)
+    return total
 
 
 def as_text(damaged: DamagedDocument) -> str:
@@ -216,6 +234,8 @@ def predict_characters(words: CodedWords, marks: Ints) -> Floats:
             start = max(0, begin - CONFIG.margin_characters)
             window = codes[start : begin + inner + CONFIG.margin_characters]
             distributions[selected] = words.distributions(window, start, marks[selected] - start)
+    distributions[:, words.alphabet.widths == 0] = 0.0  # codes without a character
+    distributions /= distributions.sum(axis=1, keepdims=True)
     return distributions
 
 

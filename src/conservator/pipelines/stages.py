@@ -65,7 +65,8 @@ def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
     """
     channels, options = split_channels(task.options.channel), task.options
     markers = [marker.encode() for marker in (options.mark, options.gap) if marker]
-    if set(channels) <= set(TEXT_CHANNELS) and any(marker in task.document.data for marker in markers):
+    are_text = all(channel in TEXT_CHANNELS for channel in channels)
+    if are_text and any(marker in task.document.data for marker in markers):
         first = int(channels[0] == MOJIBAKE)
         return (*channels[:first], DEFAULTS.channel, *channels[first:])
     return channels
@@ -74,7 +75,7 @@ def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
 def restore_channel(task: PipelineTask) -> Restoration:
     """Restore a document that one channel damaged."""
     channel = task.options.channel
-    if channel in RESTORE_TEXT:
+    if channel in TEXT_CHANNELS:
         return RESTORE_TEXT[channel](task)
     edit_channel = as_edit_channel(channel)
     if edit_channel is None and task.document.ocr_confidence is not None:

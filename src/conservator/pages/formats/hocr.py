@@ -77,6 +77,10 @@ class HocrFile(MarkupFile):
         for left, right in pairwise(elements):
             edits.replace(left.content_stop, right.content_start, b"")
         runs = [child_and_run for element in elements for child_and_run in word_runs(element)]
+        first_start, last_start = runs[0][1].start, runs[-1][1].start
+        for run in (run for element in elements for run in text_runs(element)):
+            if first_start < run.start < last_start and not run.value.strip():  # it would split the new word
+                edits.replace(run.start, run.stop, b"")
         texts = [edit.text for edit in word_edits]
         new_values = distribute_text([run.value.strip() for _, run in runs], "".join(texts))
         tags_at = {  # character offset of a word -> the tags between it and the word before
