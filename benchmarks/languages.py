@@ -1,10 +1,11 @@
 """Restoration of lost characters in many languages: each mark is one character of any kind.
 
     python benchmarks/languages.py --corpora PATH [--languages de,ru] [--references] [--rate 0.1] [--burst 1]
-        [--lost any] [--effort best --language-model NAME] [--documents 8] [--json FILE]
+        [--corpus readme] [--lost any] [--effort best --language-model NAME] [--documents 8] [--json FILE]
 
 The texts are those of one domain (``--domain``, by default news) of ``PATH/languages/LANG.eval.jsonl.gz``: the first
-``--documents`` of each language, at most MAX_CHARACTERS characters of each. Every character except line ends is lost
+``--documents`` of each language, at most MAX_CHARACTERS characters of each; with ``--corpus``, those of
+``PATH/CORPUS.eval.jsonl.gz`` instead. Every character except line ends is lost
 with probability ``--rate``, in runs of ``--burst``. With ``--references``, the texts of ``LANG.train.jsonl.gz`` are
 references. The output is the share of the lost characters that is restored correctly, with its 95 % interval (bootstrap
 over documents); the share that is left unfilled, which counts as wrong; the expected calibration error in ten bins; the
@@ -96,6 +97,7 @@ def main() -> None:
     parser.add_argument("--corpora", type=Path, required=True, help="folder with languages/")
     parser.add_argument("--languages", help="codes, separated by commas; by default all")
     parser.add_argument("--domain", default="news")
+    parser.add_argument("--corpus", help="a corpus without languages, such as readme")
     parser.add_argument("--references", action="store_true", help="use the training texts as references")
     parser.add_argument("--rate", type=float, default=0.1)
     parser.add_argument("--burst", type=int, default=1)
@@ -109,11 +111,15 @@ def main() -> None:
     folder = options.corpora / "languages"
     names = sorted(path.name.split(".")[0] for path in folder.glob("*.eval.jsonl.gz"))
     names = options.languages.split(",") if options.languages else names
+    if options.corpus:
+        folder, names, options.domain = options.corpora, [options.corpus], None
     restore_options = RestoreOptions(lost=options.lost, effort=options.effort, language_models=options.language_model)
     rows = {}
     for name in names:
         texts = [
-            item["text"] for item in read_texts(folder / f"{name}.eval.jsonl.gz") if item["domain"] == options.domain
+            item["text"]
+            for item in read_texts(folder / f"{name}.eval.jsonl.gz")
+            if options.domain is None or item["domain"] == options.domain
         ]
         texts = [text[:MAX_CHARACTERS].replace(MARK, "") for text in texts[: options.documents]]
         if not texts:

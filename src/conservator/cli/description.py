@@ -121,7 +121,7 @@ def describe_loss(restoration: "Restoration") -> str:
     if restoration.unit == "character":
         encoding = "" if restoration.lost_by is None else f" ({restoration.lost_by} text, read as UTF-8)"
         kind = " outside ASCII" if are_marks_characters(restoration.lost_unit) else ""
-        return f"{counted(counts.lost, 'mark')}, each for one lost character{kind}{encoding}"
+        return f"{counted(counts.lost, 'mark')}, each for one lost character{kind}{encoding} (--lost changes this)"
     return f"{counts.lost} of {counted(counts.bytes, 'byte')} lost, in {counted(counts.spans, 'span')}"
 
 
