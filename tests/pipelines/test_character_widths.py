@@ -55,6 +55,21 @@ def test_widths_are_those_of_the_neighbours_or_of_words(text, width, use_words):
     assert len(damaged.with_widths(widths.widths).tokens) == len(damaged.tokens) + (widths.widths - 1).sum()
 
 
+def test_words_of_another_language_do_not_decide_the_widths():
+    text = (
+        "委员会于星期二在旧港口附近举行会议讨论新的计划 The new house of the city and the old one 没有人预料到这个决定"
+    )
+    damaged = read_damaged(damage(text, 4), mark=MARK)
+    widths = infer_widths(damaged, references(), use_words=True).widths
+    clean = np.array([len(letter.encode()) for index, letter in enumerate(text) if index % 4 == 3])
+    assert (widths == clean).mean() > 0.8
+
+
+def test_codes_without_a_character_have_no_mass():
+    widths = infer_widths(read_damaged("a\ufffdb", mark=MARK), references(), use_words=True)
+    assert widths.widths.tolist() == [1]
+
+
 def test_widths_of_neighbours_are_probabilities():
     probs = neighbour_probs(np.array([1, 0, 1, 2, 0, 2, 2, 2, 1, 1, 1]), np.array([1, 4]))
     np.testing.assert_allclose(probs.sum(axis=1), 1)

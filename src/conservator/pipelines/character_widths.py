@@ -39,6 +39,7 @@ class WidthConfig:
     iterations: int = 20  # iterations: of the inference of the loss rate [numerical]
     exclusive_rate: float = 1e-3  # probability: a character is lost although its class is not, and conversely [untuned]
     independent_prob: float = 0.01  # ratio: prior of independent rates relative to the other hypotheses [untuned]
+    min_known_share: float = 0.05  # ratio: the words of the language are known if this share of the text is [untuned]
     # probability: weight of the widths of the neighbours if the words of the language are known [untuned]
     neighbour_mix: float = 0.02
     unseen_weight: float = 1e-3  # ratio: weight of a byte that no character of the document or its words has [untuned]
@@ -136,8 +137,7 @@ def infer_widths(damaged: DamagedDocument, references: ReferenceTexts, *, use_wo
         [distributions[:, words.alphabet.widths == width].sum(axis=1) for width in range(1, MAX_WIDTH + 1)], axis=1
     )
     by_words /= by_words.sum(axis=1, keepdims=True)
-    knows_words = words.expert.lists or words.expert.reference_counts.total
-    mix = CONFIG.neighbour_mix if knows_words else 1.0
+    mix = CONFIG.neighbour_mix if words.known_share >= CONFIG.min_known_share else 1.0
     probs = (1 - mix) * by_words + mix * by_neighbours
     best = probs.argmax(axis=1)
     weights = np.full(BYTES.size, CONFIG.unseen_weight)
@@ -179,6 +179,7 @@ def infer_loss_rates(distributions: Floats, code_widths: Ints, widths: Ints, mar
         joint = class_probs * fitted
         lost = (joint / (joint.sum(axis=1) + mark_probs)[:, None]).sum(axis=0)
         fitted = (lost + CONFIG.rate_strength * overall) / (lost + visible + CONFIG.rate_strength)
+        fitted[1] = min(fitted)  # no known damage prefers characters in ASCII
     hypotheses = {
         (overall, overall): 1.0,
         (1 - CONFIG.exclusive_rate, CONFIG.exclusive_rate): 1.0,

@@ -20,9 +20,9 @@ from conservator.arrays import Floats, Ints
 from conservator.channels.character_mask import FURTHER
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.word_ngram.alphabet import Alphabet, list_characters
-from conservator.experts.word_ngram.counts import HIDDEN_BYTE, Dictionary, WordCounts, tokenize
+from conservator.experts.word_ngram.counts import HIDDEN_BYTE, WORD, Dictionary, WordCounts, tokenize
 from conservator.experts.word_ngram.expert import CONFIG, ContextScorer, DamagedWord, WordExpert
-from conservator.experts.word_ngram.lists import identify_languages
+from conservator.experts.word_ngram.lists import identify_languages, is_word
 from conservator.vocabularies import BYTES
 
 HIDDEN_CHARACTER = "\ufdd0"  # stands for a hidden character in a text; Unicode assigns it to no character
@@ -62,6 +62,19 @@ class CodedWords:
             coded_counts, len(codes), tokens, tokens.tables(), new_ids, Dictionary(new_ids), coded_lists, spec
         )
         return cls(alphabet, expert, codes)
+
+    @cached_property
+    def known_share(self) -> float:
+        """Share of the characters of undamaged words that are in words of the word lists or the references."""
+        total = known = 0
+        for word in WORD.findall(self.codes):
+            if HIDDEN_BYTE not in word and is_word(word):
+                total += len(word)
+                is_known = word in self.expert.reference_counts.ids or any(
+                    word in word_list.probs for word_list, _ in self.expert.lists
+                )
+                known += is_known * len(word)
+        return known / max(1, total)
 
     def distributions(self, codes: NDArray[np.uint8], start: int, positions: Ints) -> Floats:
         """Compute the distributions (n, 256) of hidden characters.
