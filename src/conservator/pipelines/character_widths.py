@@ -39,7 +39,9 @@ class WidthConfig:
     iterations: int = 20  # iterations: of the inference of the loss rate [numerical]
     exclusive_rate: float = 1e-3  # probability: a character is lost although its class is not, and conversely [untuned]
     independent_prob: float = 0.01  # ratio: prior of independent rates relative to the other hypotheses [untuned]
-    min_known_share: float = 0.05  # ratio: the words of the language are known if this share of the text is [untuned]
+    known_radius: int = 16  # characters: on either side, whose letters are compared with those of words [untuned]
+    # ratio: words decide the width of a lost character if they have this share of the letters near it [untuned]
+    min_known_share: float = 0.5
     # probability: weight of the widths of the neighbours if the words of the language are known [untuned]
     neighbour_mix: float = 0.02
     unseen_weight: float = 1e-3  # ratio: weight of a byte that no character of the document or its words has [untuned]
@@ -137,7 +139,8 @@ def infer_widths(damaged: DamagedDocument, references: ReferenceTexts, *, use_wo
         [distributions[:, words.alphabet.widths == width].sum(axis=1) for width in range(1, MAX_WIDTH + 1)], axis=1
     )
     by_words /= by_words.sum(axis=1, keepdims=True)
-    mix = CONFIG.neighbour_mix if words.known_share >= CONFIG.min_known_share else 1.0
+    is_known = words.known_shares(marks, CONFIG.known_radius) >= CONFIG.min_known_share
+    mix = np.where(is_known, CONFIG.neighbour_mix, 1.0)[:, None]
     probs = (1 - mix) * by_words + mix * by_neighbours
     best = probs.argmax(axis=1)
     weights = np.full(BYTES.size, CONFIG.unseen_weight)

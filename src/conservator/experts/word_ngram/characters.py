@@ -20,7 +20,7 @@ from conservator.arrays import Floats, Ints
 from conservator.channels.character_mask import FURTHER
 from conservator.experts.expert import At, Context, ExpertSpec, check_context, copy_visible
 from conservator.experts.word_ngram.alphabet import Alphabet, list_characters
-from conservator.experts.word_ngram.counts import HIDDEN_BYTE, WORD, Dictionary, WordCounts, tokenize
+from conservator.experts.word_ngram.counts import HIDDEN_BYTE, Dictionary, WordCounts, tokenize
 from conservator.experts.word_ngram.expert import CONFIG, ContextScorer, DamagedWord, WordExpert
 from conservator.experts.word_ngram.lists import identify_languages, is_word
 from conservator.vocabularies import BYTES
@@ -63,18 +63,22 @@ class CodedWords:
         )
         return cls(alphabet, expert, codes)
 
-    @cached_property
-    def known_share(self) -> float:
-        """Share of the characters of undamaged words that are in words of the word lists or the references."""
-        total = known = 0
-        for word in WORD.findall(self.codes):
-            if HIDDEN_BYTE not in word and is_word(word):
-                total += len(word)
-                is_known = word in self.expert.reference_counts.ids or any(
-                    word in word_list.probs for word_list, _ in self.expert.lists
-                )
-                known += is_known * len(word)
-        return known / max(1, total)
+    def known_shares(self, positions: Ints, radius: int) -> Floats:
+        """Compute the share (n,) of the letters near ``positions`` (n,) that words of the lists or references have."""
+        codes = np.frombuffer(self.codes, dtype=np.uint8)
+        known = np.zeros(BYTES.size, dtype=bool)
+        for words in (*(word_list.probs for word_list, _ in self.expert.lists), self.expert.reference_counts.ids):
+            known[np.unique(np.frombuffer(b"".join(words), dtype=np.uint8))] = True
+        is_letter = np.array([is_word(bytes([code])) for code in range(BYTES.size)])
+        is_letter[HIDDEN_BYTE] = False
+        letters, known_letters = (
+            np.concatenate([[0], np.cumsum(flags[codes])]) for flags in (is_letter, is_letter & known)
+        )
+        starts, stops = np.maximum(positions - radius, 0), np.minimum(positions + radius + 1, len(codes))
+        shares: Floats = (known_letters[stops] - known_letters[starts]) / np.maximum(
+            1, letters[stops] - letters[starts]
+        )
+        return shares
 
     def distributions(self, codes: NDArray[np.uint8], start: int, positions: Ints) -> Floats:
         """Compute the distributions (n, 256) of hidden characters.
