@@ -4,7 +4,19 @@ from collections.abc import Callable
 
 import numpy as np
 
+from conservator.channels.edits import EditChannel
+from conservator.channels.registry import DEFAULT, OCR
+
 Corrupt = Callable[[str, float, np.random.Generator], str]
+
+
+def corrupt_ocr(clean: str, rate: float, generator: np.random.Generator) -> str:
+    """Make OCR errors with the built-in channel; ``rate`` is the expected share of characters that are wrong."""
+    channel = EditChannel.read(DEFAULT)
+    mean_rate = np.mean([1 - channel.keep_prob(character) for character in clean or " "])
+    return channel.scale_error_rate(rate / float(mean_rate)).corrupt(clean, generator)
+
+
 # Name of a channel -> a function of a clean text, the rate of damage (0 to 1) and a source of randomness, which returns
 # the damaged text. What the rate counts is stated by each function.
-CORRUPT: dict[str, Corrupt] = {}
+CORRUPT: dict[str, Corrupt] = {OCR: corrupt_ocr}
