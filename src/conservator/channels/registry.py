@@ -11,7 +11,8 @@ from conservator.errors import OptionError
 
 OCR = "ocr"
 # Channels whose errors in visible text are corrected without experts.
-TEXT_CHANNELS = ("mojibake", "hyphenation", "spaces", "case", "typing")
+MOJIBAKE = "mojibake"
+TEXT_CHANNELS = (MOJIBAKE, "hyphenation", "spaces", "case", "typing")
 NAMES = (
     f"mask, replacement:RATE (such as replacement:0.05), ocr, {', '.join(TEXT_CHANNELS)}, or the file of a fitted "
     "channel (NAME.json); several are separated by commas"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from conservator.channels import TEXT_CHANNELS, EditChannel, as_edit_channel, split_channels
+from conservator.channels import MOJIBAKE, TEXT_CHANNELS, EditChannel, as_edit_channel, split_channels
 from conservator.documents import encode_fixed
 from conservator.errors import OptionError
 from conservator.experts import OutOfTimeError
@@ -23,13 +23,13 @@ from conservator.pipelines.lost_bytes import read_damage, restore_bytes
 from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
 from conservator.pipelines.sequence import compose, next_task, pinned_task
 from conservator.pipelines.task import PipelineTask
+from conservator.pipelines.visible_text.mojibake import restore_mojibake
 from conservator.results import Restoration
 from conservator.results.notices import time_limit_notice
 
 BYTE_PIPELINE = (ANY_CHARACTER, "bytes", "invalid")  # values of the option lost for marks that ``restore_bytes`` fills
 Stage = Callable[[PipelineTask], Restoration]
-RESTORE_TEXT: dict[Any, Stage] = {}  # name of each of TEXT_CHANNELS -> its stage
-MOJIBAKE = "mojibake"
+RESTORE_TEXT: dict[Any, Stage] = {MOJIBAKE: restore_mojibake}  # name of each of TEXT_CHANNELS -> its stage
 
 
 def restore_in_stages(task: PipelineTask) -> Restoration:
