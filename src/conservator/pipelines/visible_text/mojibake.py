@@ -5,8 +5,8 @@ and characters choose among the possible characters (``mojibake_lost``). Invalid
 """
 
 import re
-from collections.abc import Iterator
-from math import exp, log
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf, log
 
 from conservator.channels import MOJIBAKE
 from conservator.documents.encoding import INVALID_UTF8
@@ -15,12 +15,12 @@ from conservator.pipelines.corrected_text import byte_offsets
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.visible_text.correction import Proposal, TextChannel, correct_visible_text
 from conservator.pipelines.visible_text.mojibake_layers import Placeholders, Tracked, changed_ranges, undo
-from conservator.pipelines.visible_text.mojibake_lost import WORD, LostCharacters
+from conservator.pipelines.visible_text.mojibake_lost import LostCharacters
 from conservator.results import Restoration
 
 # nats: log-odds of undoing a wrong decoding; candidates that far apart are not rescored [untuned]
 EXACT_NATS = 14.0
-MIN_PROBABILITY = 0.4  # probability: with a lower one, a sequence with lost bytes is left as it is [untuned]
+MIN_PROBABILITY = 0.25  # probability: with a lower one, a sequence with lost bytes is left as it is [untuned]
 LINE = re.compile("[^\n]*\n?")
 TRUNCATED = re.compile("[\udce0-\udcf4][\udc80-\udcbf]+")  # the first bytes of a character of UTF-8
 
@@ -49,8 +49,41 @@ def propose_decoded(text: str, task: PipelineTask) -> Iterator[Proposal]:
         return
     offsets = byte_offsets(text, "surrogateescape")
     lost = LostCharacters(line.text, placeholders.sets, task.references.word_counts)
-    for start, stop in changed_ranges(text, line):
-        yield from propose_range(text, line, (start, stop), lost, offsets)
+    ranges = list(changed_ranges(text, line))
+    spans = [span for start, stop in ranges for span in lost.spans(start, stop)] if placeholders.sets else []
+    chosen = dict(zip(spans, lost.choose(spans), strict=True)) if spans else {}
+    for start, stop, decoded in split_ranges(line.text, ranges, chosen):
+        begin, end = line.origin[start], line.origin[stop]
+        observed = text[begin:end].encode(errors="surrogateescape")
+        yield Proposal(
+            offsets[begin],
+            offsets[end],
+            {observed: 0.0, **{word.encode(): EXACT_NATS + score for word, score in decoded.items()}},
+        )
+
+
+def split_ranges(
+    text: str, ranges: Iterable[tuple[int, int]], chosen: Mapping[tuple[int, int], Mapping[str, float]]
+) -> Iterator[tuple[int, int, Mapping[str, float]]]:
+    """Yield the spans of decoded text with their candidates; uncertain ones are left out.
+
+    Args:
+        text: The decoded text.
+        ranges: Ranges that are decoded, in order.
+        chosen: Span with lost bytes -> its candidates with their log-probabilities, in order.
+    """
+    spans = iter([*chosen, (len(text) + 1, len(text) + 1)])
+    span = next(spans)
+    for start, stop in ranges:
+        done = start
+        while span[1] <= stop:
+            if done < span[0]:
+                yield done, span[0], {text[done : span[0]]: 0.0}
+            if max(chosen[span].values(), default=-inf) >= log(MIN_PROBABILITY):
+                yield *span, chosen[span]
+            done, span = span[1], next(spans)
+        if done < stop:
+            yield done, stop, {text[done:stop]: 0.0}
 
 
 def undo_lines(text: str, placeholders: Placeholders) -> Tracked:
@@ -90,35 +123,3 @@ def unreadable(byte: int) -> ConservatorError:
         f"the document is not UTF-8: its invalid byte {byte:#04x} is not a character of Windows-1252, either",
         Advice("lost", "invalid", "counts the invalid bytes as lost"),
     )
-
-
-def propose_range(
-    text: str, line: Tracked, span: tuple[int, int], lost: LostCharacters, offsets: list[int]
-) -> Iterator[Proposal]:
-    """Yield the proposals for a range of characters that are decoded; words with lost bytes have their own."""
-    start, stop = span
-
-    def proposal(first: int, last: int, decoded: dict[str, float]) -> Proposal:
-        begin, end = line.origin[first], line.origin[last]
-        observed = text[begin:end].encode(errors="surrogateescape")
-        return Proposal(
-            offsets[begin],
-            offsets[end],
-            {observed: 0.0} | {candidate.encode(): score for candidate, score in decoded.items()},
-        )
-
-    done = start
-    for match in WORD.finditer(line.text, start, stop):
-        if not any(character in lost.sets for character in match[0]):
-            continue
-        if done < match.start():
-            yield proposal(done, match.start(), {line.text[done : match.start()]: EXACT_NATS})
-        done = match.end()
-        scores = lost.score(*match.span())
-        if scores:
-            best = max(scores.values())
-            total = best + log(sum(exp(score - best) for score in scores.values()))
-            if best - total >= log(MIN_PROBABILITY):
-                yield proposal(*match.span(), {word: EXACT_NATS + score - total for word, score in scores.items()})
-    if done < stop:
-        yield proposal(done, stop, {line.text[done:stop]: EXACT_NATS})

@@ -118,7 +118,7 @@ class Encoding:
 
     Attributes:
         name: Name of its codec.
-        bytes_of: code point -> byte, as a character of Latin-1; U+FFFD is LOST_BYTE if the encoding has undefined bytes.
+        bytes_of: code point -> byte, as a character of Latin-1, or LOST_BYTE.
         undefined: Continuation bytes without a character.
         patterns: Patterns of a sequence and of a line, as in ``patterns_of``.
     """

@@ -1,18 +1,21 @@
-"""Choose the characters of mojibake with lost bytes, from the frequencies of words and characters.
+"""Choose the characters of mojibake with lost bytes, from the frequencies of words and of character n-grams.
 
-With w the word without the symbols around it, p(w) its frequency, c_i its characters with lost bytes and e the
-probability of a word that is not listed, a candidate has
+With p(w) the frequency of a word and q the character n-gram model, a candidate w of a word has
 
-    score = log(p(w) + e) + sum_i log prior(c_i) + log f(c_i | characters beside it)
+    score(w) = log((1 - u) p(w) + u q(w)) + sum over characters c with lost bytes of log prior(c)
+
+q counts the decoded text, the words of its languages and, by expectation maximisation, the candidates themselves: a
+letter whose bytes are always lost is in no other part of the text.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from math import log, prod
+from math import exp, log, prod
+from typing import NamedTuple
 from unicodedata import category
 
 from conservator.documents.codepages import LETTERS, SYMBOLS
@@ -21,8 +24,10 @@ from conservator.experts.word_ngram.frequencies import WordFrequencies
 from conservator.experts.word_ngram.lists import list_names
 from conservator.pipelines.visible_text.mojibake_layers import FIRST_PLACEHOLDER
 
-PLACEHOLDERS = re.compile(f"[{chr(FIRST_PLACEHOLDER)}-\U0010ffff]")
-WORD = re.compile(rf"(?:\w|[{chr(FIRST_PLACEHOLDER)}-\U0010ffff])+")
+PLACEHOLDER = f"[{chr(FIRST_PLACEHOLDER)}-\U0010ffff]"
+PLACEHOLDERS = re.compile(PLACEHOLDER)
+WORD = re.compile(rf"(?:\w|{PLACEHOLDER})+")
+GROUP = re.compile(rf"{PLACEHOLDER}(?:.?{PLACEHOLDER})*")  # placeholders that are beside each other
 NOT_LETTERS = re.compile(r"^\W+|\W+$")
 
 
@@ -30,23 +35,92 @@ NOT_LETTERS = re.compile(r"^\W+|\W+$")
 class LostConfig:
     """Constants of the choice."""
 
-    unlisted: float = 1e-8  # probability: of a word that is not counted and that no list has [untuned]
-    list_words: float = 2000.0  # words: weight of a word list among the counts of characters [untuned]
-    pair_weight: float = 0.05  # ratio: of counts of pairs to counts of triples of characters [untuned]
-    single_weight: float = 0.001  # ratio: of counts of single characters to counts of triples [untuned]
-    base_weight: float = 1e-4  # counts: of a character by its rank among letters and symbols [untuned]
+    order: int = 4  # characters: of the longest n-gram [untuned]
+    back_off: float = 2.0  # counts: weight of the shorter n-grams [untuned]
+    listed_share: float = 0.9  # probability: 1 - u of the score [untuned]
+    list_words: float = 5000.0  # words: weight of the word lists among the n-grams [untuned]
+    capital_weight: float = 0.03  # counts: of an n-gram with a capital letter for one with a small letter [untuned]
+    base_count: float = 1e-3  # probability: of the most frequent character outside ASCII without counts [untuned]
     unranked: float = 1e-3  # ratio: of a character without a rank to the most frequent one [untuned]
+    iterations: int = 3  # of the expectation maximisation [untuned]
     max_members: int = 12  # characters: that are compared at one position [safety limit]
-    max_candidates: int = 1024  # texts: that are compared for one word [safety limit]
-    max_listed_words: int = 20_000  # words: of a list whose characters are counted [safety limit]
+    max_candidates: int = 256  # texts: that are compared for one word [safety limit]
+    max_listed_words: int = 20_000  # words: whose characters are counted [safety limit]
+    max_text: int = 1_000_000  # characters: of the text that are counted [safety limit]
 
 
 CONFIG = LostConfig()
 
 
+class Pattern(NamedTuple):
+    """A word with placeholders.
+
+    Attributes:
+        before: Characters before it.
+        word: The word.
+        after: Character after it.
+    """
+
+    before: str
+    word: str
+    after: str
+
+
+@dataclass(frozen=True)
+class CharacterModel:
+    """Character n-grams of up to ``CONFIG.order`` characters.
+
+    With n the counts and b the weight of shorter contexts, p(c | context) = (n(context c) + b p(c | shorter context)) /
+    (n(context) + b).
+
+    Attributes:
+        counts: n-gram -> its count.
+        expected: n-gram -> its expected count in the candidates.
+    """
+
+    counts: Mapping[str, float]
+    expected: Mapping[str, float]
+
+    @cached_property
+    def contexts(self) -> Counter[str]:
+        """Context -> the sum of the counts of its n-grams."""
+        sums: Counter[str] = Counter()
+        for counts in (self.counts, self.expected):
+            for gram, count in counts.items():
+                sums[gram[:-1]] += count  # type: ignore[assignment]
+        return sums
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, str], float]:
+        """Results of ``probability``."""
+        return {}
+
+    def probability(self, context: str, character: str) -> float:
+        """Return p(c | context)."""
+        key = (context, character)
+        value = self._known.get(key)
+        if value is None:
+            gram = context + character
+            count = self.counts.get(gram, 0.0) + self.expected.get(gram, 0.0)
+            if context:
+                shorter = self.probability(context[1:], character)
+            else:
+                shorter = CONFIG.base_count * RANKS.get(character, CONFIG.unranked)
+            value = (count + CONFIG.back_off * shorter) / (self.contexts[context] + CONFIG.back_off)
+            self._known[key] = value
+        return value
+
+    def log_prob(self, text: str, start: int) -> float:
+        """Return the log-probability of the characters of a text from an index on."""
+        width = CONFIG.order - 1
+        return sum(
+            log(self.probability(text[max(0, index - width) : index], text[index])) for index in range(start, len(text))
+        )
+
+
 @dataclass(frozen=True)
 class LostCharacters:
-    """Frequencies for the choice of characters with lost bytes.
+    """The choice of characters with lost bytes in a text.
 
     Attributes:
         text: The text with placeholders.
@@ -57,7 +131,6 @@ class LostCharacters:
     text: str
     sets: Mapping[str, Mapping[str, float]]
     references: WordCounts
-    _scored: dict[tuple[str, str, str], dict[str, float]] = field(default_factory=dict)
 
     @cached_property
     def words(self) -> WordFrequencies:
@@ -70,69 +143,97 @@ class LostCharacters:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """Counts of one to three consecutive characters: of the text, and of the words of its languages."""
-        counts: Counter[str] = Counter(self.text)
-        counts.update(self.text[index : index + 2] for index in range(len(self.text) - 1))
-        counts.update(self.text[index : index + 3] for index in range(len(self.text) - 2))
+        """Counts of character n-grams: of the text, and of the words of its languages."""
+        text = self.text[: CONFIG.max_text]
+        counts = count_ngrams((part, 1.0) for part in PLACEHOLDERS.split(text))
+        counts.update(count_ngrams((part.title(), CONFIG.capital_weight) for part in PLACEHOLDERS.split(text)))
+        limit = CONFIG.max_listed_words // max(1, len(self.words.lists))
         for word_list, probability in self.words.lists:
-            listed = sorted(word_list.probs.items(), key=lambda item: -item[1])[: CONFIG.max_listed_words]
-            for word, frequency in listed:
-                weight = CONFIG.list_words * probability * frequency
-                padded = f" {word.decode()} "
-                for size in (1, 2, 3):
-                    for index in range(len(padded) - size + 1):
-                        counts[padded[index : index + size]] += weight  # type: ignore[assignment]
+            weight = CONFIG.list_words * probability
+            listed = sorted(word_list.probs.items(), key=lambda item: -item[1])[:limit]
+            counts.update(count_ngrams((f" {word.decode()} ", weight * frequency) for word, frequency in listed))
         return counts
 
-    def frequency(self, before: str, character: str, after: str) -> float:
-        """Return f of a character between two others, up to a factor."""
-        counts = self.counts
-        triple = counts[before + character + after]
-        pairs = counts[before + character] + counts[character + after]
-        base = CONFIG.base_weight * RANKS.get(character, CONFIG.unranked)
-        return triple + CONFIG.pair_weight * pairs + CONFIG.single_weight * counts[character] + base
+    def spans(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Yield the words with placeholders of a range of the text; parts of a word with too many candidates."""
+        for match in WORD.finditer(self.text, start, stop):
+            placeholders = [character for character in match[0] if character in self.sets]
+            if not placeholders:
+                continue
+            if prod(min(CONFIG.max_members, len(self.sets[character])) for character in placeholders) <= (
+                CONFIG.max_candidates
+            ):
+                yield match.span()
+            else:
+                yield from (group.span() for group in GROUP.finditer(self.text, *match.span()))
 
-    def score(self, start: int, stop: int) -> dict[str, float]:
-        """Return the candidates of a word of the text with their scores, the best first; empty if there are none."""
-        before, after = self.text[start - 1 : start] or " ", self.text[stop : stop + 1] or " "
-        word = self.text[start:stop]
-        key = (before, word, after)
-        if key not in self._scored:
-            self._scored[key] = dict(self._score(before, word, after))
-        return self._scored[key]
+    def choose(self, spans: Sequence[tuple[int, int]]) -> list[dict[str, float]]:
+        """Return candidate -> its score for each of the spans; the score is a log-probability."""
+        patterns = [
+            Pattern(self.text[max(0, start - 3) : start] or "\n", self.text[start:stop], self.text[stop : stop + 1])
+            for start, stop in spans
+        ]
+        distinct = Counter(patterns)
+        model, scores = CharacterModel(self.counts, {}), dict[Pattern, dict[str, float]]()
+        for iteration in range(CONFIG.iterations):
+            scores = {pattern: self.score(pattern, model) for pattern in distinct}
+            if iteration + 1 < CONFIG.iterations:
+                expected = count_ngrams(
+                    (pattern.before + word + pattern.after, count * exp(score))
+                    for pattern, count in distinct.items()
+                    for word, score in scores[pattern].items()
+                )
+                model = CharacterModel(self.counts, expected)
+        return [scores[pattern] for pattern in patterns]
 
-    def _score(self, before: str, word: str, after: str) -> list[tuple[str, float]]:
-        """Return the candidates of a word between two characters with their scores, the best first."""
-        padded = before + word + after
-        positions = [index for index, character in enumerate(padded) if character in self.sets]
-        members = [self.members(padded, index) for index in positions]
-        if not all(members) or prod(map(len, members)) > CONFIG.max_candidates:
-            members = [choices[:2] for choices in members]
-        if not all(members) or prod(map(len, members)) > CONFIG.max_candidates:
-            return []
-        scored: list[tuple[str, float]] = []
+    def score(self, pattern: Pattern, model: CharacterModel) -> dict[str, float]:
+        """Return candidate -> its log-probability among the candidates of a word, for the most probable ones."""
+        before, word, after = pattern
+        positions = [index for index, character in enumerate(word) if character in self.sets]
+        members = [self.members(word[index]) for index in positions]
+        keep = 2
+        while members and prod(map(len, members)) > CONFIG.max_candidates and keep:
+            members, keep = [choices[:keep] for choices in members], keep - 1
+        if not all(members):
+            return {}
+        scores: dict[str, float] = {}
         for combination in product(*members):
-            characters = list(padded)
+            characters = list(word)
+            prior = 0.0
             for index, character in zip(positions, combination, strict=True):
+                prior += log(self.sets[word[index]][character])
                 characters[index] = character
             text = "".join(characters)
-            letters = NOT_LETTERS.sub("", text[1:-1])
-            score = log(self.words.prob(letters.encode()) + CONFIG.unlisted)
-            for index in positions:
-                prior = self.sets[padded[index]][text[index]]
-                score += log(prior * self.frequency(text[index - 1], text[index], text[index + 1]))
-            scored.append((text[1:-1], score))
-        return sorted(scored, key=lambda item: (-item[1], item[0]))
+            spelled = model.log_prob(before + text + after, len(before))
+            frequency = self.words.prob(NOT_LETTERS.sub("", text).encode())
+            share = CONFIG.listed_share
+            scores[text] = prior + log(share * frequency + (1 - share) * exp(spelled) + 1e-300)
+        best = max(scores.values())
+        total = best + log(sum(exp(score - best) for score in scores.values()))
+        return {text: score - total for text, score in scores.items() if score - total > -12}
 
-    def members(self, padded: str, index: int) -> list[str]:
-        """Return the most frequent characters of the placeholder at an index of a text."""
-        before, after = padded[index - 1], padded[index + 1]
+    def members(self, placeholder: str) -> list[str]:
+        """Return the characters of a placeholder, the most probable ones first."""
         scored = [
-            (-prior * self.frequency(before, character, after), character)
-            for character, prior in self.sets[padded[index]].items()
+            (-probability * RANKS.get(character, CONFIG.unranked) - 1e-3 * self.counts[character], character)
+            for character, probability in self.sets[placeholder].items()
             if category(character) != "Cc"
         ]
         return [character for _, character in sorted(scored)[: CONFIG.max_members]]
+
+
+def count_ngrams(texts: Iterable[tuple[str, float]]) -> Counter[str]:
+    """Count the n-grams of texts with weights."""
+    counts: Counter[str] = Counter()
+    for text, weight in texts:
+        for size in range(1, CONFIG.order + 1):
+            grams = (text[index : index + size] for index in range(len(text) - size + 1))
+            if weight == 1.0:
+                counts.update(grams)
+            else:
+                for gram in grams:
+                    counts[gram] += weight  # type: ignore[assignment]
+    return counts
 
 
 def rank_characters() -> Iterator[tuple[str, float]]:
@@ -140,10 +241,16 @@ def rank_characters() -> Iterator[tuple[str, float]]:
     for characters in (SYMBOLS, *LETTERS.values()):
         for rank, character in enumerate(characters):
             yield character, 1 / (1 + rank)
-            if character.upper() != character and len(character.upper()) == 1:
+            if len(character.upper()) == 1:
                 yield character.upper(), 0.1 / (1 + rank)
 
 
-RANKS: dict[str, float] = {}
-for _character, _frequency in rank_characters():
-    RANKS[_character] = max(_frequency, RANKS.get(_character, 0.0))
+def rank_table() -> dict[str, float]:
+    """Return character -> its highest relative frequency."""
+    ranks: dict[str, float] = {}
+    for character, frequency in rank_characters():
+        ranks[character] = max(frequency, ranks.get(character, 0.0))
+    return ranks
+
+
+RANKS = rank_table()
