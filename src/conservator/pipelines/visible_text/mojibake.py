@@ -6,9 +6,10 @@ and characters choose among the possible characters (``mojibake_lost``). Invalid
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from math import inf, log
+from math import exp, log
 
 from conservator.channels import MOJIBAKE
+from conservator.documents.damaged import MARK
 from conservator.documents.encoding import INVALID_UTF8
 from conservator.errors import Advice, ConservatorError
 from conservator.pipelines.corrected_text import byte_offsets
@@ -20,7 +21,7 @@ from conservator.results import Restoration
 
 # nats: log-odds of undoing a wrong decoding; candidates that far apart are not rescored [untuned]
 EXACT_NATS = 14.0
-MIN_PROBABILITY = 0.25  # probability: with a lower one, a sequence with lost bytes is left as it is [untuned]
+MIN_PROBABILITY = 0.5  # probability: a character with a lower one is uncertain [untuned]
 LINE = re.compile("[^\n]*\n?")
 TRUNCATED = re.compile("[\udce0-\udcf4][\udc80-\udcbf]+")  # the first bytes of a character of UTF-8
 
@@ -51,21 +52,50 @@ def propose_decoded(text: str, task: PipelineTask) -> Iterator[Proposal]:
     lost = LostCharacters(line.text, placeholders.sets, task.references.word_counts)
     ranges = list(changed_ranges(text, line))
     spans = [span for start, stop in ranges for span in lost.spans(start, stop)] if placeholders.sets else []
-    chosen = dict(zip(spans, lost.choose(spans), strict=True)) if spans else {}
+    is_rescored = task.options.effort == "best" or not task.models.select
+    chosen = dict[tuple[int, int], Mapping[str, float]]()
+    for (start, stop), candidates in zip(spans, lost.choose(spans) if spans else [], strict=True):
+        has_mark = MARK in text[line.origin[start] : line.origin[stop]]
+        chosen[start, stop] = candidates if is_rescored else settle(candidates, has_mark=has_mark)
     for start, stop, decoded in split_ranges(line.text, ranges, chosen):
         begin, end = line.origin[start], line.origin[stop]
         observed = text[begin:end].encode(errors="surrogateescape")
-        yield Proposal(
-            offsets[begin],
-            offsets[end],
-            {observed: 0.0, **{word.encode(): EXACT_NATS + score for word, score in decoded.items()}},
-        )
+        scores = {word.encode(): EXACT_NATS + score for word, score in decoded.items()}
+        yield Proposal(offsets[begin], offsets[end], {observed: 0.0, **scores})
+
+
+def settle(candidates: Mapping[str, float], *, has_mark: bool) -> dict[str, float]:
+    """Return the candidates of a span; the best one has marks for its uncertain characters.
+
+    Args:
+        candidates: Candidate -> its log-probability; they have the same length.
+        has_mark: Whether the span has marks. Otherwise a span with an uncertain character has no candidates.
+    """
+    if not candidates:
+        return {}
+    best = max(candidates, key=lambda text: candidates[text])
+    probs = {text: exp(score) for text, score in candidates.items()}
+    certain = [
+        sum(prob for text, prob in probs.items() if text[index] == character) >= MIN_PROBABILITY
+        for index, character in enumerate(best)
+    ]
+    if all(certain):
+        return dict(candidates)
+    if not has_mark:
+        return {}
+    marked = "".join(character if is_certain else MARK for character, is_certain in zip(best, certain, strict=True))
+    agrees = {
+        text: all(text[index] == best[index] for index, is_certain in enumerate(certain) if is_certain)
+        for text in candidates
+    }
+    total = sum(prob for text, prob in probs.items() if agrees[text])
+    return {marked: log(total), **{text: score for text, score in candidates.items() if not agrees[text]}}
 
 
 def split_ranges(
     text: str, ranges: Iterable[tuple[int, int]], chosen: Mapping[tuple[int, int], Mapping[str, float]]
 ) -> Iterator[tuple[int, int, Mapping[str, float]]]:
-    """Yield the spans of decoded text with their candidates; uncertain ones are left out.
+    """Yield the spans of decoded text with their candidates; those without candidates are left out.
 
     Args:
         text: The decoded text.
@@ -79,7 +109,7 @@ def split_ranges(
         while span[1] <= stop:
             if done < span[0]:
                 yield done, span[0], {text[done : span[0]]: 0.0}
-            if max(chosen[span].values(), default=-inf) >= log(MIN_PROBABILITY):
+            if chosen[span]:
                 yield *span, chosen[span]
             done, span = span[1], next(spans)
         if done < stop:

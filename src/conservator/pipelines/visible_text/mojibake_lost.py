@@ -18,16 +18,16 @@ from math import exp, log, prod
 from typing import NamedTuple
 from unicodedata import category
 
-from conservator.documents.codepages import LETTERS, SYMBOLS
 from conservator.experts.word_ngram.counts import HIDDEN_BYTE, WordCounts
 from conservator.experts.word_ngram.frequencies import WordFrequencies
 from conservator.experts.word_ngram.lists import list_names
+from conservator.pipelines.visible_text.commonness import commonness
 from conservator.pipelines.visible_text.mojibake_layers import FIRST_PLACEHOLDER
 
 PLACEHOLDER = f"[{chr(FIRST_PLACEHOLDER)}-\U0010ffff]"
 PLACEHOLDERS = re.compile(PLACEHOLDER)
 WORD = re.compile(rf"(?:\w|{PLACEHOLDER})+")
-GROUP = re.compile(rf"{PLACEHOLDER}(?:.?{PLACEHOLDER})*")  # placeholders that are beside each other
+GROUP = re.compile(rf"{PLACEHOLDER}(?:.?{PLACEHOLDER}){{0,2}}")  # placeholders that are beside each other
 NOT_LETTERS = re.compile(r"^\W+|\W+$")
 
 
@@ -41,7 +41,6 @@ class LostConfig:
     list_words: float = 5000.0  # words: weight of the word lists among the n-grams [untuned]
     capital_weight: float = 0.03  # counts: of an n-gram with a capital letter for one with a small letter [untuned]
     base_count: float = 1e-3  # probability: of the most frequent character outside ASCII without counts [untuned]
-    unranked: float = 1e-3  # ratio: of a character without a rank to the most frequent one [untuned]
     iterations: int = 3  # of the expectation maximisation [untuned]
     max_members: int = 12  # characters: that are compared at one position [safety limit]
     max_candidates: int = 256  # texts: that are compared for one word [safety limit]
@@ -102,10 +101,8 @@ class CharacterModel:
         if value is None:
             gram = context + character
             count = self.counts.get(gram, 0.0) + self.expected.get(gram, 0.0)
-            if context:
-                shorter = self.probability(context[1:], character)
-            else:
-                shorter = CONFIG.base_count * RANKS.get(character, CONFIG.unranked)
+            base = CONFIG.base_count * commonness(character)
+            shorter = self.probability(context[1:], character) if context else base
             value = (count + CONFIG.back_off * shorter) / (self.contexts[context] + CONFIG.back_off)
             self._known[key] = value
         return value
@@ -215,7 +212,7 @@ class LostCharacters:
     def members(self, placeholder: str) -> list[str]:
         """Return the characters of a placeholder, the most probable ones first."""
         scored = [
-            (-probability * RANKS.get(character, CONFIG.unranked) - 1e-3 * self.counts[character], character)
+            (-probability * commonness(character) - 1e-3 * self.counts[character], character)
             for character, probability in self.sets[placeholder].items()
             if category(character) != "Cc"
         ]
@@ -234,23 +231,3 @@ def count_ngrams(texts: Iterable[tuple[str, float]]) -> Counter[str]:
                 for gram in grams:
                     counts[gram] += weight  # type: ignore[assignment]
     return counts
-
-
-def rank_characters() -> Iterator[tuple[str, float]]:
-    """Yield characters with their frequency relative to the most frequent one, from the ranks in their alphabets."""
-    for characters in (SYMBOLS, *LETTERS.values()):
-        for rank, character in enumerate(characters):
-            yield character, 1 / (1 + rank)
-            if len(character.upper()) == 1:
-                yield character.upper(), 0.1 / (1 + rank)
-
-
-def rank_table() -> dict[str, float]:
-    """Return character -> its highest relative frequency."""
-    ranks: dict[str, float] = {}
-    for character, frequency in rank_characters():
-        ranks[character] = max(frequency, ranks.get(character, 0.0))
-    return ranks
-
-
-RANKS = rank_table()
