@@ -4,8 +4,7 @@ With p(w) the frequency of a word and q the character n-gram model, a candidate 
 
     score(w) = log((1 - u) p(w) + u q(w)) + sum over characters c with lost bytes of log prior(c)
 
-q counts the decoded text, the words of its languages and, by expectation maximisation, the candidates themselves: a
-letter whose bytes are always lost is in no other part of the text.
+q counts the decoded text and the words of its languages.
 """
 
 import re
@@ -35,16 +34,16 @@ NOT_LETTERS = re.compile(r"^\W+|\W+$")
 class LostConfig:
     """Constants of the choice."""
 
-    order: int = 4  # characters: of the longest n-gram [untuned]
+    order: int = 5  # characters: of the longest n-gram [LOG: mojibake]
     back_off: float = 2.0  # counts: weight of the shorter n-grams [untuned]
     listed_share: float = 0.9  # probability: 1 - u of the score [untuned]
     list_words: float = 5000.0  # words: weight of the word lists among the n-grams [untuned]
     capital_weight: float = 0.03  # counts: of an n-gram with a capital letter for one with a small letter [untuned]
     base_count: float = 1e-3  # probability: of the most frequent character outside ASCII without counts [untuned]
-    iterations: int = 3  # of the expectation maximisation [untuned]
     max_members: int = 12  # characters: that are compared at one position [safety limit]
     max_candidates: int = 256  # texts: that are compared for one word [safety limit]
     max_listed_words: int = 20_000  # words: whose characters are counted [safety limit]
+    min_listed_words: int = 2000  # words: of each list [safety limit]
     max_text: int = 1_000_000  # characters: of the text that are counted [safety limit]
 
 
@@ -74,19 +73,16 @@ class CharacterModel:
 
     Attributes:
         counts: n-gram -> its count.
-        expected: n-gram -> its expected count in the candidates.
     """
 
     counts: Mapping[str, float]
-    expected: Mapping[str, float]
 
     @cached_property
     def contexts(self) -> Counter[str]:
         """Context -> the sum of the counts of its n-grams."""
         sums: Counter[str] = Counter()
-        for counts in (self.counts, self.expected):
-            for gram, count in counts.items():
-                sums[gram[:-1]] += count  # type: ignore[assignment]
+        for gram, count in self.counts.items():
+            sums[gram[:-1]] += count  # type: ignore[assignment]
         return sums
 
     @cached_property
@@ -99,8 +95,7 @@ class CharacterModel:
         key = (context, character)
         value = self._known.get(key)
         if value is None:
-            gram = context + character
-            count = self.counts.get(gram, 0.0) + self.expected.get(gram, 0.0)
+            count = self.counts.get(context + character, 0.0)
             base = CONFIG.base_count * commonness(character)
             shorter = self.probability(context[1:], character) if context else base
             value = (count + CONFIG.back_off * shorter) / (self.contexts[context] + CONFIG.back_off)
@@ -144,11 +139,11 @@ class LostCharacters:
         text = self.text[: CONFIG.max_text]
         counts = count_ngrams((part, 1.0) for part in PLACEHOLDERS.split(text))
         counts.update(count_ngrams((part.title(), CONFIG.capital_weight) for part in PLACEHOLDERS.split(text)))
-        limit = CONFIG.max_listed_words // max(1, len(self.words.lists))
+        limit = max(CONFIG.min_listed_words, CONFIG.max_listed_words // max(1, len(self.words.lists)))
         for word_list, probability in self.words.lists:
+            frequent = sorted(word_list.probs.items(), key=lambda item: -item[1])[:limit]
             weight = CONFIG.list_words * probability
-            listed = sorted(word_list.probs.items(), key=lambda item: -item[1])[:limit]
-            counts.update(count_ngrams((f" {word.decode()} ", weight * frequency) for word, frequency in listed))
+            counts.update(count_ngrams((f" {word.decode()} ", weight * frequency) for word, frequency in frequent))
         return counts
 
     def spans(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
@@ -167,20 +162,11 @@ class LostCharacters:
     def choose(self, spans: Sequence[tuple[int, int]]) -> list[dict[str, float]]:
         """Return candidate -> its score for each of the spans; the score is a log-probability."""
         patterns = [
-            Pattern(self.text[max(0, start - 3) : start] or "\n", self.text[start:stop], self.text[stop : stop + 1])
+            Pattern(self.text[max(0, start - CONFIG.order) : start] or "\n", self.text[start:stop], self.text[stop : stop + 1])
             for start, stop in spans
         ]
-        distinct = Counter(patterns)
-        model, scores = CharacterModel(self.counts, {}), dict[Pattern, dict[str, float]]()
-        for iteration in range(CONFIG.iterations):
-            scores = {pattern: self.score(pattern, model) for pattern in distinct}
-            if iteration + 1 < CONFIG.iterations:
-                expected = count_ngrams(
-                    (pattern.before + word + pattern.after, count * exp(score))
-                    for pattern, count in distinct.items()
-                    for word, score in scores[pattern].items()
-                )
-                model = CharacterModel(self.counts, expected)
+        model = CharacterModel(self.counts)
+        scores = {pattern: self.score(pattern, model) for pattern in dict.fromkeys(patterns)}
         return [scores[pattern] for pattern in patterns]
 
     def score(self, pattern: Pattern, model: CharacterModel) -> dict[str, float]:
