@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from conservator.channel_names import MOJIBAKE, OCR
 from conservator.channels.edits import EditChannel
-from conservator.channels.registry import DEFAULT, MOJIBAKE, OCR
+from conservator.channels.registry import DEFAULT
 
 Corrupt = Callable[[str, float, np.random.Generator], str]
 

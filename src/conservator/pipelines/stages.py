@@ -13,23 +13,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from conservator.channels import MOJIBAKE, TEXT_CHANNELS, EditChannel, as_edit_channel, split_channels
+from conservator.channel_names import AUTO, MOJIBAKE, OCR, TEXT_CHANNELS
+from conservator.channels import EditChannel, as_edit_channel, split_channels
 from conservator.documents import encode_fixed
 from conservator.errors import OptionError
 from conservator.experts import OutOfTimeError
 from conservator.options import ANY_CHARACTER, DEFAULTS, are_marks_characters
 from conservator.pipelines.correction import correct
+from conservator.pipelines.detection import detect_channels
 from conservator.pipelines.lost_bytes import read_damage, restore_bytes
 from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
 from conservator.pipelines.sequence import compose, next_task, pinned_task
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.visible_text.mojibake import restore_mojibake
-from conservator.results import Restoration
-from conservator.results.notices import time_limit_notice
+from conservator.results import Notice, Restoration
+from conservator.results.notices import detected_notice, time_limit_notice
 
 BYTE_PIPELINE = (ANY_CHARACTER, "bytes", "invalid")  # values of the option lost for marks that ``restore_bytes`` fills
 Stage = Callable[[PipelineTask], Restoration]
-RESTORE_TEXT: dict[Any, Stage] = {MOJIBAKE: restore_mojibake}  # name of each of TEXT_CHANNELS -> its stage
+RESTORE_TEXT: dict[str, Stage] = {MOJIBAKE: restore_mojibake}  # name of each of TEXT_CHANNELS -> its stage
 
 
 def restore_in_stages(task: PipelineTask) -> Restoration:
@@ -41,6 +43,12 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
         OutOfTimeError: the first stage has no result.
     """
     result: Restoration | None = None
+    notices: tuple[Notice, ...] = ()
+    if task.options.channel == AUTO:
+        with task.meter.stage("detecting"):
+            channels = detect_channels(task, {**RESTORE_TEXT, OCR: restore_channel})
+        task = replace(task, options=replace(task.options, channel=",".join(channels)))
+        notices = (detected_notice(channels),)
     for channel in ordered_channels(task):
         options = replace(task.options, channel=channel)
         current = replace(task, options=options)
@@ -54,19 +62,19 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
                 raise
             return add_time_limit(result, error.stage)
     assert result is not None  # there is at least one channel
-    return result
+    return replace(result, notices=(*notices, *result.notices))
 
 
 def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
     """Return the channels of a task in the order of their restoration.
 
-    If all of them have errors in visible text only, marks and gaps are restored before those errors, but after
+    If all of them have errors in visible text only, marks, gaps and lost invalid bytes are restored before those errors, but after
     mojibake, because a mark in mojibake is a lost byte of a character that was decoded with another encoding.
     """
     channels, options = split_channels(task.options.channel), task.options
     markers = [marker.encode() for marker in (options.mark, options.gap) if marker]
     are_text = all(channel in TEXT_CHANNELS for channel in channels)
-    if are_text and any(marker in task.document.data for marker in markers):
+    if are_text and (options.lost == "invalid" or any(marker in task.document.data for marker in markers)):
         first = int(channels[0] == MOJIBAKE)
         return (*channels[:first], DEFAULTS.channel, *channels[first:])
     return channels

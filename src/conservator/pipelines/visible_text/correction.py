@@ -20,6 +20,8 @@ from conservator.arrays import Floats
 from conservator.decoders import Candidate
 from conservator.decoders.rescoring import Slot, choose_listed
 from conservator.documents import encode_fixed
+from conservator.documents.damaged import stray_advice
+from conservator.documents.encoding import INVALID_UTF8
 from conservator.errors import Advice, ConservatorError
 from conservator.experts import OutOfTimeError
 from conservator.pipelines.candidate_scores import candidate_rescorer
@@ -132,9 +134,11 @@ def decode(data: bytes, errors: str = "strict") -> str:
     try:
         return data.decode(errors=errors)
     except UnicodeDecodeError as error:
+        invalid = "".join(INVALID_UTF8.findall(data.decode(errors="surrogateescape")))
         raise ConservatorError(
             f"the correction of visible text needs valid UTF-8, but byte {error.start} of the document is invalid",
             Advice("lost", "invalid", "counts the invalid bytes as lost"),
+            *stray_advice(invalid.encode(errors="surrogateescape"), "invalid bytes"),
         ) from error
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from math import exp, log
 
-from conservator.channels import MOJIBAKE
-from conservator.documents.damaged import MARK
+from conservator.channel_names import MOJIBAKE
+from conservator.documents.damaged import MARK, STRAY_ENCODING
 from conservator.documents.encoding import INVALID_UTF8
 from conservator.errors import Advice, ConservatorError
 from conservator.pipelines.corrected_text import byte_offsets
@@ -45,7 +45,7 @@ def propose_decoded(text: str, task: PipelineTask) -> Iterator[Proposal]:
         task: The task, for its references.
     """
     placeholders = Placeholders()
-    line = undo_lines(text, placeholders)
+    line = undo_lines(text, placeholders, reads_stray_bytes=task.options.lost != "invalid")
     if line.text == text:
         return
     offsets = byte_offsets(text, "surrogateescape")
@@ -116,40 +116,41 @@ def split_ranges(
             yield done, stop, {text[done:stop]: 0.0}
 
 
-def undo_lines(text: str, placeholders: Placeholders) -> Tracked:
-    """Undo the wrong decodings of each line of a text."""
+def undo_lines(text: str, placeholders: Placeholders, *, reads_stray_bytes: bool = True) -> Tracked:
+    """Undo the wrong decodings of each line of a text, and read its invalid bytes."""
     whole = Tracked(text, list(range(len(text) + 1)))
     parts = []
     for match in LINE.finditer(text):
         if match[0].isascii():
             continue
         line = whole.part(*match.span())
-        read = read_stray_bytes(line)
-        undone = undo(read, placeholders)
+        undone = undo(read_stray_bytes(line) if reads_stray_bytes else line, placeholders)
         if undone is not line:
             parts.append((*match.span(), undone))
     return whole.replaced(parts) if parts else whole
 
 
 def read_stray_bytes(line: Tracked) -> Tracked:
-    """Read invalid bytes as Windows-1252."""
+    """Read invalid bytes as Windows-1252. Bytes beside a mark are not read, because they are parts of characters."""
     parts = []
     for match in INVALID_UTF8.finditer(line.text):
+        start, stop = match.span()
+        if MARK in (line.text[start - 1 : start], line.text[stop : stop + 1]):
+            continue
         data = match[0].encode(errors="surrogateescape")
         try:
-            text = data.decode("windows-1252")
+            text = data.decode(STRAY_ENCODING)
         except UnicodeDecodeError as error:
-            raise unreadable(data[error.start]) from error
+            raise unreadable(data[error.start], "is not a character of windows-1252, either") from error
         if TRUNCATED.search(match[0]):
-            raise unreadable(data[0])
-        start, stop = match.span()
+            raise unreadable(data[0], "is the first byte of an incomplete character")
         parts.append((start, stop, Tracked(text, line.origin[start : stop + 1])))
     return line.replaced(parts) if parts else line
 
 
-def unreadable(byte: int) -> ConservatorError:
-    """Return the error for an invalid byte that is not a character of Windows-1252."""
+def unreadable(byte: int, reason: str) -> ConservatorError:
+    """Return the error for an invalid byte that is not read as Windows-1252."""
     return ConservatorError(
-        f"the document is not UTF-8: its invalid byte {byte:#04x} is not a character of Windows-1252, either",
+        f"the document is not UTF-8: its invalid byte {byte:#04x} {reason}",
         Advice("lost", "invalid", "counts the invalid bytes as lost"),
     )

@@ -162,7 +162,11 @@ class LostCharacters:
     def choose(self, spans: Sequence[tuple[int, int]]) -> list[dict[str, float]]:
         """Return candidate -> its score for each of the spans; the score is a log-probability."""
         patterns = [
-            Pattern(self.text[max(0, start - CONFIG.order) : start] or "\n", self.text[start:stop], self.text[stop : stop + 1])
+            Pattern(
+                self.text[max(0, start - CONFIG.order) : start] or "\n",
+                self.text[start:stop],
+                self.text[stop : stop + 1],
+            )
             for start, stop in spans
         ]
         model = CharacterModel(self.counts)

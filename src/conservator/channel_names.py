@@ -1,0 +1,7 @@
+"""Names of channels."""
+
+AUTO = "auto"  # detected from the document
+MASK = "mask"
+OCR = "ocr"
+MOJIBAKE = "mojibake"
+TEXT_CHANNELS = (MOJIBAKE, "hyphenation", "spaces", "case", "typing")  # channels of errors in visible text
