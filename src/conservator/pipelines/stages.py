@@ -68,8 +68,8 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
 def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
     """Return the channels of a task in the order of their restoration.
 
-    If all of them have errors in visible text only, marks, gaps and lost invalid bytes are restored before those errors, but after
-    mojibake, because a mark in mojibake is a lost byte of a character that was decoded with another encoding.
+    If all of them have errors in visible text only, marks, gaps and lost invalid bytes are restored before those
+    errors, but after mojibake: a mark in mojibake is a lost byte of a character that was decoded with another encoding.
     """
     channels, options = split_channels(task.options.channel), task.options
     markers = [marker.encode() for marker in (options.mark, options.gap) if marker]
