@@ -26,7 +26,7 @@ def rank_characters() -> Iterator[tuple[str, float]]:
         for rank, character in enumerate(characters):
             yield character, 1 / (1 + rank)
             if len(character.upper()) == 1:
-                yield character.upper(), CAPITAL / (1 + rank)
+                yield character.upper(), max(CAPITAL / (1 + rank), ENCODED)
 
 
 @cache

@@ -15,7 +15,14 @@ from conservator.errors import Advice, ConservatorError
 from conservator.pipelines.corrected_text import byte_offsets
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.visible_text.correction import Proposal, TextChannel, correct_visible_text
-from conservator.pipelines.visible_text.mojibake_layers import Placeholders, Tracked, changed_ranges, undo
+from conservator.pipelines.visible_text.mojibake_layers import (
+    Placeholders,
+    Tracked,
+    changed_ranges,
+    decode_line,
+    select_encoding,
+    undo,
+)
 from conservator.pipelines.visible_text.mojibake_lost import LostCharacters
 from conservator.results import Restoration
 
@@ -119,14 +126,16 @@ def split_ranges(
 def undo_lines(text: str, placeholders: Placeholders, *, reads_stray_bytes: bool = True) -> Tracked:
     """Undo the wrong decodings of each line of a text, and read its invalid bytes."""
     whole = Tracked(text, list(range(len(text) + 1)))
-    parts = []
-    for match in LINE.finditer(text):
-        if match[0].isascii():
-            continue
-        line = whole.part(*match.span())
-        undone = undo(read_stray_bytes(line) if reads_stray_bytes else line, placeholders)
-        if undone is not line:
-            parts.append((*match.span(), undone))
+    spans = [match.span() for match in LINE.finditer(text) if not match[0].isascii()]
+    lines = [whole.part(*span) for span in spans]
+    read = [read_stray_bytes(line) if reads_stray_bytes else line for line in lines]
+    undone = [undo(line, placeholders) for line in read]
+    left = [index for index, line in enumerate(undone) if line is read[index]]
+    encoding = select_encoding([read[index] for index in left], placeholders) if left else None
+    if encoding is not None:
+        for index in left:
+            undone[index] = undo(decode_line(read[index], encoding, placeholders), placeholders)
+    parts = [(*span, line) for span, line, observed in zip(spans, undone, lines, strict=True) if line is not observed]
     return whole.replaced(parts) if parts else whole
 
 

@@ -9,6 +9,7 @@ lost: U+FFFD or ``?`` is in its place. Such a sequence becomes a placeholder, wh
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,11 +20,15 @@ from ftfy.badness import is_bad
 from ftfy.chardata import CHARMAP_ENCODINGS, UTF8_DETECTOR_RE
 
 from conservator.documents.damaged import MARK
+from conservator.pipelines.visible_text.commonness import commonness
 
 MAX_LAYERS = 6  # layers: undone at most [safety limit]
 MAX_COMBINATIONS = 4096  # byte sequences: of a sequence with lost bytes that are compared [safety limit]
 LOST_BYTE, PLACEHOLDER, NO_BYTE = "\u0101", "\u0102", "\u0100"  # symbols of ``symbols_of`` beside the bytes
 FIRST_PLACEHOLDER = 0x100000  # code point: private use plane 16; its characters stand for sets of characters
+# A Cyrillic or Greek letter and a symbol within a Latin word: a letter that was decoded as Windows-1251 or -1253.
+MIXED_SCRIPTS = re.compile("[A-Za-z][ГДЕΓΔΕ][^\\s\u2010-\u2022\u2026\x00-\x7f][A-Za-z]")
+ART_ENCODINGS = ("macroman", "cp437")  # their characters for bytes of UTF-8 are common in drawings and faces
 CONTROLS = re.compile("[\x80-\x9f]")  # Windows-1252 has other characters for these bytes
 EXACT = (
     "[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]"
@@ -98,8 +103,10 @@ class Placeholders:
 
     Attributes:
         sets: placeholder -> its characters with their prior probabilities.
+        encodings: Encoding -> the number of lines that were decoded with it.
     """
 
+    encodings: Counter[str] = field(default_factory=Counter)
     sets: dict[str, Mapping[str, float]] = field(default_factory=dict)
     _numbers: dict[tuple[str, ...], str] = field(default_factory=dict)
 
@@ -182,9 +189,13 @@ class Symbols(dict[int, str]):
 
 @dataclass(frozen=True)
 class LayersConfig:
-    """Constants of the priors of lost bytes."""
+    """Constants of the detection and of the priors of lost bytes."""
 
     undefined_share: float = 0.9  # probability: a question mark stands for a byte without a character [untuned]
+    min_lines: int = 3  # lines: decoded with an encoding, so that it is the encoding of other lines, too [untuned]
+    min_sequences: int = 5  # characters: that are the only ones outside ASCII of a document, and mojibake [untuned]
+    min_distinct: int = 3  # characters: different ones among them [untuned]
+    min_commonness: float = 0.01  # ratio: of the frequency of each of them to the most frequent one [untuned]
 
 
 CONFIG = LayersConfig()
@@ -203,15 +214,13 @@ def undo(line: Tracked, placeholders: Placeholders) -> Tracked:
 def undo_layer(line: Tracked, placeholders: Placeholders) -> Tracked:
     """Undo one wrong decoding of a line: of the whole line, or of parts of it."""
     text = "".join(MARK if character in placeholders.sets else character for character in line.text)
-    if text.isascii() or not is_bad(text):
+    if text.isascii() or not (is_bad(text) or MIXED_SCRIPTS.search(text)):
         return line
     for name in CHARMAP_ENCODINGS:
-        encoding = Encoding.of(name)
-        symbols = encoding.symbols_of(line.text, placeholders)
-        if encoding.patterns[1].fullmatch(symbols):
-            parts = decode_sequences(line, symbols, encoding, placeholders)
-            if parts:
-                return line.replaced(parts)
+        decoded = decode_line(line, Encoding.of(name), placeholders)
+        if decoded is not line:
+            placeholders.encodings[name] += 1
+            return decoded
     parts = []
     for match in UTF8_DETECTOR_RE.finditer(text):
         part = line.part(*match.span())
@@ -226,6 +235,15 @@ def undo_layer(line: Tracked, placeholders: Placeholders) -> Tracked:
         for index, character in replace_controls(text)
     ]
     return line.replaced(controls) if controls else line
+
+
+def decode_line(line: Tracked, encoding: Encoding, placeholders: Placeholders) -> Tracked:
+    """Undo one wrong decoding, if every character outside ASCII is a part of a character of UTF-8 in the encoding."""
+    symbols = encoding.symbols_of(line.text, placeholders)
+    if not encoding.patterns[1].fullmatch(symbols):
+        return line
+    parts = decode_sequences(line, symbols, encoding, placeholders)
+    return line.replaced(parts) if parts else line
 
 
 def decode_sequences(
@@ -324,3 +342,31 @@ def changed_ranges(observed: str, line: Tracked) -> Iterator[tuple[int, int]]:
             start = None
     if start is not None:
         yield start, len(line.text)
+
+
+def select_encoding(lines: Sequence[Tracked], placeholders: Placeholders) -> Encoding | None:
+    """Return the encoding of lines that are not mojibake by themselves; None if they are no mojibake.
+
+    The evidence is that of the other lines of the document. If there are none, every character outside ASCII has to be
+    explained by the encoding.
+
+    Args:
+        lines: Lines with characters outside ASCII that are not decoded.
+        placeholders: Its encodings are those of the other lines.
+    """
+    (name, count), *_ = [*placeholders.encodings.most_common(1), ("", 0)]
+    if count >= CONFIG.min_lines:
+        return Encoding.of(name)
+    if count:
+        return None
+    text = "\n".join(line.text for line in lines)
+    for name in CHARMAP_ENCODINGS:
+        encoding = Encoding.of(name)
+        symbols = encoding.symbols_of(text, placeholders)
+        if name not in ART_ENCODINGS and EXACT_PATTERNS[1].fullmatch(symbols):
+            sequences = Counter(CHARACTER.findall(symbols))
+            characters = [decode_variants(sequence.encode("latin-1")) for sequence in sequences]
+            is_enough = len(sequences) >= CONFIG.min_distinct and sequences.total() >= CONFIG.min_sequences
+            if is_enough and all(commonness(character) >= CONFIG.min_commonness for character in characters):
+                return encoding
+    return None
