@@ -44,8 +44,7 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
     result: Restoration | None = None
     notices: tuple[Notice, ...] = ()
     if task.options.channel == AUTO:
-        with task.meter.stage("detecting"):
-            channels = detect_channels(task, {**RESTORE_TEXT, OCR: restore_channel})
+        channels = detect(task)
         task = replace(task, options=replace(task.options, channel=",".join(channels)))
         notices = (detected_notice(channels),)
     for channel in ordered_channels(task):
@@ -62,6 +61,12 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
             return add_time_limit(result, error.stage)
     assert result is not None  # there is at least one channel
     return replace(result, notices=(*notices, *result.notices))
+
+
+def detect(task: PipelineTask) -> tuple[str, ...]:
+    """Return the channels that damaged a document."""
+    with task.meter.stage("detecting"):
+        return detect_channels(task, {**RESTORE_TEXT, OCR: restore_channel})
 
 
 def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
