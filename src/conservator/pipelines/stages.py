@@ -25,12 +25,13 @@ from conservator.pipelines.lost_bytes import read_damage, restore_bytes
 from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
 from conservator.pipelines.sequence import compose, next_task, pinned_task
 from conservator.pipelines.task import PipelineTask
+from conservator.pipelines.visible_text.mojibake import restore_mojibake
 from conservator.results import Notice, Restoration
 from conservator.results.notices import detected_notice, time_limit_notice
 
 BYTE_PIPELINE = (ANY_CHARACTER, "bytes", "invalid")  # values of the option lost for marks that ``restore_bytes`` fills
 Stage = Callable[[PipelineTask], Restoration]
-RESTORE_TEXT: dict[str, Stage] = {}  # name of each of TEXT_CHANNELS -> its stage
+RESTORE_TEXT: dict[str, Stage] = {MOJIBAKE: restore_mojibake}  # name of each of TEXT_CHANNELS -> its stage
 
 
 def restore_in_stages(task: PipelineTask) -> Restoration:
@@ -72,13 +73,13 @@ def detect(task: PipelineTask) -> tuple[str, ...]:
 def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
     """Return the channels of a task in the order of their restoration.
 
-    If all of them have errors in visible text only, marks and gaps are restored before those errors, but after
-    mojibake, because a mark in mojibake is a lost byte of a character that was decoded with another encoding.
+    If all of them have errors in visible text only, marks, gaps and lost invalid bytes are restored before those
+    errors, but after mojibake: a mark in mojibake is a lost byte of a character that was decoded with another encoding.
     """
     channels, options = split_channels(task.options.channel), task.options
     markers = [marker.encode() for marker in (options.mark, options.gap) if marker]
     are_text = all(channel in TEXT_CHANNELS for channel in channels)
-    if are_text and any(marker in task.document.data for marker in markers):
+    if are_text and (options.lost == "invalid" or any(marker in task.document.data for marker in markers)):
         first = int(channels[0] == MOJIBAKE)
         return (*channels[:first], DEFAULTS.channel, *channels[first:])
     return channels

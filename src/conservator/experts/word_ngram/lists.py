@@ -130,6 +130,11 @@ def load_word_list(language: str) -> WordList:
     return read_word_list((FOLDER / f"{language}.gz").read_bytes())
 
 
+def list_names() -> list[str]:
+    """Return the languages of the shipped word lists."""
+    return sorted(path.stem for path in FOLDER.glob("*.gz") if path.stem != COMMON)
+
+
 @cache
 def load_common_words() -> dict[bytes, dict[str, float]]:
     """Load the most frequent words: word -> language -> relative frequency. The result is cached for the process."""
