@@ -23,12 +23,13 @@ from conservator.pipelines.lost_bytes import read_damage, restore_bytes
 from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
 from conservator.pipelines.sequence import compose, next_task, pinned_task
 from conservator.pipelines.task import PipelineTask
+from conservator.pipelines.visible_text.typing import restore_typing
 from conservator.results import Restoration
 from conservator.results.notices import time_limit_notice
 
 BYTE_PIPELINE = (ANY_CHARACTER, "bytes", "invalid")  # values of the option lost for marks that ``restore_bytes`` fills
 Stage = Callable[[PipelineTask], Restoration]
-RESTORE_TEXT: dict[Any, Stage] = {}  # name of each of TEXT_CHANNELS -> its stage
+RESTORE_TEXT: dict[Any, Stage] = {"typing": restore_typing}  # name of each of TEXT_CHANNELS -> its stage
 MOJIBAKE = "mojibake"
 
 
