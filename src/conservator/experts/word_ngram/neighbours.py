@@ -1,10 +1,14 @@
-"""Words of a list that are near a given word, and the letter model of the list.
+"""Words of a list that are near a given word, the letter model of the list, and its endings.
 
 A word is near another one if its optimal string alignment distance, which counts a transposition as one edit, is at
 most 2. An edit changes the set of letters of a word by at most two letters, so the words whose sets differ by more than
 2 letters per edit are excluded without computing a distance.
+
+A word may be derived from another one of the list by another ending, as in house and houses. The rate of a change of
+endings is the share of the words with the first ending for which the list has the word with the second ending, too.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 
@@ -19,6 +23,10 @@ from conservator.experts.word_ngram.lists import load_word_list
 SET_BITS = 31  # bits: of the set of the letters of a word, by their code points modulo 32 [definition]
 LETTER_CHANGES = 2  # letters: by which an edit changes the set of the letters of a word at most [definition]
 LETTER_ORDER = 6  # characters: length of the longest n-gram of the letter model [untuned]
+MAX_ENDING = 3  # letters: of an ending that is replaced [untuned]
+MIN_STEM = 3  # letters: before an ending [untuned]
+MAX_SAMPLE = 200  # words: an evenly spaced sample for the rate of a change of endings [untuned]
+RATE_STRENGTH = 3.0  # counts: words without the change of endings that are added to the sample [untuned]
 MAX_CACHED_LISTS = 8  # word lists: that are kept with their index; about 20 MB each [safety limit]
 
 
@@ -30,6 +38,8 @@ class NearWords:
         self.words = np.array(sorted(set(words)), dtype=object)
         self.sets = np.array([letter_set(word) for word in self.words], dtype=np.uint32)
         self.lengths = np.array([len(word) for word in self.words], dtype=np.int64)
+        self.all = frozenset(self.words.tolist())
+        self._rates: dict[tuple[str, str], float] = {}
 
     def find(self, word: str, max_edits: int) -> list[tuple[str, int]]:
         """Return the words with 1 to ``max_edits`` edits, and their distances."""
@@ -38,6 +48,30 @@ class NearWords:
         choices = self.words[selected].tolist()
         matches = process.extract(word, choices, scorer=OSA.distance, score_cutoff=max_edits, limit=None)
         return [(near, int(distance)) for near, distance, _ in matches if distance]
+
+    @cached_property
+    def reversed_words(self) -> list[str]:
+        """The words, reversed and sorted."""
+        return sorted(word[::-1] for word in self.all)
+
+    def derivation_rate(self, word: str, derived: str) -> float:
+        """Return the rate of the change of endings from a word to another one; 0 if their stem is too short."""
+        stem = next((i for i, (a, b) in enumerate(zip(word, derived, strict=False)) if a != b), None)
+        stem = min(len(word), len(derived)) if stem is None else stem
+        if stem < MIN_STEM or max(len(word), len(derived)) - stem > MAX_ENDING:
+            return 0.0
+        old, new = word[stem - 1 :], derived[stem - 1 :]  # with the last letter of the stem
+        if (old, new) not in self._rates:
+            self._rates[old, new] = self.compute_rate(old, new)
+        return self._rates[old, new]
+
+    def compute_rate(self, old: str, new: str) -> float:
+        """Return the share of the words that end with ``old`` for which the list has the word with ``new``."""
+        words, key = self.reversed_words, old[::-1]
+        first, last = bisect_left(words, key), bisect_left(words, key + "\U0010ffff")
+        sample = words[first : last : max(1, (last - first) // MAX_SAMPLE)]
+        count = sum(word[: len(key) - 1 : -1] + new in self.all for word in sample)
+        return count / (len(sample) + RATE_STRENGTH)
 
     @cached_property
     def letters(self) -> CharNgramMixture:

@@ -1,19 +1,22 @@
 """The channel ``typing``: typing and spelling errors.
 
-An unknown word y is a correct word that the word lists do not have, or an error of a known word v:
+An unknown word y is a correct word that the word lists do not have, or an error of a known word v. The scores are
+log-linear, with weights w that are fitted to texts with errors:
 
-    p(y) = omega p_letters(y) + epsilon sum_v p(y | v) p(v)
+    score(v) = w_1 log p(y | v) + w_2 log p(v) + w_3 log p_letters(v) + w_4 log epsilon
+    score(y) = w_5 log p_letters(y) + w_6 log omega + w_7 log(p_other + sum_v p(v) rate(v, y) + p_English(y)) + w_8
 
-p_letters is the letter model of the word lists, p(y | v) the error model (``TypingErrors``), and p(v) the frequency of
-the word (``WordFrequencies``). The shares omega of unknown correct words and epsilon of errors are inferred from the
-document by expectation maximisation.
+p(y | v) is the error model (``TypingErrors``), p(v) the frequency of a word (``WordFrequencies``), p_letters the letter
+model of the word lists, and rate(v, y) the share of the words with the ending of v that also have the ending of y
+(``NearWords``). The share epsilon of errors and the share omega of unknown correct words are inferred from the document
+by expectation maximisation.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from math import exp, inf, log
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log
 
 import numpy as np
 
@@ -31,6 +34,8 @@ CODE = re.compile(  # text that is not prose: fenced and inline code, tags, comm
 BEFORE = frozenset(" \t\n\r\"'([\u2018\u2019\u201c\u201e\u00ab\u2013\u2014-/*_\u00bf\u00a1")  # characters before a word of prose
 AFTER = frozenset(" \t\n\r\"').,;:!?]\u2018\u2019\u201c\u201d\u00bb\u2026\u2013\u2014-/*_")  # characters after a word of prose
 SENTENCE_START = re.compile(r"(?:^|[.!?:\n])[\s\"'(\u201c\u201e\u00ab\u2018*_#>-]*$")
+APOSTROPHE = re.compile("['\u2019]")
+ELIDING = frozenset(("ca", "en", "fr", "it"))  # languages in which an apostrophe joins two words
 ENGLISH = "en"  # language whose words occur in texts of all languages
 
 
@@ -49,11 +54,23 @@ class TypingConfig:
     iterations: int = 8  # iterations of expectation maximisation
     other_share: float = 0.1  # probability: an unknown correct word does not follow the letter model
     other_nats: float = 3.0  # nats: surprisal of a letter of such a word
-    scale: float = 1.0  # ratio: of the log-odds of an error to those of the model
-    shift: float = 0.0  # nats: added to the log-odds of an error
+    other_prob: float = 1.9e-08  # probability p_other
+    english_share: float = 0.2  # ratio: of English words, relative to derived words
+    error_weight: float = 0.723  # w_1
+    prob_weight: float = 0.768  # w_2
+    near_letter_weight: float = 0.154  # w_3
+    errors_weight: float = 0.717  # w_4
+    letter_weight: float = 0.414  # w_5
+    unknown_weight: float = 0.990  # w_6
+    derived_weight: float = 0.250  # w_7
+    constant: float = -1.154  # w_8
+    name_constant: float = 0.779  # the same for a capitalised word within a sentence, added to the constant
+    two_constant: float = 0.357  # nats: of a candidate with two edits
+    space_constant: float = -0.546  # nats: of two words that an error joins
     window: int = 10  # words: on either side of a word, whose words show whether the lists know the text
     max_unknown: float = 0.5  # ratio: of unknown words in the window; with more, a word is not corrected
-    min_part: float = 1e-4  # probability: of the more frequent one of two words that an error joins
+    joined_prob: float = 0.01  # probability: an error joins two words; lists of misspelt words have few of them
+    min_part: float = 2e-3  # probability: of the more frequent one of two words that an error joins
     min_joined: float = 1e-6  # probability: of the other one, and of a word that an error splits
 
 
@@ -89,30 +106,77 @@ class Word:
         return self.text[0].isupper() and not self.starts_sentence
 
 
-@dataclass
+@dataclass(frozen=True)
+class Near:
+    """A candidate of an unknown word y.
+
+    Attributes:
+        text: The candidate v.
+        log_error: log p(y | v).
+        log_prob: log p(v).
+        edits: Number of edits; 0 if a blank is missing.
+        letters: log p_letters(v).
+    """
+
+    text: str
+    log_error: float
+    log_prob: float
+    edits: int
+    letters: float = 0.0
+
+    def score(self, errors: float) -> float:
+        """Return the score of the candidate, given the share epsilon of errors."""
+        kind = (CONFIG.space_constant, 0.0, CONFIG.two_constant)[self.edits]
+        return (
+            CONFIG.error_weight * self.log_error
+            + CONFIG.prob_weight * self.log_prob
+            + CONFIG.near_letter_weight * self.letters
+            + CONFIG.errors_weight * log(errors)
+            + kind
+        )
+
+
+@dataclass(frozen=True)
 class Suspect:
-    """An unknown word, or two words of which one is unknown, and their candidates.
+    """An unknown word y that may be an error.
 
     Attributes:
         start: First character.
         stop: End.
         text: The observed text.
         is_name: Whether it is capitalised within a sentence.
-        log_prob: log p_letters of the observed text.
-        candidates: Candidate -> log p(y | v) + log p(v).
+        near: Candidates.
+        derived: Sum over v of p(v) rate(v, y).
+        english: p_English(y).
+        letters: log p_letters(y).
     """
 
     start: int
     stop: int
     text: str
     is_name: bool
-    log_prob: float = 0.0
-    candidates: dict[str, float] = field(default_factory=dict)
+    near: Sequence[Near]
+    derived: float
+    english: float
+    letters: float = 0.0
 
-    @property
-    def log_error(self) -> float:
-        """Log of the sum over v of p(y | v) p(v)."""
-        return float(np.logaddexp.reduce(list(self.candidates.values()))) if self.candidates else -inf
+    def score(self, unknown: float) -> float:
+        """Return the score of the observed text, given the share omega of unknown correct words of its kind."""
+        others = CONFIG.other_prob + self.derived + CONFIG.english_share * self.english
+        return (
+            CONFIG.letter_weight * self.letters
+            + CONFIG.unknown_weight * log(unknown)
+            + CONFIG.derived_weight * log(others)
+            + CONFIG.constant
+            + CONFIG.name_constant * self.is_name
+        )
+
+    def error_prob(self, errors: float, unknown: float) -> float:
+        """Return the probability that the observed text is an error."""
+        if not self.near:
+            return 0.0
+        log_sum = np.logaddexp.reduce([near.score(errors) for near in self.near])
+        return float(1 / (1 + np.exp(min(500.0, self.score(unknown) - log_sum))))
 
 
 class TypingModel:
@@ -127,9 +191,10 @@ class TypingModel:
         self.lower_forms = Counter[str]()
         for form, count in self.forms.items():
             self.lower_forms[form.lower()] += count
+        self.has_elision = not ELIDING.isdisjoint(self.languages[:1])
         self.errors = load_typing_errors()
         self.known: dict[str, bool] = {}
-        self.cached: dict[tuple[str, bool], dict[str, float]] = {}
+        self.cached: dict[tuple[str, bool], tuple[Sequence[Near], float, float]] = {}
 
     def prob(self, word: str, *, any_case: bool) -> float:
         """Return p(v) of a word as it is written, or in lower case and capitalised."""
@@ -156,7 +221,7 @@ class TypingModel:
         forms = [form.encode() for form in {word, word.lower(), word[:1].upper() + word[1:].lower()}]
         return any(
             self.frequencies.list_frequency(form) or self.frequencies.reference_count(form) for form in forms
-        ) or any(form in self.english_probs for form in forms)
+        )
 
     @property
     def english_probs(self) -> Mapping[bytes, float]:
@@ -176,7 +241,7 @@ class TypingModel:
             is_code_span = index < len(code) and code[index][0] < match.end()
             is_prose = not is_code_span and self.is_prose(*match.span())
             parts = [(0, match[0])]
-            if not self.is_known(match[0]) and ("'" in match[0] or "\u2019" in match[0]):
+            if self.has_elision and not self.is_known(match[0]) and APOSTROPHE.search(match[0]):
                 parts = [(part.start(), part[0]) for part in re.finditer(r"[^'\u2019]+", match[0])]
             for offset, part in parts:
                 start = match.start() + offset
@@ -209,13 +274,15 @@ class TypingModel:
             if others and (unknown[last] - unknown[first] - 1) / others > CONFIG.max_unknown:
                 continue
             is_word = len(word.text) >= CONFIG.min_letters and (word.text.islower() or word.text.istitle())
-            suspect = Suspect(word.start, word.stop, word.text, word.is_name)
             if is_word:
-                suspect.candidates = self.candidates(word)
-                suspects.append(suspect)
-        for suspect, log_prob in zip(suspects, self.letter_log_probs([s.text.lower() for s in suspects]), strict=True):
-            suspect.log_prob = log_prob
-        return suspects
+                suspects.append(self.examine(word))
+        observed = self.letter_log_probs([suspect.text.lower() for suspect in suspects])
+        near = self.letter_log_probs([near.text.lower() for suspect in suspects for near in suspect.near])
+        values = iter(near)
+        return [
+            replace(suspect, letters=log_prob, near=[replace(near, letters=next(values)) for near in suspect.near])
+            for suspect, log_prob in zip(suspects, observed, strict=True)
+        ]
 
     def letter_log_probs(self, words: list[str]) -> list[float]:
         """Return log p_letters of words."""
@@ -227,30 +294,29 @@ class TypingModel:
         others = np.array([-CONFIG.other_nats * (len(word) + 1) for word in words])
         return list(np.logaddexp(log(1 - CONFIG.other_share) + listed, log(CONFIG.other_share) + others))
 
-    def candidates(self, word: Word) -> dict[str, float]:
-        """Return candidate -> log p(y | v) + log p(v) of an unknown word."""
+    def examine(self, word: Word) -> Suspect:
+        """Find the candidates of an unknown word."""
         key = (word.text, word.is_name)
         if key not in self.cached:
-            self.cached[key] = self.find_candidates(word)
-        return self.cached[key]
-
-    def find_candidates(self, word: Word) -> dict[str, float]:
-        """Return candidate -> log p(y | v) + log p(v) of an unknown word."""
-        observed = word.text.lower()
-        near: dict[str, int] = {}
-        max_edits = 2 if len(observed) > 4 else 1
-        for index in (*(load_near_words(name) for name in self.languages), self.document_words):
-            near |= dict(index.find(observed, max_edits))
-        rough = list[tuple[float, float, str]]()
-        for text, distance in near.items():
-            spelled = match_case(text, word.text)
-            prob = self.prob(spelled, any_case=not word.is_name)
-            if prob > 0:
-                rough.append((log(prob) - CONFIG.distance_nats * distance, log(prob), text))
-        selected = sorted(rough, reverse=True)[: CONFIG.max_near]
-        scores = {match_case(text, word.text): prob + self.errors.log_prob(text, observed) for _, prob, text in selected}
-        scores |= self.divided(word.text)
-        return scores
+            observed, near = word.text.lower(), dict[str, int]()
+            max_edits = 2 if len(observed) > 4 else 1
+            indices = [*(load_near_words(name) for name in self.languages), self.document_words]
+            for index in indices:
+                near |= dict(index.find(observed, max_edits))
+            rough, derived = list[tuple[float, float, str]](), 0.0
+            for text, distance in near.items():
+                prob = self.prob(match_case(text, word.text), any_case=not word.is_name)
+                if prob > 0:
+                    rough.append((log(prob) - CONFIG.distance_nats * distance, log(prob), text))
+                    derived += prob * max(index.derivation_rate(text, observed) for index in indices)
+            selected = sorted(rough, reverse=True)[: CONFIG.max_near]
+            candidates = [
+                Near(match_case(text, word.text), self.errors.log_prob(text, observed), log_prob, near[text])
+                for _, log_prob, text in selected
+            ]
+            english = sum(self.english_probs.get(form.encode(), 0.0) for form in {observed, word.text})
+            self.cached[key] = ([*candidates, *self.divided(word.text)], derived, english)
+        return Suspect(word.start, word.stop, word.text, word.is_name, *self.cached[key])
 
     @property
     def document_words(self) -> NearWords:
@@ -261,15 +327,13 @@ class TypingModel:
             self._document_words = NearWords([*repeated, *filter(str.isalpha, references)])
         return self._document_words
 
-    def divided(self, word: str) -> dict[str, float]:
-        """Return the two words that an error may have joined, with their scores."""
-        scores: dict[str, float] = {}
+    def divided(self, word: str) -> Iterator[Near]:
+        """Yield the two words that an error may have joined."""
         for middle in range(2, len(word) - 1):
             first, second = word[:middle], word[middle:]
             probs = self.prob(first, any_case=True), self.prob(second, any_case=True)
             if max(probs) >= CONFIG.min_part and min(probs) >= CONFIG.min_joined:
-                scores[f"{first} {second}"] = log(max(self.errors.joined, 0.01)) + log(probs[0]) + log(probs[1])
-        return scores
+                yield Near(f"{first} {second}", log(CONFIG.joined_prob), log(probs[0]) + log(probs[1]), 0)
 
     def propose(self) -> Iterator[Proposal]:
         """Yield the candidates of unknown words with their scores."""
@@ -279,25 +343,20 @@ class TypingModel:
         errors, unknown = self.infer_shares(suspects)
         offsets = np.concatenate([[0], np.cumsum([len(character.encode()) for character in self.text])])
         for suspect in suspects:
-            if suspect.candidates:
-                prior = log(errors) - log(unknown[suspect.is_name])
-                scores = {suspect.text.encode(): 0.0}
-                for text, score in suspect.candidates.items():
-                    scores[text.encode()] = CONFIG.scale * (score - suspect.log_prob + prior) + CONFIG.shift
+            if suspect.near:
+                scores = {suspect.text.encode(): suspect.score(unknown[suspect.is_name])}
+                scores |= {near.text.encode(): near.score(errors) for near in suspect.near}
                 yield Proposal(int(offsets[suspect.start]), int(offsets[suspect.stop]), scores)
 
-    def infer_shares(self, suspects: Iterable[Suspect]) -> tuple[float, dict[bool, float]]:
+    def infer_shares(self, suspects: Sequence[Suspect]) -> tuple[float, dict[bool, float]]:
         """Return the share epsilon of errors, and the share omega of unknown words by whether they are names."""
-        suspects = list(suspects)
-        total = max(1, sum(self.forms.values()))
+        total = sum(self.forms.values())
         count = Counter(suspect.is_name for suspect in suspects)
         errors, unknown = CONFIG.prior_errors, dict.fromkeys((False, True), CONFIG.prior_unknown)
-        odds = [min(500.0, suspect.log_error - suspect.log_prob) for suspect in suspects]
         for _ in range(CONFIG.iterations):
             expected = {False: 0.0, True: 0.0}
-            for suspect, value in zip(suspects, odds, strict=True):
-                ratio = exp(CONFIG.scale * (value + log(errors) - log(unknown[suspect.is_name])) + CONFIG.shift)
-                expected[suspect.is_name] += ratio / (1 + ratio)
+            for suspect in suspects:
+                expected[suspect.is_name] += suspect.error_prob(errors, unknown[suspect.is_name])
             weight = CONFIG.prior_words
             errors = (sum(expected.values()) + weight * CONFIG.prior_errors) / (total + weight)
             unknown = {
