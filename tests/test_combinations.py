@@ -74,6 +74,7 @@ DAMAGE = {
     "OCR errors and characters outside ASCII": Damage(
         {"channel": "ocr", "lost": "characters"}, {**OCR, **CHARACTERS}, ("tbe", "the")
     ),
+    "typing errors": Damage({"channel": "typing"}, {"quiet": "qiuet", "morning": "mornign"}, ("mornign", "morning")),
 }
 OPTIONS = {
     "experts": "`experts`: networks that the user selects",
