@@ -1,7 +1,7 @@
 """Fit the parameters of typing errors to the dictionary of codespell.
 
-    pip download --no-deps codespell==2.4.3 && unzip codespell-*.whl
-    python benchmarks/fit_typing.py codespell_lib/data/dictionary.txt -o src/conservator/channels/typing_errors.json
+pip download --no-deps codespell==2.4.3 && unzip codespell-*.whl
+python benchmarks/fit_typing.py codespell_lib/data/dictionary.txt -o src/conservator/channels/typing_errors.json
 """
 
 import argparse

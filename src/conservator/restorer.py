@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from conservator.channel_names import AUTO
 from conservator.channels import OcrConfidence, as_channel, needs_experts, split_channels
 from conservator.document import Document, open_document
 from conservator.documents import FixedText, read_damaged
@@ -130,7 +131,7 @@ class Restorer:
         rescorer = self.models.rescorer(options)
         if rescorer is None:
             return 0.0
-        if not needs_experts(options.channel):
+        if options.channel == AUTO or not needs_experts(options.channel):
             uncertain = int(ASSUMED_UNCERTAIN_SHARE * len(document.data))
             return rescorer.estimate_seconds(document.data.decode(errors="replace"), uncertain)
         damaged = read_damaged(document.data, mark=options.mark, gap=options.gap)

@@ -203,7 +203,7 @@ def test_help_has_examples_and_exit_codes():
             3,
             "line 1: expected a JSON object with a field",
         ),
-        (["damage", "clean.txt", "--channel", "scratch"], 2, "expected mask or replacement"),
+        (["damage", "clean.txt", "--channel", "scratch"], 2, "expected one of mask, replacement"),
         (["damage", "clean.txt", "--rate", "1.5"], 2, "--rate"),
         (["damage", "damaged.txt"], 3, "occurs at byte 22 of the document"),
         (["compare", "clean.txt", "latin.txt", "damaged.txt"], 3, "must have the same length"),

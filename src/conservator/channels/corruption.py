@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from conservator.channel_names import OCR, TYPING
 from conservator.channels.edits import EditChannel
-from conservator.channels.registry import DEFAULT, OCR
+from conservator.channels.registry import DEFAULT
 from conservator.channels.typing_errors import corrupt_typing
 
 Corrupt = Callable[[str, float, np.random.Generator], str]
@@ -20,4 +21,4 @@ def corrupt_ocr(clean: str, rate: float, generator: np.random.Generator) -> str:
 
 # Name of a channel -> a function of a clean text, the rate of damage (0 to 1) and a source of randomness, which returns
 # the damaged text. What the rate counts is stated by each function.
-CORRUPT: dict[str, Corrupt] = {OCR: corrupt_ocr, "typing": corrupt_typing}
+CORRUPT: dict[str, Corrupt] = {OCR: corrupt_ocr, TYPING: corrupt_typing}

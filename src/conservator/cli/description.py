@@ -59,8 +59,12 @@ def summary(restoration: "Restoration") -> list[str]:
 
 
 def describe_notices(restoration: "Restoration") -> list[str]:
-    """Return the notices of a result as warnings."""
-    return [f"warning: {notice.message}" for notice in restoration.notices]
+    """Return the notices of a result as warnings; the detected damage is no warning."""
+    from conservator.results.notices import DETECTED
+
+    return [
+        notice.message if notice.kind == DETECTED else f"warning: {notice.message}" for notice in restoration.notices
+    ]
 
 
 def format_weights(restoration: "Restoration") -> str:

@@ -13,6 +13,7 @@ from conservator.documents.damaged import (
     read_damaged,
 )
 from conservator.documents.encoding import UTF8, InputText, encode_text, read_input, write_text
+from conservator.documents.overwritten import overwritten_rate
 from conservator.documents.splice import splice
 from conservator.documents.texts import read_texts
 
@@ -30,6 +31,7 @@ __all__ = [
     "damage",
     "encode_fixed",
     "encode_text",
+    "overwritten_rate",
     "read_damaged",
     "read_input",
     "read_texts",

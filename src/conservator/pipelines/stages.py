@@ -13,24 +13,25 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from conservator.channels import TEXT_CHANNELS, EditChannel, as_edit_channel, split_channels
+from conservator.channel_names import AUTO, MOJIBAKE, OCR, TEXT_CHANNELS, TYPING
+from conservator.channels import EditChannel, as_edit_channel, split_channels
 from conservator.documents import encode_fixed
 from conservator.errors import OptionError
 from conservator.experts import OutOfTimeError
 from conservator.options import ANY_CHARACTER, DEFAULTS, are_marks_characters
 from conservator.pipelines.correction import correct
+from conservator.pipelines.detection import detect_channels
 from conservator.pipelines.lost_bytes import read_damage, restore_bytes
 from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
 from conservator.pipelines.sequence import compose, next_task, pinned_task
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.visible_text.typing import restore_typing
-from conservator.results import Restoration
-from conservator.results.notices import time_limit_notice
+from conservator.results import Notice, Restoration
+from conservator.results.notices import detected_notice, time_limit_notice
 
 BYTE_PIPELINE = (ANY_CHARACTER, "bytes", "invalid")  # values of the option lost for marks that ``restore_bytes`` fills
 Stage = Callable[[PipelineTask], Restoration]
-RESTORE_TEXT: dict[Any, Stage] = {"typing": restore_typing}  # name of each of TEXT_CHANNELS -> its stage
-MOJIBAKE = "mojibake"
+RESTORE_TEXT: dict[str, Stage] = {TYPING: restore_typing}  # name of each of TEXT_CHANNELS -> its stage
 
 
 def restore_in_stages(task: PipelineTask) -> Restoration:
@@ -42,7 +43,16 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
         OutOfTimeError: the first stage has no result.
     """
     result: Restoration | None = None
-    for channel in ordered_channels(task):
+    notices: tuple[Notice, ...] = ()
+    if task.options.channel == AUTO:
+        with task.meter.stage("detecting"):
+            channels = detect_channels(task, {**RESTORE_TEXT, OCR: restore_channel})
+        task = replace(task, options=replace(task.options, channel=",".join(channels)))
+        notices = (detected_notice(channels),)
+    channels = ordered_channels(task)
+    if any(channel in TEXT_CHANNELS for channel in channels):
+        task = pin_fixed(task)
+    for channel in channels:
         options = replace(task.options, channel=channel)
         current = replace(task, options=options)
         try:
@@ -55,7 +65,7 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
                 raise
             return add_time_limit(result, error.stage)
     assert result is not None  # there is at least one channel
-    return result
+    return replace(result, notices=(*notices, *result.notices))
 
 
 def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
@@ -73,6 +83,12 @@ def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
     return channels
 
 
+def pin_fixed(task: PipelineTask) -> PipelineTask:
+    """Return a task whose fixed texts may replace visible text."""
+    pins = [*task.pins, *encode_fixed(task.fixed, len(task.document.data))]
+    return replace(task, fixed=(), pins=sorted(pins))
+
+
 def restore_channel(task: PipelineTask) -> Restoration:
     """Restore a document that one channel damaged."""
     channel = task.options.channel
@@ -85,8 +101,7 @@ def restore_channel(task: PipelineTask) -> Restoration:
     if edit_channel is None:
         stages = select_stages(task)
     else:  # any text may be wrong, so fixed texts may replace visible text
-        pins = [*task.pins, *encode_fixed(task.fixed, len(task.document.data))]
-        task = replace(task, fixed=(), pins=sorted(pins))
+        task = pin_fixed(task)
         stages = select_ocr_stages(task, edit_channel)
     first, *others = stages
     result = first(task)

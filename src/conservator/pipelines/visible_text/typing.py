@@ -31,8 +31,12 @@ from conservator.results import Restoration
 CODE = re.compile(  # text that is not prose: fenced and inline code, tags, commands, entities
     r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)|`[^`\n]+`|<[^<>\n]+>|\\[A-Za-z]+|&\w+;", re.MULTILINE | re.DOTALL
 )
-BEFORE = frozenset(" \t\n\r\"'([\u2018\u2019\u201c\u201e\u00ab\u2013\u2014-/*_\u00bf\u00a1")  # characters before a word of prose
-AFTER = frozenset(" \t\n\r\"').,;:!?]\u2018\u2019\u201c\u201d\u00bb\u2026\u2013\u2014-/*_")  # characters after a word of prose
+BEFORE = frozenset(
+    " \t\n\r\"'([\u2018\u2019\u201c\u201e\u00ab\u2013\u2014-/*_\u00bf\u00a1"
+)  # characters before a word of prose
+AFTER = frozenset(
+    " \t\n\r\"').,;:!?]\u2018\u2019\u201c\u201d\u00bb\u2026\u2013\u2014-/*_"
+)  # characters after a word of prose
 SENTENCE_START = re.compile(r"(?:^|[.!?:\n])[\s\"'(\u201c\u201e\u00ab\u2018*_#>-]*$")
 APOSTROPHE = re.compile("['\u2019]")
 ELIDING = frozenset(("ca", "en", "fr", "it"))  # languages in which an apostrophe joins two words
@@ -219,9 +223,7 @@ class TypingModel:
         """Return whether the lists or the references have a word, in any case."""
         word = word.replace("\u2019", "'")
         forms = [form.encode() for form in {word, word.lower(), word[:1].upper() + word[1:].lower()}]
-        return any(
-            self.frequencies.list_frequency(form) or self.frequencies.reference_count(form) for form in forms
-        )
+        return any(self.frequencies.list_frequency(form) or self.frequencies.reference_count(form) for form in forms)
 
     @property
     def english_probs(self) -> Mapping[bytes, float]:

@@ -1,0 +1,8 @@
+"""Names of channels."""
+
+AUTO = "auto"  # detected from the document
+MASK = "mask"
+OCR = "ocr"
+MOJIBAKE = "mojibake"
+TYPING = "typing"
+TEXT_CHANNELS = (MOJIBAKE, "hyphenation", "spaces", "case", TYPING)  # channels of errors in visible text
