@@ -8,10 +8,10 @@ frequencies in these paths, smoothed with the ``strength`` of expected counts:
 The expected count of a letter in a kind of edits is that of edits at random positions of the clean words.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from conservator.channels.typing_errors import KINDS, PLACES, TypingErrors, place_of
+from conservator.channels.typing_errors import KINDS, POSITIONS, TypingErrors, position_class
 
 Pair = tuple[str, str]  # misspelt word, correct word
 STRENGTH = 5.0  # counts: smoothing of relative rates
@@ -27,7 +27,7 @@ def fit_typing(pairs: Sequence[Pair]) -> TypingErrors:
     joined = sum(" " in clean and clean.replace(" ", "") == observed for observed, clean in pairs)
     words = [pair for pair in pairs if " " not in pair[1] and pair[0] != pair[1]]
     groups = find_groups(words)
-    uniform = {kind: tuple(1.0 for _ in PLACES) for kind in KINDS}
+    uniform = {kind: tuple(1.0 for _ in POSITIONS) for kind in KINDS}
     errors = TypingErrors(dict.fromkeys(KINDS, 1 / len(KINDS)), uniform, 0.05, 0.0, 0.0, {}, {}, {}, {}, {}, groups)
     for _ in range(ITERATIONS):
         errors = refit(words, errors, joined / max(1, len(pairs)))
@@ -55,8 +55,9 @@ def find_groups(pairs: Sequence[Pair]) -> dict[str, dict[str, float]]:
 def refit(pairs: Sequence[Pair], errors: TypingErrors, joined: float) -> TypingErrors:
     """Align the pairs, and return the relative frequencies."""
     kinds, sizes = Counter[str](), Counter[int]()
-    places = {kind: Counter[int]() for kind in KINDS}
-    expected_places, letters, two_letters = Counter[int](), Counter[str](), Counter[str]()
+    positions = {kind: Counter[int]() for kind in KINDS}
+    expected_positions = defaultdict[int, float](float)
+    letters, two_letters = defaultdict[str, float](float), defaultdict[str, float](float)
     counts = {kind: Counter[Pair]() for kind in KINDS}
     for observed, clean in pairs:
         _, edits = errors.path(clean, observed)
@@ -64,12 +65,12 @@ def refit(pairs: Sequence[Pair], errors: TypingErrors, joined: float) -> TypingE
             continue
         sizes[len(edits)] += 1
         for start in range(len(clean)):
-            expected_places[place_of(start, len(clean))] += 1 / len(clean)
+            expected_positions[position_class(start, len(clean))] += 1 / len(clean)
             letters[clean[start]] += 1 / len(clean)
             two_letters[clean[start : start + 2]] += 1 / len(clean)
         for start, begin, size, width, kind in edits:
             kinds[kind] += 1
-            places[kind][place_of(start, len(clean))] += 1
+            positions[kind][position_class(start, len(clean))] += 1
             counts[kind][clean[start : start + size], observed[begin : begin + width]] += 1
     total, words = sum(kinds.values()), sum(sizes.values())
     space = joined + SPLIT_SHARE
@@ -96,11 +97,11 @@ def refit(pairs: Sequence[Pair], errors: TypingErrors, joined: float) -> TypingE
         {
             kind: tuple(
                 round(
-                    (places[kind][place] + STRENGTH)
-                    / (kinds[kind] * expected_places[place] / sum(expected_places.values()) + STRENGTH),
+                    (positions[kind][position] + STRENGTH)
+                    / (kinds[kind] * expected_positions[position] / sum(expected_positions.values()) + STRENGTH),
                     3,
                 )
-                for place in range(len(PLACES))
+                for position in range(len(POSITIONS))
             )
             for kind in KINDS
         },

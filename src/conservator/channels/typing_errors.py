@@ -2,9 +2,9 @@
 
 An error is a path of edits from the clean word v to the observed word y:
 
-    p(y | v) = max over paths of  second^(k - 1) prod over the k edits of  p(kind) w(kind, place) / n  q(letters)
+    p(y | v) = max over paths of  second^(k - 1) prod over the k edits of  p(kind) w(kind, position) / n  q(letters)
 
-n is the length of v, w the relative weight of a place in the word, and q the probability of the letters:
+n is the length of v, w the relative weight of a position in the word, and q the probability of the letters:
 
     kind        letters
     substitute  q(o | c): fitted letter pairs, smoothed with keyboard neighbours, lost accents and all other letters
@@ -32,7 +32,7 @@ import numpy as np
 FILE = Path(__file__).parent / "typing_errors.json"
 WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")  # a word of any language
 KINDS = ("substitute", "insert", "double", "drop", "undouble", "transpose", "group")
-PLACES = ("first", "second", "middle", "last")  # place of an edit in the clean word
+POSITIONS = ("first", "second", "middle", "last")  # position of an edit in the clean word
 LETTERS = 30  # letters: of an alphabet, for letters without fitted probabilities [untuned]
 SMOOTHING = 10.0  # counts: Dirichlet strength of the smoothing of fitted letter pairs [untuned]
 NEAR_SHARE = 0.6  # probability: of a keyboard neighbour, for letters without fitted probabilities [untuned]
@@ -59,7 +59,7 @@ class TypingErrors:
 
     Attributes:
         kinds: Kind of an edit -> its probability.
-        places: Kind -> relative weight of each of PLACES.
+        positions: Kind -> relative weight of each of POSITIONS.
         second: Probability of a further error in a word with an error, relative to none.
         joined: Probability that an error joins a word with the next one.
         split: Probability that an error splits a word.
@@ -72,7 +72,7 @@ class TypingErrors:
     """
 
     kinds: Mapping[str, float]
-    places: Mapping[str, tuple[float, ...]]
+    positions: Mapping[str, tuple[float, ...]]
     second: float
     joined: float
     split: float
@@ -112,8 +112,8 @@ class TypingErrors:
                     yield size, len(text), "group", prob
 
     def edit_log_prob(self, clean: str, start: int, kind: str, letters: float) -> float:
-        """Return the log-probability of an edit at a position of the clean word, with the probability of its letters."""
-        weight = self.places[kind][place_of(start, len(clean))]
+        """Return the log-probability of an edit at a position of the clean word."""
+        weight = self.positions[kind][position_class(start, len(clean))]
         return log(self.kinds[kind] * weight / len(clean) * max(letters, MIN_PROB))
 
     def path(self, clean: str, observed: str) -> tuple[float, list[tuple[int, int, int, int, str]]]:
@@ -180,8 +180,10 @@ class TypingErrors:
         kinds = np.array([self.kinds[kind] for kind in KINDS])
         for _ in range(DRAWS):
             kind = KINDS[int(generator.choice(len(KINDS), p=kinds / kinds.sum()))]
-            places = np.array([self.places[kind][place_of(start, len(clean))] for start in range(len(clean))])
-            start = int(generator.choice(len(clean), p=places / places.sum()))
+            positions = np.array(
+                [self.positions[kind][position_class(start, len(clean))] for start in range(len(clean))]
+            )
+            start = int(generator.choice(len(clean), p=positions / positions.sum()))
             edits = self.possible_edits(clean.lower(), start, kind)
             if edits:
                 weights = np.array([prob for _, _, prob in edits])
@@ -230,8 +232,8 @@ def _update(
         scores[target], sources[target] = value, edit
 
 
-def place_of(start: int, length: int) -> int:
-    """Return the index in PLACES of a position in a word."""
+def position_class(start: int, length: int) -> int:
+    """Return the index in POSITIONS of a position in a word."""
     return 3 if start >= length - 1 else min(start, 2)
 
 

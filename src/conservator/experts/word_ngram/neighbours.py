@@ -6,9 +6,11 @@ most 2. An edit changes the set of letters of a word by at most two letters, so 
 
 A word may be derived from another one of the list by another ending, as in house and houses. The rate of a change of
 endings is the share of the words with the first ending for which the list has the word with the second ending, too.
+The first part of a word is a prefix or a word before another word of the list, as in unlike and sunlight.
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 
@@ -25,6 +27,9 @@ LETTER_CHANGES = 2  # letters: by which an edit changes the set of the letters o
 LETTER_ORDER = 6  # characters: length of the longest n-gram of the letter model [untuned]
 MAX_ENDING = 3  # letters: of an ending that is replaced [untuned]
 MIN_STEM = 3  # letters: before an ending [untuned]
+MIN_REST = 4  # letters: of a word after a first part [untuned]
+MIN_FIRST = 2  # letters: of a first part [untuned]
+MIN_FIRST_WORDS = 3  # words: with a first part [untuned]
 MAX_SAMPLE = 200  # words: an evenly spaced sample for the rate of a change of endings [untuned]
 RATE_STRENGTH = 3.0  # counts: words without the change of endings that are added to the sample [untuned]
 MAX_CACHED_LISTS = 8  # word lists: that are kept with their index; about 20 MB each [safety limit]
@@ -72,6 +77,23 @@ class NearWords:
         sample = words[first : last : max(1, (last - first) // MAX_SAMPLE)]
         count = sum(word[: len(key) - 1 : -1] + new in self.all for word in sample)
         return count / (len(sample) + RATE_STRENGTH)
+
+    @cached_property
+    def first_parts(self) -> dict[str, float]:
+        """First part -> its share of all first parts."""
+        counts = Counter(
+            word[:stop]
+            for word in self.all
+            for stop in range(MIN_FIRST, len(word) - MIN_REST + 1)
+            if word[stop:] in self.all
+        )
+        frequent = {part: count for part, count in counts.items() if count >= MIN_FIRST_WORDS}
+        return {part: count / sum(frequent.values()) for part, count in frequent.items()}
+
+    @cached_property
+    def near_first_parts(self) -> "NearWords":
+        """The first parts, for the search of first parts near a given one."""
+        return NearWords(self.first_parts)
 
     @cached_property
     def letters(self) -> CharNgramMixture:

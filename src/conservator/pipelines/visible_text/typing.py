@@ -14,7 +14,7 @@ by expectation maximisation.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
@@ -22,7 +22,7 @@ import numpy as np
 
 from conservator.channels.typing_errors import WORD, load_typing_errors, match_case
 from conservator.experts.word_ngram import WordFrequencies
-from conservator.experts.word_ngram.neighbours import NearWords, load_near_words
+from conservator.experts.word_ngram.neighbours import MIN_FIRST, MIN_REST, NearWords, load_near_words
 from conservator.pipelines.correction.protection import is_code, is_name, token_span
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.visible_text.correction import Proposal, TextChannel, correct_visible_text
@@ -31,12 +31,9 @@ from conservator.results import Restoration
 CODE = re.compile(  # text that is not prose: fenced and inline code, tags, commands, entities
     r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)|`[^`\n]+`|<[^<>\n]+>|\\[A-Za-z]+|&\w+;", re.MULTILINE | re.DOTALL
 )
-BEFORE = frozenset(
-    " \t\n\r\"'([\u2018\u2019\u201c\u201e\u00ab\u2013\u2014-/*_\u00bf\u00a1"
-)  # characters before a word of prose
-AFTER = frozenset(
-    " \t\n\r\"').,;:!?]\u2018\u2019\u201c\u201d\u00bb\u2026\u2013\u2014-/*_"
-)  # characters after a word of prose
+# Characters before and after a word of prose.
+BEFORE = frozenset(" \t\n\r\"'([\u2018\u2019\u201c\u201e\u00ab\u2013\u2014-/*_\u00bf\u00a1")
+AFTER = frozenset(" \t\n\r\"').,;:!?]\u2018\u2019\u201c\u201d\u00bb\u2026\u2013\u2014-/*_")
 SENTENCE_START = re.compile(r"(?:^|[.!?:\n])[\s\"'(\u201c\u201e\u00ab\u2018*_#>-]*$")
 APOSTROPHE = re.compile("['\u2019]")
 ELIDING = frozenset(("ca", "en", "fr", "it"))  # languages in which an apostrophe joins two words
@@ -58,19 +55,21 @@ class TypingConfig:
     iterations: int = 8  # iterations of expectation maximisation
     other_share: float = 0.1  # probability: an unknown correct word does not follow the letter model
     other_nats: float = 3.0  # nats: surprisal of a letter of such a word
-    other_prob: float = 1.9e-08  # probability p_other
-    english_share: float = 0.2  # ratio: of English words, relative to derived words
-    error_weight: float = 0.723  # w_1
-    prob_weight: float = 0.768  # w_2
-    near_letter_weight: float = 0.154  # w_3
-    errors_weight: float = 0.717  # w_4
-    letter_weight: float = 0.414  # w_5
-    unknown_weight: float = 0.990  # w_6
-    derived_weight: float = 0.250  # w_7
-    constant: float = -1.154  # w_8
-    name_constant: float = 0.779  # the same for a capitalised word within a sentence, added to the constant
-    two_constant: float = 0.357  # nats: of a candidate with two edits
-    space_constant: float = -0.546  # nats: of two words that an error joins
+    other_prob: float = 4.6e-07  # probability p_other
+    compound_share: float = 19  # ratio: of compounds and prefixed words, relative to derived words
+    english_share: float = 1.2  # ratio: of English words, relative to derived words
+    error_weight: float = 0.760  # w_1
+    prob_weight: float = 0.841  # w_2
+    near_letter_weight: float = 0.192  # w_3
+    errors_weight: float = 0.863  # w_4
+    letter_weight: float = 0.422  # w_5
+    unknown_weight: float = 0.976  # w_6
+    derived_weight: float = 0.437  # w_7
+    constant: float = -1.177  # w_8
+    name_constant: float = 0.652  # the same for a capitalised word within a sentence, added to the constant
+    two_constant: float = 0.394  # nats: of a candidate with two edits
+    compound_constant: float = -0.137  # nats: of a compound or prefixed word that no list has
+    space_constant: float = -0.540  # nats: of two words that an error joins
     window: int = 10  # words: on either side of a word, whose words show whether the lists know the text
     max_unknown: float = 0.5  # ratio: of unknown words in the window; with more, a word is not corrected
     joined_prob: float = 0.01  # probability: an error joins two words; lists of misspelt words have few of them
@@ -119,6 +118,7 @@ class Near:
         log_error: log p(y | v).
         log_prob: log p(v).
         edits: Number of edits; 0 if a blank is missing.
+        is_compound: Whether the lists have only its parts.
         letters: log p_letters(v).
     """
 
@@ -126,6 +126,7 @@ class Near:
     log_error: float
     log_prob: float
     edits: int
+    is_compound: bool = False
     letters: float = 0.0
 
     def score(self, errors: float) -> float:
@@ -137,6 +138,7 @@ class Near:
             + CONFIG.near_letter_weight * self.letters
             + CONFIG.errors_weight * log(errors)
             + kind
+            + CONFIG.compound_constant * self.is_compound
         )
 
 
@@ -151,6 +153,7 @@ class Suspect:
         is_name: Whether it is capitalised within a sentence.
         near: Candidates.
         derived: Sum over v of p(v) rate(v, y).
+        compound: p(y) as a first part and a word.
         english: p_English(y).
         letters: log p_letters(y).
     """
@@ -161,12 +164,14 @@ class Suspect:
     is_name: bool
     near: Sequence[Near]
     derived: float
+    compound: float
     english: float
     letters: float = 0.0
 
     def score(self, unknown: float) -> float:
         """Return the score of the observed text, given the share omega of unknown correct words of its kind."""
-        others = CONFIG.other_prob + self.derived + CONFIG.english_share * self.english
+        others = CONFIG.other_prob + self.derived
+        others += CONFIG.compound_share * self.compound + CONFIG.english_share * self.english
         return (
             CONFIG.letter_weight * self.letters
             + CONFIG.unknown_weight * log(unknown)
@@ -198,7 +203,7 @@ class TypingModel:
         self.has_elision = not ELIDING.isdisjoint(self.languages[:1])
         self.errors = load_typing_errors()
         self.known: dict[str, bool] = {}
-        self.cached: dict[tuple[str, bool], tuple[Sequence[Near], float, float]] = {}
+        self.cached: dict[tuple[str, bool], tuple[Sequence[Near], float, float, float]] = {}
 
     def prob(self, word: str, *, any_case: bool) -> float:
         """Return p(v) of a word as it is written, or in lower case and capitalised."""
@@ -316,9 +321,35 @@ class TypingModel:
                 Near(match_case(text, word.text), self.errors.log_prob(text, observed), log_prob, near[text])
                 for _, log_prob, text in selected
             ]
+            candidates += self.compounds(word.text, {near.text for near in candidates})
+            candidates += self.divided(word.text)
             english = sum(self.english_probs.get(form.encode(), 0.0) for form in {observed, word.text})
-            self.cached[key] = ([*candidates, *self.divided(word.text)], derived, english)
+            self.cached[key] = (candidates, derived, self.compound_prob(observed), english)
         return Suspect(word.start, word.stop, word.text, word.is_name, *self.cached[key])
+
+    def compound_prob(self, word: str) -> float:
+        """Return the probability of a word as a first part and a word of the lists."""
+        indices = [(load_near_words(name), share) for name, share in self.frequencies.languages.items()]
+        return sum(
+            share * index.first_parts.get(word[:stop], 0.0) * self.prob(word[stop:], any_case=True)
+            for stop in range(MIN_FIRST, len(word) - MIN_REST + 1)
+            for index, share in indices
+        )
+
+    def compounds(self, word: str, known: Collection[str]) -> Iterator[Near]:
+        """Yield the compounds and prefixed words near a word, without those that are known."""
+        observed, index = word.lower(), load_near_words(self.languages[0])
+        texts = set[str]()
+        for stop in range(1, len(observed) - MIN_REST + 1):
+            first, rest = observed[:stop], observed[stop:]
+            if first in index.first_parts and len(rest) > MIN_REST and rest not in index.all:
+                texts.update(first + near for near, _ in index.find(rest, 1) if len(near) >= MIN_REST)
+            elif rest in index.all and first not in index.first_parts:
+                texts.update(near + rest for near, _ in index.near_first_parts.find(first, 1))
+        for text in sorted(texts):
+            spelled, prob = match_case(text, word), self.compound_prob(text)
+            if spelled not in known and prob > 0:
+                yield Near(spelled, self.errors.log_prob(text, observed), log(prob), 1, is_compound=True)
 
     @property
     def document_words(self) -> NearWords:
