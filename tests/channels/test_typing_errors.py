@@ -73,7 +73,7 @@ def test_only_words_are_damaged(text, rate, seed):
 
 
 def test_the_rate_is_the_share_of_words_with_an_error():
-    words = "the morning harbour between another question".split() * 200
+    words = ["the", "morning", "harbour", "between", "another", "question"] * 200
     damaged = CORRUPT["typing"](" ".join(words), 0.2, np.random.default_rng(0)).split(" ")
     wrong = sum(word not in set(words) for word in damaged)
     assert 0.15 < wrong / len(words) < 0.25

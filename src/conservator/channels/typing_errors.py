@@ -186,9 +186,9 @@ class TypingErrors:
             start = int(generator.choice(len(clean), p=positions / positions.sum()))
             edits = self.possible_edits(clean.lower(), start, kind)
             if edits:
-                weights = np.array([prob for _, _, prob in edits])
-                size, text, _ = edits[int(generator.choice(len(edits), p=weights / weights.sum()))]
-                if generator.random() < min(1.0, float(weights.sum())) or kind in ("substitute", "insert"):
+                probs = np.array([prob for _, _, prob in edits])
+                size, text, _ = edits[int(generator.choice(len(edits), p=probs / probs.sum()))]
+                if generator.random() < min(1.0, float(probs.sum())) or kind in ("substitute", "insert"):
                     return clean[:start] + text + clean[start + size :]
         return clean
 

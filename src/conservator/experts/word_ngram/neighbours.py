@@ -12,7 +12,7 @@ The first part of a word is a prefix or a word before another word of the list, 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 from rapidfuzz import process
@@ -32,6 +32,7 @@ MIN_FIRST = 2  # letters: of a first part [untuned]
 MIN_FIRST_WORDS = 3  # words: with a first part [untuned]
 MAX_SAMPLE = 200  # words: an evenly spaced sample for the rate of a change of endings [untuned]
 RATE_STRENGTH = 3.0  # counts: words without the change of endings that are added to the sample [untuned]
+RARE = 1.2  # ratio: of the frequency of the rarest words to the lowest frequency [definition]
 MAX_CACHED_LISTS = 8  # word lists: that are kept with their index; about 20 MB each [safety limit]
 
 
@@ -123,3 +124,10 @@ def letter_set(word: str) -> int:
 def load_near_words(language: str) -> NearWords:
     """Index a shipped word list. The result is cached for the process."""
     return NearWords(word.decode().lower() for word in load_word_list(language).probs)
+
+
+@cache
+def rare_share(language: str) -> float:
+    """Return the share of the rarest lower-case words of a list in its texts: a measure of its unknown words."""
+    probs = np.array([prob for word, prob in load_word_list(language).probs.items() if word.decode().islower()])
+    return float(probs[probs <= RARE * probs.min()].sum())

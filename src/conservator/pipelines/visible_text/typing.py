@@ -22,7 +22,7 @@ import numpy as np
 
 from conservator.channels.typing_errors import WORD, load_typing_errors, match_case
 from conservator.experts.word_ngram import WordFrequencies
-from conservator.experts.word_ngram.neighbours import MIN_FIRST, MIN_REST, NearWords, load_near_words
+from conservator.experts.word_ngram.neighbours import MIN_FIRST, MIN_REST, NearWords, load_near_words, rare_share
 from conservator.pipelines.correction.protection import is_code, is_name, token_span
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.visible_text.correction import Proposal, TextChannel, correct_visible_text
@@ -49,27 +49,29 @@ class TypingConfig:
     min_name_repeats: int = 2  # occurrences: the same of a capitalised form
     max_near: int = 25  # words: candidates of an unknown word whose error model is computed
     distance_nats: float = 6.0  # nats: of an edit, for the selection of these candidates
-    prior_errors: float = 0.01  # ratio: prior mean of epsilon
-    prior_unknown: float = 0.1  # ratio: prior mean of omega
-    prior_words: float = 20.0  # words: weight of the prior means
+    prior_errors: float = 0.05  # ratio: prior mean of epsilon
+    prior_error_words: float = 4.0  # words: weight of this prior mean
+    unknown_ratio: float = 6.0  # ratio: prior mean of omega to the share of the rarest words of the lists
+    unknown_name_share: float = 0.05  # ratio: prior mean of the share of unknown names
+    prior_unknown_words: float = 30.0  # words: weight of these prior means
     iterations: int = 8  # iterations of expectation maximisation
     other_share: float = 0.1  # probability: an unknown correct word does not follow the letter model
     other_nats: float = 3.0  # nats: surprisal of a letter of such a word
-    other_prob: float = 4.6e-07  # probability p_other
-    compound_share: float = 19  # ratio: of compounds and prefixed words, relative to derived words
-    english_share: float = 1.2  # ratio: of English words, relative to derived words
-    error_weight: float = 0.760  # w_1
-    prob_weight: float = 0.841  # w_2
+    other_prob: float = 3.1e-07  # probability p_other
+    compound_share: float = 18  # ratio: of compounds and prefixed words, relative to derived words
+    english_share: float = 0.8  # ratio: of English words, relative to derived words
+    error_weight: float = 0.754  # w_1
+    prob_weight: float = 0.843  # w_2
     near_letter_weight: float = 0.192  # w_3
-    errors_weight: float = 0.863  # w_4
-    letter_weight: float = 0.422  # w_5
-    unknown_weight: float = 0.976  # w_6
-    derived_weight: float = 0.437  # w_7
-    constant: float = -1.177  # w_8
-    name_constant: float = 0.652  # the same for a capitalised word within a sentence, added to the constant
-    two_constant: float = 0.394  # nats: of a candidate with two edits
-    compound_constant: float = -0.137  # nats: of a compound or prefixed word that no list has
-    space_constant: float = -0.540  # nats: of two words that an error joins
+    errors_weight: float = 0.833  # w_4
+    letter_weight: float = 0.421  # w_5
+    unknown_weight: float = 0.761  # w_6
+    derived_weight: float = 0.387  # w_7
+    constant: float = -2.032  # w_8
+    name_constant: float = 0.449  # the same for a capitalised word within a sentence, added to the constant
+    two_constant: float = 0.406  # nats: of a candidate with two edits
+    compound_constant: float = -0.098  # nats: of a compound or prefixed word that no list has
+    space_constant: float = -0.468  # nats: of two words that an error joins
     window: int = 10  # words: on either side of a word, whose words show whether the lists know the text
     max_unknown: float = 0.5  # ratio: of unknown words in the window; with more, a word is not corrected
     joined_prob: float = 0.01  # probability: an error joins two words; lists of misspelt words have few of them
@@ -385,16 +387,18 @@ class TypingModel:
         """Return the share epsilon of errors, and the share omega of unknown words by whether they are names."""
         total = sum(self.forms.values())
         count = Counter(suspect.is_name for suspect in suspects)
-        errors, unknown = CONFIG.prior_errors, dict.fromkeys((False, True), CONFIG.prior_unknown)
+        rare = sum(share * rare_share(name) for name, share in self.frequencies.languages.items())
+        prior = {False: CONFIG.unknown_ratio * rare, True: CONFIG.unknown_name_share}
+        errors, unknown = CONFIG.prior_errors, prior
         for _ in range(CONFIG.iterations):
             expected = {False: 0.0, True: 0.0}
             for suspect in suspects:
                 expected[suspect.is_name] += suspect.error_prob(errors, unknown[suspect.is_name])
-            weight = CONFIG.prior_words
+            weight = CONFIG.prior_error_words
             errors = (sum(expected.values()) + weight * CONFIG.prior_errors) / (total + weight)
+            weight = CONFIG.prior_unknown_words
             unknown = {
-                name: (count[name] - expected[name] + weight * CONFIG.prior_unknown) / (total + weight)
-                for name in (False, True)
+                name: (count[name] - expected[name] + weight * prior[name]) / (total + weight) for name in (False, True)
             }
         return errors, unknown
 
