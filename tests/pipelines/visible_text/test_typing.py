@@ -53,11 +53,10 @@ def test_other_text_is_left_alone(restorer, text):
     assert restore(restorer, text) == text
 
 
-@pytest.mark.parametrize("word", ["mornign", "Mornign"])
-def test_case_and_punctuation_stay(restorer, word):
-    damaged = CLEAN.replace("morning", word)
-    fixed = "Morning" if word[0].isupper() else "morning"
-    assert f"in the {fixed}," in restore(restorer, damaged)
+@pytest.mark.parametrize(("observed", "clean"), [("teh", "the"), ("Teh", "The")])
+def test_case_and_punctuation_stay(restorer, observed, clean):
+    damaged = f"{CLEAN}({observed} boats lay close.)"
+    assert restore(restorer, damaged).endswith(f"({clean} boats lay close.)")
 
 
 def test_edits_are_words_with_alternatives(restorer):
@@ -78,7 +77,7 @@ def test_words_of_the_user_are_known(restorer):
 
 
 def test_joined_words_are_divided(restorer):
-    damaged = CLEAN.replace("in the morning", "inthe morning")
+    damaged = CLEAN.replace("of the", "ofthe").replace("and the boats", "andthe boats")
     assert restore(restorer, damaged) == CLEAN
 
 

@@ -71,7 +71,7 @@ class TypingConfig:
     name_constant: float = 0.449  # the same for a capitalised word within a sentence, added to the constant
     two_constant: float = 0.406  # nats: of a candidate with two edits
     compound_constant: float = -0.098  # nats: of a compound or prefixed word that no list has
-    space_constant: float = -0.468  # nats: of two words that an error joins
+    space_constant: float = 2.0  # nats: of two words that an error joins
     window: int = 10  # words: on either side of a word, whose words show whether the lists know the text
     max_unknown: float = 0.5  # ratio: of unknown words in the window; with more, a word is not corrected
     joined_prob: float = 0.01  # probability: an error joins two words; lists of misspelt words have few of them
