@@ -76,6 +76,7 @@ DAMAGE = {
         {"channel": "ocr", "lost": "characters"}, {**OCR, **CHARACTERS}, ("tbe", "the")
     ),
     "mojibake": Damage({"channel": "mojibake"}, MOJIBAKE, ("cafÃ©", "café")),
+    "typing errors": Damage({"channel": "typing"}, {"quiet": "qiuet", "morning": "mornign"}, ("mornign", "morning")),
 }
 OPTIONS = {
     "experts": "`experts`: networks that the user selects",

@@ -18,7 +18,7 @@ from conservator.field import Engine
 from conservator.options import DEFAULTS, RestoreOptions, expert_names
 from conservator.pipelines.references import ReferencePaths, ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
-from conservator.pipelines.stages import restore_in_stages
+from conservator.pipelines.stages import detect, restore_in_stages
 from conservator.pipelines.task import AnyExpert, Models, PipelineTask
 from conservator.results import Restoration
 from conservator.results.notices import STAGE_LABELS
@@ -124,6 +124,16 @@ class Restorer:
                 "allow more time"
             )
             raise TooSlowError(problem) from error
+
+    def detect(self, document: AnyDocument, *, progress: Progress | None = None) -> tuple[str, ...]:
+        """Return the channels that damaged a document: values of the option ``channel``, in order.
+
+        Undamaged text, and text whose only damage is marked, have the channel ``mask``.
+        """
+        meter = Meter(progress, self.options.max_seconds)
+        if not isinstance(document, Document):
+            document = open_document(document, self.options, progress=progress)
+        return detect(PipelineTask(document, self.options, self.models, self.references, (), meter))
 
     def estimate_rescoring_seconds(self, document: Document) -> float:
         """Estimate how long language models take with a document; 0 if the effort is not ``best``."""

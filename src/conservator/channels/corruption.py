@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from conservator.channel_names import MOJIBAKE, OCR
+from conservator.channel_names import MOJIBAKE, OCR, TYPING
 from conservator.channels.edits import EditChannel
 from conservator.channels.registry import DEFAULT
+from conservator.channels.typing_errors import corrupt_typing
 
 Corrupt = Callable[[str, float, np.random.Generator], str]
 
@@ -33,4 +34,8 @@ def corrupt_mojibake(clean: str, rate: float, generator: np.random.Generator) ->
 
 # Name of a channel -> a function of a clean text, the rate of damage (0 to 1) and a source of randomness, which returns
 # the damaged text. What the rate counts is stated by each function.
-CORRUPT: dict[str, Corrupt] = {OCR: corrupt_ocr, MOJIBAKE: corrupt_mojibake}
+CORRUPT: dict[str, Corrupt] = {
+    OCR: corrupt_ocr,
+    MOJIBAKE: corrupt_mojibake,
+    TYPING: corrupt_typing,
+}

@@ -1,10 +1,12 @@
 """Descriptions of a result for the terminal."""
 
+import re
 from typing import TYPE_CHECKING
 
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters
 
 if TYPE_CHECKING:
+    from conservator.document import Document
     from conservator.results import Edit, Gap, Restoration
 
 LISTED_REFERENCES = 3  # references: listed in the summary [untuned]
@@ -13,6 +15,7 @@ LISTED_CHANGES = 10  # corrections: listed in the summary [untuned]
 CONTEXT_CHARACTERS = 24  # characters: shown on each side of a correction, at most [untuned]
 MIN_LISTED_PROBABILITY = 0.01  # probability: smaller ones are displayed as "under 1 %" [definition]
 NEWLINE = b"\n"
+QUESTION_MARKS = re.compile(r"(?<![^\s(\"'])[^\W\d_]+\?+[^\W\d_]+(?![^\s.,;:!?)\"'])")  # words, but not addresses
 MAX_LISTED_PROBABILITY = 0.995  # probability: larger ones are displayed as "over 99 %" [definition]
 
 
@@ -32,6 +35,19 @@ def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOp
         f"nothing to {action}: {name}{read_as} contains no {' and no '.join(missing)}; use --mark if another text "
         "stands for lost characters, or --channel ocr for OCR errors"
     )
+
+
+def describe_detection(document: "Document", channels: tuple[str, ...]) -> list[str]:
+    """Describe damage that the default options do not restore: errors in visible text, and question marks in words."""
+    lines = []
+    names = ",".join(channels)
+    if names != DEFAULTS.channel:
+        lines.append(f"the text has errors of the kind {names}: --channel {names} corrects them")
+    inside = len(QUESTION_MARKS.findall(document.data.decode(errors="replace")))
+    if inside:
+        words = counted(inside, "word")
+        lines.append(f"{words} with a question mark inside: --mark '?' restores lost characters there")
+    return lines
 
 
 def summary(restoration: "Restoration") -> list[str]:

@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, TimeElapsedColumn
 
 from conservator.cli.console import SafeConsole, messages, show_progress, without_collection
-from conservator.cli.description import describe_undamaged, summary
+from conservator.cli.description import describe_detection, describe_undamaged, summary
 from conservator.cli.options import (
     Force,
     ModelArguments,
@@ -116,6 +116,11 @@ def restore(
             messages.print("\n".join(f"{name}: {notice.message}" for notice in restoration.notices), soft_wrap=True)
             raise typer.Exit(NOT_COVERED if restoration.not_covered else 0)
         messages.print(describe_undamaged(restoration, name, options), soft_wrap=True)
+        if options.channel == DEFAULTS.channel:
+            with as_usage_errors():
+                channels = restorer.detect(document)
+            for line in describe_detection(document, channels):
+                messages.print(line, soft_wrap=True)
         raise typer.Exit(0 if options.channel != DEFAULTS.channel else NOTHING_TO_RESTORE)
     encoding, written = restoration.encoding, restoration.encoded[1]
     if encoding != "utf-8":

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from conservator.channel_names import AUTO, MOJIBAKE, OCR, TEXT_CHANNELS
+from conservator.channel_names import AUTO, MOJIBAKE, OCR, TEXT_CHANNELS, TYPING
 from conservator.channels import EditChannel, as_edit_channel, split_channels
 from conservator.documents import encode_fixed
 from conservator.errors import OptionError
@@ -26,12 +26,16 @@ from conservator.pipelines.lost_characters import detect_lost_characters, restor
 from conservator.pipelines.sequence import compose, next_task, pinned_task
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.visible_text.mojibake import restore_mojibake
+from conservator.pipelines.visible_text.typing import restore_typing
 from conservator.results import Notice, Restoration
 from conservator.results.notices import detected_notice, time_limit_notice
 
 BYTE_PIPELINE = (ANY_CHARACTER, "bytes", "invalid")  # values of the option lost for marks that ``restore_bytes`` fills
 Stage = Callable[[PipelineTask], Restoration]
-RESTORE_TEXT: dict[str, Stage] = {MOJIBAKE: restore_mojibake}  # name of each of TEXT_CHANNELS -> its stage
+RESTORE_TEXT: dict[str, Stage] = {  # name of each of TEXT_CHANNELS -> its stage
+    MOJIBAKE: restore_mojibake,
+    TYPING: restore_typing,
+}
 
 
 def restore_in_stages(task: PipelineTask) -> Restoration:
@@ -45,11 +49,13 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
     result: Restoration | None = None
     notices: tuple[Notice, ...] = ()
     if task.options.channel == AUTO:
-        with task.meter.stage("detecting"):
-            channels = detect_channels(task, {**RESTORE_TEXT, OCR: restore_channel})
+        channels = detect(task)
         task = replace(task, options=replace(task.options, channel=",".join(channels)))
         notices = (detected_notice(channels),)
-    for channel in ordered_channels(task):
+    channels = ordered_channels(task)
+    if any(channel in TEXT_CHANNELS for channel in channels):
+        task = pin_fixed(task)
+    for channel in channels:
         options = replace(task.options, channel=channel)
         current = replace(task, options=options)
         try:
@@ -63,6 +69,12 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
             return add_time_limit(result, error.stage)
     assert result is not None  # there is at least one channel
     return replace(result, notices=(*notices, *result.notices))
+
+
+def detect(task: PipelineTask) -> tuple[str, ...]:
+    """Return the channels that damaged a document."""
+    with task.meter.stage("detecting"):
+        return detect_channels(task, {**RESTORE_TEXT, OCR: restore_channel})
 
 
 def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
@@ -80,6 +92,12 @@ def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
     return channels
 
 
+def pin_fixed(task: PipelineTask) -> PipelineTask:
+    """Return a task whose fixed texts may replace visible text."""
+    pins = [*task.pins, *encode_fixed(task.fixed, len(task.document.data))]
+    return replace(task, fixed=(), pins=sorted(pins))
+
+
 def restore_channel(task: PipelineTask) -> Restoration:
     """Restore a document that one channel damaged."""
     channel = task.options.channel
@@ -92,8 +110,7 @@ def restore_channel(task: PipelineTask) -> Restoration:
     if edit_channel is None:
         stages = select_stages(task)
     else:  # any text may be wrong, so fixed texts may replace visible text
-        pins = [*task.pins, *encode_fixed(task.fixed, len(task.document.data))]
-        task = replace(task, fixed=(), pins=sorted(pins))
+        task = pin_fixed(task)
         stages = select_ocr_stages(task, edit_channel)
     first, *others = stages
     result = first(task)

@@ -97,7 +97,7 @@ def count_words(texts: Iterable[bytes], min_documents: int) -> tuple[Counter[byt
         words = Counter(match[0] for match in WORD.finditer(text) if is_word(match[0]))
         counts.update(words)
         documents.update(words.keys())
-        separators += count_separators(text)
+        separators += count_separators(np.frombuffer(text, dtype=np.uint8))
     return Counter({word: count for word, count in counts.items() if documents[word] >= min_documents}), separators
 
 
