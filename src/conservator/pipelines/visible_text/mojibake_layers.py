@@ -28,6 +28,7 @@ LOST_BYTE, PLACEHOLDER, NO_BYTE = "\u0101", "\u0102", "\u0100"  # symbols of ``s
 FIRST_PLACEHOLDER = 0x100000  # code point: private use plane 16; its characters stand for sets of characters
 # A Cyrillic or Greek letter and a symbol within a Latin word: a letter that was decoded as Windows-1251 or -1253.
 MIXED_SCRIPTS = re.compile("[A-Za-z][ГДЕΓΔΕ][^\\s\u2010-\u2022\u2026\x00-\x7f][A-Za-z]")
+FIRST_OTHER_SCRIPT = "\u0370"  # all characters before it are Latin letters and their symbols
 ART_ENCODINGS = ("macroman", "cp437")  # their characters for bytes of UTF-8 are common in drawings and faces
 CONTROLS = re.compile("[\x80-\x9f]")  # Windows-1252 has other characters for these bytes
 EXACT = (
@@ -50,6 +51,8 @@ LOSSY = (
     f"|[\xe0-\xef][?{LOST_BYTE}]{ANY}|[\xe0-\xef]{ANY}[?{LOST_BYTE}]"
     f"|[\xf0-\xf4][?{LOST_BYTE}]{ANY}{ANY}|[\xf0-\xf4]{ANY}[?{LOST_BYTE}]{ANY}|[\xf0-\xf4]{ANY}{ANY}[?{LOST_BYTE}]"
 )
+# The last byte of punctuation was dropped, because it is a control character. A space after it belongs to the text.
+DROPPED = f"\xe2\x80(?![\x80-\xbf?{LOST_BYTE}{PLACEHOLDER}])"
 RUN = f"[\x80-\xff{LOST_BYTE}{PLACEHOLDER}]"
 MIXED = f"{RUN}*{PLACEHOLDER}{RUN}*"  # symbols around a placeholder
 
@@ -65,7 +68,7 @@ def patterns_of(alternatives: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 EXACT_PATTERNS = patterns_of("")
 SPACED_PATTERNS = patterns_of(f"|(?P<spaced>{SPACED})")
-LOSSY_PATTERNS = patterns_of(f"|(?P<lossy>{LOSSY})|(?P<spaced>{SPACED})")
+LOSSY_PATTERNS = patterns_of(f"|(?P<lossy>{LOSSY})|(?P<dropped>{DROPPED})|(?P<spaced>{SPACED})")
 CHARACTER = re.compile(EXACT)
 
 
@@ -221,13 +224,7 @@ def undo_layer(line: Tracked, placeholders: Placeholders) -> Tracked:
         if decoded is not line:
             placeholders.encodings[name] += 1
             return decoded
-    parts = []
-    for match in UTF8_DETECTOR_RE.finditer(text):
-        part = line.part(*match.span())
-        if len(match[0]) < len(text) and is_bad(match[0]):
-            undone = undo(part, placeholders)
-            if undone is not part:
-                parts.append((*match.span(), undone))
+    parts = undo_parts(line, text, placeholders)
     if parts:
         return line.replaced(parts)
     controls = [
@@ -235,6 +232,34 @@ def undo_layer(line: Tracked, placeholders: Placeholders) -> Tracked:
         for index, character in replace_controls(text)
     ]
     return line.replaced(controls) if controls else line
+
+
+def undo_parts(line: Tracked, text: str, placeholders: Placeholders) -> list[tuple[int, int, Tracked]]:
+    """Undo the wrong decodings of parts of a line.
+
+    A part that is no mojibake by itself has the encoding of the others, if its characters are of another script.
+
+    Args:
+        line: The line.
+        text: Its text with marks instead of placeholders.
+        placeholders: The placeholders of the text.
+    """
+    counts, parts, left = placeholders.encodings.copy(), list[tuple[int, int, Tracked]](), list[tuple[int, int]]()
+    for match in UTF8_DETECTOR_RE.finditer(text):
+        part = line.part(*match.span())
+        if len(match[0]) == len(text):
+            continue
+        undone = undo(part, placeholders) if is_bad(match[0]) else part
+        if undone is part:
+            left.append(match.span())
+        else:
+            parts.append((*match.span(), undone))
+    for name, _ in (placeholders.encodings - counts).most_common(1):
+        for span in left:
+            decoded = decode_line(line.part(*span), Encoding.of(name), placeholders)
+            if len(decoded.text) > 1 and all(character >= FIRST_OTHER_SCRIPT for character in decoded.text):
+                parts.append((*span, decoded))
+    return sorted(parts, key=lambda part: part[0])
 
 
 def decode_line(line: Tracked, encoding: Encoding, placeholders: Placeholders) -> Tracked:
@@ -262,6 +287,13 @@ def decode_sequences(
                 encoding.bytes_at(character, symbol, placeholders)
                 for character, symbol in zip(line.text[start:stop], symbols[start:stop], strict=True)
             ]
+            if match.lastgroup == "dropped":
+                sets.append(encoding.bytes_at(MARK, LOST_BYTE, placeholders))
+                characters = enumerate_characters(sets)
+                if characters:
+                    origin = [line.origin[start], line.origin[stop]]
+                    parts.append((start, stop, Tracked(placeholders.add(characters), origin)))
+                continue
             for first, last, characters in segment(sets, is_mixed=match.lastgroup == "mixed"):
                 origin = [line.origin[start + first], line.origin[start + last]]
                 parts.append((start + first, start + last, Tracked(placeholders.add(characters), origin)))

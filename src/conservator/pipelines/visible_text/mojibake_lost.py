@@ -161,17 +161,15 @@ class LostCharacters:
 
     def choose(self, spans: Sequence[tuple[int, int]]) -> list[dict[str, float]]:
         """Return candidate -> its score for each of the spans; the score is a log-probability."""
-        patterns = [
-            Pattern(
-                self.text[max(0, start - CONFIG.order) : start] or "\n",
-                self.text[start:stop],
-                self.text[stop : stop + 1],
-            )
-            for start, stop in spans
-        ]
+        patterns = [self.pattern(start, stop) for start, stop in spans]
         model = CharacterModel(self.counts)
         scores = {pattern: self.score(pattern, model) for pattern in dict.fromkeys(patterns)}
         return [scores[pattern] for pattern in patterns]
+
+    def pattern(self, start: int, stop: int) -> Pattern:
+        """Return a word with the characters around it, from the last space on, so that many words have one pattern."""
+        before = self.text[max(0, start - CONFIG.order) : start]
+        return Pattern(before[max(0, before.rfind(" ")) :] or "\n", self.text[start:stop], self.text[stop : stop + 1])
 
     def score(self, pattern: Pattern, model: CharacterModel) -> dict[str, float]:
         """Return candidate -> its log-probability among the candidates of a word, for the most probable ones."""
