@@ -44,7 +44,7 @@ class LostConfig:
     max_candidates: int = 256  # texts: that are compared for one word [safety limit]
     max_listed_words: int = 20_000  # words: whose characters are counted [safety limit]
     min_listed_words: int = 2000  # words: of each list [safety limit]
-    max_text: int = 1_000_000  # characters: of the text that are counted [safety limit]
+    max_text: int = 200_000  # characters: of the text that are counted [safety limit]
 
 
 CONFIG = LostConfig()
