@@ -133,7 +133,7 @@ class Restorer:
         if not needs_experts(options.channel):
             uncertain = int(ASSUMED_UNCERTAIN_SHARE * len(document.data))
             return rescorer.estimate_seconds(document.data.decode(errors="replace"), uncertain)
-        damaged = read_damaged(document.data, mark=options.mark, gap=options.gap)
+        damaged = read_damaged(document.data, mark=options.mark, gap=options.gap_markers)
         visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
         channels = [as_channel(part, BYTES.size) for part in split_channels(options.channel) if needs_experts(part)]
         overwritten = ASSUMED_OPEN_SHARE * any(channel.may_overwrite for channel in channels)
@@ -173,7 +173,7 @@ def estimate_bytes_read(document: Document, options: RestoreOptions) -> int:
         return max(SINGLE_THREAD_BYTES, size)
     if options.evidence_radius is None or options.channel != DEFAULTS.channel:
         return size
-    markers = sum(document.data.count(marker.encode()) for marker in (options.mark, options.gap) if marker)
+    markers = sum(document.data.count(marker.encode()) for marker in options.markers)
     return min(size, 2 * options.evidence_radius * markers)
 
 

@@ -24,8 +24,7 @@ def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOp
         unit = "byte" if str(options.channel).startswith("replacement") else "character"
         return f"nothing to {action}: no {unit} of {name}{read_as} has a more probable alternative"
     missing = ["mark U+FFFD" if options.mark == DEFAULTS.mark else f"mark {options.mark!r}"]
-    if options.gap is not None:
-        missing.append(f"gap {options.gap!r}")
+    missing += [f"gap {marker!r}" for marker in options.gap_markers]
     if options.lost == "invalid":
         missing.append("invalid UTF-8 byte")
     return (

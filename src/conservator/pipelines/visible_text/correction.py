@@ -133,8 +133,8 @@ def decode(data: bytes) -> str:
 def marker_ranges(data: bytes, options: RestoreOptions) -> list[tuple[int, int]]:
     """Return the byte ranges of marks and gap markers."""
     ranges: list[tuple[int, int]] = []
-    for marker in (options.mark, options.gap):
-        ranges += [match.span() for match in re.finditer(re.escape(marker.encode()), data)] if marker else []
+    for marker in options.markers:
+        ranges += [match.span() for match in re.finditer(re.escape(marker.encode()), data)]
     return ranges
 
 
