@@ -32,6 +32,7 @@ LABELS = {"cli": "restore", "batch": "batch", "web": "web"}
 INVALID = {
     "mark": ("", ""),
     "gap": ("", ""),
+    "notation": ("brackets", "brackets"),
     "max_gap": (0, "0"),
     "lost": ("all", "all"),
     "encoding": ("klingon", "klingon"),

@@ -18,6 +18,7 @@ ANY_CHARACTER = "any"  # value of the option lost: each mark is one character of
 LOST = ("auto", ANY_CHARACTER, "bytes", "invalid", "characters")  # values of the option lost, or ENCODING and a name
 ENCODING = "encoding:"  # prefix of a value of the option lost
 EFFORTS = ("fast", "best")
+NOTATIONS = ("auto", "plain", "leiden", "epidoc")
 DEFAULT_LANGUAGE_MODEL = "smollm2"
 EXAMPLES = ("windows-1252", "windows-1250", "iso-8859-15")  # one-byte encodings that messages name
 SURFACES = ("cli", "batch", "web")  # conservator restore, conservator batch, web requests; the API has every option
@@ -185,6 +186,14 @@ class RestoreOptions:
         "do.",
         limits=NAME_LIMITS,
         is_repeatable=True,
+    )
+    notation: str = option(
+        "auto",
+        "Editorial notation of the document. leiden: Leiden conventions; [...] is three lost characters, [c. 5] about "
+        "five, [---] an unknown number, and other brackets are kept. epidoc: EpiDoc XML, whose gap elements become "
+        "supplied elements. plain: none of them. auto: epidoc if the root element is TEI and there are gaps, else "
+        "plain.",
+        choices=NOTATIONS,
     )
     max_gap: int = option(
         32,  # bytes: bound on the lengths that are compared [untuned]

@@ -15,9 +15,9 @@ from conservator.experts import Meter, OutOfTimeError, Progress, References
 from conservator.experts.causal import CausalExpert
 from conservator.field import Engine
 from conservator.options import DEFAULTS, RestoreOptions, expert_names
+from conservator.pipelines.notated import restore_document
 from conservator.pipelines.references import ReferencePaths, ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
-from conservator.pipelines.stages import restore_in_stages
 from conservator.pipelines.task import AnyExpert, Models, PipelineTask
 from conservator.results import Restoration
 from conservator.results.notices import STAGE_LABELS
@@ -115,7 +115,7 @@ class Restorer:
         task = PipelineTask(document, options, self.models, texts, fixed, meter)
         try:
             with threads_for(estimate_bytes_read(document, options)):
-                return restore_in_stages(task)
+                return restore_document(task)
         except OutOfTimeError as error:
             stage = STAGE_LABELS.get(error.stage, error.stage)
             problem = (
