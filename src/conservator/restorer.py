@@ -16,9 +16,10 @@ from conservator.experts import Meter, OutOfTimeError, Progress, References
 from conservator.experts.causal import CausalExpert
 from conservator.field import Engine
 from conservator.options import DEFAULTS, RestoreOptions, expert_names
+from conservator.pipelines.notated import restore_document
 from conservator.pipelines.references import ReferencePaths, ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
-from conservator.pipelines.stages import detect, restore_in_stages
+from conservator.pipelines.stages import detect
 from conservator.pipelines.task import AnyExpert, Models, PipelineTask
 from conservator.results import Restoration
 from conservator.results.notices import STAGE_LABELS
@@ -116,7 +117,7 @@ class Restorer:
         task = PipelineTask(document, options, self.models, texts, fixed, meter)
         try:
             with threads_for(estimate_bytes_read(document, options)):
-                return restore_in_stages(task)
+                return restore_document(task)
         except OutOfTimeError as error:
             stage = STAGE_LABELS.get(error.stage, error.stage)
             problem = (
@@ -144,7 +145,7 @@ class Restorer:
         if options.channel == AUTO or not needs_experts(options.channel):
             uncertain = int(ASSUMED_UNCERTAIN_SHARE * len(document.data))
             return rescorer.estimate_seconds(document.data.decode(errors="replace"), uncertain)
-        damaged = read_damaged(document.data, mark=options.mark, gap=options.gap)
+        damaged = read_damaged(document.data, mark=options.mark, gap=options.gap_markers)
         visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
         channels = [as_channel(part, BYTES.size) for part in split_channels(options.channel) if needs_experts(part)]
         overwritten = ASSUMED_OPEN_SHARE * any(channel.may_overwrite for channel in channels)
@@ -184,7 +185,7 @@ def estimate_bytes_read(document: Document, options: RestoreOptions) -> int:
         return max(SINGLE_THREAD_BYTES, size)
     if options.evidence_radius is None or options.channel != DEFAULTS.channel:
         return size
-    markers = sum(document.data.count(marker.encode()) for marker in (options.mark, options.gap) if marker)
+    markers = sum(document.data.count(marker.encode()) for marker in options.markers)
     return min(size, 2 * options.evidence_radius * markers)
 
 

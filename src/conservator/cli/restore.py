@@ -88,7 +88,8 @@ def restore(
     with progress_bar() as progress, as_usage_errors():
         document = open_document(data, options, name=name, progress=progress)
         options = document.select_channel(options)
-        has_details = report is not None or json is not None or options.gap is not None
+        has_gaps = bool(options.gap_markers) or options.notation not in ("auto", "plain")
+        has_details = report is not None or json is not None or has_gaps
         if "alternatives" not in given and has_details and options.channel == DEFAULTS.channel:
             options = replace(options, alternatives=REPORT_ALTERNATIVES)
         select, loaded = models.experts is None, None

@@ -92,7 +92,7 @@ def run(task: PipelineTask, channel: str, stage: Stage) -> Restoration:
 
 def has_markers(data: bytes, options: RestoreOptions) -> bool:
     """Return whether a document has marks or gap markers."""
-    return any(marker.encode() in data for marker in (options.mark, options.gap) if marker)
+    return any(marker.encode() in data for marker in options.markers)
 
 
 def sample_lines(data: bytes) -> bytes:

@@ -84,7 +84,7 @@ def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
     errors, but after mojibake: a mark in mojibake is a lost byte of a character that was decoded with another encoding.
     """
     channels, options = split_channels(task.options.channel), task.options
-    markers = [marker.encode() for marker in (options.mark, options.gap) if marker]
+    markers = [marker.encode() for marker in options.markers]
     are_text = all(channel in TEXT_CHANNELS for channel in channels)
     if are_text and (options.lost == "invalid" or any(marker in task.document.data for marker in markers)):
         first = int(channels[0] == MOJIBAKE)

@@ -145,7 +145,7 @@ def load_common_words() -> dict[bytes, dict[str, float]]:
     return words
 
 
-def identify_languages(text: bytes) -> dict[str, float]:
+def identify_languages(text: bytes, min_evidence: float | None = None) -> dict[str, float]:
     """Compute the posterior probabilities of the languages of a text; empty if no language is identified.
 
     With f the frequencies of the most frequent words and e that of all other words,
@@ -154,6 +154,7 @@ def identify_languages(text: bytes) -> dict[str, float]:
 
     Args:
         text: The text, with HIDDEN_BYTE at lost bytes. Words with lost bytes are ignored.
+        min_evidence: Minimum score of the best language, in nats; by default that of the configuration.
     """
     common, hidden = load_common_words(), bytes([HIDDEN_BYTE])
     words = [word for word in (match[0] for match in WORD.finditer(text)) if hidden not in word and is_word(word)]
@@ -163,7 +164,7 @@ def identify_languages(text: bytes) -> dict[str, float]:
         for language, frequency in common.get(word.lower(), {}).items():
             scores[language] += math.log1p(frequency / CONFIG.unlisted_frequency)
     best = max(scores.values(), default=0.0)
-    if best < CONFIG.min_evidence:
+    if best < (CONFIG.min_evidence if min_evidence is None else min_evidence):
         return {}
     ratios = {language: math.exp(score - best) for language, score in scores.items()}
     selected = {language: ratio for language, ratio in ratios.items() if ratio >= CONFIG.min_ratio}

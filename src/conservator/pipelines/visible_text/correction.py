@@ -82,7 +82,7 @@ def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoratio
     document, options = task.document, task.options
     text = decode(document.data, channel.errors)
     fixed = [*task.pins, *encode_fixed(task.fixed, len(document.data))]
-    markers = (options.gap,) if channel.consumes_marks else (options.mark, options.gap)
+    markers = options.gap_markers if channel.consumes_marks else options.markers
     protected = sorted([*((start, stop) for start, stop, _ in fixed), *marker_ranges(document.data, markers)])
     edits = [Edit((start, stop), data, 1.0, is_fixed=True) for start, stop, data in fixed]
     out_of_time, rescorer = None, None
@@ -142,11 +142,11 @@ def decode(data: bytes, errors: str = "strict") -> str:
         ) from error
 
 
-def marker_ranges(data: bytes, markers: Iterable[str | None]) -> list[tuple[int, int]]:
+def marker_ranges(data: bytes, markers: Iterable[str]) -> list[tuple[int, int]]:
     """Return the byte ranges of marks and gap markers."""
     ranges: list[tuple[int, int]] = []
     for marker in markers:
-        ranges += [match.span() for match in re.finditer(re.escape(marker.encode()), data)] if marker else []
+        ranges += [match.span() for match in re.finditer(re.escape(marker.encode()), data)]
     return ranges
 
 
