@@ -5,3 +5,4 @@ MASK = "mask"
 OCR = "ocr"
 MOJIBAKE = "mojibake"
 TEXT_CHANNELS = (MOJIBAKE, "hyphenation", "spaces", "case", "typing")  # channels of errors in visible text
+READINGS = "readings"  # several readings of one text were merged; not an option

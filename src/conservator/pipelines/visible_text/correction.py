@@ -62,6 +62,7 @@ class TextChannel:
         weight: Weight of language models, where the scores of the candidates have 1.
         calibrate: From the posterior probability of an edit to the probability that it is correct.
         notices: Statements about the result.
+        fills_markers: Whether its candidates replace marks, gap markers and invalid bytes, too.
     """
 
     name: str
@@ -70,14 +71,16 @@ class TextChannel:
     weight: float = 1.0
     calibrate: Callable[[float], float] = float
     notices: tuple[Notice, ...] = ()
+    fills_markers: bool = False
 
 
 def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoration:
     """Correct the visible text of a document; markers, pins and fixed texts stay."""
     document, options = task.document, task.options
-    text = decode(document.data)
+    text = document.data.decode(errors="surrogateescape") if channel.fills_markers else decode(document.data)
     fixed = [*task.pins, *encode_fixed(task.fixed, len(document.data))]
-    protected = sorted([*((start, stop) for start, stop, _ in fixed), *marker_ranges(document.data, options)])
+    markers = [] if channel.fills_markers else marker_ranges(document.data, options)
+    protected = sorted([*((start, stop) for start, stop, _ in fixed), *markers])
     edits = [Edit((start, stop), data, 1.0, is_fixed=True) for start, stop, data in fixed]
     out_of_time, rescorer = None, None
     with task.meter.measure() as spent:
