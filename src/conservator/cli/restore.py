@@ -95,6 +95,7 @@ def restore(
         from conservator.channels import needs_experts
         from conservator.document import open_document
         from conservator.restorer import Restorer
+        from conservator.results.notices import UNRELATED_READING
 
     name = "standard input" if damaged == "-" else display_name(damaged)
     with progress_bar() as progress, as_usage_errors():
@@ -129,8 +130,9 @@ def restore(
         if restoration.out_of_time is not None or restoration.not_covered:
             messages.print("\n".join(f"{name}: {notice.message}" for notice in restoration.notices), soft_wrap=True)
             raise typer.Exit(NOT_COVERED if restoration.not_covered else 0)
-        messages.print(describe_undamaged(restoration, name, options), soft_wrap=True)
-        raise typer.Exit(0 if also or options.channel != DEFAULTS.channel else NOTHING_TO_RESTORE)
+        unused = [notice.message for notice in restoration.notices if notice.kind == UNRELATED_READING]
+        messages.print("\n".join([*unused, describe_undamaged(restoration, name, options)]), soft_wrap=True)
+        raise typer.Exit(0 if restoration.is_correction or options.channel != DEFAULTS.channel else NOTHING_TO_RESTORE)
     encoding, written = restoration.encoding, restoration.encoded[1]
     if encoding != "utf-8":
         detected = " (detected)" if document.encoding_detected else ""

@@ -3,18 +3,16 @@
 import re
 from collections.abc import Iterable
 
-from conservator.alignment import find_differences
 from conservator.channel_names import READINGS
 from conservator.document import Document
-from conservator.documents import LOST_SYMBOLS, SymbolText
+from conservator.documents import SymbolText
 from conservator.experts.char_ngram import REFERENCES, CharNgramModel
 from conservator.pipelines.readings.inference import MergedText
+from conservator.pipelines.readings.similarity import is_same_text
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.visible_text import Proposal, TextChannel, correct_visible_text
 from conservator.results import Restoration
 from conservator.results.notices import Notices, unrelated_reading_notice
-
-MIN_SIMILARITY = 0.6  # share: of equal characters, of those that are aligned, in readings of the same text [untuned]
 
 
 def select_readings(task: PipelineTask) -> tuple[list[Document], Notices]:
@@ -52,20 +50,3 @@ def merge_readings(task: PipelineTask) -> Restoration:
 
     channel = TextChannel(READINGS, propose, (READINGS,), fills_markers=True)
     return correct_visible_text(task, channel)
-
-
-def is_same_text(base: str, other: str) -> bool:
-    """Return whether two texts are readings of the same text: most aligned characters are equal.
-
-    Text that one of them lacks does not count, so a reading may be a part of the text.
-    """
-    differences = find_differences(base, other)
-    equal = len(base) - sum(item.stop - item.start for item in differences)
-    different = sum(
-        min(
-            len(LOST_SYMBOLS.sub("", base[item.start : item.stop])),
-            len(LOST_SYMBOLS.sub("", other[item.other_start : item.other_stop])),
-        )
-        for item in differences
-    )
-    return equal >= MIN_SIMILARITY * (equal + different) and (equal > 0 or bool(LOST_SYMBOLS.search(base)))
