@@ -3,6 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
+from conservator.channel_names import READINGS
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ MAX_LISTED_PROBABILITY = 0.995  # probability: larger ones are displayed as "ove
 def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOptions) -> str:
     """Describe a document without anything to restore or correct."""
     action = "correct" if restoration.is_correction else "restore"
+    if restoration.channels[:1] == (READINGS,):
+        return f"nothing to {action}: no additional reading of {name} has a more probable text"
     read_as = f" (read as {restoration.encoding})" if restoration.encoding != "utf-8" else ""
     if options.channel != DEFAULTS.channel:
         unit = "byte" if str(options.channel).startswith("replacement") else "character"

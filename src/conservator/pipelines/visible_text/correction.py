@@ -64,7 +64,8 @@ class TextChannel:
         calibrate: From the posterior probability of an edit to the probability that it is correct.
         notices: Statements about the result.
         errors: Error handler with which the document is decoded, as of ``bytes.decode``.
-        consumes_marks: Whether marks are visible text, which may change.
+        changes_marks: Whether marks may change.
+        changes_gaps: Whether gap markers may change.
     """
 
     name: str
@@ -74,7 +75,8 @@ class TextChannel:
     calibrate: Callable[[float], float] = float
     notices: tuple[Notice, ...] = ()
     errors: str = "strict"
-    consumes_marks: bool = False
+    changes_marks: bool = False
+    changes_gaps: bool = False
 
 
 def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoration:
@@ -82,7 +84,8 @@ def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoratio
     document, options = task.document, task.options
     text = decode(document.data, channel.errors)
     fixed = [*task.pins, *encode_fixed(task.fixed, len(document.data))]
-    markers = options.gap_markers if channel.consumes_marks else options.markers
+    markers = [] if channel.changes_marks else [options.mark]
+    markers += [] if channel.changes_gaps else options.gap_markers
     protected = sorted([*((start, stop) for start, stop, _ in fixed), *marker_ranges(document.data, markers)])
     edits = [Edit((start, stop), data, 1.0, is_fixed=True) for start, stop, data in fixed]
     out_of_time, rescorer = None, None
