@@ -18,11 +18,11 @@ from conservator.results.notices import Notices, unrelated_reading_notice
 def select_readings(task: PipelineTask) -> tuple[list[Document], Notices]:
     """Return the readings of the text of the document, and notices about those of other texts."""
     options = task.options
-    base = SymbolText.of(task.document.data, options.mark, options.gap).symbols
+    base = SymbolText.of(task.document.data, options.mark, options.gap_markers).symbols
     selected: list[Document] = []
     notices: Notices = ()
     for reading in task.readings:
-        if is_same_text(base, SymbolText.of(reading.data, options.mark, options.gap).symbols):
+        if is_same_text(base, SymbolText.of(reading.data, options.mark, options.gap_markers).symbols):
             selected.append(reading)
         else:
             notices += unrelated_reading_notice(reading.name)
@@ -33,7 +33,7 @@ def merge_readings(task: PipelineTask) -> Restoration:
     """Merge the additional readings of a document into it, the base, which determines the format."""
     options = task.options
     base, *others = (
-        SymbolText.of(document.data, options.mark, options.gap) for document in (task.document, *task.readings)
+        SymbolText.of(document.data, options.mark, options.gap_markers) for document in (task.document, *task.readings)
     )
     readings = sorted(other.symbols for other in others)  # their order has no effect
     texts = [re.sub(r"\s+", " ", text) for _, text in task.references.texts]
