@@ -3,14 +3,14 @@
     apt-get install hunspell hunspell-en-us hunspell-de-de hunspell-fr hunspell-pl
     pip install --no-deps --target PEERS pyspellchecker symspellpy editdistpy autocorrect typo
     pip download --no-deps nlpaug && unzip nlpaug-*.whl 'nlpaug/res/*' -d NLPAUG
-    PYTHONPATH=src:PEERS python benchmarks/typing_errors.py --corpora PATH --nlpaug NLPAUG [--task correct|clean|speed]
+    PYTHONPATH=src:PEERS python benchmarks/typing_errors.py --corpora PATH --nlpaug NLPAUG [--task correct|clean]
 
 correct: texts of ``languages/LANG.eval.jsonl.gz``, in which the generator ``keyboard`` or ``list`` damages a share RATE
 of the words of at least three letters. ``keyboard``: swapped, missing, repeated, additional and neighbouring keys, by
 the package ``typo`` with the keyboards of ``nlpaug``. ``list``: misspellings that ``nlpaug`` lists for the word, without
-those that are words of the dictionary of pyspellchecker. None of them was used to fit the error model. Character error
-rate before and after, and harm: the share of undamaged words that are changed. Intervals are bootstrapped over
-documents.
+words of the dictionary of pyspellchecker. None of them was used to fit the error model. Character error rate before and
+after, and harm: the share of undamaged words that are changed. Intervals are bootstrapped over documents. For words
+with more than ten letters, pyspellchecker searches one edit instead of two, because two take seconds.
 
 clean: characters changed in undamaged texts.
 """
@@ -37,6 +37,7 @@ WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 MAX_CHARACTERS = 3000  # characters per document
 RATE = 0.05  # share of the words that are damaged
 MIN_LETTERS = 3
+MAX_TWO_EDITS = 10  # letters of a word in which pyspellchecker searches two edits
 KINDS = ("swap", "missing", "repeated", "additional", "neighbour")
 HUNSPELL = {"en": "en_US", "de": "de_DE", "fr": "fr", "pl": "pl_PL"}
 RESAMPLES = 1000
@@ -128,7 +129,12 @@ def peers(language: str) -> dict[str, Correct]:
     tools: dict[str, Correct] = {}
     if language in ("en", "es", "fr", "pt", "de", "it", "ru", "nl"):
         checker = SpellChecker(language=language)
-        tools["pyspellchecker"] = lambda word: checker.correction(word.lower()) or word
+
+        def check(word: str) -> str:
+            checker.distance = 2 if len(word) <= MAX_TWO_EDITS else 1
+            return checker.correction(word.lower()) or word
+
+        tools["pyspellchecker"] = check
         from symspellpy import SymSpell, Verbosity
 
         symspell = SymSpell(max_dictionary_edit_distance=2)
@@ -158,7 +164,8 @@ def peers(language: str) -> dict[str, Correct]:
             text=True,
             encoding="utf-8",
         )
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         source, output = process.stdin, process.stdout
         output.readline()
 
@@ -318,7 +325,9 @@ def main() -> None:
         for row in measure_clean(args):
             rows.append(row)
             speed = f"{row['kb_per_cpu_second']:.0f} KB/s"
-            print(f"{row['text']:8} {row['characters']:8} {row['changed']:5} {row['per_10000']:6.2f} per 10,000  {speed}")
+            print(
+                f"{row['text']:8} {row['characters']:8} {row['changed']:5} {row['per_10000']:6.2f} per 10,000  {speed}"
+            )
             if args.verbose:
                 print("   ", "; ".join(row["edits"][:40]))
     else:
@@ -333,7 +342,8 @@ def main() -> None:
                     speed = f"{row['kb_per_cpu_second']:.1f} KB/s" if row["kb_per_cpu_second"] else ""
                     print(
                         f"{language} {name:8} {row['tool']:15} {row['errors']:4}/{row['words']:6} "
-                        f"CER {cer}  fixed {fixed}  harm {harm}  {speed}"
+                        f"CER {cer}  fixed {fixed}  harm {harm}  {speed}",
+                        flush=True,
                     )
     if args.json:
         record = {"commit": commit(), "versions": versions(), "rate": args.rate, "seed": args.seed, "rows": rows}

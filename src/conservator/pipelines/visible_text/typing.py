@@ -37,6 +37,7 @@ AFTER = frozenset(" \t\n\r\"').,;:!?]\u2018\u2019\u201c\u201d\u00bb\u2026\u2013\
 SENTENCE_START = re.compile(r"(?:^|[.!?:\n])[\s\"'(\u201c\u201e\u00ab\u2018*_#>-]*$")
 APOSTROPHE = re.compile("['\u2019]")
 ELIDING = frozenset(("ca", "en", "fr", "it"))  # languages in which an apostrophe joins two words
+SYLLABIC = frozenset(("vi",))  # languages whose words are syllables: most errors are other words
 ENGLISH = "en"  # language whose words occur in texts of all languages
 
 
@@ -71,7 +72,9 @@ class TypingConfig:
     name_constant: float = 0.835  # the same for a capitalised word within a sentence, added to the constant
     two_constant: float = 0.667  # nats: of a candidate with two edits
     compound_constant: float = -0.483  # nats: of a compound or prefixed word that no list has
-    space_constant: float = 5.519  # nats: of two words that an error joins
+    space_constant: float = 3.5  # nats: of two words that an error joins
+    max_unlisted: float = 0.5  # ratio: of words of a document that no list has; with more, its language is not theirs
+    unlisted_words: float = 10.0  # words: that are added to the listed words of a document, for short documents
     window: int = 10  # words: on either side of a word, whose words show whether the lists know the text
     max_unknown: float = 0.5  # ratio: of unknown words in the window; with more, a word is not corrected
     joined_prob: float = 0.01  # probability: an error joins two words; lists of misspelt words have few of them
@@ -370,9 +373,17 @@ class TypingModel:
             if max(probs) >= CONFIG.min_part and min(probs) >= CONFIG.min_joined:
                 yield Near(f"{first} {second}", log(CONFIG.joined_prob), log(probs[0]) + log(probs[1]), 0)
 
+    def knows_language(self) -> bool:
+        """Return whether the word lists have the language of the text."""
+        if not self.languages or self.languages[0] in SYLLABIC:
+            return False
+        words = [word for word in self.lower_forms if len(word) >= CONFIG.min_letters]
+        unlisted = sum(not self.is_listed(word) for word in words)
+        return unlisted <= CONFIG.max_unlisted * (len(words) + CONFIG.unlisted_words)
+
     def propose(self) -> Iterator[Proposal]:
         """Yield the candidates of unknown words with their scores."""
-        if not self.languages:
+        if not self.knows_language():
             return
         suspects = self.suspects()
         errors, unknown = self.infer_shares(suspects)
