@@ -97,7 +97,7 @@ def count_words(texts: Iterable[bytes], min_documents: int) -> tuple[Counter[byt
         words = Counter(match[0] for match in WORD.finditer(text) if is_word(match[0]))
         counts.update(words)
         documents.update(words.keys())
-        separators += count_separators(text)
+        separators += count_separators(np.frombuffer(text, dtype=np.uint8))
     return Counter({word: count for word, count in counts.items() if documents[word] >= min_documents}), separators
 
 
@@ -130,6 +130,11 @@ def load_word_list(language: str) -> WordList:
     return read_word_list((FOLDER / f"{language}.gz").read_bytes())
 
 
+def list_names() -> list[str]:
+    """Return the languages of the shipped word lists."""
+    return sorted(path.stem for path in FOLDER.glob("*.gz") if path.stem != COMMON)
+
+
 @cache
 def load_common_words() -> dict[bytes, dict[str, float]]:
     """Load the most frequent words: word -> language -> relative frequency. The result is cached for the process."""
@@ -140,7 +145,7 @@ def load_common_words() -> dict[bytes, dict[str, float]]:
     return words
 
 
-def identify_languages(text: bytes) -> dict[str, float]:
+def identify_languages(text: bytes, min_evidence: float | None = None) -> dict[str, float]:
     """Compute the posterior probabilities of the languages of a text; empty if no language is identified.
 
     With f the frequencies of the most frequent words and e that of all other words,
@@ -149,6 +154,7 @@ def identify_languages(text: bytes) -> dict[str, float]:
 
     Args:
         text: The text, with HIDDEN_BYTE at lost bytes. Words with lost bytes are ignored.
+        min_evidence: Minimum score of the best language, in nats; by default that of the configuration.
     """
     common, hidden = load_common_words(), bytes([HIDDEN_BYTE])
     words = [word for word in (match[0] for match in WORD.finditer(text)) if hidden not in word and is_word(word)]
@@ -158,7 +164,7 @@ def identify_languages(text: bytes) -> dict[str, float]:
         for language, frequency in common.get(word.lower(), {}).items():
             scores[language] += math.log1p(frequency / CONFIG.unlisted_frequency)
     best = max(scores.values(), default=0.0)
-    if best < CONFIG.min_evidence:
+    if best < (CONFIG.min_evidence if min_evidence is None else min_evidence):
         return {}
     ratios = {language: math.exp(score - best) for language, score in scores.items()}
     selected = {language: ratio for language, ratio in ratios.items() if ratio >= CONFIG.min_ratio}
