@@ -5,9 +5,9 @@
     pip download --no-deps nlpaug && unzip nlpaug-*.whl 'nlpaug/res/*' -d NLPAUG
     PYTHONPATH=src:PEERS python benchmarks/typing_errors.py --corpora PATH --nlpaug NLPAUG [--task correct|clean]
 
-correct: texts of ``languages/LANG.eval.jsonl.gz``, in which the generator ``keyboard`` or ``list`` damages a share RATE
+correct: texts of ``languages/LANG.eval.jsonl.gz``, in which the generator ``keyboard`` or ``list`` damages a part RATE
 of the words of at least three letters. ``keyboard``: swapped, missing, repeated, additional and neighbouring keys, by
-the package ``typo`` with the keyboards of ``nlpaug``. ``list``: misspellings that ``nlpaug`` lists for the word, without
+the package ``typo`` with the keyboards of ``nlpaug``. ``list``: misspellings that ``nlpaug`` lists for a word, without
 words of the dictionary of pyspellchecker. None of them was used to fit the error model. Character error rate before and
 after, and harm: the share of undamaged words that are changed. Intervals are bootstrapped over documents. For words
 with more than ten letters, pyspellchecker searches one edit instead of two, because two take seconds.
