@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from math import log
-from unicodedata import category
+from unicodedata import category, normalize
 
 from rapidfuzz.distance import Levenshtein
 
@@ -23,7 +23,7 @@ from conservator.documents import GAP_SYMBOL, LOST_SYMBOLS
 ErrorEvent = tuple[str, str]  # (clean, observed) characters; one of them is empty for a deletion or an insertion
 LONGER = "longer"  # event of a run, instead of its second and later characters
 # characters: number of a class that an unseen error may be [untuned]
-CLASS_SIZES = {"a": 30, "A": 30, "0": 10, " ": 2, ".": 20, "?": 100}
+CLASS_SIZES = {"a": 30, "é": 20, "A": 30, "0": 10, " ": 2, ".": 20, "?": 100}
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class ReadingErrorsConfig:
 
     strength: float = 60.0  # count: weight of the class of a clean character [untuned]
     class_strength: float = 60.0  # count: weight of all characters in that of a class [untuned]
+    digit_strength: float = 10000.0
+    plain: float = 0.5
     error_strength: float = 3.0  # count: weight of the classes among the errors of a character [untuned]
     prior_errors: float = 2.0  # count: prior errors of each kind [untuned]
     prior_rate: float = 0.05  # probability: prior of an error [untuned]
@@ -44,9 +46,17 @@ CONFIG = ReadingErrorsConfig()
 
 
 @cache
+def plain(character: str) -> str:
+    """Return a character without its diacritics."""
+    return normalize("NFD", character)[0]
+
+
+@cache
 def class_of(character: str) -> str:
     """Return the class of a character; the empty text is its own class."""
     kind = category(character) if character else ""
+    if kind == "Ll" and plain(character) != character:
+        return "é"
     names = {"Ll": "a", "Lo": "a", "Lu": "A", "Lt": "A", "Nd": "0", "Zs": " ", "Cc": " ", "": ""}
     return names.get(kind, "." if kind.startswith("P") else "?")
 
@@ -91,7 +101,8 @@ class ReadingErrors:
         )
         if outcome == "insert":
             return value
-        for name, strength in ((class_of(clean), CONFIG.class_strength), (f"={clean}", CONFIG.strength)):
+        class_strength = CONFIG.digit_strength if class_of(clean) == "0" else CONFIG.class_strength
+        for name, strength in ((class_of(clean), class_strength), (f"={clean}", CONFIG.strength)):
             value = (totals["", name, outcome] + strength * value) / (totals["", name, ""] + strength)
         return value
 
@@ -101,6 +112,8 @@ class ReadingErrors:
         given = class_of(clean) if clean else ""
         kinds = {name: totals[outcome, given, name] for name in CLASS_SIZES}
         value = (kinds[kind] + 1) / (sum(kinds.values()) + len(kinds)) / CLASS_SIZES[kind]
+        if clean and plain(clean) != clean:
+            value = (1 - CONFIG.plain) * value + CONFIG.plain * (observed == plain(clean))
         total = totals["", f"={clean}", outcome] if clean else totals["", "all", outcome]
         if given == kind == "0":
             return value
