@@ -30,16 +30,17 @@ CLASS_SIZES = {"a": 30, "é": 20, "A": 30, "0": 10, " ": 2, ".": 20, "?": 100}
 class ReadingErrorsConfig:
     """Parameters of the errors of a reading."""
 
-    strength: float = 60.0  # count: weight of the class of a clean character [untuned]
-    class_strength: float = 60.0  # count: weight of all characters in that of a class [untuned]
-    digit_strength: float = 10000.0
-    plain: float = 0.5
+    strength: float = 60.0  # count: weight of the class of a clean character [LOG: several-readings]
+    class_strength: float = 60.0  # count: weight of all characters in that of a class [LOG: several-readings]
+    # count: the same for digits, which the prior of the text cannot predict [LOG: several-readings]
+    digit_strength: float = 10_000.0
+    plain: float = 0.5  # probability: that a wrong accented letter lost its accent [untuned]
     error_strength: float = 3.0  # count: weight of the classes among the errors of a character [untuned]
-    prior_errors: float = 2.0  # count: prior errors of each kind [untuned]
     prior_rate: float = 0.05  # probability: prior of an error [untuned]
-    longer: float = 0.3  # probability: prior of a longer run of deletions or insertions [untuned]
-    longer_insert: float = 0.7
-    longer_strength: float = 5.0  # count: weight of this prior [untuned]
+    longer_delete: float = 0.3  # probability: prior of a longer run of deletions [LOG: several-readings]
+    longer_insert: float = 0.7  # probability: the same of insertions [LOG: several-readings]
+    delete_strength: float = 30.0  # count: weight of the prior of longer deletions [LOG: several-readings]
+    insert_strength: float = 5.0  # count: weight of the prior of longer insertions [untuned]
 
 
 CONFIG = ReadingErrorsConfig()
@@ -134,8 +135,12 @@ class ReadingErrors:
             kind = "insert" if clean == LONGER else "delete"
             runs = self.counts.get((clean, observed), 0.0)
             total = self.totals["", "all", kind]
-            prior = CONFIG.longer if kind == "delete" else CONFIG.longer_insert
-            longer = (runs + prior * CONFIG.longer_strength) / (total + runs + CONFIG.longer_strength)
+            prior, strength = (
+                (CONFIG.longer_delete, CONFIG.delete_strength)
+                if kind == "delete"
+                else (CONFIG.longer_insert, CONFIG.insert_strength)
+            )
+            longer = (runs + prior * strength) / (total + runs + strength)
             kinds = 0.0 if kind == "delete" else log(self.observed_prob("", observed, "insert"))
             return log(longer) + kinds
         if clean == observed:
