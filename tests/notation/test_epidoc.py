@@ -60,7 +60,9 @@ def test_every_byte_of_the_file_has_a_part():
 
 
 def test_the_prefix_of_the_gap_is_kept():
-    source = b'<t:TEI xmlns:t="http://www.tei-c.org/ns/1.0"><t:gap reason="lost" quantity="1" unit="character"/></t:TEI>'
+    source = (
+        b'<t:TEI xmlns:t="http://www.tei-c.org/ns/1.0"><t:gap reason="lost" quantity="1" unit="character"/></t:TEI>'
+    )
     (_, part), *_ = read_epidoc(source).lacunae
     assert part.markup[0].startswith(b"<t:supplied ")
     assert part.markup[1] == b"</t:supplied>"

@@ -107,6 +107,8 @@ def test_damage_in_leiden_is_readable_and_has_the_rate():
         (False, True),
         (False, False),
     }
-    assert 0.15 < 1 - len("".join(part for part in read_leiden(damaged.encode()).data.decode() if part < "\uf000")) / len(
-        text
-    ) < 0.25
+    assert (
+        0.15
+        < 1 - len("".join(part for part in read_leiden(damaged.encode()).data.decode() if part < "\uf000")) / len(text)
+        < 0.25
+    )
