@@ -49,6 +49,7 @@ BYTES = {"harbour": f"harb{MARK}ur", "morning": f"morn{MARK}ng", "stone": f"st{M
 CHARACTERS = {"André": f"Andr{MARK}", "’s": f"{MARK}s", "café": f"caf{MARK}"}  # noqa: RUF001
 OCR = {"morning": "moming", "the boats": "tbe boats"}
 ANY = {"harbour": f"harb{MARK}ur", "café": f"caf{MARK}", "stone": f"st{MARK}ne"}
+MOJIBAKE = {"café": "cafÃ©", "’s": "â€™s", "harbour": "â€œharbourâ€\ufffd"}  # noqa: RUF001
 DAMAGE = {
     "lost characters of any kind": Damage({"lost": "any"}, ANY, (f"harb{MARK}ur", "o")),
     "lost bytes": Damage({"lost": "bytes"}, BYTES, (f"harb{MARK}ur", "o")),
@@ -74,6 +75,8 @@ DAMAGE = {
     "OCR errors and characters outside ASCII": Damage(
         {"channel": "ocr", "lost": "characters"}, {**OCR, **CHARACTERS}, ("tbe", "the")
     ),
+    "mojibake": Damage({"channel": "mojibake"}, MOJIBAKE, ("cafÃ©", "café")),
+    "typing errors": Damage({"channel": "typing"}, {"quiet": "qiuet", "morning": "mornign"}, ("mornign", "morning")),
 }
 OPTIONS = {
     "experts": "`experts`: networks that the user selects",

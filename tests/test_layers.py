@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 LIBRARY, STUDIES = ROOT / "src" / "conservator", ROOT / "src" / "conservator_studies"
 # From the bottom to the top; modules of the same layer do not import each other.
 LAYERS = [
-    {"errors"},
+    {"channel_names", "errors"},
     {"arrays", "numerics", "system"},
     {"execution", "lattice"},
     {"vocabularies"},

@@ -10,8 +10,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conservator.channel_names import AUTO
 from conservator.channels import OcrConfidence, needs_experts
-from conservator.documents import UTF8, read_input
+from conservator.documents import UTF8, overwritten_rate, read_input
 from conservator.errors import ConservatorError, OptionError
 from conservator.options import DEFAULTS, RestoreOptions
 from conservator.system.files import display_name, read_document, write_document
@@ -50,7 +51,7 @@ class Document:
         """Return the options for this document: the recognised text of an OCR file or a scan needs an OCR channel."""
         if self.transcript is None:
             return options
-        if options.channel == DEFAULTS.channel:
+        if options.channel in (DEFAULTS.channel, AUTO):
             return replace(options, channel="ocr")
         if needs_experts(options.channel):
             expected = "must be 'ocr' or another channel of errors in visible text for a file of an OCR engine"
@@ -135,7 +136,7 @@ def open_document(
         options.encoding,
         name=name,
         markers=options.markers,
-        allow_invalid_utf8=options.allow_invalid_utf8,
+        allow_invalid_utf8=options.allow_invalid_utf8 or (options.channel == AUTO and overwritten_rate(source) > 0),
     )
     return Document(text.data, name, text.encoding, text.detected, source=source)
 

@@ -7,6 +7,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 from unicodedata import category
 
+from conservator.channel_names import AUTO, MASK, OCR, TEXT_CHANNELS
 from conservator.errors import ConservatorError, OptionError
 from conservator.system.files import check_encoding, display_name, read_file
 
@@ -30,7 +31,8 @@ MAX_WORDS = 10_000  # words: in a web request [safety limit]
 MAX_WORD_CHARS = 200  # characters: length of a word or phrase [safety limit]
 MAX_WORDS_BYTES = 2**20  # bytes: size of a file of words [safety limit]
 NAME_LIMITS = {"web": MAX_TEXT_CHARS}
-CHANNEL_NAME = "[a-z]+(:[0-9.eE+-]*)?"  # regular expression: a channel that is not a file
+# regular expression: a channel that is not a file
+CHANNEL_NAME = f"({'|'.join((AUTO, MASK, OCR, *TEXT_CHANNELS))}|replacement:[0-9.eE+-]+)"
 NUMBER_NOUNS = {int: "integer", float: "number"}
 
 
@@ -220,11 +222,11 @@ class RestoreOptions:
     )
     channel: "str | Path | Channel | EditChannel" = option(  # noqa: RUF009
         "mask",
-        "How the document was damaged. mask: only the marked positions are lost. replacement:RATE: this share of the "
-        "bytes was replaced, without marks. ocr: OCR errors. mojibake: decoded with a wrong encoding. typing: typing "
-        "errors. spaces: missing or additional spaces. case: lost capital letters. hyphenation: words broken at line "
-        "ends. FILE.json: a channel that conservator channel fit wrote (not in web requests). Several are separated by "
-        "commas.",
+        "How the document was damaged. mask: only the marked positions are lost. auto: detected from the document. "
+        "replacement:RATE: this share of the bytes was replaced, without marks. ocr: OCR errors. mojibake: decoded "
+        "with a wrong encoding. typing: typing errors. spaces: missing or additional spaces. case: lost capital "
+        "letters. hyphenation: words broken at line ends. FILE.json: a channel that conservator channel fit wrote (not "
+        "in web requests). Several are separated by commas.",
         limits=NAME_LIMITS,
         web_pattern=rf"^{CHANNEL_NAME}(,{CHANNEL_NAME})*$",
         is_checked=False,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from conservator.channel_names import AUTO
 from conservator.channels import OcrConfidence, as_channel, needs_experts, split_channels
 from conservator.document import Document, open_document
 from conservator.documents import FixedText, read_damaged
@@ -18,6 +19,7 @@ from conservator.options import DEFAULTS, RestoreOptions, expert_names
 from conservator.pipelines.notated import restore_document
 from conservator.pipelines.references import ReferencePaths, ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
+from conservator.pipelines.stages import detect
 from conservator.pipelines.task import AnyExpert, Models, PipelineTask
 from conservator.results import Restoration
 from conservator.results.notices import STAGE_LABELS
@@ -79,6 +81,7 @@ class Restorer:
         document: AnyDocument,
         *,
         references: ReferencePaths | References | ReferenceTexts | None = None,
+        also: Sequence[AnyDocument] = (),
         fixed: Sequence[FixedText] = (),
         ocr_confidence: OcrConfidence | None = None,
         progress: Progress | None = None,
@@ -94,6 +97,9 @@ class Restorer:
                 (hOCR, ALTO, PAGE XML, Tesseract TSV) or of a scan is corrected, with the channel ``ocr`` unless another
                 one is given, and with the confidences in the file.
             references: Reference texts, instead of the restorer's.
+            also: Additional readings of the same text, such as the results of other OCR engines or other damaged
+                copies. Where they differ, the most probable text is chosen, and the stages of the channel follow. The
+                result has the format and the whitespace of ``document``.
             fixed: Fixed text of lost spans: ``(start, stop, text)`` with half-open ranges of bytes of the document
                 (of its UTF-8), in order.
             ocr_confidence: OCR confidence of each character of the document, instead of those of an OCR file.
@@ -108,11 +114,12 @@ class Restorer:
         meter = Meter(progress, options.max_seconds)
         if not isinstance(document, Document):
             document = open_document(document, options, progress=progress)
+        readings = [open_reading(item, number, options, progress) for number, item in enumerate(also, 2)]
         if ocr_confidence is not None:
             document = replace(document, ocr_confidence=ocr_confidence)
         options = document.select_channel(options)
         texts = ReferenceTexts.of(self.references if references is None else references, options.mark, options.words)
-        task = PipelineTask(document, options, self.models, texts, fixed, meter)
+        task = PipelineTask(document, options, self.models, texts, fixed, meter, readings=readings)
         try:
             with threads_for(estimate_bytes_read(document, options)):
                 return restore_document(task)
@@ -124,13 +131,23 @@ class Restorer:
             )
             raise TooSlowError(problem) from error
 
+    def detect(self, document: AnyDocument, *, progress: Progress | None = None) -> tuple[str, ...]:
+        """Return the channels that damaged a document: values of the option ``channel``, in order.
+
+        Undamaged text, and text whose only damage is marked, have the channel ``mask``.
+        """
+        meter = Meter(progress, self.options.max_seconds)
+        if not isinstance(document, Document):
+            document = open_document(document, self.options, progress=progress)
+        return detect(PipelineTask(document, self.options, self.models, self.references, (), meter))
+
     def estimate_rescoring_seconds(self, document: Document) -> float:
         """Estimate how long language models take with a document; 0 if the effort is not ``best``."""
         options = document.select_channel(self.options)
         rescorer = self.models.rescorer(options)
         if rescorer is None:
             return 0.0
-        if not needs_experts(options.channel):
+        if options.channel == AUTO or not needs_experts(options.channel):
             uncertain = int(ASSUMED_UNCERTAIN_SHARE * len(document.data))
             return rescorer.estimate_seconds(document.data.decode(errors="replace"), uncertain)
         damaged = read_damaged(document.data, mark=options.mark, gap=options.gap_markers)
@@ -147,6 +164,7 @@ def restore(
     *,
     engine: Engine | None = None,
     references: ReferencePaths | References | ReferenceTexts | None = None,
+    also: Sequence[AnyDocument] = (),
     fixed: Sequence[FixedText] = (),
     ocr_confidence: OcrConfidence | None = None,
     progress: Progress | None = None,
@@ -163,7 +181,15 @@ def restore(
     restorer = Restorer(
         experts, with_changes(RestoreOptions(), options), engine, references, language_models=language_models
     )
-    return restorer.restore(document, fixed=fixed, ocr_confidence=ocr_confidence, progress=progress)
+    return restorer.restore(document, also=also, fixed=fixed, ocr_confidence=ocr_confidence, progress=progress)
+
+
+def open_reading(reading: AnyDocument, number: int, options: RestoreOptions, progress: Progress | None) -> Document:
+    """Open an additional reading; ``number``: for messages, if it is not a file."""
+    if isinstance(reading, Document):
+        return reading
+    name = None if isinstance(reading, Path) else f"reading {number}"
+    return open_document(reading, options, name=name, progress=progress)
 
 
 def estimate_bytes_read(document: Document, options: RestoreOptions) -> int:

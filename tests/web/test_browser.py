@@ -186,20 +186,20 @@ def test_waiting_choices_are_sent_together_and_can_be_undone(page, address):
 
 def test_a_choice_may_contain_the_mark(page, address):
     page.goto(address)
-    page.fill("#document", "one _ two _ three")
+    page.fill("#document", "one ¤ two ¤ three")
     page.click("summary")
-    page.fill("#mark", "_")
+    page.fill("#mark", "¤")
     page.click("#restore")
     wait_for_result(page)
     page.locator("#view .r[data-i='0']").first.click()
-    page.fill(".tip input", "__")
+    page.fill(".tip input", "¤¤")
     page.keyboard.press("Enter")
-    expect(page.locator("#view .document .r.yours")).to_have_text("__", timeout=30_000)
+    expect(page.locator("#view .document .r.yours")).to_have_text("¤¤", timeout=30_000)
     wait_for_result(page)
     expect(page.locator("#view .document [data-i]")).to_have_count(2)
     page.click("#restore")  # with the choice
     wait_for_result(page)
-    expect(page.locator("#view .document .r.yours")).to_have_text("__")
+    expect(page.locator("#view .document .r.yours")).to_have_text("¤¤")
 
 
 def test_an_old_result_is_greyed_out_or_removed(page, address):
@@ -436,7 +436,7 @@ def test_the_report_shows_the_notices(page, tmp_path):
     notices = (*domain_notice(5.0, 0.1, 0.0), Notice("other", "<b>another</b> one"))
     (tmp_path / "report.html").write_text(replace(restoration, notices=notices).to_html())
     page.goto((tmp_path / "report.html").as_uri())
-    expect(page.locator(".axis")).to_contain_text("where bytes were lost")
+    expect(page.locator(".axis")).to_contain_text("where characters were lost")
     assert page.locator(".warning").all_inner_texts() == [
         f"{notice.message[0].upper()}{notice.message[1:]}." for notice in notices
     ]

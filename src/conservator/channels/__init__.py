@@ -14,7 +14,6 @@ from conservator.channels.observation import Excerpt, Observation, Status
 from conservator.channels.ocr_calibration import CalibrationCurve, CharacterConfidence, OcrCalibration, calibration_of
 from conservator.channels.ocr_confidence import OcrConfidence
 from conservator.channels.registry import (
-    TEXT_CHANNELS,
     as_channel,
     as_edit_channel,
     check_channels,
@@ -26,7 +25,6 @@ from conservator.channels.token_dependent import TokenDependentMaskChannel
 
 __all__ = [
     "CORRUPT",
-    "TEXT_CHANNELS",
     "CalibrationCurve",
     "Channel",
     "CharacterConfidence",

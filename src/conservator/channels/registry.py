@@ -3,18 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+from conservator.channel_names import AUTO, OCR, TEXT_CHANNELS
 from conservator.channels.channel import Channel
 from conservator.channels.edits import EditChannel
 from conservator.channels.mask import MaskChannel
 from conservator.channels.replacement import ReplacementChannel
 from conservator.errors import OptionError
 
-OCR = "ocr"
-# Channels whose errors in visible text are corrected without experts.
-TEXT_CHANNELS = ("mojibake", "hyphenation", "spaces", "case", "typing")
 NAMES = (
-    f"mask, replacement:RATE (such as replacement:0.05), ocr, {', '.join(TEXT_CHANNELS)}, or the file of a fitted "
-    "channel (NAME.json); several are separated by commas"
+    f"auto, mask, replacement:RATE (such as replacement:0.05), ocr, {', '.join(TEXT_CHANNELS)}, or the file of a "
+    "fitted channel (NAME.json); several are separated by commas"
 )
 DEFAULT = Path(__file__).parent / "ocr.json"  # fitted to typeset and degraded pages, recognised by Tesseract
 MASK_RATE = 0.5  # probability: of the mask channel; it does not affect a restoration [definition]
@@ -34,8 +32,11 @@ def needs_experts(channel: Any) -> bool:
 
 def check_channels(channel: Any, vocab_size: int) -> None:
     """Raise an OptionError for the name of a channel that does not exist."""
-    for part in split_channels(channel):
-        if part not in TEXT_CHANNELS and as_edit_channel(part) is None:
+    parts = split_channels(channel)
+    if AUTO in parts and len(parts) > 1:
+        raise OptionError("channel", f"auto must be the only channel, got {channel!r}")
+    for part in parts:
+        if part not in (AUTO, *TEXT_CHANNELS) and as_edit_channel(part) is None:
             as_channel(part, vocab_size)
 
 

@@ -1,10 +1,13 @@
 """Descriptions of a result for the terminal."""
 
+import re
 from typing import TYPE_CHECKING
 
+from conservator.channel_names import READINGS
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters
 
 if TYPE_CHECKING:
+    from conservator.document import Document
     from conservator.results import Edit, Gap, Restoration
 
 LISTED_REFERENCES = 3  # references: listed in the summary [untuned]
@@ -13,12 +16,15 @@ LISTED_CHANGES = 10  # corrections: listed in the summary [untuned]
 CONTEXT_CHARACTERS = 24  # characters: shown on each side of a correction, at most [untuned]
 MIN_LISTED_PROBABILITY = 0.01  # probability: smaller ones are displayed as "under 1 %" [definition]
 NEWLINE = b"\n"
+QUESTION_MARKS = re.compile(r"(?<![^\s(\"'])[^\W\d_]+\?+[^\W\d_]+(?![^\s.,;:!?)\"'])")  # words, but not addresses
 MAX_LISTED_PROBABILITY = 0.995  # probability: larger ones are displayed as "over 99 %" [definition]
 
 
 def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOptions) -> str:
     """Describe a document without anything to restore or correct."""
     action = "correct" if restoration.is_correction else "restore"
+    if restoration.channels[:1] == (READINGS,):
+        return f"nothing to {action}: no additional reading of {name} has a more probable text"
     read_as = f" (read as {restoration.encoding})" if restoration.encoding != "utf-8" else ""
     if options.channel != DEFAULTS.channel:
         unit = "byte" if str(options.channel).startswith("replacement") else "character"
@@ -31,6 +37,19 @@ def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOp
         f"nothing to {action}: {name}{read_as} contains no {' and no '.join(missing)}; use --mark if another text "
         "stands for lost characters, or --channel ocr for OCR errors"
     )
+
+
+def describe_detection(document: "Document", channels: tuple[str, ...]) -> list[str]:
+    """Describe damage that the default options do not restore: errors in visible text, and question marks in words."""
+    lines = []
+    names = ",".join(channels)
+    if names != DEFAULTS.channel:
+        lines.append(f"the text has errors of the kind {names}: --channel {names} corrects them")
+    inside = len(QUESTION_MARKS.findall(document.data.decode(errors="replace")))
+    if inside:
+        words = counted(inside, "word")
+        lines.append(f"{words} with a question mark inside: --mark '?' restores lost characters there")
+    return lines
 
 
 def summary(restoration: "Restoration") -> list[str]:
@@ -58,8 +77,12 @@ def summary(restoration: "Restoration") -> list[str]:
 
 
 def describe_notices(restoration: "Restoration") -> list[str]:
-    """Return the notices of a result as warnings."""
-    return [f"warning: {notice.message}" for notice in restoration.notices]
+    """Return the notices of a result as warnings; the detected damage is no warning."""
+    from conservator.results.notices import DETECTED
+
+    return [
+        notice.message if notice.kind == DETECTED else f"warning: {notice.message}" for notice in restoration.notices
+    ]
 
 
 def format_weights(restoration: "Restoration") -> str:

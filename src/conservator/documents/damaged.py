@@ -13,6 +13,7 @@ from conservator.vocabularies import BYTES
 
 MARK = "\ufffd"  # written by software for a character that it cannot decode
 MOJIBAKE_MARK = MARK.encode().decode("latin-1")  # U+FFFD after another wrong decoding; it counts as a mark, too
+STRAY_ENCODING = "windows-1252"  # of invalid bytes in a text in UTF-8, usually copied from another file
 WARMUP_TEXT = f"A small document, in which a letter is l{MARK}st."  # restored by workers before their first task
 LOST = BYTES.mask
 # bytes: assumed length of a gap before its length is chosen; where a longer gap is valid UTF-8, four bytes are, because
@@ -186,6 +187,7 @@ class DamagedDocument:
                 "is invalid at this position",
                 Advice("encoding", "NAME", "selects another encoding"),
                 Advice("lost", "invalid", f"counts the {counted} as lost"),
+                *stray_advice(self.tokens[invalid].astype(np.uint8).tobytes(), counted),
             )
         return replace(self, tokens=np.where(invalid, np.int16(LOST), self.tokens))
 
@@ -205,6 +207,20 @@ class GapContext:
     position: int
     continues_before: bool
     continues_after: bool
+
+
+def stray_advice(data: bytes, counted: str) -> tuple[Advice, ...]:
+    """Return the advice to read invalid bytes as Windows-1252, if they are characters of it.
+
+    Args:
+        data: The invalid bytes.
+        counted: Their number, for the message.
+    """
+    try:
+        data.decode(STRAY_ENCODING)
+    except UnicodeDecodeError:
+        return ()
+    return (Advice("channel", "mojibake", f"reads the {counted} as {STRAY_ENCODING}"),)
 
 
 def read_damaged(

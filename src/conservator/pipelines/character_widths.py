@@ -210,8 +210,8 @@ def log_pattern_prob(is_lost: Bools) -> float:
     before, after = is_lost[:-1], is_lost[1:]
     total = 0.0
     for state in (False, True):
-        lost, kept = int((after & (before == state)).sum()), int((~after & (before == state)).sum())
-        total += lgamma(lost + 0.5) + lgamma(kept + 0.5) - lgamma(lost + kept + 1) - log(pi)
+        lost, visible = (int((flags & (before == state)).sum()) for flags in (after, ~after))
+        total += lgamma(lost + 0.5) + lgamma(visible + 0.5) - lgamma(lost + visible + 1) - log(pi)
     return total
 
 

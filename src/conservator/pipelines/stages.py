@@ -1,5 +1,6 @@
 """Restore a document in stages, each of which restores one kind of damage.
 
+    readings:     several readings are merged, before all other stages
     OCR errors:   lost characters (if marks are characters) -> OCR errors -> gaps and lost bytes
     text channel: the stage of the channel
     otherwise:    lost characters (if marks are characters) -> gaps, lost and uncertain bytes
@@ -13,23 +14,30 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from conservator.channels import TEXT_CHANNELS, EditChannel, as_edit_channel, split_channels
+from conservator.channel_names import AUTO, MOJIBAKE, OCR, TEXT_CHANNELS, TYPING
+from conservator.channels import EditChannel, as_edit_channel, split_channels
 from conservator.documents import encode_fixed
 from conservator.errors import OptionError
 from conservator.experts import OutOfTimeError
 from conservator.options import ANY_CHARACTER, DEFAULTS, are_marks_characters
 from conservator.pipelines.correction import correct
+from conservator.pipelines.detection import detect_channels
 from conservator.pipelines.lost_bytes import read_damage, restore_bytes
 from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
+from conservator.pipelines.readings import merge_readings, select_readings
 from conservator.pipelines.sequence import compose, next_task, pinned_task
 from conservator.pipelines.task import PipelineTask
-from conservator.results import Restoration
-from conservator.results.notices import time_limit_notice
+from conservator.pipelines.visible_text.mojibake import restore_mojibake
+from conservator.pipelines.visible_text.typing import restore_typing
+from conservator.results import Notice, Restoration
+from conservator.results.notices import detected_notice, time_limit_notice
 
 BYTE_PIPELINE = (ANY_CHARACTER, "bytes", "invalid")  # values of the option lost for marks that ``restore_bytes`` fills
 Stage = Callable[[PipelineTask], Restoration]
-RESTORE_TEXT: dict[Any, Stage] = {}  # name of each of TEXT_CHANNELS -> its stage
-MOJIBAKE = "mojibake"
+RESTORE_TEXT: dict[str, Stage] = {  # name of each of TEXT_CHANNELS -> its stage
+    MOJIBAKE: restore_mojibake,
+    TYPING: restore_typing,
+}
 
 
 def restore_in_stages(task: PipelineTask) -> Restoration:
@@ -40,8 +48,18 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
     Raises:
         OutOfTimeError: the first stage has no result.
     """
+    if task.readings:
+        return restore_readings(task)
     result: Restoration | None = None
-    for channel in ordered_channels(task):
+    notices: tuple[Notice, ...] = ()
+    if task.options.channel == AUTO:
+        channels = detect(task)
+        task = replace(task, options=replace(task.options, channel=",".join(channels)))
+        notices = (detected_notice(channels),)
+    channels = ordered_channels(task)
+    if any(channel in TEXT_CHANNELS for channel in channels):
+        task = pin_fixed(task)
+    for channel in channels:
         options = replace(task.options, channel=channel)
         current = replace(task, options=options)
         try:
@@ -54,22 +72,48 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
                 raise
             return add_time_limit(result, error.stage)
     assert result is not None  # there is at least one channel
-    return result
+    return replace(result, notices=(*notices, *result.notices))
+
+
+def detect(task: PipelineTask) -> tuple[str, ...]:
+    """Return the channels that damaged a document."""
+    with task.meter.stage("detecting"):
+        return detect_channels(task, {**RESTORE_TEXT, OCR: restore_channel})
+
+
+def restore_readings(task: PipelineTask) -> Restoration:
+    """Merge the readings of a document, and restore the text that they have in common."""
+    readings, notices = select_readings(task)
+    if not readings:
+        result = restore_in_stages(replace(task, readings=()))
+    else:
+        result = merged = merge_readings(replace(task, readings=readings))
+        try:
+            result = compose(merged, restore_in_stages(replace(next_task(task, merged), readings=())))
+        except OutOfTimeError as error:
+            result = add_time_limit(merged, error.stage)
+    return replace(result, notices=(*notices, *result.notices))
 
 
 def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
     """Return the channels of a task in the order of their restoration.
 
-    If all of them have errors in visible text only, marks and gaps are restored before those errors, but after
-    mojibake, because a mark in mojibake is a lost byte of a character that was decoded with another encoding.
+    If all of them have errors in visible text only, marks, gaps and lost invalid bytes are restored before those
+    errors, but after mojibake: a mark in mojibake is a lost byte of a character that was decoded with another encoding.
     """
     channels, options = split_channels(task.options.channel), task.options
     markers = [marker.encode() for marker in options.markers]
     are_text = all(channel in TEXT_CHANNELS for channel in channels)
-    if are_text and any(marker in task.document.data for marker in markers):
+    if are_text and (options.lost == "invalid" or any(marker in task.document.data for marker in markers)):
         first = int(channels[0] == MOJIBAKE)
         return (*channels[:first], DEFAULTS.channel, *channels[first:])
     return channels
+
+
+def pin_fixed(task: PipelineTask) -> PipelineTask:
+    """Return a task whose fixed texts may replace visible text."""
+    pins = [*task.pins, *encode_fixed(task.fixed, len(task.document.data))]
+    return replace(task, fixed=(), pins=sorted(pins))
 
 
 def restore_channel(task: PipelineTask) -> Restoration:
@@ -84,8 +128,7 @@ def restore_channel(task: PipelineTask) -> Restoration:
     if edit_channel is None:
         stages = select_stages(task)
     else:  # any text may be wrong, so fixed texts may replace visible text
-        pins = [*task.pins, *encode_fixed(task.fixed, len(task.document.data))]
-        task = replace(task, fixed=(), pins=sorted(pins))
+        task = pin_fixed(task)
         stages = select_ocr_stages(task, edit_channel)
     first, *others = stages
     result = first(task)

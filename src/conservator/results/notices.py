@@ -1,5 +1,6 @@
 """Notices: statements about a result for its user, as data that every output shows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conservator.results.config import RESULTS
@@ -9,8 +10,11 @@ MOSTLY_LOST = "mostly_lost"
 UNKNOWN_CHARACTERS = "unknown_characters"
 UNKNOWN_LANGUAGE = "unknown_language"
 TIME_LIMIT = "time_limit"
+UNRELATED_READING = "unrelated_reading"
+DETECTED = "detected"
 NOT_COVERED = (MOSTLY_LOST, UNKNOWN_CHARACTERS, UNKNOWN_LANGUAGE)  # reasons to leave text unchanged
 STAGE_LABELS = {  # stage of a restoration -> its description for the user
+    "detecting": "detecting the damage",
     "references": "indexing references",
     "choosing experts": "selecting experts",
     "lengths": "estimating gap lengths",
@@ -78,6 +82,17 @@ def domain_notice(cross_entropy: float | None, standard_error: float | None, los
         "reference texts of the same kind and language help"
     )
     return (Notice(OUT_OF_DOMAIN, message),)
+
+
+def detected_notice(channels: Sequence[str]) -> Notice:
+    """Return the notice that states which channels were detected."""
+    names = ",".join(channels)
+    return Notice(DETECTED, f"detected damage: {names} (--channel {names} selects it without detection)")
+
+
+def unrelated_reading_notice(name: str) -> Notices:
+    """Return the notice that a reading is not used."""
+    return (Notice(UNRELATED_READING, f"{name} was not used: it is not a reading of the same text"),)
 
 
 def coverage_notice(uncovered: float) -> Notices:

@@ -97,7 +97,7 @@ def count_words(texts: Iterable[bytes], min_documents: int) -> tuple[Counter[byt
         words = Counter(match[0] for match in WORD.finditer(text) if is_word(match[0]))
         counts.update(words)
         documents.update(words.keys())
-        separators += count_separators(text)
+        separators += count_separators(np.frombuffer(text, dtype=np.uint8))
     return Counter({word: count for word, count in counts.items() if documents[word] >= min_documents}), separators
 
 
@@ -128,6 +128,11 @@ def read_word_list(data: bytes) -> WordList:
 def load_word_list(language: str) -> WordList:
     """Load a shipped word list. The result is cached for the process."""
     return read_word_list((FOLDER / f"{language}.gz").read_bytes())
+
+
+def list_names() -> list[str]:
+    """Return the languages of the shipped word lists."""
+    return sorted(path.stem for path in FOLDER.glob("*.gz") if path.stem != COMMON)
 
 
 @cache

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from conservator.channel_names import OCR
 from conservator.channels.edits import EditChannel
-from conservator.channels.registry import OCR
 from conservator.decoders import Candidate
 from conservator.document import Document
 from conservator.documents import MARK, Pin
