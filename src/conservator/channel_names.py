@@ -6,3 +6,4 @@ OCR = "ocr"
 MOJIBAKE = "mojibake"
 TYPING = "typing"
 TEXT_CHANNELS = (MOJIBAKE, "hyphenation", "spaces", "case", TYPING)  # channels of errors in visible text
+READINGS = "readings"  # several readings of one text were merged; not an option

@@ -16,9 +16,10 @@ from conservator.experts import Meter, OutOfTimeError, Progress, References
 from conservator.experts.causal import CausalExpert
 from conservator.field import Engine
 from conservator.options import DEFAULTS, RestoreOptions, expert_names
+from conservator.pipelines.notated import restore_document
 from conservator.pipelines.references import ReferencePaths, ReferenceTexts
 from conservator.pipelines.rescoring import Rescorer
-from conservator.pipelines.stages import detect, restore_in_stages
+from conservator.pipelines.stages import detect
 from conservator.pipelines.task import AnyExpert, Models, PipelineTask
 from conservator.results import Restoration
 from conservator.results.notices import STAGE_LABELS
@@ -80,6 +81,7 @@ class Restorer:
         document: AnyDocument,
         *,
         references: ReferencePaths | References | ReferenceTexts | None = None,
+        also: Sequence[AnyDocument] = (),
         fixed: Sequence[FixedText] = (),
         ocr_confidence: OcrConfidence | None = None,
         progress: Progress | None = None,
@@ -95,6 +97,9 @@ class Restorer:
                 (hOCR, ALTO, PAGE XML, Tesseract TSV) or of a scan is corrected, with the channel ``ocr`` unless another
                 one is given, and with the confidences in the file.
             references: Reference texts, instead of the restorer's.
+            also: Additional readings of the same text, such as the results of other OCR engines or other damaged
+                copies. Where they differ, the most probable text is chosen, and the stages of the channel follow. The
+                result has the format and the whitespace of ``document``.
             fixed: Fixed text of lost spans: ``(start, stop, text)`` with half-open ranges of bytes of the document
                 (of its UTF-8), in order.
             ocr_confidence: OCR confidence of each character of the document, instead of those of an OCR file.
@@ -109,14 +114,15 @@ class Restorer:
         meter = Meter(progress, options.max_seconds)
         if not isinstance(document, Document):
             document = open_document(document, options, progress=progress)
+        readings = [open_reading(item, number, options, progress) for number, item in enumerate(also, 2)]
         if ocr_confidence is not None:
             document = replace(document, ocr_confidence=ocr_confidence)
         options = document.select_channel(options)
         texts = ReferenceTexts.of(self.references if references is None else references, options.mark, options.words)
-        task = PipelineTask(document, options, self.models, texts, fixed, meter)
+        task = PipelineTask(document, options, self.models, texts, fixed, meter, readings=readings)
         try:
             with threads_for(estimate_bytes_read(document, options)):
-                return restore_in_stages(task)
+                return restore_document(task)
         except OutOfTimeError as error:
             stage = STAGE_LABELS.get(error.stage, error.stage)
             problem = (
@@ -144,7 +150,7 @@ class Restorer:
         if options.channel == AUTO or not needs_experts(options.channel):
             uncertain = int(ASSUMED_UNCERTAIN_SHARE * len(document.data))
             return rescorer.estimate_seconds(document.data.decode(errors="replace"), uncertain)
-        damaged = read_damaged(document.data, mark=options.mark, gap=options.gap)
+        damaged = read_damaged(document.data, mark=options.mark, gap=options.gap_markers)
         visible = damaged.tokens[damaged.tokens != BYTES.mask].astype(np.uint8).tobytes()
         channels = [as_channel(part, BYTES.size) for part in split_channels(options.channel) if needs_experts(part)]
         overwritten = ASSUMED_OPEN_SHARE * any(channel.may_overwrite for channel in channels)
@@ -158,6 +164,7 @@ def restore(
     *,
     engine: Engine | None = None,
     references: ReferencePaths | References | ReferenceTexts | None = None,
+    also: Sequence[AnyDocument] = (),
     fixed: Sequence[FixedText] = (),
     ocr_confidence: OcrConfidence | None = None,
     progress: Progress | None = None,
@@ -174,7 +181,15 @@ def restore(
     restorer = Restorer(
         experts, with_changes(RestoreOptions(), options), engine, references, language_models=language_models
     )
-    return restorer.restore(document, fixed=fixed, ocr_confidence=ocr_confidence, progress=progress)
+    return restorer.restore(document, also=also, fixed=fixed, ocr_confidence=ocr_confidence, progress=progress)
+
+
+def open_reading(reading: AnyDocument, number: int, options: RestoreOptions, progress: Progress | None) -> Document:
+    """Open an additional reading; ``number``: for messages, if it is not a file."""
+    if isinstance(reading, Document):
+        return reading
+    name = None if isinstance(reading, Path) else f"reading {number}"
+    return open_document(reading, options, name=name, progress=progress)
 
 
 def estimate_bytes_read(document: Document, options: RestoreOptions) -> int:
@@ -184,7 +199,7 @@ def estimate_bytes_read(document: Document, options: RestoreOptions) -> int:
         return max(SINGLE_THREAD_BYTES, size)
     if options.evidence_radius is None or options.channel != DEFAULTS.channel:
         return size
-    markers = sum(document.data.count(marker.encode()) for marker in (options.mark, options.gap) if marker)
+    markers = sum(document.data.count(marker.encode()) for marker in options.markers)
     return min(size, 2 * options.evidence_radius * markers)
 
 

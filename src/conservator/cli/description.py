@@ -3,6 +3,7 @@
 import re
 from typing import TYPE_CHECKING
 
+from conservator.channel_names import READINGS
 from conservator.options import DEFAULTS, RestoreOptions, are_marks_characters
 
 if TYPE_CHECKING:
@@ -22,13 +23,14 @@ MAX_LISTED_PROBABILITY = 0.995  # probability: larger ones are displayed as "ove
 def describe_undamaged(restoration: "Restoration", name: str, options: RestoreOptions) -> str:
     """Describe a document without anything to restore or correct."""
     action = "correct" if restoration.is_correction else "restore"
+    if restoration.channels[:1] == (READINGS,):
+        return f"nothing to {action}: no additional reading of {name} has a more probable text"
     read_as = f" (read as {restoration.encoding})" if restoration.encoding != "utf-8" else ""
     if options.channel != DEFAULTS.channel:
         unit = "byte" if str(options.channel).startswith("replacement") else "character"
         return f"nothing to {action}: no {unit} of {name}{read_as} has a more probable alternative"
     missing = ["mark U+FFFD" if options.mark == DEFAULTS.mark else f"mark {options.mark!r}"]
-    if options.gap is not None:
-        missing.append(f"gap {options.gap!r}")
+    missing += [f"gap {marker!r}" for marker in options.gap_markers]
     if options.lost == "invalid":
         missing.append("invalid UTF-8 byte")
     return (
@@ -138,6 +140,8 @@ def describe_correction(observed: bytes, edit: "Edit") -> str:
 def describe_loss(restoration: "Restoration") -> str:
     """Describe the damage: lost bytes, or marks that stand for characters."""
     counts = restoration.summary
+    if restoration.notation != "plain":
+        return f"{counted(counts.lost, 'character')} lost, in {counted(counts.spans, 'lacuna', 'lacunae')}"
     if restoration.unit == "character":
         encoding = "" if restoration.lost_by is None else f" ({restoration.lost_by} text, read as UTF-8)"
         kind = " outside ASCII" if are_marks_characters(restoration.lost_unit) else ""
@@ -174,6 +178,6 @@ def describe_sources(sources: dict[str | None, int]) -> list[str]:
     return parts
 
 
-def counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str, plural: str | None = None) -> str:
     """Format a number with a noun."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"

@@ -36,6 +36,7 @@ EXAMPLES = (
     "  conservator restore letter.txt --lost encoding:windows-1252 -o restored.txt\n\n"
     "  conservator restore page.txt --channel ocr --reference archive/ -o corrected.txt\n\n"
     "  conservator restore page.hocr -o corrected.hocr\n\n"
+    "  conservator restore page.hocr --also engine2.txt --also engine3.txt -o merged.hocr\n\n"
     "  conservator restore scan.png --report report.html -o page.txt\n\n"
     "  conservator restore overwritten.txt --channel replacement:0.05 -o restored.txt\n\n"
     "Exit codes: 0 restored, or corrected (also if no correction was needed); 2 invalid usage; 3 input or output "
@@ -55,6 +56,17 @@ def restore(
             "or PDF; needs Tesseract); - reads standard input."
         ),
     ],
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--also",
+            metavar="FILE",
+            help="Additional reading of the same text, such as the result of another OCR engine or another damaged "
+            "copy. Where the readings differ, the most probable text is chosen. The first document determines the "
+            "format of the result. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[str, typer.Option("--out", "-o", help="Output file; - writes to standard output.")] = "-",
     *,
     models: ModelArguments,
@@ -83,12 +95,14 @@ def restore(
         from conservator.channels import needs_experts
         from conservator.document import open_document
         from conservator.restorer import Restorer
+        from conservator.results.notices import UNRELATED_READING
 
     name = "standard input" if damaged == "-" else display_name(damaged)
     with progress_bar() as progress, as_usage_errors():
         document = open_document(data, options, name=name, progress=progress)
         options = document.select_channel(options)
-        has_details = report is not None or json is not None or options.gap is not None
+        has_gaps = bool(options.gap_markers) or options.notation not in ("auto", "plain")
+        has_details = report is not None or json is not None or has_gaps
         if "alternatives" not in given and has_details and options.channel == DEFAULTS.channel:
             options = replace(options, alternatives=REPORT_ALTERNATIVES)
         select, loaded = models.experts is None, None
@@ -101,7 +115,9 @@ def restore(
         if models.references:
             progress("references", 0.0)
         references = read_references(models.references or [], damaged)
-        restoration = restorer.restore(document, references=references, progress=progress)
+        restoration = restorer.restore(
+            document, references=references, also=[Path(path) for path in also or []], progress=progress
+        )
     document.write(restoration, out)
     if document.transcript is not None and Path(out).suffix != ".txt":
         written_format = document.transcript.format
@@ -115,13 +131,15 @@ def restore(
         if restoration.out_of_time is not None or restoration.not_covered:
             messages.print("\n".join(f"{name}: {notice.message}" for notice in restoration.notices), soft_wrap=True)
             raise typer.Exit(NOT_COVERED if restoration.not_covered else 0)
-        messages.print(describe_undamaged(restoration, name, options), soft_wrap=True)
-        if options.channel == DEFAULTS.channel:
+        unused = [notice.message for notice in restoration.notices if notice.kind == UNRELATED_READING]
+        messages.print("\n".join([*unused, describe_undamaged(restoration, name, options)]), soft_wrap=True)
+        is_default = options.channel == DEFAULTS.channel and not restoration.is_correction
+        if is_default:
             with as_usage_errors():
                 channels = restorer.detect(document)
             for line in describe_detection(document, channels):
                 messages.print(line, soft_wrap=True)
-        raise typer.Exit(0 if options.channel != DEFAULTS.channel else NOTHING_TO_RESTORE)
+        raise typer.Exit(NOTHING_TO_RESTORE if is_default else 0)
     encoding, written = restoration.encoding, restoration.encoded[1]
     if encoding != "utf-8":
         detected = " (detected)" if document.encoding_detected else ""

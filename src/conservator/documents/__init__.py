@@ -15,10 +15,14 @@ from conservator.documents.damaged import (
 from conservator.documents.encoding import UTF8, InputText, encode_text, read_input, write_text
 from conservator.documents.overwritten import overwritten_rate
 from conservator.documents.splice import splice
+from conservator.documents.symbols import GAP_SYMBOL, LOST_SYMBOL, LOST_SYMBOLS, SymbolText
 from conservator.documents.texts import read_texts
 
 __all__ = [
+    "GAP_SYMBOL",
     "LOST",
+    "LOST_SYMBOL",
+    "LOST_SYMBOLS",
     "MARK",
     "UTF8",
     "Comparison",
@@ -27,6 +31,7 @@ __all__ = [
     "GapContext",
     "InputText",
     "Pin",
+    "SymbolText",
     "compare_documents",
     "damage",
     "encode_fixed",

@@ -1,5 +1,6 @@
 """Restore a document in stages, each of which restores one kind of damage.
 
+    readings:     several readings are merged, before all other stages
     OCR errors:   lost characters (if marks are characters) -> OCR errors -> gaps and lost bytes
     text channel: the stage of the channel
     otherwise:    lost characters (if marks are characters) -> gaps, lost and uncertain bytes
@@ -23,6 +24,7 @@ from conservator.pipelines.correction import correct
 from conservator.pipelines.detection import detect_channels
 from conservator.pipelines.lost_bytes import read_damage, restore_bytes
 from conservator.pipelines.lost_characters import detect_lost_characters, restore_characters
+from conservator.pipelines.readings import merge_readings, select_readings
 from conservator.pipelines.sequence import compose, next_task, pinned_task
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.visible_text.mojibake import restore_mojibake
@@ -46,6 +48,8 @@ def restore_in_stages(task: PipelineTask) -> Restoration:
     Raises:
         OutOfTimeError: the first stage has no result.
     """
+    if task.readings:
+        return restore_readings(task)
     result: Restoration | None = None
     notices: tuple[Notice, ...] = ()
     if task.options.channel == AUTO:
@@ -77,6 +81,20 @@ def detect(task: PipelineTask) -> tuple[str, ...]:
         return detect_channels(task, {**RESTORE_TEXT, OCR: restore_channel})
 
 
+def restore_readings(task: PipelineTask) -> Restoration:
+    """Merge the readings of a document, and restore the text that they have in common."""
+    readings, notices = select_readings(task)
+    if not readings:
+        result = restore_in_stages(replace(task, readings=()))
+    else:
+        result = merged = merge_readings(replace(task, readings=readings))
+        try:
+            result = compose(merged, restore_in_stages(replace(next_task(task, merged), readings=())))
+        except OutOfTimeError as error:
+            result = add_time_limit(merged, error.stage)
+    return replace(result, notices=(*notices, *result.notices))
+
+
 def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
     """Return the channels of a task in the order of their restoration.
 
@@ -84,7 +102,7 @@ def ordered_channels(task: PipelineTask) -> tuple[Any, ...]:
     errors, but after mojibake: a mark in mojibake is a lost byte of a character that was decoded with another encoding.
     """
     channels, options = split_channels(task.options.channel), task.options
-    markers = [marker.encode() for marker in (options.mark, options.gap) if marker]
+    markers = [marker.encode() for marker in options.markers]
     are_text = all(channel in TEXT_CHANNELS for channel in channels)
     if are_text and (options.lost == "invalid" or any(marker in task.document.data for marker in markers)):
         first = int(channels[0] == MOJIBAKE)

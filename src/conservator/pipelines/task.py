@@ -95,6 +95,7 @@ class PipelineTask:
         fixed: Fixed text of lost spans.
         meter: Counts cost and time, reports progress, and enforces the time limit.
         pins: Edits of earlier stages, as fixed texts.
+        readings: Additional readings of the text of the document.
     """
 
     document: Document
@@ -104,6 +105,7 @@ class PipelineTask:
     fixed: Sequence[FixedText]
     meter: Meter
     pins: Sequence[Pin] = ()
+    readings: Sequence[Document] = ()
 
     @cached_property
     def generator(self) -> torch.Generator:

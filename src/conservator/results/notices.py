@@ -10,6 +10,7 @@ MOSTLY_LOST = "mostly_lost"
 UNKNOWN_CHARACTERS = "unknown_characters"
 UNKNOWN_LANGUAGE = "unknown_language"
 TIME_LIMIT = "time_limit"
+UNRELATED_READING = "unrelated_reading"
 DETECTED = "detected"
 NOT_COVERED = (MOSTLY_LOST, UNKNOWN_CHARACTERS, UNKNOWN_LANGUAGE)  # reasons to leave text unchanged
 STAGE_LABELS = {  # stage of a restoration -> its description for the user
@@ -87,6 +88,11 @@ def detected_notice(channels: Sequence[str]) -> Notice:
     """Return the notice that states which channels were detected."""
     names = ",".join(channels)
     return Notice(DETECTED, f"detected damage: {names} (--channel {names} selects it without detection)")
+
+
+def unrelated_reading_notice(name: str) -> Notices:
+    """Return the notice that a reading is not used."""
+    return (Notice(UNRELATED_READING, f"{name} was not used: it is not a reading of the same text"),)
 
 
 def coverage_notice(uncovered: float) -> Notices:

@@ -3,7 +3,7 @@
 from conservator.experts.word_ngram.counts import HIDDEN_BYTE, WORD, WordCounts, count_word_ngrams
 from conservator.experts.word_ngram.expert import WordExpert, WordModel
 from conservator.experts.word_ngram.frequencies import WordFrequencies
-from conservator.experts.word_ngram.lists import identify_languages
+from conservator.experts.word_ngram.lists import identify_languages, load_word_list
 
 __all__ = [
     "HIDDEN_BYTE",
@@ -14,4 +14,5 @@ __all__ = [
     "WordModel",
     "count_word_ngrams",
     "identify_languages",
+    "load_word_list",
 ]

@@ -42,11 +42,13 @@ class Proposal:
         start: First byte of the span.
         stop: End of the span, in bytes.
         scores: Candidate in UTF-8 -> its log-score; the first one is the observed text.
+        fills_marker: Whether the observed text has a marker, so that the probabilities are not calibrated.
     """
 
     start: int
     stop: int
     scores: Mapping[bytes, float]
+    fills_marker: bool = False
 
 
 Propose = Callable[[str], Iterable[Proposal]]  # from the text of a document; proposals may overlap protected text
@@ -64,7 +66,8 @@ class TextChannel:
         calibrate: From the posterior probability of an edit to the probability that it is correct.
         notices: Statements about the result.
         errors: Error handler with which the document is decoded, as of ``bytes.decode``.
-        consumes_marks: Whether marks are visible text, which may change.
+        changes_marks: Whether marks may change.
+        changes_gaps: Whether gap markers may change.
     """
 
     name: str
@@ -74,7 +77,8 @@ class TextChannel:
     calibrate: Callable[[float], float] = float
     notices: tuple[Notice, ...] = ()
     errors: str = "strict"
-    consumes_marks: bool = False
+    changes_marks: bool = False
+    changes_gaps: bool = False
 
 
 def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoration:
@@ -82,7 +86,8 @@ def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoratio
     document, options = task.document, task.options
     text = decode(document.data, channel.errors)
     fixed = [*task.pins, *encode_fixed(task.fixed, len(document.data))]
-    markers = (options.gap,) if channel.consumes_marks else (options.mark, options.gap)
+    markers = [] if channel.changes_marks else [options.mark]
+    markers += [] if channel.changes_gaps else options.gap_markers
     protected = sorted([*((start, stop) for start, stop, _ in fixed), *marker_ranges(document.data, markers)])
     edits = [Edit((start, stop), data, 1.0, is_fixed=True) for start, stop, data in fixed]
     out_of_time, rescorer = None, None
@@ -103,7 +108,8 @@ def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoratio
             except OutOfTimeError as error:
                 out_of_time = error.stage
         for index, posterior in posteriors.items():
-            edit = make_edit(document.data, slots[index], posterior.candidates, channel, options.alternatives)
+            calibrate = float if proposals[index].fills_marker else channel.calibrate
+            edit = make_edit(document.data, slots[index], posterior.candidates, calibrate, options.alternatives)
             if edit is not None and is_accepted(edit, options.min_log_odds, options.min_confidence):
                 edits.append(edit)
     added = () if rescorer is None else rescorer.experts
@@ -142,11 +148,11 @@ def decode(data: bytes, errors: str = "strict") -> str:
         ) from error
 
 
-def marker_ranges(data: bytes, markers: Iterable[str | None]) -> list[tuple[int, int]]:
+def marker_ranges(data: bytes, markers: Iterable[str]) -> list[tuple[int, int]]:
     """Return the byte ranges of marks and gap markers."""
     ranges: list[tuple[int, int]] = []
     for marker in markers:
-        ranges += [match.span() for match in re.finditer(re.escape(marker.encode()), data)] if marker else []
+        ranges += [match.span() for match in re.finditer(re.escape(marker.encode()), data)]
     return ranges
 
 
@@ -177,7 +183,7 @@ def is_uncertain(slot: Slot) -> bool:
 
 
 def make_edit(
-    data: bytes, slot: Slot, posterior: Mapping[bytes, float], channel: TextChannel, alternatives: int
+    data: bytes, slot: Slot, posterior: Mapping[bytes, float], calibrate: Callable[[float], float], alternatives: int
 ) -> Edit | None:
     """Return the most probable candidate of a slot as an edit; None if it is the observed text."""
     observed = data[slot.start : slot.stop]
@@ -187,7 +193,7 @@ def make_edit(
         return None
     tiny = float(np.finfo(np.float64).tiny)
     log_odds = log(max(probability, tiny)) - log(max(posterior.get(observed, 0.0), tiny))
-    calibrated = channel.calibrate(probability)
+    calibrated = calibrate(probability)
     rest = (1 - calibrated) / max(1 - probability, tiny)
     listed = [Candidate(best, calibrated), *(Candidate(text, rest * value) for text, value in ordered[1:])]
     return Edit((slot.start, slot.stop), best, calibrated, log_odds, alternatives=tuple(listed[:alternatives]))

@@ -40,7 +40,7 @@ def restore_mojibake(task: PipelineTask) -> Restoration:
         return propose_decoded(text, task)
 
     return correct_visible_text(
-        task, TextChannel(MOJIBAKE, propose, ("ftfy", "words"), errors="surrogateescape", consumes_marks=True)
+        task, TextChannel(MOJIBAKE, propose, ("ftfy", "words"), errors="surrogateescape", changes_marks=True)
     )
 
 
