@@ -41,7 +41,7 @@ def check(result, source):
 def test_leiden(restorer):
     result = restorer.restore(LEIDEN, notation="leiden", alternatives=3)
     check(result, LEIDEN)
-    assert result.text.startswith("The harb[our] was qu[i]et in the mor[n..]g, and (the) o\u0323ld men [sat] on the [")
+    assert result.text.startswith("The harb[our] was qu[i]et in the mor[nin]g, and (the) o\u0323ld men [sat] on the [")
     assert len(result.gaps) == 4
     assert [edit.text for edit in result.edits][:1] == ["our"]
     assert all(len(edit.alternatives) == 3 for edit in result.edits)

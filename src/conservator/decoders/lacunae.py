@@ -1,14 +1,16 @@
-"""Candidates for a lacuna: a beam search over characters, given the text on both sides.
+"""Candidates for a lacuna: beam searches over characters in both directions, given the text on both sides.
 
 With the text before the lacuna l and the text after it r, a candidate x of n characters has the log-score
 
-    score(x) = log p(n) + log p(x | l) + log p(r | l x)
+    score(x) = log p(n) + (log p(x | l) + log p(r | l x)  +  log q(x | r) + log q(l | x r)) / (2 T)
 
-under a mixture of character n-gram models, of which the mean weights and the first ``CONTEXT`` characters of r matter.
-The search extends the best candidates by one character after the other; r is added at the end.
+with the temperature T. p is a mixture of character n-gram models that reads from left to right, and q one that reads
+from right to left. Each search extends its best hypotheses by one character after the other, and adds the text at the
+end; a candidate of either search is scored in both directions.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,53 +23,108 @@ from conservator.numerics import compiled
 
 
 @dataclass(frozen=True)
+class Directions:
+    """Mixtures of models that read a text in both directions.
+
+    Attributes:
+        forward: models that read from left to right.
+        backward: models that read from right to left.
+        letters: characters of their texts, the most frequent first.
+        temperature: divides the log-scores of candidates.
+    """
+
+    forward: CharNgramMixture
+    backward: CharNgramMixture
+    letters: str
+    temperature: float = 1.0
+
+
+@dataclass(frozen=True)
 class LacunaSearch:
     """Limits of the search.
 
     Attributes:
         width: hypotheses that are extended at each character.
-        left_characters: characters before the lacuna that are read.
-        right_characters: characters after the lacuna that are scored.
+        gap_width: the same for a lacuna of more than ``few_lengths`` possible lengths.
+        few_lengths: largest number of lengths that are searched with the full width.
+        before_characters: characters before the lacuna, in reading direction, that are read.
+        after_characters: characters after the lacuna that are scored.
     """
 
-    width: int = 200  # hypotheses: of the beam [untuned]
-    left_characters: int = 64  # characters: before the lacuna; farther ones affect only the weights [untuned]
-    right_characters: int = 10  # characters: after the lacuna; farther ones hardly depend on it [untuned]
+    width: int = 200  # hypotheses: of the beam [LOG: lacunae]
+    gap_width: int = 50  # hypotheses: the costs of a length are those of ``width`` hypotheses otherwise [untuned]
+    few_lengths: int = 5  # lengths: of an estimate of two characters [untuned]
+    before_characters: int = 64  # characters: farther ones affect only the weights [untuned]
+    after_characters: int = 10  # characters: farther ones hardly depend on the lacuna [untuned]
 
     def candidates(
-        self, mixture: CharNgramMixture, alphabet: str, left: str, right: str, lengths: Mapping[int, float]
+        self, models: Directions, alphabet: str, left: str, right: str, lengths: Mapping[int, float]
     ) -> dict[str, float]:
-        """Return candidate -> its log-score, at most ``width`` for each length.
+        """Return candidate -> its log-score.
 
         Args:
-            mixture: the models.
+            models: the models.
             alphabet: characters of the candidates.
             left: text before the lacuna, up to the nearest unknown text.
             right: text after the lacuna, up to the nearest unknown text.
             lengths: number of characters -> its log-probability.
         """
-        before, after = code_points(left), code_points(right[: self.right_characters])
+        forward = self.search(models.forward, alphabet, left, right, set(lengths))
+        found = self.search(models.backward, alphabet, right[::-1], left[::-1], set(lengths))
+        backward = {text[::-1]: score for text, score in found.items()}
+        forward |= self.score(models.forward, left, backward.keys() - forward.keys(), right)
+        missing = {text[::-1] for text in forward.keys() - backward.keys()}
+        scored = self.score(models.backward, right[::-1], missing, left[::-1])
+        backward |= {text[::-1]: score for text, score in scored.items()}
+        scale = 0.5 / models.temperature
+        return {text: lengths[len(text)] + scale * (forward[text] + backward[text]) for text in forward}
+
+    def search(
+        self, mixture: CharNgramMixture, alphabet: str, left: str, right: str, lengths: set[int]
+    ) -> dict[str, float]:
+        """Return candidate -> its log-score in one direction, at most ``width`` of each length."""
+        width = self.width if len(lengths) <= self.few_lengths else self.gap_width
         letters = code_points("".join(sorted(alphabet)))
-        models = len(mixture.roots)
+        before, after = self._contexts(left, right)
         texts, scores = np.zeros((1, 0), dtype=np.int64), np.zeros(1)
-        current = start_weights(mixture.trie, mixture.roots, mixture.weights, mixture.reset_prob, before)[None]
+        parameters = (mixture.trie, mixture.roots, mixture.weights, mixture.reset_prob)
+        current = start_weights(*parameters, before)[None]
         found: dict[str, float] = {}
-        for length in range(1, max(lengths) + 1):
-            steps, posteriors = extend(
-                mixture.trie, mixture.roots, mixture.weights, mixture.reset_prob, before, texts, current, letters
-            )
+        for length in range(1, max(lengths, default=0) + 1):
+            steps, posteriors = extend(*parameters, before, texts, current, letters)
             totals = (scores[:, None] + steps).ravel()
-            best = np.argsort(-totals, kind="stable")[: self.width]
+            best = np.argsort(-totals, kind="stable")[:width]
             rows, columns = best // len(letters), best % len(letters)
             texts = np.hstack([texts[rows], letters[columns, None]])
-            scores, current = totals[best], posteriors.reshape(-1, models)[best]
+            scores, current = totals[best], posteriors.reshape(-1, posteriors.shape[2])[best]
             if length in lengths:
-                ends = finish(
-                    mixture.trie, mixture.roots, mixture.weights, mixture.reset_prob, before, texts, current, after
-                )
-                for text, score in zip(texts.tolist(), (scores + ends + lengths[length]).tolist(), strict=True):
-                    found["".join(map(chr, text))] = score
+                ends = finish(*parameters, before, texts, current, after, length)
+                found |= zip(as_texts(texts), (scores + ends).tolist(), strict=True)
         return found
+
+    def score(self, mixture: CharNgramMixture, left: str, texts: Iterable[str], right: str) -> dict[str, float]:
+        """Return the log-scores of texts in one direction."""
+        before, after = self._contexts(left, right)
+        parameters = (mixture.trie, mixture.roots, mixture.weights, mixture.reset_prob)
+        start = start_weights(*parameters, before)
+        by_length: defaultdict[int, list[str]] = defaultdict(list)
+        for text in sorted(texts):
+            by_length[len(text)].append(text)
+        found: dict[str, float] = {}
+        for length, listed in by_length.items():
+            rows = code_points("".join(listed)).reshape(-1, length)
+            current = np.tile(start, (len(rows), 1))
+            found |= zip(listed, finish(*parameters, before, rows, current, after, 0).tolist(), strict=True)
+        return found
+
+    def _contexts(self, left: str, right: str) -> tuple[Ints, Ints]:
+        """Return the code points of the text that is read before a lacuna, and of the text after it."""
+        return code_points(left[-self.before_characters :]), code_points(right[: self.after_characters])
+
+
+def as_texts(rows: Ints) -> list[str]:
+    """Return rows (k, n) of code points as texts."""
+    return ["".join(map(chr, row)) for row in rows.tolist()]
 
 
 @compiled
@@ -75,7 +132,7 @@ def start_weights(trie: Trie, roots: Ints, weights: Floats, reset_prob: float, l
     """Compute the weights (m,) of the models after the text ``left``."""
     current = weights.copy()
     paths, counts = np.zeros((len(roots), trie.order), dtype=np.int64), np.zeros(len(roots), dtype=np.int64)
-    for position in range(max(0, len(left) - 64), len(left)):
+    for position in range(len(left)):
         find_all_contexts(trie, roots, left[max(0, position - trie.order + 1) : position], paths, counts)
         mix(trie, paths, counts, weights, reset_prob, left[position], current)
     return current
@@ -111,16 +168,25 @@ def extend(
 
 @compiled
 def finish(
-    trie: Trie, roots: Ints, weights: Floats, reset_prob: float, left: Ints, texts: Ints, current: Floats, right: Ints
+    trie: Trie,
+    roots: Ints,
+    weights: Floats,
+    reset_prob: float,
+    left: Ints,
+    texts: Ints,
+    current: Floats,
+    right: Ints,
+    read: int,
 ) -> Floats:
-    """Compute the log-probability (k,) of the text after the lacuna given each hypothesis."""
+    """Compute the log-probability (k,) of texts and of the text after them, without their first ``read`` characters."""
     scores = np.zeros(len(texts))
     models = len(roots)
     paths, counts = np.zeros((models, trie.order), dtype=np.int64), np.zeros(models, dtype=np.int64)
+    known = left[max(0, len(left) - trie.order + 1) :]
     for row in range(len(texts)):
-        text = np.concatenate((left[max(0, len(left) - trie.order + 1) :], texts[row], right))
+        text = np.concatenate((known, texts[row], right))
         mixed = current[row].copy()
-        for position in range(len(text) - len(right), len(text)):
+        for position in range(len(known) + read, len(text)):
             find_all_contexts(trie, roots, text[max(0, position - trie.order + 1) : position], paths, counts)
             scores[row] += np.log(mix(trie, paths, counts, weights, reset_prob, text[position], mixed))
     return scores

@@ -4,7 +4,6 @@ A lacuna is restored as a whole or not at all. Lacunae are searched from the fir
 probable texts of the others, if these are probable enough, as context.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -13,16 +12,15 @@ import numpy as np
 
 from conservator.arrays import Floats
 from conservator.decoders import Candidate
-from conservator.decoders.lacunae import LacunaSearch
+from conservator.decoders.lacunae import Directions, LacunaSearch
 from conservator.decoders.rescoring import Slot
 from conservator.documents import Pin, encode_fixed, splice
 from conservator.experts import OutOfTimeError
-from conservator.experts.char_ngram import CharNgramMixture
 from conservator.notation import Lacuna, lacuna_of
 from conservator.options import ANY_CHARACTER
 from conservator.pipelines.candidate_scores import candidate_rescorer
 from conservator.pipelines.corrected_text import build_correction
-from conservator.pipelines.lacuna_models import lacuna_mixture
+from conservator.pipelines.lacuna_models import lacuna_models
 from conservator.pipelines.rescoring import RESCORING, precision_by_name
 from conservator.pipelines.task import PipelineTask
 from conservator.pipelines.visible_text.correction import expert_weights
@@ -76,9 +74,9 @@ def restore_lacunae(task: PipelineTask) -> Restoration:
     posteriors: list[dict[str, float]] = []
     with task.meter.measure() as spent:
         visible = "".join(character if lacuna_of(character) is None else UNREADABLE[1] for character in text)
-        mixture = lacuna_mixture(visible, task.references, options)
+        models = lacuna_models(visible, task.references, options)
         with task.meter.stage("decoding"):
-            scores = search_all(task, text, lacunae, fixed, mixture)
+            scores = search_all(task, text, lacunae, fixed, models)
         posteriors = [normalise(listed) for listed in scores]
         rescorer = candidate_rescorer(task)
         if rescorer is not None:
@@ -96,6 +94,7 @@ def restore_lacunae(task: PipelineTask) -> Restoration:
             edits.append(edit)
             confidences[edit.span] = character_confidence(posterior)
     added = () if rescorer is None else rescorer.experts
+    mixture = models.forward
     names = (*mixture.names, *(expert.spec.name for expert in added))
     weights = expert_weights(len(mixture.names), len(added), RESCORING.balance)
     weights[: len(mixture.names)] = mixture.weights * weights[: len(mixture.names)].sum()
@@ -139,16 +138,17 @@ def lengths_of(lacuna: Lacuna, max_characters: int) -> dict[int, float]:
 
 
 def search_all(
-    task: PipelineTask, text: str, lacunae: Sequence[MarkedLacuna], fixed: Sequence[Pin], mixture: CharNgramMixture
+    task: PipelineTask, text: str, lacunae: Sequence[MarkedLacuna], fixed: Sequence[Pin], models: Directions
 ) -> list[dict[str, float]]:
     """Return candidate -> its log-score, for each lacuna."""
-    alphabet = find_alphabet(text, task)
+    alphabet = find_alphabet(text, models)
     shown = list(text)  # the most probable text of each lacuna, where it is context of the others
     starts = {start: number for number, start in enumerate(accumulate((len(c.encode()) for c in text), initial=0))}
     for start, _, data in fixed:
         if lacuna_of(text[starts[start]]) is not None:
             shown[starts[start]] = data.decode(errors="replace")
     scores: list[dict[str, float]] = [{} for _ in lacunae]
+    contexts: dict[int, tuple[str, str]] = {}  # lacuna -> the text around it at its last search
     passes = range(CONFIG.passes if len(lacunae) > 1 else 1)
     for step in task.meter.steps(range(len(passes) * len(lacunae))):
         number = step % len(lacunae)
@@ -156,7 +156,10 @@ def search_all(
         if not lacuna.lengths:
             continue
         left, right = context_before(shown, lacuna.index), context_after(shown, lacuna.index + 1)
-        scores[number] = SEARCH.candidates(mixture, alphabet, left, right, lacuna.lengths)
+        if contexts.get(number) == (left, right):
+            continue
+        contexts[number] = left, right
+        scores[number] = SEARCH.candidates(models, alphabet, left, right, lacuna.lengths)
         posterior = normalise(scores[number])
         best = next(iter(posterior))
         is_probable = posterior[best] >= CONFIG.min_context_prob
@@ -167,7 +170,7 @@ def search_all(
 def context_before(shown: Sequence[str], index: int) -> str:
     """Return the text before a lacuna, up to the nearest unknown text."""
     parts, size = list[str](), 0
-    while index > 0 and size < SEARCH.left_characters:
+    while index > 0 and size < SEARCH.before_characters:
         index -= 1
         if is_unknown(shown[index]):
             return "".join(reversed(parts))
@@ -179,7 +182,7 @@ def context_before(shown: Sequence[str], index: int) -> str:
 def context_after(shown: Sequence[str], index: int) -> str:
     """Return the text after a lacuna, up to the nearest unknown text."""
     text = ""
-    while index < len(shown) and len(text) < SEARCH.right_characters:
+    while index < len(shown) and len(text) < SEARCH.before_characters:
         if is_unknown(shown[index]):
             return text
         text += shown[index]
@@ -192,15 +195,10 @@ def is_unknown(shown: str) -> bool:
     return shown in UNREADABLE or (len(shown) == 1 and lacuna_of(shown) is not None)
 
 
-def find_alphabet(text: str, task: PipelineTask) -> str:
-    """Return the characters of candidates: letters and blanks of the text and of the references."""
-    counts = Counter(text)
-    for _, reference in task.references.texts:
-        counts.update(reference)
-    if not task.references.texts:  # letters of the scripts of the text that it happens to lack
-        counts.update(dict.fromkeys(map(chr, range(ord("a"), ord("z") + 1)), 0) if text.isascii() else {})
-    usual = [character for character, _ in counts.most_common() if is_restorable(character)]
-    return "".join(usual[: CONFIG.max_letters]) or "aeiou "
+def find_alphabet(text: str, models: Directions) -> str:
+    """Return the characters of candidates: letters and blanks of the text and of the models."""
+    restorable = filter(is_restorable, dict.fromkeys([*text, *models.letters]))
+    return "".join(list(restorable)[: CONFIG.max_letters]) or "aeiou "
 
 
 def is_restorable(character: str) -> bool:

@@ -35,6 +35,8 @@ def restore_document(task: PipelineTask) -> Restoration:
         raise OptionError("lost", f"marks stand for characters in editorial notation, got {options.lost!r}")
     if task.document.ocr_confidence is not None:
         raise OptionError("notation", f"a document with OCR confidences has no editorial notation, got {notation!r}")
+    if task.readings:
+        raise OptionError("readings", "a document in editorial notation cannot be merged with other readings")
     reading = READERS[notation](task.document.data)
     task = replace(
         task,

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from conservator.decoders.lacunae import Directions
 from conservator.documents import DamagedDocument, read_damaged, read_texts
 from conservator.experts import References, load_phrases, make_references
 from conservator.experts.char_ngram import (
-    ORDER,
     REFERENCES,
     WORDS,
     CharNgramMixture,
@@ -78,22 +78,17 @@ class ReferenceTexts:
     @cached_property
     def char_ngram_prior(self) -> CharNgramMixture:
         """The built-in character n-gram models and, if there are any, models of the references and of the words."""
-        models = self.char_ngram_models()
-        return CharNgramMixture.of([*load_char_ngram_models(), *models]) if models else load_char_ngram_prior()
-
-    def char_ngram_models(self, order: int = ORDER) -> list[CharNgramModel]:
-        """Return the character n-gram models of the references and of the words, if there are any."""
-        models = [CharNgramModel.of(REFERENCES, (text for _, text in self.texts), order)] if self.texts else []
+        models = [CharNgramModel.of(REFERENCES, (text for _, text in self.texts))] if self.texts else []
         if self.words:
             words = [word.translate(STRAIGHT_QUOTES) for word in self.words]
             # The counts of a word in a single context would be below the discount of the model.
-            contexts = (f"{before} {word} " for word in words for before in CONTEXTS)
-            models.append(CharNgramModel.of(WORDS, contexts, order))
-        return models
+            texts = (f"{before} {word} " for word in words for before in CONTEXTS)
+            models.append(CharNgramModel.of(WORDS, texts))
+        return CharNgramMixture.of([*load_char_ngram_models(), *models]) if models else load_char_ngram_prior()
 
     @cached_property
-    def lacuna_models(self) -> dict[tuple[str, ...], CharNgramMixture]:
-        """Cache of the models for lacunae: languages -> the mixture of the references and of these languages."""
+    def lacuna_models(self) -> dict[tuple[str, ...], Directions]:
+        """Cache of the models for lacunae: languages -> the models of the references and of these languages."""
         return {}
 
     @cached_property
