@@ -207,6 +207,14 @@ def test_the_language_of_a_text_is_identified(language, text):
     assert sum(languages.values()) == pytest.approx(1)
 
 
+@pytest.mark.parametrize(
+    ("text", "language"), [("a qui?k fox", "en"), ("Bonjour le mon?e", "fr"), ("Der M?nn ist da", "de")]
+)
+def test_all_words_of_a_short_text_identify_its_language(text, language):
+    languages = identify_languages(text.encode().replace(b"?", bytes([HIDDEN_BYTE])))
+    assert max(languages, key=languages.__getitem__) == language
+
+
 def test_a_text_without_frequent_words_has_no_language():
     assert identify_languages(b"x1 = qwv(zzk) + 17; vbn[3]") == {}
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from math import log
-from unicodedata import category
+from unicodedata import category, normalize
 
 from rapidfuzz.distance import Levenshtein
 
@@ -23,30 +23,41 @@ from conservator.documents import GAP_SYMBOL, LOST_SYMBOLS
 ErrorEvent = tuple[str, str]  # (clean, observed) characters; one of them is empty for a deletion or an insertion
 LONGER = "longer"  # event of a run, instead of its second and later characters
 # characters: number of a class that an unseen error may be [untuned]
-CLASS_SIZES = {"a": 30, "A": 30, "0": 10, " ": 2, ".": 20, "?": 100}
+CLASS_SIZES = {"a": 30, "é": 20, "A": 30, "0": 10, " ": 2, ".": 20, "?": 100}
 
 
 @dataclass(frozen=True)
 class ReadingErrorsConfig:
     """Parameters of the errors of a reading."""
 
-    strength: float = 60.0  # count: weight of the class of a clean character [untuned]
-    class_strength: float = 60.0  # count: weight of all characters in that of a class [untuned]
+    strength: float = 60.0  # count: weight of the class of a clean character [LOG: several-readings]
+    class_strength: float = 60.0  # count: weight of all characters in that of a class [LOG: several-readings]
+    # count: the same for digits, which the prior of the text cannot predict [LOG: several-readings]
+    digit_strength: float = 10_000.0
+    plain: float = 0.5  # probability: that a wrong accented letter lost its accent [untuned]
     error_strength: float = 3.0  # count: weight of the classes among the errors of a character [untuned]
-    prior_errors: float = 2.0  # count: prior errors of each kind [untuned]
     prior_rate: float = 0.05  # probability: prior of an error [untuned]
-    longer: float = 0.3  # probability: prior of a longer run of deletions or insertions [untuned]
-    longer_insert: float = 0.7
-    longer_strength: float = 5.0  # count: weight of this prior [untuned]
+    longer_delete: float = 0.3  # probability: prior of a longer run of deletions [LOG: several-readings]
+    longer_insert: float = 0.7  # probability: the same of insertions [LOG: several-readings]
+    delete_strength: float = 30.0  # count: weight of the prior of longer deletions [LOG: several-readings]
+    insert_strength: float = 5.0  # count: weight of the prior of longer insertions [untuned]
 
 
 CONFIG = ReadingErrorsConfig()
 
 
 @cache
+def plain(character: str) -> str:
+    """Return a character without its diacritics."""
+    return normalize("NFD", character)[0]
+
+
+@cache
 def class_of(character: str) -> str:
     """Return the class of a character; the empty text is its own class."""
     kind = category(character) if character else ""
+    if kind == "Ll" and plain(character) != character:
+        return "é"
     names = {"Ll": "a", "Lo": "a", "Lu": "A", "Lt": "A", "Nd": "0", "Zs": " ", "Cc": " ", "": ""}
     return names.get(kind, "." if kind.startswith("P") else "?")
 
@@ -91,7 +102,8 @@ class ReadingErrors:
         )
         if outcome == "insert":
             return value
-        for name, strength in ((class_of(clean), CONFIG.class_strength), (f"={clean}", CONFIG.strength)):
+        class_strength = CONFIG.digit_strength if class_of(clean) == "0" else CONFIG.class_strength
+        for name, strength in ((class_of(clean), class_strength), (f"={clean}", CONFIG.strength)):
             value = (totals["", name, outcome] + strength * value) / (totals["", name, ""] + strength)
         return value
 
@@ -101,6 +113,8 @@ class ReadingErrors:
         given = class_of(clean) if clean else ""
         kinds = {name: totals[outcome, given, name] for name in CLASS_SIZES}
         value = (kinds[kind] + 1) / (sum(kinds.values()) + len(kinds)) / CLASS_SIZES[kind]
+        if clean and plain(clean) != clean:
+            value = (1 - CONFIG.plain) * value + CONFIG.plain * (observed == plain(clean))
         total = totals["", f"={clean}", outcome] if clean else totals["", "all", outcome]
         if given == kind == "0":
             return value
@@ -121,8 +135,12 @@ class ReadingErrors:
             kind = "insert" if clean == LONGER else "delete"
             runs = self.counts.get((clean, observed), 0.0)
             total = self.totals["", "all", kind]
-            prior = CONFIG.longer if kind == "delete" else CONFIG.longer_insert
-            longer = (runs + prior * CONFIG.longer_strength) / (total + runs + CONFIG.longer_strength)
+            prior, strength = (
+                (CONFIG.longer_delete, CONFIG.delete_strength)
+                if kind == "delete"
+                else (CONFIG.longer_insert, CONFIG.insert_strength)
+            )
+            longer = (runs + prior * strength) / (total + runs + strength)
             kinds = 0.0 if kind == "delete" else log(self.observed_prob("", observed, "insert"))
             return log(longer) + kinds
         if clean == observed:

@@ -92,6 +92,12 @@ def test_the_message_offers_the_channel(channel, restorer):
             restorer.restore(data.replace(b"\xfc", b"\x81"), channel=channel)
 
 
+def test_characters_of_the_plane_of_placeholders_stay(restorer):
+    text = "\U00100000 â€œlossyâ€\ufffd, and \U00100000\U0010fffd â€œdecodingâ€\ufffd."
+    result = restorer.restore(text, channel="mojibake")
+    assert result.text == "\U00100000 “lossy”, and \U00100000\U0010fffd “decoding”."
+
+
 def test_fixed_text_stays(restorer):
     text = "Er heiÃŸt MÃ¼ller."
     start = text.encode().index("Ã¼".encode())

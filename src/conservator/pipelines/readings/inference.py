@@ -33,6 +33,7 @@ class MergeConfig:
     folds: int = 5  # count: parts of the text that the prior of each slot excludes, or not [untuned]
     block_chars: int = 80  # characters: shortest chunk of the text in one fold [untuned]
     document_weight: float = 0.5  # probability: weight of the model of the text in the prior [untuned]
+    inverse_temperature: float = 0.5  # inverse temperature: of the posteriors [LOG: several-readings]
     min_posterior: float = 1e-3  # probability: candidates below it are not counted [untuned]
 
 
@@ -139,7 +140,7 @@ class MergedText:
         slot = self.slots[index]
         candidates = search(slot, errors, prior, self.text_before(index), self.text_after(index))
         scores = np.array([candidate.score for candidate in candidates])
-        posterior = np.exp(scores - scores.max())
+        posterior = np.exp(CONFIG.inverse_temperature * (scores - scores.max()))
         merged = MergedSlot(slot, candidates, posterior / posterior.sum())
         self.current[index] = merged.best
         return merged

@@ -15,6 +15,7 @@ FREQUENT_ROWS = {
 }
 CAPITAL = 0.1  # ratio: of a capital letter to its small letter [untuned]
 FREQUENT = 0.1  # ratio: of a character in FREQUENT_ROWS to the most frequent one [untuned]
+SHARED = 3.0  # ratio: of a frequent character of several encodings to that of one less [untuned]
 ENCODED = 0.01  # ratio: of another character that an encoding has [untuned]
 LETTER = 0.003  # ratio: of a letter that none of the encodings has [untuned]
 OTHER = 0.0003  # ratio: of any other character [untuned]
@@ -44,11 +45,13 @@ def commonness(character: str) -> float:
     ranked = rank_table().get(character)
     if ranked is not None:
         return ranked
-    best = OTHER if category(character)[0] not in "LM" else LETTER
+    value = OTHER if category(character)[0] not in "LM" else LETTER
     for encoding, rows in FREQUENT_ROWS.items():
         try:
             first = character.encode(encoding)[0]
         except UnicodeEncodeError:
             continue
-        best = max(best, FREQUENT if any(low <= first <= high for low, high in rows) else ENCODED)
-    return best
+        value = max(value, ENCODED)
+        if any(low <= first <= high for low, high in rows):
+            value = SHARED * value if value >= FREQUENT else FREQUENT
+    return value

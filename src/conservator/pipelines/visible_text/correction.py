@@ -42,11 +42,13 @@ class Proposal:
         start: First byte of the span.
         stop: End of the span, in bytes.
         scores: Candidate in UTF-8 -> its log-score; the first one is the observed text.
+        fills_marker: Whether the observed text has a marker, so that the probabilities are not calibrated.
     """
 
     start: int
     stop: int
     scores: Mapping[bytes, float]
+    fills_marker: bool = False
 
 
 Propose = Callable[[str], Iterable[Proposal]]  # from the text of a document; proposals may overlap protected text
@@ -106,7 +108,8 @@ def correct_visible_text(task: PipelineTask, channel: TextChannel) -> Restoratio
             except OutOfTimeError as error:
                 out_of_time = error.stage
         for index, posterior in posteriors.items():
-            edit = make_edit(document.data, slots[index], posterior.candidates, channel, options.alternatives)
+            calibrate = float if proposals[index].fills_marker else channel.calibrate
+            edit = make_edit(document.data, slots[index], posterior.candidates, calibrate, options.alternatives)
             if edit is not None and is_accepted(edit, options.min_log_odds, options.min_confidence):
                 edits.append(edit)
     added = () if rescorer is None else rescorer.experts
@@ -180,7 +183,7 @@ def is_uncertain(slot: Slot) -> bool:
 
 
 def make_edit(
-    data: bytes, slot: Slot, posterior: Mapping[bytes, float], channel: TextChannel, alternatives: int
+    data: bytes, slot: Slot, posterior: Mapping[bytes, float], calibrate: Callable[[float], float], alternatives: int
 ) -> Edit | None:
     """Return the most probable candidate of a slot as an edit; None if it is the observed text."""
     observed = data[slot.start : slot.stop]
@@ -190,7 +193,7 @@ def make_edit(
         return None
     tiny = float(np.finfo(np.float64).tiny)
     log_odds = log(max(probability, tiny)) - log(max(posterior.get(observed, 0.0), tiny))
-    calibrated = channel.calibrate(probability)
+    calibrated = calibrate(probability)
     rest = (1 - calibrated) / max(1 - probability, tiny)
     listed = [Candidate(best, calibrated), *(Candidate(text, rest * value) for text, value in ordered[1:])]
     return Edit((slot.start, slot.stop), best, calibrated, log_odds, alternatives=tuple(listed[:alternatives]))

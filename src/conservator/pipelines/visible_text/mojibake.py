@@ -51,7 +51,7 @@ def propose_decoded(text: str, task: PipelineTask) -> Iterator[Proposal]:
         text: The document; invalid bytes are surrogates, as with the error handler ``surrogateescape``.
         task: The task, for its references.
     """
-    placeholders = Placeholders()
+    placeholders = Placeholders(frozenset(text))
     line = undo_lines(text, placeholders, reads_stray_bytes=task.options.lost != "invalid")
     if line.text == text:
         return

@@ -9,6 +9,7 @@ lost: U+FFFD or ``?`` is in its place. Such a sequence becomes a placeholder, wh
 """
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,15 +26,17 @@ from conservator.pipelines.visible_text.commonness import commonness
 MAX_LAYERS = 6  # layers: undone at most [safety limit]
 MAX_COMBINATIONS = 4096  # byte sequences: of a sequence with lost bytes that are compared [safety limit]
 LOST_BYTE, PLACEHOLDER, NO_BYTE = "\u0101", "\u0102", "\u0100"  # symbols of ``symbols_of`` beside the bytes
-FIRST_PLACEHOLDER = 0x100000  # code point: private use plane 16; its characters stand for sets of characters
+FIRST_PLACEHOLDER = 0x100000  # code point: of the private use plane 16, whose characters are not decoded
 # A Cyrillic or Greek letter and a symbol within a Latin word: a letter that was decoded as Windows-1251 or -1253.
 MIXED_SCRIPTS = re.compile("[A-Za-z][ГДЕΓΔΕ][^\\s\u2010-\u2022\u2026\x00-\x7f][A-Za-z]")
+FIRST_OTHER_SCRIPT = "\u0370"  # all characters before it are Latin letters and their symbols
+RARE_LATIN = range(0x180, 0x300)  # code points of rare and phonetic Latin letters
 ART_ENCODINGS = ("macroman", "cp437")  # their characters for bytes of UTF-8 are common in drawings and faces
 CONTROLS = re.compile("[\x80-\x9f]")  # Windows-1252 has other characters for these bytes
 EXACT = (
     "[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|\xed[\x80-\x9f][\x80-\xbf]"
     "|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}"
-    "|\xf4[\x80-\x8f][\x80-\xbf]{2}|\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]"
+    "|\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]"
 )
 # A space in the place of a no-break space (byte A0), where the character is likely.
 SPACED = (
@@ -50,6 +53,8 @@ LOSSY = (
     f"|[\xe0-\xef][?{LOST_BYTE}]{ANY}|[\xe0-\xef]{ANY}[?{LOST_BYTE}]"
     f"|[\xf0-\xf4][?{LOST_BYTE}]{ANY}{ANY}|[\xf0-\xf4]{ANY}[?{LOST_BYTE}]{ANY}|[\xf0-\xf4]{ANY}{ANY}[?{LOST_BYTE}]"
 )
+# The last byte of punctuation was dropped, because it is a control character. A space after it belongs to the text.
+DROPPED = f"\xe2\x80(?![\x80-\xbf?{LOST_BYTE}{PLACEHOLDER}])"
 RUN = f"[\x80-\xff{LOST_BYTE}{PLACEHOLDER}]"
 MIXED = f"{RUN}*{PLACEHOLDER}{RUN}*"  # symbols around a placeholder
 
@@ -63,9 +68,13 @@ def patterns_of(alternatives: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
 
 
+LOSSY_RUN = re.compile(
+    f"(?:{EXACT}|[\xc2-\xdf]{LOST_BYTE}|[\xe0-\xef](?:{LOST_BYTE}{ANY}|{ANY}{LOST_BYTE})"
+    f"|[\xf0-\xf4](?:{LOST_BYTE}{ANY}{ANY}|{ANY}{LOST_BYTE}{ANY}|{ANY}{ANY}{LOST_BYTE}))+"
+)
 EXACT_PATTERNS = patterns_of("")
 SPACED_PATTERNS = patterns_of(f"|(?P<spaced>{SPACED})")
-LOSSY_PATTERNS = patterns_of(f"|(?P<lossy>{LOSSY})|(?P<spaced>{SPACED})")
+LOSSY_PATTERNS = patterns_of(f"|(?P<lossy>{LOSSY})|(?P<dropped>{DROPPED})|(?P<spaced>{SPACED})")
 CHARACTER = re.compile(EXACT)
 
 
@@ -102,20 +111,26 @@ class Placeholders:
     """Characters that stand for sets of characters.
 
     Attributes:
+        reserved: Characters that occur in the document.
         sets: placeholder -> its characters with their prior probabilities.
         encodings: Encoding -> the number of lines that were decoded with it.
     """
 
+    reserved: frozenset[str] = frozenset()
     encodings: Counter[str] = field(default_factory=Counter)
     sets: dict[str, Mapping[str, float]] = field(default_factory=dict)
     _numbers: dict[tuple[str, ...], str] = field(default_factory=dict)
+    _free: Iterator[str] = field(default_factory=lambda: map(chr, range(FIRST_PLACEHOLDER, sys.maxunicode)))
 
     def add(self, characters: Mapping[str, float]) -> str:
         """Return the placeholder of a set of characters; the character itself if it is the only one."""
         if len(characters) == 1:
             return next(iter(characters))
-        placeholder = self._numbers.setdefault(tuple(characters), chr(FIRST_PLACEHOLDER + len(self.sets)))
-        self.sets[placeholder] = characters
+        placeholder = self._numbers.get(tuple(characters))
+        if placeholder is None:
+            placeholder = next(character for character in self._free if character not in self.reserved)
+            self._numbers[tuple(characters)] = placeholder
+            self.sets[placeholder] = characters
         return placeholder
 
 
@@ -221,13 +236,7 @@ def undo_layer(line: Tracked, placeholders: Placeholders) -> Tracked:
         if decoded is not line:
             placeholders.encodings[name] += 1
             return decoded
-    parts = []
-    for match in UTF8_DETECTOR_RE.finditer(text):
-        part = line.part(*match.span())
-        if len(match[0]) < len(text) and is_bad(match[0]):
-            undone = undo(part, placeholders)
-            if undone is not part:
-                parts.append((*match.span(), undone))
+    parts = undo_parts(line, text, placeholders)
     if parts:
         return line.replaced(parts)
     controls = [
@@ -235,6 +244,55 @@ def undo_layer(line: Tracked, placeholders: Placeholders) -> Tracked:
         for index, character in replace_controls(text)
     ]
     return line.replaced(controls) if controls else line
+
+
+def undo_parts(line: Tracked, text: str, placeholders: Placeholders) -> list[tuple[int, int, Tracked]]:
+    """Undo the wrong decodings of parts of a line.
+
+    A part that is no mojibake by itself has the encoding of the others, if its characters are of another script.
+
+    Args:
+        line: The line.
+        text: Its text with marks instead of placeholders.
+        placeholders: The placeholders of the text.
+    """
+    counts, parts, left = placeholders.encodings.copy(), list[tuple[int, int, Tracked]](), list[tuple[int, int]]()
+    for match in UTF8_DETECTOR_RE.finditer(text):
+        part = line.part(*match.span())
+        if len(match[0]) == len(text):
+            continue
+        undone = undo(part, placeholders) if is_bad(match[0]) else part
+        if undone is part:
+            left.append(match.span())
+        else:
+            parts.append((*match.span(), undone))
+    for name, _ in (placeholders.encodings - counts).most_common(1):
+        for span in left:
+            decoded = decode_line(line.part(*span), Encoding.of(name), placeholders)
+            if len(decoded.text) > 1 and all(character >= FIRST_OTHER_SCRIPT for character in decoded.text):
+                parts.append((*span, decoded))
+    return sorted([*parts, *undo_lossy_parts(line, parts, placeholders)], key=lambda part: part[0])
+
+
+def undo_lossy_parts(
+    line: Tracked, parts: Sequence[tuple[int, int, Tracked]], placeholders: Placeholders
+) -> Iterator[tuple[int, int, Tracked]]:
+    """Yield sequences with marks that are lost bytes of Windows-1252.
+
+    A sequence of two bytes may be a letter and the mark of a lost character, so it needs other mojibake in the line.
+
+    Args:
+        line: The line.
+        parts: Parts of the line that are decoded.
+        placeholders: The placeholders of the text.
+    """
+    encoding = Encoding.of("sloppy-windows-1252")
+    for match in LOSSY_RUN.finditer(encoding.symbols_of(line.text, placeholders)):
+        is_free = all(match.end() <= start or stop <= match.start() for start, stop, _ in parts)
+        if is_free and LOST_BYTE in match[0] and (parts or len(match[0]) > 2):
+            decoded = decode_line(line.part(*match.span()), encoding, placeholders)
+            if MARK not in decoded.text:
+                yield (*match.span(), decoded)
 
 
 def decode_line(line: Tracked, encoding: Encoding, placeholders: Placeholders) -> Tracked:
@@ -262,6 +320,13 @@ def decode_sequences(
                 encoding.bytes_at(character, symbol, placeholders)
                 for character, symbol in zip(line.text[start:stop], symbols[start:stop], strict=True)
             ]
+            if match.lastgroup == "dropped":
+                sets.append(encoding.bytes_at(MARK, LOST_BYTE, placeholders))
+                characters = enumerate_characters(sets)
+                if characters:
+                    origin = [line.origin[start], line.origin[stop]]
+                    parts.append((start, stop, Tracked(placeholders.add(characters), origin)))
+                continue
             for first, last, characters in segment(sets, is_mixed=match.lastgroup == "mixed"):
                 origin = [line.origin[start + first], line.origin[start + last]]
                 parts.append((start + first, start + last, Tracked(placeholders.add(characters), origin)))
@@ -317,6 +382,8 @@ def enumerate_characters(sets: Sequence[Mapping[int, float]]) -> dict[str, float
             for _, probability in combination:
                 prior *= probability
             priors[text] = priors.get(text, 0.0) + prior
+    if all(ord(text) in RARE_LATIN for text in priors):  # a capital letter before the mark of a lost character
+        return {}
     total = sum(priors.values())
     return {text: value / total for text, value in sorted(priors.items(), key=lambda item: (-item[1], item[0]))}
 

@@ -35,6 +35,7 @@ class LostConfig:
     """Constants of the choice."""
 
     order: int = 5  # characters: of the longest n-gram [LOG: mojibake]
+    model_error: float = 0.02  # probability: that the frequencies do not apply [LOG: mojibake]
     back_off: float = 2.0  # counts: weight of the shorter n-grams [untuned]
     listed_share: float = 0.9  # probability: 1 - u of the score [untuned]
     list_words: float = 5000.0  # words: weight of the word lists among the n-grams [untuned]
@@ -48,6 +49,7 @@ class LostConfig:
 
 
 CONFIG = LostConfig()
+MIN_LOG_PROB = -12.0  # nats: candidates with a lower log-probability are left out [numerical]
 
 
 class Pattern(NamedTuple):
@@ -161,17 +163,15 @@ class LostCharacters:
 
     def choose(self, spans: Sequence[tuple[int, int]]) -> list[dict[str, float]]:
         """Return candidate -> its score for each of the spans; the score is a log-probability."""
-        patterns = [
-            Pattern(
-                self.text[max(0, start - CONFIG.order) : start] or "\n",
-                self.text[start:stop],
-                self.text[stop : stop + 1],
-            )
-            for start, stop in spans
-        ]
+        patterns = [self.pattern(start, stop) for start, stop in spans]
         model = CharacterModel(self.counts)
         scores = {pattern: self.score(pattern, model) for pattern in dict.fromkeys(patterns)}
         return [scores[pattern] for pattern in patterns]
+
+    def pattern(self, start: int, stop: int) -> Pattern:
+        """Return a word with the characters around it, from the last space on, so that many words have one pattern."""
+        before = self.text[max(0, start - CONFIG.order) : start]
+        return Pattern(before[max(0, before.rfind(" ")) :] or "\n", self.text[start:stop], self.text[stop : stop + 1])
 
     def score(self, pattern: Pattern, model: CharacterModel) -> dict[str, float]:
         """Return candidate -> its log-probability among the candidates of a word, for the most probable ones."""
@@ -197,7 +197,9 @@ class LostCharacters:
             scores[text] = prior + log(share * frequency + (1 - share) * exp(spelled) + 1e-300)
         best = max(scores.values())
         total = best + log(sum(exp(score - best) for score in scores.values()))
-        return {text: score - total for text, score in scores.items() if score - total > -12}
+        probs = {text: exp(score - total) for text, score in scores.items() if score - total > MIN_LOG_PROB}
+        error = CONFIG.model_error
+        return {text: log((1 - error) * prob + error / len(probs)) for text, prob in probs.items()}
 
     def members(self, placeholder: str) -> list[str]:
         """Return the characters of a placeholder, the most probable ones first."""
