@@ -64,6 +64,12 @@ def test_private_characters_are_refused():
 pieces = st.lists(st.sampled_from([*"ab\u03b1\u1ea1 []().<>\n", "[...]", "[c. 5]", "[---]", "\u0323"]), max_size=20)
 
 
+def test_runs_of_marks_are_lacunae():
+    reading = read_leiden("[a]\ufffd\ufffdb \ufffd[...]".encode()).with_marks("\ufffd")
+    assert [part.lacuna.characters for _, part in reading.lacunae] == [2, 1, 3]
+    assert b"".join(reading.source[part.start : part.stop] for part in reading.parts) == reading.source
+
+
 @given(pieces)
 def test_parts_cover_the_document_and_ranges_are_inverse(texts):
     source = "".join(texts).encode()

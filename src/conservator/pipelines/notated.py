@@ -38,6 +38,8 @@ def restore_document(task: PipelineTask) -> Restoration:
     if task.readings:
         raise OptionError("readings", "a document in editorial notation cannot be merged with other readings")
     reading = READERS[notation](task.document.data)
+    if not options.mark.isascii():  # an ASCII mark may be undamaged text
+        reading = reading.with_marks(options.mark, (b"", b"") if notation == "epidoc" else None)
     task = replace(
         task,
         document=replace(task.document, data=reading.data),
@@ -65,7 +67,7 @@ def find_notation(task: PipelineTask) -> str:
 
 
 def has_other_damage(task: PipelineTask) -> bool:
-    """Return whether a reading text has damage other than lacunae: marks, gap markers, or that of another channel."""
+    """Return whether a reading text has damage other than lacunae: ASCII marks, gap markers, or another channel's."""
     markers = (marker.encode() for marker in task.options.markers)
     return task.options.channel != DEFAULTS.channel or any(marker in task.document.data for marker in markers)
 
