@@ -62,7 +62,9 @@ DAMAGE = {
     "lost bytes": Damage({"lost": "bytes"}, BYTES, (f"harb{MARK}ur", "o")),
     "characters outside ASCII": Damage({"lost": "characters"}, CHARACTERS, (f"caf{MARK}", "é")),
     "invalid bytes": Damage({"lost": "invalid"}, {**BYTES, "quiet": "qu\udcffet"}, (f"harb{MARK}ur", "o")),
-    "lacunae in Leiden conventions": Damage({"notation": "leiden"}, LACUNAE, (".3", "ou"), "___", (".3", ".1", "c. 3")),
+    "lacunae in Leiden conventions": Damage(
+        {"notation": "leiden"}, LACUNAE, (".3", "ou"), "___", (".3", ".1", "c. 3", MARK)
+    ),
     "lacunae in EpiDoc": Damage({"notation": "epidoc"}, TEI, (ELEMENT, "iet"), "___", (ELEMENT, SHORT)),
     "overwritten bytes": Damage(
         {"channel": "replacement:0.03", "lost": "bytes"}, {**BYTES, "quiet": "qu#et"}, (f"harb{MARK}ur", "o")

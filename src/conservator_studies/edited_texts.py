@@ -22,7 +22,7 @@ from conservator_studies.corpora import find_file
 FOLDER, SPLIT = "damage", "dev"
 LANGUAGES = {"grc": "grc", "la": "la", "heb": "he"}  # language of a text -> that of the language corpora
 MARK = "\ufffd"
-NOT_TEXT = re.compile(r"\[[^\]]*\]|<[^>]*>|&[a-z]+;")  # lacunae that nobody restored, and markup
+NOT_TEXT = re.compile(r"\[[^\]]*\]|<[^>]*>|&[a-z]+;")  # unrestored lacunae, and markup
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class EditedText:
 
     @property
     def reference(self) -> str:
-        """The restored text as a reference: without lacunae that nobody restored."""
+        """The restored text as a reference: without unrestored lacunae."""
         return NOT_TEXT.sub(" ", self.restored)
 
     def in_leiden(self) -> tuple[str, list[int]]:
@@ -143,9 +143,9 @@ def most_frequent(references: Sequence[str], left: str, right: str, length: int,
         if len(before) < size or len(after) < size or MARK in before + after:
             continue
         pattern = re.compile(f"{re.escape(before)}(?=([^\\n]{{{length}}}){re.escape(after)})")
-        counts = Counter(match[1] for match in pattern.finditer(text))
+        counts, is_longest = Counter(match[1] for match in pattern.finditer(text)), not listed
         for string, number in counts.most_common(count):
-            listed.setdefault(string, number / counts.total() if not listed or size == 4 else 0.0)
+            listed.setdefault(string, number / counts.total() if is_longest else 0.0)
         if len(listed) >= count:
             break
     return list(listed.items())[:count]

@@ -1,12 +1,13 @@
 """Lacunae of inscriptions and papyri: error rate, accuracy among 1 and 20 candidates, and calibration.
 
 All lacunae of a text are lost at once, and written in Leiden conventions. References are the other texts of the set
-(cross-validation by text), or these and texts of the language.
+(cross-validation by text), or literary texts of the language.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -34,12 +35,12 @@ RESAMPLES = 2000  # resamples: of the bootstrap [untuned]
 MIN_ROW = 10  # lacunae: smaller groups have no row [untuned]
 GROUPS = ((1, 1), (2, 3), (4, 6), (7, 10))  # characters: first and last length of each group [definition]
 MAX_CHARACTERS = 10  # characters: longest lacuna [definition]
-OURS = "language"
+OURS = "set"
 LABELS = {
     "frequent": "most frequent string in the same context (other texts)",
     "alone": "no references",
-    "set": "references: other texts",
-    OURS: "references: other texts and language",
+    "language": "references: literary texts of the language",
+    OURS: "references: other texts",
 }
 
 
@@ -156,17 +157,22 @@ def methods_for(
     """Return the methods for the texts of a language and a fold; references are those of the other folds."""
     others = [text for text in texts if text.language == language and text.fold(config.folds) != fold]
     references = [(text.name, text.reference) for text in others]
-    corpus = read_language(resources.corpora, language, config.language_characters)
-    corpus_references = [(f"{language} {number}", text) for number, text in enumerate(corpus)]
     restorers = {
         "alone": Restorer(),
-        "set": Restorer(references=references),
-        OURS: Restorer(references=[*references, *corpus_references]),
+        "language": language_restorer(resources.corpora, language, config.language_characters),
+        OURS: Restorer(references=references),
     }
     return {
         "frequent": partial(by_frequency, [text for _, text in references]),
         **{name: partial(by_restorer, restorer) for name, restorer in restorers.items()},
     }
+
+
+@cache
+def language_restorer(corpora: Path, language: str, max_characters: int) -> Restorer:
+    """Return a restorer whose references are texts of a language."""
+    texts = read_language(corpora, language, max_characters)
+    return Restorer(references=[(f"{language} {number}", text) for number, text in enumerate(texts)])
 
 
 def by_restorer(restorer: Restorer, item: Sampled) -> list[Candidates]:
@@ -182,11 +188,11 @@ def by_restorer(restorer: Restorer, item: Sampled) -> list[Candidates]:
 
 def by_frequency(references: Sequence[str], item: Sampled) -> list[Candidates]:
     """Use the most frequent strings in the same context."""
-    text, found = item.text, []
+    text, listed = item.text, []
     for number in item.numbers:
         start, stop = text.lacunae[number]
-        found.append(most_frequent(references, text.damaged[:start], text.damaged[stop:], stop - start, CANDIDATES))
-    return found
+        listed.append(most_frequent(references, text.damaged[:start], text.damaged[stop:], stop - start, CANDIDATES))
+    return listed
 
 
 def score(group: str, item: Sampled, candidates: Sequence[Candidates]) -> list[Scored]:

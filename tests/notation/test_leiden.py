@@ -64,6 +64,12 @@ def test_private_characters_are_refused():
 pieces = st.lists(st.sampled_from([*"ab\u03b1\u1ea1 []().<>\n", "[...]", "[c. 5]", "[---]", "\u0323"]), max_size=20)
 
 
+def test_runs_of_marks_are_lacunae():
+    reading = read_leiden("[a]\ufffd\ufffdb \ufffd[...]".encode()).with_marks("\ufffd")
+    assert [part.lacuna.characters for _, part in reading.lacunae] == [2, 1, 3]
+    assert b"".join(reading.source[part.start : part.stop] for part in reading.parts) == reading.source
+
+
 @given(pieces)
 def test_parts_cover_the_document_and_ranges_are_inverse(texts):
     source = "".join(texts).encode()
@@ -74,9 +80,9 @@ def test_parts_cover_the_document_and_ranges_are_inverse(texts):
         assert reading.source_range(start, stop) == (part.start, part.stop)
         assert reading.reading_range(part.start, part.stop) == (start, stop)
     for start in range(len(reading.data)):
-        found = reading.source_range(start, start + 1)
-        if found is not None and found[1] - found[0] == 1:
-            assert source[slice(*found)] == reading.data[start : start + 1]
+        span = reading.source_range(start, start + 1)
+        if span is not None and span[1] - span[0] == 1:
+            assert source[slice(*span)] == reading.data[start : start + 1]
 
 
 def test_a_visible_character_maps_to_itself_across_brackets():
@@ -101,8 +107,8 @@ def test_lengths_are_a_distribution(length):
 def test_damage_in_leiden_is_readable_and_has_the_rate():
     text = "the harbour was quiet in the morning " * 200
     damaged = damage_in_leiden(text, 0.2, np.random.default_rng(0))
-    found = [lacuna for _, lacuna in lacunae_of(damaged)]
-    assert {(lacuna.characters is None, lacuna.is_exact) for lacuna in found} == {
+    lacunae = [lacuna for _, lacuna in lacunae_of(damaged)]
+    assert {(lacuna.characters is None, lacuna.is_exact) for lacuna in lacunae} == {
         (True, False),
         (False, True),
         (False, False),

@@ -63,7 +63,8 @@ def _add_document(cost: CostEstimate, item: Item, options: RestoreOptions, sampl
     if item.data is None:
         return
     lost = sum(item.data.count(marker.encode()) for marker in options.markers)
-    if lost or options.channel != DEFAULTS.channel or options.lost == "invalid":
+    is_notated = options.notation not in ("auto", "plain")
+    if lost or is_notated or options.channel != DEFAULTS.channel or options.lost == "invalid":
         cost.damaged += 1
         cost.lost += lost
         cost.damaged_bytes += item.size

@@ -70,8 +70,8 @@ class LacunaSearch:
             lengths: number of characters -> its log-probability.
         """
         forward = self.search(models.forward, alphabet, left, right, set(lengths))
-        found = self.search(models.backward, alphabet, right[::-1], left[::-1], set(lengths))
-        backward = {text[::-1]: score for text, score in found.items()}
+        log_scores = self.search(models.backward, alphabet, right[::-1], left[::-1], set(lengths))
+        backward = {text[::-1]: score for text, score in log_scores.items()}
         forward |= self.score(models.forward, left, backward.keys() - forward.keys(), right)
         missing = {text[::-1] for text in forward.keys() - backward.keys()}
         scored = self.score(models.backward, right[::-1], missing, left[::-1])
@@ -89,7 +89,7 @@ class LacunaSearch:
         texts, scores = np.zeros((1, 0), dtype=np.int64), np.zeros(1)
         parameters = (mixture.trie, mixture.roots, mixture.weights, mixture.reset_prob)
         current = start_weights(*parameters, before)[None]
-        found: dict[str, float] = {}
+        log_scores: dict[str, float] = {}
         for length in range(1, max(lengths, default=0) + 1):
             steps, posteriors = extend(*parameters, before, texts, current, letters)
             totals = (scores[:, None] + steps).ravel()
@@ -99,8 +99,8 @@ class LacunaSearch:
             scores, current = totals[best], posteriors.reshape(-1, posteriors.shape[2])[best]
             if length in lengths:
                 ends = finish(*parameters, before, texts, current, after, length)
-                found |= zip(as_texts(texts), (scores + ends).tolist(), strict=True)
-        return found
+                log_scores |= zip(as_texts(texts), (scores + ends).tolist(), strict=True)
+        return log_scores
 
     def score(self, mixture: CharNgramMixture, left: str, texts: Iterable[str], right: str) -> dict[str, float]:
         """Return the log-scores of texts in one direction."""
@@ -110,12 +110,12 @@ class LacunaSearch:
         by_length: defaultdict[int, list[str]] = defaultdict(list)
         for text in sorted(texts):
             by_length[len(text)].append(text)
-        found: dict[str, float] = {}
+        log_scores: dict[str, float] = {}
         for length, listed in by_length.items():
             rows = code_points("".join(listed)).reshape(-1, length)
             current = np.tile(start, (len(rows), 1))
-            found |= zip(listed, finish(*parameters, before, rows, current, after, 0).tolist(), strict=True)
-        return found
+            log_scores |= zip(listed, finish(*parameters, before, rows, current, after, 0).tolist(), strict=True)
+        return log_scores
 
     def _contexts(self, left: str, right: str) -> tuple[Ints, Ints]:
         """Return the code points of the text that is read before a lacuna, and of the text after it."""

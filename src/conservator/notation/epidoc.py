@@ -69,7 +69,7 @@ class _Reader:
     def __init__(self, source: bytes, shift: int) -> None:
         """Start without parts; element offsets plus ``shift`` are offsets of the source."""
         self.source, self.shift = source, shift
-        self.found: list[Part] = []
+        self.visible_parts: list[Part] = []
         self.is_joined = False  # whether the word continues after a line break, so that white space is not read
 
     def read(self, element: Element) -> None:
@@ -99,7 +99,7 @@ class _Reader:
         start, stop = run.start + self.shift, run.stop + self.shift
         raw = self.source[start:stop]
         if b"<" in raw:  # a CDATA section
-            self.found.append(Part(start, stop, run.value.encode()))
+            self.visible_parts.append(Part(start, stop, run.value.encode()))
             return
         for match in PIECE.finditer(raw):
             text = html.unescape(match[0].decode()).encode() if match[0][:1] == b"&" else match[0]
@@ -109,7 +109,7 @@ class _Reader:
                 text = b" "
             else:
                 self.is_joined = False
-            self.found.append(Part(start + match.start(), start + match.end(), text))
+            self.visible_parts.append(Part(start + match.start(), start + match.end(), text))
 
     def read_gap(self, gap: Element) -> None:
         """Read a gap: a lacuna, or, if it is not to be restored, the end of a line."""
@@ -126,7 +126,7 @@ class _Reader:
         written = new_element(self.source[self.shift :], gap, "supplied", attributes, b"|")
         opening, _, closing = written.rpartition(b"|")
         self.is_joined = False
-        self.found.append(
+        self.visible_parts.append(
             Part(
                 gap.start + self.shift,
                 gap.stop + self.shift,
@@ -138,25 +138,25 @@ class _Reader:
 
     def end_line(self, offset: int, end: str = "\n") -> None:
         """Insert the end of a line at an offset, where the source has markup."""
-        if self.found and not self.ends_blank():
-            place = offset + self.shift
-            self.found.append(Part(place, place, end.encode()))
+        if self.visible_parts and not self.ends_blank():
+            at = offset + self.shift
+            self.visible_parts.append(Part(at, at, end.encode()))
         self.is_joined = False
 
     def join_line(self) -> None:
         """Join a word that a line break divides: white space around the break is not read."""
-        if self.found and self.found[-1].text == b" ":
-            self.found.pop()
+        if self.visible_parts and self.visible_parts[-1].text == b" ":
+            self.visible_parts.pop()
         self.is_joined = True
 
     def ends_blank(self) -> bool:
         """Return whether the text so far is empty or ends with white space."""
-        return not self.found or self.found[-1].text.isspace()
+        return not self.visible_parts or self.visible_parts[-1].text.isspace()
 
     def parts(self) -> Iterator[Part]:
         """Yield the parts of the document, with markup between those that are read."""
         done = 0
-        for part in self.found:
+        for part in self.visible_parts:
             if part.start > done:
                 yield Part(done, part.start, b"")
             yield part

@@ -72,9 +72,9 @@ def lacuna_of(character: str) -> Lacuna | None:
 
 def check_markers(text: str) -> None:
     """Raise a ConservatorError if a document has one of the code points of lacunae."""
-    found = next((character for character in text if lacuna_of(character) is not None), None)
-    if found is not None:
+    marker = next((character for character in text if lacuna_of(character) is not None), None)
+    if marker is not None:
         raise ConservatorError(
-            f"the document has the private character U+{ord(found):X}, which stands for a lacuna here; remove it, or "
+            f"the document has the private character U+{ord(marker):X}, which stands for a lacuna here; remove it, or "
             "set notation='plain'"
         )

@@ -1,5 +1,6 @@
 """A document in editorial notation as the text that models read, and the way back to the document."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -55,6 +56,25 @@ class ReadingText:
                 joined.append(part)
         assert (joined[-1].stop if joined else 0) == len(source)
         return cls(source, tuple(joined))
+
+    def with_marks(self, mark: str, markup: tuple[bytes, bytes] | None = None) -> "ReadingText":
+        """Return the document in which a run of n marks is a lacuna of n characters; ``markup``: as in ``Part``."""
+        encoded = mark.encode()
+        parts: list[Part] = []
+        for part in self.parts:
+            done = part.start
+            for match in re.finditer(
+                b"(?:%s)+" % re.escape(encoded), part.text if is_verbatim(self.source, part) else b""
+            ):
+                start, stop = part.start + match.start(), part.start + match.end()
+                lacuna = Lacuna((stop - start) // len(encoded), is_exact=True)
+                parts += [
+                    Part(done, start, self.source[done:start]),
+                    Part(start, stop, lacuna.marker.encode(), lacuna, markup),
+                ]
+                done = stop
+            parts.append(part if done == part.start else Part(done, part.stop, self.source[done : part.stop]))
+        return ReadingText.of(self.source, parts)
 
     @cached_property
     def data(self) -> bytes:

@@ -34,7 +34,7 @@ class LacunaModelConfig:
     list_words: int = 100_000  # words: drawn from a word list by their frequency [untuned]
     # characters: references of this size are a better model of a language than a word list [untuned]
     min_references: int = 50_000
-    min_document: int = 2_000  # characters: shorter texts have no model of their own [LOG: lacunae]
+    min_document: int = 2_000  # characters: there is no model of shorter texts [LOG: lacunae]
     document_weight: float = 0.1  # weight: of the model of the text itself [untuned]
     fitted_characters: int = 20_000  # characters: of the visible text that the weights are fitted to [untuned]
 
@@ -98,11 +98,11 @@ def lacuna_models(visible: str, references: ReferenceTexts, options: RestoreOpti
     models = replace(base, forward=base.forward.fit_weights(sample), backward=base.backward.fit_weights(sample[::-1]))
     if not options.memory or len(visible) < CONFIG.min_document:
         return models
-    own, weight = count_both(DOCUMENT, [visible], CONFIG.order), CONFIG.document_weight
+    counted, weight = count_both(DOCUMENT, [visible], CONFIG.order), CONFIG.document_weight
     return replace(
         models,
-        forward=models.forward.append(own.forward, weight),
-        backward=models.backward.append(own.backward, weight),
+        forward=models.forward.append(counted.forward, weight),
+        backward=models.backward.append(counted.backward, weight),
     )
 
 

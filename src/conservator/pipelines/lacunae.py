@@ -236,8 +236,8 @@ def rescore(
         if number >= 0:
             listed = list(posteriors[number])[: CONFIG.rescored]
             limit = scores[number][listed[0]] - CONFIG.rescored_nats
-            kept = {text.encode(): scores[number][text] for text in listed if scores[number][text] >= limit}
-            slots.append(Slot(start + shift, start + shift + len(data), kept))
+            limited = {text.encode(): scores[number][text] for text in listed if scores[number][text] >= limit}
+            slots.append(Slot(start + shift, start + shift + len(data), limited))
             numbers.append(number)
         shift += len(data) - (stop - start)
     uncertain = [index for index, slot in enumerate(slots) if len(slot.candidates) > 1]

@@ -38,6 +38,8 @@ def restore_document(task: PipelineTask) -> Restoration:
     if task.readings:
         raise OptionError("readings", "a document in editorial notation cannot be merged with other readings")
     reading = READERS[notation](task.document.data)
+    if not options.mark.isascii():  # an ASCII mark may be undamaged text
+        reading = reading.with_marks(options.mark, (b"", b"") if notation == "epidoc" else None)
     task = replace(
         task,
         document=replace(task.document, data=reading.data),
@@ -65,7 +67,7 @@ def find_notation(task: PipelineTask) -> str:
 
 
 def has_other_damage(task: PipelineTask) -> bool:
-    """Return whether a reading text has damage other than lacunae: marks, gap markers, or that of another channel."""
+    """Return whether a reading text has damage other than lacunae: ASCII marks, gap markers, or another channel's."""
     markers = (marker.encode() for marker in task.options.markers)
     return task.options.channel != DEFAULTS.channel or any(marker in task.document.data for marker in markers)
 
@@ -74,10 +76,10 @@ def fixed_in_reading(task: PipelineTask, reading: ReadingText) -> list[tuple[int
     """Return the fixed texts of the document with their ranges in the reading text."""
     fixed = []
     for start, stop, data in encode_fixed(task.fixed, len(reading.source)):
-        place = reading.reading_range(start, stop)
-        if place is None:
+        span = reading.reading_range(start, stop)
+        if span is None:
             raise OptionError("fixed", f"the bytes {start} to {stop} are not a lacuna or text without markup")
-        fixed.append((*place, data.decode()))
+        fixed.append((*span, data.decode()))
     options, lacunae = task.options, dict(reading.lacunae)
     if options.channel == DEFAULTS.channel:  # other fixed text is for marks only, because visible text stays
         marked = [text for text in fixed if text[:2] not in lacunae]
@@ -91,11 +93,11 @@ def in_notation(result: Restoration, reading: ReadingText) -> Restoration:
     moved = [
         (move(edit, reading, lacunae), edit.span, at) for edit, at in zip(result.edits, result.ranges, strict=True)
     ]
-    kept = [(edit, span, at) for edit, span, at in moved if edit is not None]
-    notated = replace(result, observed=reading.source, edits=tuple(edit for edit, _, _ in kept), gaps=())
-    places = {span: (edit.span, at) for (edit, span, _), at in zip(kept, notated.ranges, strict=True)}
-    gaps = [(gap, *places[gap.span]) for gap in result.gaps if gap.span in places]
-    selected = join_ranges([at for _, _, at in kept])
+    remaining = [(edit, span, at) for edit, span, at in moved if edit is not None]
+    notated = replace(result, observed=reading.source, edits=tuple(edit for edit, _, _ in remaining), gaps=())
+    spans = {span: (edit.span, at) for (edit, span, _), at in zip(remaining, notated.ranges, strict=True)}
+    gaps = [(gap, *spans[gap.span]) for gap in result.gaps if gap.span in spans]
+    selected = join_ranges([at for _, _, at in remaining])
     return replace(
         notated,
         gaps=tuple(replace(gap, span=span, at=at) for gap, span, at in gaps),
