@@ -249,7 +249,7 @@ def test_progress_is_reported_and_may_stop_the_restoration():
         ("a\ufffd", {"experts": []}, "no experts"),
         ("a\ufffd", {"experts": ["nowhere"]}, "no expert 'nowhere'"),
         ("a\ufffd", {"experts": [BigramExpert.random(4, 1.0, torch.Generator())]}, "different vocabularies"),
-        ("a", {"channel": "replacement"}, "known: mask, replacement:RATE"),
+        ("a", {"channel": "replacement"}, "known: auto, mask, replacement:RATE"),
         ("a", {"channel": "replacement:often"}, "between 0 and 1"),
         ("a", {"channel": 0.5}, "it must be a Channel or the name of a channel, got a float"),
         ("a", {"lost": "all"}, "must be one of auto, any, bytes, invalid, characters"),
